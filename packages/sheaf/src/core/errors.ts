@@ -1,0 +1,23 @@
+/** What the world does to a call. A caller's mistake is a TypeError or RangeError instead. */
+export type ErrorCode =
+  | "QUEUE_FULL"
+  | "CLOSED"
+  | "TIMEOUT"
+  | "RUN_TIMEOUT"
+  | "ITEM_TOO_LARGE"
+  | "RESULT_COUNT"
+  | "WORKER_CRASHED"
+  | "INVALID_INPUT";
+
+/** The one error class of Sheaf. `code` is stable; `details` carries the numbers the message names. */
+export class BatcherError extends Error {
+  override readonly name = "BatcherError";
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = details;
+  }
+}

@@ -1,0 +1,31 @@
+/** What a batch function or executor is told about the batch it runs. */
+export interface BatchContext {
+  /** Aborts only when every caller of the batch has gone, on `runTimeoutMs`, or when a grace period of `close` ends. */
+  readonly signal: AbortSignal;
+  /** 1, 2, 3 … per batcher; sub-runs of a bisection carry the id of their batch. */
+  readonly batchId: number;
+  readonly size: number;
+  /** 1, or higher in an executor that runs the batch again. */
+  readonly attempt: number;
+  /** An executor that measured the run itself (start of run → results, without its own queueing) puts it here. */
+  runMs?: number | undefined;
+}
+
+/** Runs one batch: results are positional, an `Error` in a slot rejects that caller only. */
+export type BatchFunction<In, Out> = (
+  items: In[],
+  context: BatchContext,
+) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;
+
+/** Where batches run: worker threads, processes, a remote queue. */
+export interface Executor<In, Out> {
+  /** Batches it runs at once; the default `concurrency`. Integer >= 1. */
+  readonly slots: number;
+  /** 0 or 1: *full* batches that may be handed to a busy instance early, to hide its wake-up. Default 0. */
+  readonly ahead?: number | undefined;
+  /** Resolves when it can run batches (models loaded and warm); rejects with the reason it never will. */
+  ready(): Promise<void>;
+  run(items: In[], context: BatchContext): Promise<ArrayLike<Out | Error>>;
+  /** Finishes what runs, then lets go of every resource. Called once. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,77 @@
+import type { Policy } from "../policies/policy.ts";
+import type { BatchContext } from "./executor.ts";
+import type { Clock } from "./clock.ts";
+
+export type Priority = "immediate" | "interactive" | "bulk";
+
+/** Options of one call. */
+export interface CallOptions {
+  /** Aborting it rejects the call with `signal.reason`; a waiting item is then never run. */
+  readonly signal?: AbortSignal | undefined;
+  /** The caller's whole wait, in milliseconds; past it the call rejects with `TIMEOUT`. Default: the batcher's. */
+  readonly timeoutMs?: number | undefined;
+  /** Default `"interactive"`. */
+  readonly priority?: Priority | undefined;
+}
+
+/** A token bucket on dispatch: at most this many per `perMs` milliseconds, in bursts of at most the same. */
+export interface RateLimit {
+  readonly runs?: number | undefined;
+  readonly items?: number | undefined;
+  readonly weight?: number | undefined;
+  readonly perMs: number;
+}
+
+/** What things cost, in any currency. */
+export interface Cost {
+  readonly perRun?: number | undefined;
+  readonly perItem?: number | undefined;
+  readonly perWeight?: number | undefined;
+}
+
+/** Options of `createBatcher`. Validated once, at construction. */
+export interface BatcherOptions<In, Out = unknown> {
+  /** Most items in a batch; integer >= 1 or Infinity. Default 32. */
+  readonly maxBatchSize?: number | undefined;
+  /** Cap on voluntary holding in milliseconds: while a slot is free the oldest item waits no longer. Default none. */
+  readonly maxWaitMs?: number | undefined;
+  /** Batches in flight; integer >= 1. Default: the executor's slots, 4 for a function. */
+  readonly concurrency?: number | undefined;
+  /** Most items waiting; integer >= 1, Infinity, or `"auto"` (capacity × timeout, needs `timeoutMs`). Default 10,000. */
+  readonly maxQueueSize?: number | "auto" | undefined;
+  /** `"reject"` (default): one more item fails with `QUEUE_FULL`. `"wait"`: the call waits for room. */
+  readonly onQueueFull?: "reject" | "wait" | undefined;
+  /** Most weight in a batch; needs `weigh`. Default none. */
+  readonly maxBatchWeight?: number | undefined;
+  /** Weight of an item (tokens, bytes); finite, >= 0. Called once, on arrival. */
+  readonly weigh?: ((item: In) => number) | undefined;
+  /** `"sum"` (default), or `"padded"`: largest × count. */
+  readonly batchWeight?: "sum" | "padded" | undefined;
+  /** The caller's whole wait, in milliseconds. Default none. */
+  readonly timeoutMs?: number | undefined;
+  /** One run, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`. Default none. */
+  readonly runTimeoutMs?: number | undefined;
+  /** When to dispatch. Default `auto()`. An instance belongs to one batcher. */
+  readonly policy?: Policy | undefined;
+  /** `"fail"` (default): every caller of the batch gets the same error. `"bisect"`: isolate the bad items. */
+  readonly onBatchError?: "fail" | "bisect" | undefined;
+  /** Runs the lone item that a bisection isolated, instead of the batch function. */
+  readonly runOne?: ((item: In, context: BatchContext) => Out | Error | PromiseLike<Out | Error>) | undefined;
+  /** Whether an error can be the fault of single items. Default: not for errors of the service itself. */
+  readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
+  /** Most extra runs of one bisection; integer >= 0. Default 8·⌈log2 n⌉. */
+  readonly maxBisectRuns?: number | undefined;
+  /** Items of different groups never share a batch; compared as in a Map, `undefined` is a group too. */
+  readonly groupKey?: ((item: In) => unknown) | undefined;
+  /** Items of one key run in order, never in two batches at once; `undefined` = no order. */
+  readonly orderKey?: ((item: In) => unknown) | undefined;
+  /** Equal items that wait share one slot and one result; `undefined` = not shared. */
+  readonly dedupeKey?: ((item: In) => unknown) | undefined;
+  readonly rateLimit?: RateLimit | undefined;
+  readonly cost?: Cost | undefined;
+  /** Label in errors, stats and metrics. Default `"batcher"`. */
+  readonly name?: string | undefined;
+  readonly clock?: Clock | undefined;
+  /** Aborting it closes the batcher. */
+  readonly signal?: AbortSignal | undefined;
+}

@@ -1,0 +1,46 @@
+/**
+ * The few globals the core uses, declared by hand: it compiles without the types of any runtime, so that a `node:` or
+ * DOM type can not slip in. Everything else reaches time through `Clock`.
+ */
+declare global {
+  // Merges with the runtime's own declaration and gives the name a meaning where a runtime's types are absent.
+  interface AbortSignal {}
+}
+
+/** The part of an AbortSignal that the core uses. */
+export interface AbortSignalLike {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
+declare const performance: { now(): number };
+declare function setTimeout(callback: () => void, delayMs: number): unknown;
+declare function clearTimeout(timer: unknown): void;
+declare const setImmediate: ((callback: () => void) => unknown) | undefined;
+declare const clearImmediate: (immediate: unknown) => void;
+declare const AbortController: new () => { readonly signal: AbortSignal; abort(reason?: unknown): void };
+declare const console: { warn(message: string, ...more: unknown[]): void };
+
+export const monotonicNow = (): number => performance.now();
+
+// The longest delay a timer of any runtime takes; a longer one would fire at once.
+const longestDelayMs = 2_147_483_647;
+
+export function startTimer(callback: () => void, delayMs: number): () => void {
+  const timer = setTimeout(callback, Math.min(delayMs, longestDelayMs));
+  return () => clearTimeout(timer);
+}
+
+/** After the callbacks that are due now: what arrives in the same turn of the event loop can share a batch. */
+export function setImmediateOrSoon(callback: () => void): () => void {
+  if (typeof setImmediate !== "function") return startTimer(callback, 0);
+  const immediate = setImmediate(callback);
+  return () => clearImmediate(immediate);
+}
+
+export const newAbortController = (): { readonly signal: AbortSignal; abort(reason?: unknown): void } =>
+  new AbortController();
+
+export const warn = (message: string, ...more: unknown[]): void => console.warn(message, ...more);

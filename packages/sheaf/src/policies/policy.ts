@@ -1,0 +1,71 @@
+/**
+ * Policy: decides *when* waiting items are dispatched and how many. A policy is pure: it owns no clock, no timer and
+ * no promise. The scheduler asks it whenever a slot is free and something waits, and arms the timer it asks for.
+ */
+export interface Policy {
+  /** Label for stats, metrics and logs. */
+  readonly name: string;
+  /**
+   * What to do now; called only with `waiting >= 1` and `freeSlots >= 1`.
+   * - `{ run: k }` dispatches up to k items at once (clamped to 1 … maxBatchSize);
+   * - `{ waitUntilMs }` asks again at that moment, or earlier when something changes;
+   * - `"wait"` asks again only when something changes (an arrival, a finished batch, a flush).
+   *
+   * The scheduler applies maxBatchSize, maxWaitMs, weights, rate limits and concurrency whatever a policy says.
+   */
+  decide(view: QueueView): Decision;
+  /** Items came in: `view.arrivals` of them since the last call, all at `view.nowMs` (time is stamped once a tick). */
+  arrived?(view: QueueView): void;
+  /** A batch ended. Sub-runs of a bisection are not reported. */
+  observe?(record: BatchRecord): void;
+}
+
+/** `reason` is what the batch's record will say; default `"idle"`, or `"full"` for a full batch. */
+export type Decision =
+  { readonly run: number; readonly reason?: DispatchReason | undefined } | { readonly waitUntilMs: number } | "wait";
+
+/** What a policy sees. The object is reused between calls: read it, do not keep it. Times are clock milliseconds. */
+export interface QueueView {
+  readonly nowMs: number;
+  /** Items that could go in the next batch. */
+  readonly waiting: number;
+  /** Arrival of the oldest of them; `nowMs` when none waits. */
+  readonly oldestAtMs: number;
+  /** Items waiting and running. */
+  readonly outstanding: number;
+  /** Batches that may be in flight at once. */
+  readonly slots: number;
+  readonly freeSlots: number;
+  /** Most items the next batch can hold: maxBatchSize, or fewer where a weight or a rate limit closes it earlier. */
+  readonly maxBatchSize: number;
+  /** The batcher's cap on voluntary holding, `Infinity` when it has none. */
+  readonly maxWaitMs: number;
+  /** Items that came in since the last call of `arrived`; 0 in `decide`. */
+  readonly arrivals: number;
+}
+
+/** Why a batch was dispatched. */
+export type DispatchReason = "full" | "idle" | "hold" | "window" | "flush" | "drain" | "immediate" | "weight";
+
+/** One batch, as policies, statistics, metrics and subscribers see it. Times in milliseconds. */
+export interface BatchRecord {
+  readonly batchId: number;
+  readonly reason: DispatchReason;
+  /** Items in the batch. */
+  readonly size: number;
+  /** Its weight; equal to `size` without `weigh`. */
+  readonly weight: number;
+  /** The batch's group key, `undefined` without `groupKey`. */
+  readonly group: unknown;
+  /** Clock time of the dispatch. */
+  readonly startedAtMs: number;
+  /** Arrival → dispatch. */
+  readonly queueWaitMs: { readonly mean: number; readonly max: number };
+  /** Dispatch → results, or as measured by the executor. */
+  readonly runMs: number;
+  readonly outcome: "ok" | "error";
+  /** Code of the BatcherError the whole batch failed with, if it was one. */
+  readonly errorCode?: string | undefined;
+  /** 1; higher when an executor ran the batch again after a crash. */
+  readonly attempt: number;
+}

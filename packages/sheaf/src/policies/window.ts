@@ -1,0 +1,26 @@
+import type { Decision, Policy, QueueView } from "./policy.ts";
+
+/** @see window */
+export interface WindowOptions {
+  /** Default `"hybrid"`. */
+  readonly trigger?: "hybrid" | "size" | "time" | undefined;
+}
+
+/**
+ * The three classic windows; the length of a window is the batcher's `maxWaitMs`.
+ * - *hybrid*: a full batch, or maxWaitMs after the first item (later items never postpone it);
+ * - *time*: every maxWaitMs all that waits goes, in ⌈n / maxBatchSize⌉ batches; a full batch does not go early;
+ * - *size*: only a full batch (or maxWaitMs after the first item, if maxWaitMs is given).
+ */
+export function window({ trigger = "hybrid" }: WindowOptions = {}): Policy {
+  if (trigger !== "hybrid" && trigger !== "size" && trigger !== "time") {
+    throw new RangeError(`trigger must be "hybrid", "size" or "time", got ${JSON.stringify(trigger)}`);
+  }
+  const decide = (view: QueueView): Decision => {
+    if (trigger !== "time" && view.waiting >= view.maxBatchSize) return { run: view.maxBatchSize, reason: "full" };
+    const endsAtMs = view.oldestAtMs + view.maxWaitMs;
+    if (view.nowMs >= endsAtMs) return { run: view.waiting, reason: "window" };
+    return endsAtMs === Infinity ? "wait" : { waitUntilMs: endsAtMs };
+  };
+  return { name: trigger === "hybrid" ? "window" : `window-${trigger}`, decide };
+}

@@ -1,0 +1,23 @@
+// `npm test [-- word …]`: builds, then runs every test file (or those whose path holds one of the words) in one run.
+import { spawnSync } from "node:child_process";
+import { filesBelow, root } from "./lib/files.mjs";
+
+const words = process.argv.slice(2);
+const build = spawnSync(process.execPath, ["scripts/build.mjs", "--tests"], { cwd: root, stdio: "inherit" });
+if (build.status !== 0) process.exit(build.status ?? 1);
+
+// node --test takes no globs on Node 20: list the files.
+const files = [
+  ...filesBelow("packages/sheaf/dist-test", ".test.js"),
+  ...filesBelow("packages/sheaf-server/dist-test", ".test.js"),
+  ...filesBelow("test", ".test.mjs"),
+].filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
+if (files.length === 0) {
+  console.error(`No test file's path holds ${words.join(" or ")}.`);
+  process.exit(1);
+}
+const { status } = spawnSync(process.execPath, ["--test", "--test-reporter=spec", ...files], {
+  cwd: root,
+  stdio: "inherit",
+});
+process.exit(status ?? 1);
