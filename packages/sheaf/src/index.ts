@@ -7,3 +7,5 @@ export { createBatcher } from "./core/batcher.ts";
 export type { Batcher, BatcherStats, Distribution } from "./core/batcher.ts";
 export { greedy } from "./policies/greedy.ts";
 export { window } from "./policies/window.ts";
+export { auto, type AutoOptions } from "./policies/auto.ts";
+export { adaptive, type AdaptiveOptions } from "./policies/adaptive.ts";

@@ -16,8 +16,11 @@ export interface Policy {
   decide(view: QueueView): Decision;
   /** Items came in: `view.arrivals` of them since the last call, all at `view.nowMs` (time is stamped once a tick). */
   arrived?(view: QueueView): void;
-  /** A batch ended. Sub-runs of a bisection are not reported. */
-  observe?(record: BatchRecord): void;
+  /**
+   * A batch ended and its callers were answered, at `nowMs`: with an executor that measures its runs, or takes a batch
+   * ahead, that is not `startedAtMs + runMs`. Sub-runs of a bisection are not reported.
+   */
+  observe?(record: BatchRecord, nowMs: number): void;
 }
 
 /** `reason` is what the batch's record will say; default `"idle"`, or `"full"` for a full batch. */

@@ -1,0 +1,157 @@
+import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "./arrival-rate.ts";
+import { CostTable, nextSize } from "./cost-model.ts";
+import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
+
+/** @see auto */
+export interface AutoOptions {
+  /**
+   * Arrival → result, in milliseconds. Given, auto holds as long as the budget allows and sends all that waits: the
+   * fewest runs within the budget. Default none: the lowest latency.
+   */
+  readonly latencyBudgetMs?: number | undefined;
+}
+
+/**
+ * The default policy: dispatches at once, as `greedy` does, except where what it has measured says that something else
+ * is faster. Nothing to tune. Four rules, each a closed form of the learned cost s(n) and arrival rates:
+ * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
+ * - *pacing* (several slots): a few items wait for their slot's share of a run, so that idle slots do not grab crumbs;
+ * - *linger*: wait for a clump or for callers just answered, while they come fast enough to pay for it; at most s(0)/4;
+ * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
+ */
+export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
+  if (latencyBudgetMs !== undefined && !(latencyBudgetMs > 0 && latencyBudgetMs < Infinity)) {
+    throw new RangeError(`latencyBudgetMs must be a number of milliseconds > 0, got ${String(latencyBudgetMs)}`);
+  }
+  return new Auto(latencyBudgetMs);
+}
+
+class Auto implements Policy {
+  readonly name = "auto";
+
+  readonly #latencyBudgetMs: number | undefined;
+  readonly #cost = new CostTable();
+  readonly #arrivals = new ArrivalRate();
+  // By the time since the last arrival: the next arrival. High early on where arrivals come in clumps.
+  readonly #gaps = new EventRate();
+  // By the time since the last batch ended: an arrival, for each caller answered and not yet back.
+  readonly #returns = new EventRate();
+  #lastDoneAtMs = -Infinity;
+  #missing = 0;
+  #exposedToMs = 0;
+  #meanBatch = 1;
+  // The most items at once, slowly forgotten: with a slot's share of them here, nobody else is worth waiting for.
+  #crowd = 1;
+  #held = false;
+
+  constructor(latencyBudgetMs: number | undefined) {
+    this.#latencyBudgetMs = latencyBudgetMs;
+  }
+
+  arrived({ nowMs, arrivals, outstanding }: QueueView): void {
+    const known = this.#arrivals.count > 0;
+    const gapMs = this.#arrivals.arrived(nowMs, arrivals);
+    if (known && gapMs > 0.001) {
+      this.#gaps.expose(0, gapMs, 1);
+      this.#gaps.happened(gapMs);
+    }
+    if (this.#missing > 0) {
+      this.#exposeMissing(nowMs);
+      const back = Math.min(arrivals, this.#missing);
+      this.#returns.happened(nowMs - this.#lastDoneAtMs, back);
+      this.#missing -= back;
+    }
+    const fade = Math.min(1, 0.002 * arrivals);
+    this.#crowd = Math.max(outstanding, this.#crowd + fade * (outstanding - this.#crowd));
+  }
+
+  observe({ size, runMs, outcome }: BatchRecord, nowMs: number): void {
+    if (outcome === "ok") this.#cost.observe(size, runMs);
+    this.#exposeMissing(nowMs);
+    this.#lastDoneAtMs = nowMs;
+    this.#missing = size;
+    this.#exposedToMs = 0;
+    this.#meanBatch += 0.03 * (size - this.#meanBatch);
+    this.#arrivals.spanAtLeast(3 * this.#cost.line(this.#meanBatch));
+  }
+
+  decide(view: QueueView): Decision {
+    const untilMs = this.#holdUntil(view);
+    if (untilMs > view.nowMs) {
+      this.#held = true;
+      return { waitUntilMs: untilMs };
+    }
+    const run = this.#batchSize(view);
+    const reason = this.#held && run < view.maxBatchSize ? "hold" : undefined;
+    this.#held = false;
+    return { run, reason };
+  }
+
+  #holdUntil(view: QueueView): number {
+    const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs } = view;
+    if (waiting >= maxBatchSize || this.#cost.batches === 0) return nowMs;
+    let untilMs = nowMs;
+    if (waiting < this.#crowd / slots - 0.01) untilMs = Math.max(this.#pacedUntil(view), this.#lingerUntil(view));
+    if (this.#latencyBudgetMs !== undefined && this.#cost.batches >= 4) {
+      const runMs = this.#cost.at(waiting) * (1 + 3 * this.#cost.noise);
+      untilMs = Math.max(untilMs, oldestAtMs + this.#latencyBudgetMs - runMs);
+    }
+    return Math.min(untilMs, oldestAtMs + maxWaitMs);
+  }
+
+  // b* = λ s(0) / (0.9 W − λ slope) keeps W slots 90 % busy; a larger batch only adds waiting.
+  #pacedUntil({ nowMs, waiting, oldestAtMs, slots, maxBatchSize }: QueueView): number {
+    const { fixedMs, perItemMs } = this.#cost;
+    if (slots === 1 || fixedMs === 0) return nowMs;
+    const perMs = this.#arrivals.perMs(nowMs);
+    const spare = 0.9 * slots - perMs * perItemMs;
+    // At 4 s(0) / slope items 80 % of what batching can gain is in hand.
+    const most = Math.min(maxBatchSize, (4 * fixedMs) / perItemMs);
+    const enough = Math.max(1, spare > 0 ? Math.min((perMs * fixedMs) / spare, most) : most);
+    return waiting < enough ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
+  }
+
+  #lingerUntil({ nowMs, waiting, oldestAtMs, slots }: QueueView): number {
+    const { fixedMs } = this.#cost;
+    const limitMs = Math.max(oldestAtMs, this.#lastDoneAtMs) + fixedMs / 4;
+    if (nowMs >= limitMs) return nowMs;
+    const payingPerMs = (2 * waiting * slots) / fixedMs;
+    const least = octaveOf(fixedMs / 50);
+    let untilMs = nowMs;
+    const lookAhead = (sinceMs: number, rates: EventRate, units: number): void => {
+      const first = octaveOf(nowMs - sinceMs);
+      const last = Math.max(first, least);
+      if (units * rates.between(first, last) > payingPerMs) untilMs = Math.max(untilMs, sinceMs + octaveEndMs(last));
+    };
+    lookAhead(this.#arrivals.lastAtMs, this.#gaps, 1);
+    if (this.#missing > 0) lookAhead(this.#lastDoneAtMs, this.#returns, this.#missing);
+    return Math.min(untilMs, limitMs);
+  }
+
+  // The mean latency of draining n items in runs of k, with what comes meanwhile: s(k) (1 + 2n / (k W (1 − busy))).
+  #batchSize({ nowMs, waiting, slots, maxBatchSize }: QueueView): number {
+    const most = Math.min(waiting, maxBatchSize);
+    const cost = this.#cost;
+    if (most < 2 || cost.batches < 4 || this.#latencyBudgetMs !== undefined) return most;
+    const perItemMs = Number.isFinite(maxBatchSize) ? cost.at(maxBatchSize) / maxBatchSize : cost.perItemMs;
+    const busy = Math.min(0.9, (this.#arrivals.perMs(nowMs) * perItemMs) / slots);
+    const ahead = (2 * waiting) / (slots * (1 - busy));
+    let best = most;
+    let lowest = cost.at(most) * (1 + ahead / most);
+    for (let size = 1; size < most; size = nextSize(size)) {
+      const latency = cost.at(size) * (1 + ahead / size);
+      if (latency < lowest) {
+        lowest = latency;
+        best = size;
+      }
+    }
+    return best;
+  }
+
+  #exposeMissing(nowMs: number): void {
+    const elapsedMs = nowMs - this.#lastDoneAtMs;
+    if (this.#missing === 0 || elapsedMs <= this.#exposedToMs) return;
+    this.#returns.expose(this.#exposedToMs, elapsedMs, this.#missing);
+    this.#exposedToMs = elapsedMs;
+  }
+}

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { auto } from "../../dist/policies/auto.js";
+import type { Decision, Policy } from "../../dist/index.js";
+import { record, seeded, view } from "./view.js";
+
+/** Feeds 40 batches of a straight cost, one caller after the other and far apart. */
+const trained = (policy: Policy, fixedMs: number, perItemMs: number, slots = 1): Policy => {
+  for (let i = 0; i < 40; i++) {
+    const nowMs = i * 1000;
+    const size = 1 + (i % 8);
+    policy.arrived!(view({ nowMs, slots, arrivals: size, waiting: size }));
+    policy.observe!(
+      record(size, fixedMs + perItemMs * size, { startedAtMs: nowMs }),
+      nowMs + fixedMs + perItemMs * size,
+    );
+  }
+  return policy;
+};
+const runs = (decision: Decision): number =>
+  typeof decision === "object" && "run" in decision ? decision.run : Number.NaN;
+
+test("cold, auto sends what waits at once", () => {
+  assert.equal(runs(auto().decide(view({ waiting: 5 }))), 5);
+});
+
+test("a lone caller is not held", () => {
+  const policy = trained(auto(), 10, 0.3);
+  policy.arrived!(view({ nowMs: 50_000, arrivals: 1 }));
+  assert.equal(runs(policy.decide(view({ nowMs: 50_000 }))), 1);
+});
+
+test("with nothing to amortise, items go one by one", () => {
+  const policy = trained(auto(), 0, 2);
+  assert.equal(runs(policy.decide(view({ nowMs: 50_000, waiting: 20 }))), 1);
+});
+
+test("a full batch goes at once, whole", () => {
+  const policy = trained(auto(), 10, 0.3);
+  assert.equal(runs(policy.decide(view({ nowMs: 50_000, waiting: 32 }))), 32);
+});
+
+test("callers who come back together are waited for: closed loops do not lock into halves", () => {
+  const policy = auto();
+  let nowMs = 0;
+  for (let round = 0; round < 40; round++) {
+    for (let i = 1; i <= 4; i++) policy.arrived!(view({ nowMs: (nowMs += 0.05), waiting: i, arrivals: 1 }));
+    nowMs += 11.2;
+    policy.observe!(record(4, 11.2), nowMs);
+  }
+  policy.arrived!(view({ nowMs: (nowMs += 0.05), waiting: 1, arrivals: 1 }));
+  const decision = policy.decide(view({ nowMs, waiting: 1 }));
+  assert.ok(typeof decision === "object" && "waitUntilMs" in decision, "held for the other three");
+  assert.ok(decision.waitUntilMs <= nowMs + 2.6, "for at most s(0) / 4");
+});
+
+test("several slots do not grab crumbs: a few items wait for their share of a run", () => {
+  const policy = trained(auto(), 40, 0.5, 8);
+  let nowMs = 100_000;
+  for (let i = 0; i < 2000; i++) {
+    policy.arrived!(view({ nowMs: (nowMs += 2), slots: 8, arrivals: 1, outstanding: 20 }));
+    if (i % 4 === 3) policy.observe!(record(4, 42), nowMs);
+  }
+  const decision = policy.decide(view({ nowMs, slots: 8, freeSlots: 3, outstanding: 20 }));
+  assert.ok(typeof decision === "object" && "waitUntilMs" in decision, JSON.stringify(decision));
+  assert.ok(decision.waitUntilMs < nowMs + 20, "for a fraction of a run");
+});
+
+test("nothing is held past maxWaitMs", () => {
+  const policy = trained(auto({ latencyBudgetMs: 500 }), 10, 0.3);
+  const decision = policy.decide(view({ nowMs: 50_000, maxWaitMs: 3 }));
+  assert.ok(typeof decision === "object" && "waitUntilMs" in decision && decision.waitUntilMs === 50_003);
+  assert.equal(runs(policy.decide(view({ nowMs: 50_003, oldestAtMs: 50_000, maxWaitMs: 3 }))), 1);
+});
+
+test("a latency budget is used up, less the run", () => {
+  const policy = trained(auto({ latencyBudgetMs: 150 }), 40, 0.5);
+  const decision = policy.decide(view({ nowMs: 50_000 }));
+  assert.ok(typeof decision === "object" && "waitUntilMs" in decision);
+  assert.ok(decision.waitUntilMs > 50_060 && decision.waitUntilMs < 50_110, String(decision.waitUntilMs));
+});
+
+test("failed batches teach nothing about cost", () => {
+  const policy = trained(auto(), 10, 0.3);
+  for (let i = 0; i < 50; i++) policy.observe!(record(1, 0.01, { outcome: "error" }), 50_000 + i);
+  // Were the cost learned from them, there would be nothing to amortise and these would go one by one.
+  assert.equal(runs(policy.decide(view({ nowMs: 90_000, waiting: 8 }))), 8);
+});
+
+test("whatever it is told, it runs at least one item or names a finite moment ahead", () => {
+  for (let seed = 1; seed <= 50; seed++) {
+    const random = seeded(seed);
+    const policy = auto(seed % 2 === 0 ? { latencyBudgetMs: 50 } : {});
+    let nowMs = 0;
+    for (let i = 0; i < 2000; i++) {
+      nowMs += random() < 0.3 ? 0 : random() * 10 ** (random() * 6 - 3);
+      const waiting = 1 + Math.floor(random() ** 3 * 200);
+      const queue = view({
+        nowMs,
+        waiting,
+        oldestAtMs: nowMs - random() * 20,
+        outstanding: waiting + Math.floor(random() * 50),
+        slots: 1 + (seed % 4),
+        maxBatchSize: seed % 5 === 0 ? Infinity : 32,
+        arrivals: waiting,
+      });
+      if (random() < 0.5) policy.arrived!(queue);
+      if (random() < 0.3) {
+        const outcome = random() < 0.1 ? "error" : "ok";
+        policy.observe!(record(1 + Math.floor(random() * 32), random() < 0.05 ? 0 : random() * 30, { outcome }), nowMs);
+      }
+      const decision = policy.decide(queue);
+      assert.ok(typeof decision === "object", `seed ${seed}: ${String(decision)}`);
+      if ("run" in decision)
+        assert.ok(decision.run >= 1 && decision.run <= waiting, `seed ${seed}: run ${decision.run}`);
+      else assert.ok(decision.waitUntilMs > nowMs && decision.waitUntilMs < nowMs + 1e4, `seed ${seed}`);
+    }
+  }
+});
+
+test("a budget that is no span of time is refused with what it got", () => {
+  assert.throws(() => auto({ latencyBudgetMs: 0 }), /latencyBudgetMs must be a number of milliseconds > 0, got 0/);
+  assert.throws(() => auto({ latencyBudgetMs: Number.NaN }), RangeError);
+});

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CostTable, nextSize } from "../../dist/policies/cost-model.js";
+import { seeded } from "./view.js";
+
+const learned = (cost: (size: number) => number, sizes: number[], rounds = 30): CostTable => {
+  const table = new CostTable();
+  for (let round = 0; round < rounds; round++) for (const size of sizes) table.observe(size, cost(size));
+  return table;
+};
+
+test("a straight cost is learned exactly, and the line explains all of it", () => {
+  const table = learned((n) => 10 + 0.3 * n, [1, 3, 8, 20, 32]);
+  assert.ok(Math.abs(table.fixedMs - 10) < 0.1, `fixedMs ${table.fixedMs}`);
+  assert.ok(Math.abs(table.perItemMs - 0.3) < 0.01, `perItemMs ${table.perItemMs}`);
+  assert.ok(Math.abs(table.at(16) - 14.8) < 0.2, `at(16) ${table.at(16)}`);
+  assert.ok(table.r2 > 0.999, `r2 ${table.r2}`);
+});
+
+test("a cost without a fixed part has fixedMs exactly 0", () => {
+  assert.equal(learned((n) => 2 * n, [1, 4, 16]).fixedMs, 0);
+});
+
+test("a staircase is kept beside the line", () => {
+  const stairs = (n: number): number => 5 * Math.ceil(n / 8);
+  const table = learned(stairs, [1, 4, 7, 8, 9, 12, 16, 17, 24, 32]);
+  for (const size of [8, 9, 16, 17]) {
+    assert.ok(Math.abs(table.at(size) - stairs(size)) < 0.6, `at(${size}) = ${table.at(size)}, cost ${stairs(size)}`);
+  }
+});
+
+test("a first look at a size far off the line does not throw the rest of the table away", () => {
+  const table = learned((n) => 4 * n, [1, 2]);
+  for (let i = 0; i < 10; i++) table.observe(30, 1000);
+  assert.ok(Math.abs(table.at(1) - 4) < 1, `at(1) ${table.at(1)}`);
+});
+
+test("one outlier in fifty moves the line by less than a tenth, and stays below the cost of its size", () => {
+  const table = new CostTable();
+  const random = seeded(7);
+  for (let i = 0; i < 1000; i++) {
+    const size = 1 + Math.floor(random() * 32);
+    table.observe(size, (10 + 0.3 * size) * (i % 50 === 49 ? 10 : 1));
+  }
+  assert.ok(Math.abs(table.line(16) / 14.8 - 1) < 0.1, `line(16) ${table.line(16)}`);
+});
+
+test("a new truth is taken over within eight batches", () => {
+  const table = learned((n) => 10 + 0.3 * n, [4]);
+  for (let i = 0; i < 8; i++) table.observe(4, 50);
+  assert.ok(Math.abs(table.at(4) / 50 - 1) < 0.1, `at(4) ${table.at(4)}`);
+});
+
+test("nothing is ever NaN: cold, with one size, with zeros, with nonsense", () => {
+  const table = new CostTable();
+  const check = (): void => {
+    for (const value of [
+      table.fixedMs,
+      table.perItemMs,
+      table.r2,
+      table.noise,
+      table.at(1),
+      table.at(1e9),
+      table.line(5),
+    ])
+      assert.ok(Number.isFinite(value) && value >= 0, String(value));
+  };
+  check();
+  for (let i = 0; i < 20; i++) table.observe(1, 0);
+  check();
+  table.observe(NaN, 3);
+  table.observe(3, NaN);
+  table.observe(0, 1);
+  table.observe(5, Infinity);
+  check();
+  for (let i = 0; i < 200; i++) table.observe(1 + (i % 3) * 1e5, 1e-9 * i);
+  check();
+});
+
+test("the sizes asked about are 1 to 8, then four an octave, for ever growing", () => {
+  const sizes = [];
+  for (let size = 1; size <= 64; size = nextSize(size)) sizes.push(size);
+  assert.deepEqual(sizes, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64]);
+});

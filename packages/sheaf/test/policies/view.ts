@@ -1,0 +1,40 @@
+import type { BatchRecord, QueueView } from "../../dist/index.js";
+
+/** A queue as a policy sees it: one slot, free, batches of 32, nothing held so far. */
+export const view = (overrides: Partial<QueueView> = {}): QueueView => ({
+  nowMs: 0,
+  waiting: 1,
+  oldestAtMs: overrides.nowMs ?? 0,
+  outstanding: overrides.waiting ?? 1,
+  slots: 1,
+  freeSlots: 1,
+  maxBatchSize: 32,
+  maxWaitMs: Infinity,
+  arrivals: 0,
+  ...overrides,
+});
+
+export const record = (size: number, runMs: number, overrides: Partial<BatchRecord> = {}): BatchRecord => ({
+  batchId: 1,
+  reason: "idle",
+  size,
+  weight: size,
+  group: undefined,
+  startedAtMs: 0,
+  queueWaitMs: { mean: 0, max: 0 },
+  runMs,
+  outcome: "ok",
+  attempt: 1,
+  ...overrides,
+});
+
+/** A seeded random number in 0 … 1 (mulberry32). */
+export const seeded = (seed: number): (() => number) => {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+};
