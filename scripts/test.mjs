@@ -16,8 +16,14 @@ if (files.length === 0) {
   console.error(`No test file's path holds ${words.join(" or ")}.`);
   process.exit(1);
 }
-const { status } = spawnSync(process.execPath, ["--test", "--test-reporter=spec", ...files], {
-  cwd: root,
-  stdio: "inherit",
-});
+
+const options = [
+  "--test",
+  `--test-reporter=${root}/scripts/lib/reporter.mjs`,
+  // Two processes: most suites wait for sockets and workers part of the time, and every machine that counts has two cores.
+  "--test-concurrency=2",
+  // Of a file and of each test in it: a hang fails, with its name. No forced exit: an open handle is a failure too.
+  "--test-timeout=240000",
+];
+const { status } = spawnSync(process.execPath, [...options, ...files], { cwd: root, stdio: "inherit" });
 process.exit(status ?? 1);

@@ -1,0 +1,53 @@
+// The spec reporter, with two additions: a table of the suites' times before the closing lines, and a failure for every
+// test file that ran no test (node:test calls such a file passed).
+import { spec } from "node:test/reporters";
+import { relative } from "node:path";
+import { root } from "./files.mjs";
+import { suiteOf } from "./suites.mjs";
+
+/** @param {AsyncIterable<{ type: string, data: any }>} events */
+export default async function* reporter(events) {
+  const reporter = new spec();
+  const suites = new Map();
+  const empty = [];
+  let closing = false;
+  for await (const event of events) {
+    const { type, data } = event;
+    if (data.nesting === 0 && (type === "test:pass" || type === "test:fail")) count(event, suites, empty);
+    // The closing diagnostics belong to no file.
+    if (type === "test:diagnostic" && data.file === undefined && !closing) {
+      closing = true;
+      yield summary(suites, empty);
+    }
+    reporter.write(event);
+    yield* written(reporter);
+  }
+  reporter.end();
+  for await (const text of reporter) yield text;
+  if (empty.length > 0) process.exitCode = 1;
+}
+
+function count({ type, data }, suites, empty) {
+  // A file that ran no test is reported as one test with the file's name; so is one that failed before its first.
+  if (data.name === data.file && type === "test:pass") empty.push(data.file);
+  const name = suiteOf(data.file);
+  const suite = suites.get(name) ?? { files: new Set(), tests: 0, durationMs: 0 };
+  suite.files.add(data.file);
+  suite.tests += 1;
+  suite.durationMs += data.details.duration_ms;
+  suites.set(name, suite);
+}
+
+function summary(suites, empty) {
+  const rows = [...suites].map(
+    ([name, { files, tests, durationMs }]) =>
+      `  ${name.padEnd(26)}${String(files.size).padStart(4)} files${String(tests).padStart(6)} tests` +
+      `${(durationMs / 1000).toFixed(1).padStart(9)} s\n`,
+  );
+  const complaints = empty.map((file) => `✖ ${relative(root, file)} ran no test\n`);
+  return `\nSuites (top-level tests, sum of their times):\n${rows.join("")}${complaints.join("")}\n`;
+}
+
+function* written(stream) {
+  for (let text = stream.read(); text !== null; text = stream.read()) yield text;
+}
