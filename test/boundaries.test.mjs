@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+import { test } from "node:test";
+import { complaintAbout } from "../scripts/lib/boundaries.mjs";
+import { filesBelow, root } from "../scripts/lib/files.mjs";
+import { importsOf, withoutComments } from "../scripts/lib/imports.mjs";
+import { entryPoints } from "../scripts/lib/public-exports.mjs";
+
+const sources = ["sheaf", "sheaf-server"]
+  .flatMap((name) => filesBelow(`packages/${name}/src`, ".ts"))
+  .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
+const entries = entryPoints("sheaf").map(({ specifier }) => specifier);
+
+test("no module imports what its area may not (ARCHITECTURE.md: who may import whom)", () => {
+  const complaints = sources.flatMap(({ path, text }) =>
+    importsOf(text).map((specifier) => complaintAbout(path, specifier, entries)),
+  );
+  assert.deepEqual(complaints.filter(Boolean), []);
+});
+
+test("process.env is read in one file of the server and nowhere in the library", () => {
+  const readers = sources.filter(({ text }) =>
+    /\bprocess\s*(\?\.|\.|\[["'])\s*env\b|\bimport\s*\{[^}]*\benv\b[^}]*\}\s*from\s*["']node:process["']/.test(
+      withoutComments(text),
+    ),
+  );
+  const paths = readers.map(({ path }) => path);
+  assert.deepEqual(
+    paths.filter((path) => path.startsWith("packages/sheaf/")),
+    [],
+  );
+  assert.ok(paths.length <= 1, `process.env is read in ${paths.join(", ")}`);
+});
+
+test("importsOf sees every way to name a module, and no comment", () => {
+  const source = `
+    import { a, type B } from "./a.ts";
+    import type { C } from './c.ts';
+    import "./side.ts";
+    export * from "./all.ts"; export { d } from "./d.ts";
+    import {
+      several,
+    } from "node:fs";
+    // import { x } from "./commented.ts";
+    /* export { y } from "./commented-too.ts"; */
+    const late = await import("./late.ts");
+    const worker = new URL(\`./worker-main\${extension}\`, import.meta.url);
+    const text = "http://example.org/ // not a comment"; import z from "./after-text.ts";
+  `;
+  assert.deepEqual(importsOf(source).sort(), [
+    "./a.ts", "./after-text.ts", "./all.ts", "./c.ts", "./d.ts", "./late.ts", "./side.ts", "./worker-main${extension}", "node:fs",
+  ]); // prettier-ignore
+});
+
+test("the rules refuse what the architecture forbids and allow what it allows", () => {
+  const bad = [
+    ["packages/sheaf/src/policies/auto.ts", "../core/clock.ts"],
+    ["packages/sheaf/src/core/batcher.ts", "node:timers"],
+    ["packages/sheaf/src/core/batcher.ts", "../index.ts"],
+    ["packages/sheaf/src/core/batcher.ts", "lodash"],
+    ["packages/sheaf/src/tuning/simulate.ts", "../node/pool.ts"],
+    ["packages/sheaf/src/adapters/openai.ts", "./postgres.ts"],
+    ["packages/sheaf/src/index.ts", "./tuning/index.ts"],
+    ["packages/sheaf-server/src/server/server.ts", "../load/generator.ts"],
+    ["packages/sheaf-server/src/server/server.ts", "../cli/main.ts"],
+    ["packages/sheaf-server/src/server/server.ts", "sheaf/core/queue"],
+    ["packages/sheaf-server/src/server/server.ts", "../../../sheaf/src/index.ts"],
+    ["packages/sheaf-server/src/runners/onnx.ts", "../server/config.ts"],
+  ];
+  const good = [
+    ["packages/sheaf/src/core/batcher.ts", "../policies/auto.ts"],
+    ["packages/sheaf/src/node/pool.ts", "node:worker_threads"],
+    ["packages/sheaf/src/adapters/openai.ts", "./shared/tokens.ts"],
+    ["packages/sheaf/src/adapters/nats/worker.ts", "./wire.ts"],
+    ["packages/sheaf-server/src/cli/serve.ts", "../server/server.ts"],
+    ["packages/sheaf-server/src/server/server.ts", "sheaf/node"],
+    ["packages/sheaf-server/src/server/server.ts", "fastify"],
+  ];
+  for (const [path, specifier] of bad) assert.match(complaintAbout(path, specifier, entries) ?? "", /imports/, path);
+  for (const [path, specifier] of good) assert.equal(complaintAbout(path, specifier, entries), undefined);
+});
