@@ -1,0 +1,62 @@
+/** A tensor's element type, by its name in the Open Inference Protocol. */
+export type TensorDatatype =
+  "FP32" | "FP64" | "INT64" | "UINT64" | "INT32" | "UINT32" | "INT16" | "UINT16" | "INT8" | "UINT8" | "BOOL" | "BYTES";
+
+/** A named tensor of one item: the batch axis is left out, `null` is an axis of any length. */
+export interface TensorSpec {
+  readonly name: string;
+  readonly datatype: TensorDatatype;
+  readonly shape: readonly (number | null)[];
+}
+
+/** One item as the worker takes it; the kind says which type crosses. */
+export type ModelInput =
+  /** A string; more than `maxTokens` tokens are cut off, and the result says so. */
+  | { readonly kind: "text"; readonly maxTokens: number }
+  /** `{ query: string, text: string }`, scored together. */
+  | { readonly kind: "text-pair"; readonly maxTokens: number }
+  /** A Float32Array of exactly `length` numbers. */
+  | { readonly kind: "floats"; readonly length: number }
+  /** One typed array per tensor, by name, with `shape:NAME` (Int32Array) beside it where an axis is free. */
+  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] };
+
+/** One result as the worker gives it. */
+export type ModelOutput =
+  /** For text: `{ vector: Float32Array, tokens: number, truncated: boolean }`; for floats: a bare Float32Array. */
+  | { readonly kind: "vector"; readonly length: number }
+  /** `{ scores: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order. */
+  | { readonly kind: "labels"; readonly labels: readonly string[] }
+  /** `{ score: number, tokens: number, truncated: boolean }`. */
+  | { readonly kind: "score" }
+  /** As the input of that kind. */
+  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] };
+
+/** What the server needs to know of a model before and after its worker has loaded it. */
+export interface ModelSpec {
+  /** As in `/infer/{model}`. */
+  readonly name: string;
+  readonly task: "embedding" | "tensor" | "classification" | "rerank";
+  /** A module whose default export is `defineWorker({ … })` of `sheaf/node`. */
+  readonly workerUrl: URL;
+  /** Structured-clonable; handed to `load(data)` in the worker. */
+  readonly data: unknown;
+  readonly input: ModelInput;
+  readonly output: ModelOutput;
+  /** The most items this model takes at once whatever MAX_BATCH_SIZE says (1: it cannot be batched). */
+  readonly maxBatchSize?: number | undefined;
+  /** Items of different groups never share a batch: tensors of different shapes. */
+  readonly groupKey?: ((item: unknown) => unknown) | undefined;
+  /** An item's weight in tokens, padding counted: the batcher's `weigh` with `batchWeight: "padded"`. */
+  readonly weigh?: ((item: unknown) => number) | undefined;
+  readonly maxBatchWeight?: number | undefined;
+  /** Said in `/v1/models` and at start. */
+  readonly note?: string | undefined;
+}
+
+/** What every model of a server is told; a worker gets it inside its `data`. */
+export interface RunnerSettings {
+  /** Threads of one run inside a worker. Default 1: workers, not runs, use the cores. */
+  readonly intraOpNumThreads?: number | undefined;
+  /** `"cpu"`, `"cuda:0"`, or several with commas, tried in turn. Default `"cpu"`. */
+  readonly device?: string | undefined;
+}
