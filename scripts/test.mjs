@@ -1,6 +1,8 @@
-// `npm test [-- word …]`: builds, then runs every test file (or those whose path holds one of the words) in one run.
+// `npm test [-- word …]`: builds, then runs every test file (or those whose path holds one
+// of the words, or whose suite is one of them) in one run.
 import { spawnSync } from "node:child_process";
 import { filesBelow, root } from "./lib/files.mjs";
+import { suiteOf } from "./lib/suites.mjs";
 
 const words = process.argv.slice(2);
 const build = spawnSync(process.execPath, ["scripts/build.mjs", "--tests"], { cwd: root, stdio: "inherit" });
@@ -11,9 +13,9 @@ const files = [
   ...filesBelow("packages/sheaf/dist-test", ".test.js"),
   ...filesBelow("packages/sheaf-server/dist-test", ".test.js"),
   ...filesBelow("test", ".test.mjs"),
-].filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
+].filter((file) => words.length === 0 || words.some((word) => file.includes(word) || suiteOf(file) === word));
 if (files.length === 0) {
-  console.error(`No test file's path holds ${words.join(" or ")}.`);
+  console.error(`No test file's path holds ${words.join(" or ")}, nor is it a suite.`);
   process.exit(1);
 }
 

@@ -75,3 +75,15 @@ export interface BatcherOptions<In, Out = unknown> {
   /** Aborting it closes the batcher. */
   readonly signal?: AbortSignal | undefined;
 }
+
+/** Every default in one table; options that are not here default to "none". */
+export const optionDefaults = {
+  maxBatchSize: 32,
+  concurrency: 4,
+  maxQueueSize: 10_000,
+  onQueueFull: "reject",
+  batchWeight: "sum",
+  onBatchError: "fail",
+  priority: "interactive",
+  name: "batcher",
+} as const;

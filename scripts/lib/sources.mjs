@@ -1,0 +1,21 @@
+// What the reference pages must say, read from the code.
+import { readFileSync } from "node:fs";
+import { root } from "./files.mjs";
+import { withoutComments } from "./imports.mjs";
+
+const sourceOf = (path) => withoutComments(readFileSync(`${root}/packages/${path}`, "utf8"));
+
+/** The codes of `BatcherError`. */
+export function errorCodes() {
+  const [, union] = /export type ErrorCode =([^;]+);/.exec(sourceOf("sheaf/src/core/errors.ts"));
+  return [...union.matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code);
+}
+
+/** The properties of an options interface of the core, each with its default; undefined where it has none. */
+export async function batcherOptions(interfaceName) {
+  const [, body] = new RegExp(`export interface ${interfaceName}\\b[^{]*\\{([^]*?)\\n\\}`).exec(
+    sourceOf("sheaf/src/core/options.ts"),
+  );
+  const { optionDefaults } = await import(`${root}/packages/sheaf/dist/core/options.js`);
+  return new Map([...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => [name, optionDefaults[name]]));
+}

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+import { test } from "node:test";
+import { deadLinks, differences, documents } from "../scripts/lib/docs.mjs";
+import { root } from "../scripts/lib/files.mjs";
+import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
+import { batcherOptions, errorCodes } from "../scripts/lib/sources.mjs";
+
+const read = (path) => readFileSync(`${root}/${path}`, "utf8");
+
+test("every relative link of every document leads somewhere", () => {
+  assert.deepEqual(
+    documents().flatMap((file) => deadLinks(file)),
+    [],
+  );
+});
+
+test("every error code stands in docs/reference/errors.md, and back", () => {
+  const codes = new Map(errorCodes().map((code) => [code, undefined]));
+  assert.deepEqual(differences(read("docs/reference/errors.md"), "code", codes), []);
+});
+
+test("every option and its default stand in docs/reference/options.md, and back", async () => {
+  assert.deepEqual(
+    differences(read("docs/reference/options.md"), "option", await batcherOptions("BatcherOptions")),
+    [],
+  );
+});
+
+test("every option of a call stands in docs/reference/options.md, and back", async () => {
+  const options = await batcherOptions("CallOptions");
+  assert.deepEqual(differences(read("docs/reference/options.md"), "call option", options), []);
+});
+
+const blocks = snippets();
+const compiled = compileSnippets(blocks);
+
+test(`every TypeScript snippet of the documents compiles`, () => {
+  assert.ok(blocks.length > 0);
+  assert.ok(compiled.ok, compiled.messages);
+});
+
+for (const [index, block] of blocks.entries()) {
+  if (!block.words.includes("run")) continue;
+  test(`the snippet at ${block.document}:${block.line} runs and prints what the document says`, () => {
+    assert.equal(complaintOnRun(block, compiled.files[index]), undefined);
+  });
+}
+
+test("no document names a place on one machine", () => {
+  const places = /\/(?:work|home\/\w+|root|Users\/\w+)\//;
+  assert.deepEqual(
+    documents()
+      .filter((file) => places.test(readFileSync(file, "utf8")))
+      .map((file) => relative(root, file)),
+    [],
+  );
+});
