@@ -1,0 +1,211 @@
+import type { Clock } from "sheaf";
+import { phasesOf, poissonArrivals, type OpenPattern, type Phase } from "./pattern.ts";
+import { Recorder } from "./recorder.ts";
+import type { LoadResult } from "./result.ts";
+import type { Target } from "./target.ts";
+
+export interface LoadOptions {
+  readonly configuration: string;
+  readonly target: Target;
+  readonly clock: Clock;
+  readonly pattern: OpenPattern | "closed";
+  /** Mean rate of an open pattern, in requests per second; > 0. */
+  readonly ratePerS?: number | undefined;
+  /** Callers of a closed loop; integer >= 1. Each sends its next request when the last one has ended. */
+  readonly callers?: number | undefined;
+  /** Measured span in milliseconds; > 0. */
+  readonly durationMs: number;
+  /** Time before it whose requests are sent but not counted. Default 0. */
+  readonly warmUpMs?: number | undefined;
+  /** A request without a reply this long after its intended time is given up and counts with that latency. Default 10,000. */
+  readonly timeoutMs?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+  /** Aborting it ends the run early; what is open then is dropped uncounted and the promise rejects with its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface LoadProgress {
+  /** Since the start, warm-up included. */
+  readonly elapsedMs: number;
+  readonly totalMs: number;
+  readonly open: number;
+}
+
+interface Flight {
+  readonly intendedAtMs: number;
+  ended: boolean;
+  cancel: () => void;
+}
+
+const tickMs = 1;
+// Requests in flight are bounded by rate × timeout; beyond this the machine, not the server, would be under test.
+const mostInFlight = 1_000_000;
+// A share of 1 % of the requests that left this late is visible in a p99.
+const toleratedLagMs = 10;
+
+/**
+ * Runs one pattern against a target. Open patterns send on schedule whatever the server does, and measure from the
+ * intended send time: a server that stalls shows as latency, not as a gap. Never retries.
+ * @throws {RangeError} for options out of range.
+ */
+export function runLoad(options: LoadOptions): Promise<LoadResult> {
+  const { clock, target, pattern, durationMs, warmUpMs = 0, timeoutMs = 10_000, seed = 1, signal } = options;
+  const { ratePerS = 0, callers = 0 } = options;
+  validate({ ...options, warmUpMs, timeoutMs });
+  const phases: Phase[] = pattern === "closed" ? [] : phasesOf(pattern, ratePerS, durationMs);
+  const recorder = new Recorder(durationMs, phases);
+  const totalMs = warmUpMs + durationMs;
+  const arrivals = pattern === "closed" ? undefined : schedule(phases, warmUpMs, ratePerS, seed);
+
+  return new Promise((resolve, reject) => {
+    const startAtMs = clock.now();
+    const flights: Flight[] = [];
+    let oldest = 0;
+    let open = 0;
+    let index = 0;
+    let nextAtMs = arrivals === undefined ? Infinity : nextArrival(arrivals);
+    let progressAtMs = 0;
+
+    const elapsed = (): number => clock.now() - startAtMs;
+
+    function send(intendedAtMs: number): void {
+      const measured = intendedAtMs >= warmUpMs;
+      if (measured) recorder.wasSent(intendedAtMs - warmUpMs, Math.max(0, elapsed() - intendedAtMs));
+      const flight: Flight = { intendedAtMs, ended: false, cancel: () => undefined };
+      flights.push(flight);
+      open++;
+      flight.cancel = target.send(index++, ({ status, body }) => end(flight, elapsed(), status, body));
+    }
+
+    function end(flight: Flight, atMs: number, status: number | string, body?: string): void {
+      flight.ended = true;
+      open--;
+      const intendedAtMs = flight.intendedAtMs - warmUpMs;
+      if (intendedAtMs >= 0) recorder.ended(intendedAtMs, atMs - flight.intendedAtMs, status, body);
+      // A caller of a closed loop comes back in the next tick at the latest, here at once.
+      if (pattern === "closed" && atMs < totalMs && !stopped) send(atMs);
+    }
+
+    let stopped = false;
+    function tick(): void {
+      if (stopped) return;
+      const nowMs = elapsed();
+      while (nextAtMs <= nowMs) {
+        send(nextAtMs);
+        nextAtMs = nextArrival(arrivals!);
+      }
+      giveUpLate(nowMs);
+      if (nowMs >= progressAtMs) {
+        progressAtMs = nowMs + 100;
+        options.onProgress?.({ elapsedMs: Math.min(nowMs, totalMs), totalMs, open });
+      }
+      if (nowMs >= totalMs && nextAtMs === Infinity && open === 0) return finish();
+      clock.after(tickMs, tick);
+    }
+
+    function giveUpLate(nowMs: number): void {
+      for (; oldest < flights.length; oldest++) {
+        const flight = flights[oldest]!;
+        if (flight.ended) continue;
+        if (nowMs - flight.intendedAtMs < timeoutMs) break;
+        flight.cancel();
+        end(flight, flight.intendedAtMs + timeoutMs, "timeout");
+      }
+      if (oldest > 1024 && oldest * 2 > flights.length) {
+        flights.splice(0, oldest);
+        oldest = 0;
+      }
+    }
+
+    function finish(): void {
+      stopped = true;
+      signal?.removeEventListener("abort", onAbort);
+      resolve(resultOf({ ...options, warmUpMs, timeoutMs, seed }, recorder));
+    }
+
+    function onAbort(): void {
+      stopped = true;
+      for (const flight of flights) if (!flight.ended) flight.cancel();
+      reject(signal!.reason as Error);
+    }
+
+    if (signal?.aborted) return onAbort();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    for (let i = 0; i < callers && pattern === "closed"; i++) send(0);
+    tick();
+  });
+}
+
+/** Warm-up at the mean rate, then the pattern; milliseconds from the start of the warm-up. */
+function* schedule(phases: readonly Phase[], warmUpMs: number, ratePerS: number, seed: number): Generator<number> {
+  if (warmUpMs > 0) yield* poissonArrivals(phasesOf("steady", ratePerS, warmUpMs), seed + 1);
+  for (const atMs of poissonArrivals(phases, seed)) yield warmUpMs + atMs;
+}
+
+function nextArrival(arrivals: Generator<number>): number {
+  const next = arrivals.next();
+  return next.done === true ? Infinity : next.value;
+}
+
+function resultOf(
+  options: LoadOptions & { warmUpMs: number; timeoutMs: number; seed: number },
+  recorder: Recorder,
+): LoadResult {
+  const { sendLag, statuses } = recorder;
+  const requests = recorder.sent;
+  const ok = Object.entries(statuses).reduce((sum, [status, count]) => sum + (/^2\d\d$/.test(status) ? count : 0), 0);
+  const sendLagMs = { p50: sendLag.quantile(0.5), p99: sendLag.quantile(0.99), max: sendLag.max };
+  return {
+    configuration: options.configuration,
+    pattern: options.pattern,
+    seed: options.seed,
+    warmUpMs: options.warmUpMs,
+    durationMs: options.durationMs,
+    timeoutMs: options.timeoutMs,
+    offeredPerS: recorder.offeredPerS,
+    achievedPerS: recorder.achievedPerS,
+    requests,
+    ok,
+    successRate: requests === 0 ? 0 : ok / requests,
+    latencyMs: recorder.latencyMs,
+    sendLagMs,
+    waitedForConnection: options.target.waited,
+    statuses,
+    lastErrorBody: recorder.lastErrorBody,
+    saturated:
+      sendLagMs.p99 > toleratedLagMs
+        ? `Generator saturated: 1 % of the requests left ${sendLagMs.p99.toFixed(1)} ms late or more ` +
+          `(tolerated ${toleratedLagMs} ms). The latencies hold this lag: lower the rate or free a core.`
+        : undefined,
+    series: recorder.series,
+    phases: recorder.phaseResults,
+  };
+}
+
+function validate({ pattern, ratePerS, callers, durationMs, warmUpMs = 0, timeoutMs = 0 }: LoadOptions): void {
+  const positive = (name: string, value: number | undefined): number => {
+    if (typeof value === "number" && value > 0 && Number.isFinite(value)) return value;
+    throw new RangeError(`${name} must be a finite number > 0, got ${JSON.stringify(value) ?? "undefined"}`);
+  };
+  positive("durationMs", durationMs);
+  positive("timeoutMs", timeoutMs);
+  if (!(warmUpMs >= 0 && Number.isFinite(warmUpMs))) {
+    throw new RangeError(`warmUpMs must be a finite number >= 0, got ${JSON.stringify(warmUpMs)}`);
+  }
+  if (pattern === "closed") {
+    if (!Number.isInteger(callers) || callers! < 1 || callers! > mostInFlight) {
+      throw new RangeError(
+        `callers must be an integer from 1 to ${mostInFlight}, got ${JSON.stringify(callers) ?? "undefined"}`,
+      );
+    }
+    return;
+  }
+  // The highest rate of any pattern is three times its mean.
+  const inFlight = (3 * positive("ratePerS", ratePerS) * timeoutMs) / 1000;
+  if (inFlight > mostInFlight) {
+    throw new RangeError(
+      `ratePerS × timeoutMs allows ${Math.round(inFlight)} requests in flight (at most ${mostInFlight}): lower one of them`,
+    );
+  }
+}

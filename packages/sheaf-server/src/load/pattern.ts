@@ -1,0 +1,83 @@
+import { seededRandom } from "./random.ts";
+
+export const openPatterns = ["steady", "burst", "ramp", "step"] as const;
+export type OpenPattern = (typeof openPatterns)[number];
+export type Pattern = OpenPattern | "closed";
+
+/** A stretch of a pattern whose rate changes linearly. Rates are in requests per second. */
+export interface Phase {
+  readonly label: string;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly startPerS: number;
+  readonly endPerS: number;
+}
+
+/** One burst: a quarter of each period at three times the rate, the rest at a third of it. */
+const burstPeriodMs = 2000;
+const stepFactors = [0.2, 0.6, 1, 1.4, 1.8];
+const rampSlices = 10;
+
+/**
+ * The phases of a pattern. All patterns have the same mean, `ratePerS`, so that their results can be set side by side:
+ * steady is constant, burst alternates 3× and 1/3×, ramp rises from 0 to 2×, step climbs 0.2 0.6 1 1.4 1.8×.
+ */
+export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: number): Phase[] {
+  const constant = (label: string, startMs: number, endMs: number, perS: number): Phase => ({
+    label,
+    startMs,
+    endMs,
+    startPerS: perS,
+    endPerS: perS,
+  });
+  if (pattern === "steady") return [constant("steady", 0, durationMs, ratePerS)];
+  if (pattern === "step") {
+    const lengthMs = durationMs / stepFactors.length;
+    return stepFactors.map((factor, i) => constant(`${factor}×`, i * lengthMs, (i + 1) * lengthMs, factor * ratePerS));
+  }
+  if (pattern === "ramp") {
+    return Array.from({ length: rampSlices }, (_, i) => ({
+      label: `${i + 1}/${rampSlices}`,
+      startMs: (i * durationMs) / rampSlices,
+      endMs: ((i + 1) * durationMs) / rampSlices,
+      startPerS: (2 * ratePerS * i) / rampSlices,
+      endPerS: (2 * ratePerS * (i + 1)) / rampSlices,
+    }));
+  }
+  const periods = Math.max(1, Math.round(durationMs / burstPeriodMs));
+  const periodMs = durationMs / periods;
+  return Array.from({ length: periods }, (_, i) => {
+    const calmStartMs = i * periodMs;
+    const burstStartMs = calmStartMs + 0.75 * periodMs;
+    return [
+      constant("calm", calmStartMs, burstStartMs, ratePerS / 3),
+      constant("burst", burstStartMs, calmStartMs + periodMs, ratePerS * 3),
+    ];
+  }).flat();
+}
+
+/**
+ * Intended send times in milliseconds from the start: a Poisson process whose rate follows the phases. Exact for linear
+ * rates: unit-rate arrivals are mapped through the inverse of the cumulated rate.
+ */
+export function* poissonArrivals(phases: readonly Phase[], seed: number): Generator<number, void, void> {
+  const random = seededRandom(seed);
+  let untilNext = -Math.log(random());
+  for (const { startMs, endMs, startPerS, endPerS } of phases) {
+    const lengthS = (endMs - startMs) / 1000;
+    const slope = (endPerS - startPerS) / lengthS;
+    const expected = ((startPerS + endPerS) / 2) * lengthS;
+    let position = 0;
+    while (position + untilNext < expected) {
+      position += untilNext;
+      yield startMs + 1000 * timeToAccumulate(position, startPerS, slope);
+      untilNext = -Math.log(random());
+    }
+    untilNext -= expected - position;
+  }
+}
+
+/** Seconds until `count` arrivals are expected at rate `perS + slope·t`. The form without cancellation near slope 0. */
+function timeToAccumulate(count: number, perS: number, slope: number): number {
+  return (2 * count) / (perS + Math.sqrt(perS * perS + 2 * slope * count));
+}

@@ -1,0 +1,49 @@
+import { seededRandom } from "./random.ts";
+
+/** Different bodies sent in turn: enough that caches and deduplication do not flatter a server. */
+const variants = 64;
+const mostNumbers = 1_000_000;
+
+const words =
+  "batch queue request model vector token river stone window light garden paper signal engine winter bridge " +
+  "market music letter forest silver morning number story harbor circle planet school weather doctor camera answer";
+const vocabulary = words.split(" ");
+
+/**
+ * Request bodies from a template: `{{floats 768}}` (numbers in −1…1 as a JSON array), `{{words 12}}` (a JSON string),
+ * `{{int 100}}` (0…99), `{{i}}` (the body's number). Without a placeholder the one body is the template itself.
+ * @throws {RangeError} naming a placeholder that is none of these.
+ */
+export function bodiesFromTemplate(template: string, seed: number): string[] {
+  const random = seededRandom(seed);
+  const count = template.includes("{{") ? variants : 1;
+  return Array.from({ length: count }, (_, i) =>
+    template.replace(/\{\{\s*(\w+)(?:\s+(\d+))?\s*\}\}/g, (text, name: string, size: string | undefined) => {
+      const value = placeholder(name, size === undefined ? undefined : Number(size), i, random);
+      if (value !== undefined) return value;
+      throw new RangeError(
+        `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${mostNumbers}) or {{i}}`,
+      );
+    }),
+  );
+}
+
+function placeholder(name: string, size: number | undefined, i: number, random: () => number): string | undefined {
+  if (name === "i" && size === undefined) return String(i);
+  if (size === undefined || size < 1 || size > mostNumbers) return undefined;
+  if (name === "int") return String(Math.floor(random() * size));
+  if (name === "floats") {
+    return `[${Array.from({ length: size }, () => (2 * random() - 1).toFixed(4)).join(",")}]`;
+  }
+  if (name !== "words") return undefined;
+  const text = Array.from({ length: size }, () => vocabulary[Math.floor(random() * vocabulary.length)]!);
+  return JSON.stringify(text.join(" "));
+}
+
+/** Request bodies from a file: one a line for `.jsonl` and `.ndjson`, else the whole text is the one body. */
+export function bodiesFromFile(path: string, text: string): string[] {
+  if (!/\.(jsonl|ndjson)$/.test(path)) return [text];
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  if (lines.length === 0) throw new RangeError(`${path} holds no line to send`);
+  return lines;
+}

@@ -1,0 +1,142 @@
+import { Histogram } from "./histogram.ts";
+import type { Phase } from "./pattern.ts";
+import type { LatencyMs, PhaseResult, SeriesPoint } from "./result.ts";
+import { succeeded } from "./target.ts";
+
+const mostPoints = 120;
+
+interface Slot {
+  readonly latency: Histogram;
+  scheduled: number;
+  completed: number;
+  ok: number;
+}
+
+const newSlot = (): Slot => ({ latency: new Histogram(), scheduled: 0, completed: 0, ok: 0 });
+
+/** Collects one run in constant memory: in all, per slice of time, and per phase of the pattern. */
+export class Recorder {
+  readonly #durationMs: number;
+  readonly #sliceMs: number;
+  readonly #phases: readonly Phase[];
+  readonly #slices: Slot[];
+  readonly #labels = new Map<string, Slot & { lengthMs: number }>();
+  readonly #all = newSlot();
+  readonly #sendLag = new Histogram();
+  readonly #statuses = new Map<string, number>();
+  #lastBody: string | undefined;
+  #phase = 0;
+
+  /** `phases` in order of time, without gaps; empty for a closed loop. */
+  constructor(durationMs: number, phases: readonly Phase[]) {
+    this.#durationMs = durationMs;
+    // At least 250 ms a slice: shorter ones hold too few requests for a p99.
+    const slices = Math.max(1, Math.min(mostPoints, Math.floor(durationMs / 250)));
+    this.#sliceMs = durationMs / slices;
+    this.#slices = Array.from({ length: slices }, newSlot);
+    this.#phases = phases;
+    for (const { label, startMs, endMs } of phases) {
+      const slot = this.#labels.get(label) ?? { ...newSlot(), lengthMs: 0 };
+      slot.lengthMs += endMs - startMs;
+      this.#labels.set(label, slot);
+    }
+  }
+
+  get sent(): number {
+    return this.#sendLag.count;
+  }
+
+  get sendLag(): Histogram {
+    return this.#sendLag;
+  }
+
+  /** A request that was to leave at `intendedAtMs` left `lagMs` later. Times from the start of the measured span. */
+  wasSent(intendedAtMs: number, lagMs: number): void {
+    this.#sendLag.record(lagMs);
+    this.#all.scheduled++;
+    this.#sliceAt(intendedAtMs).scheduled++;
+    const phase = this.#labels.get(this.#labelAt(intendedAtMs));
+    if (phase !== undefined) phase.scheduled++;
+  }
+
+  /** A request ended, one way or the other; `latencyMs` since its intended send time. */
+  ended(intendedAtMs: number, latencyMs: number, status: number | string, body: string | undefined): void {
+    const name = String(status);
+    this.#statuses.set(name, (this.#statuses.get(name) ?? 0) + 1);
+    const ok = succeeded(status);
+    if (!ok) this.#lastBody = body ?? this.#lastBody;
+    const endedAtMs = intendedAtMs + latencyMs;
+    const phase = this.#labels.get(this.#labelAt(intendedAtMs));
+    for (const slot of [this.#all, this.#sliceAt(intendedAtMs), phase]) slot?.latency.record(latencyMs);
+    if (phase !== undefined && ok) phase.ok++;
+    if (ok) this.#sliceAt(intendedAtMs).ok++;
+    if (endedAtMs >= this.#durationMs) return;
+    this.#all.completed += Number(ok);
+    this.#sliceAt(endedAtMs).completed += Number(ok);
+    const endedIn = this.#labels.get(this.#labelAt(endedAtMs));
+    if (endedIn !== undefined) endedIn.completed += Number(ok);
+  }
+
+  get statuses(): Readonly<Record<string, number>> {
+    return Object.fromEntries([...this.#statuses].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  get lastErrorBody(): string | undefined {
+    return this.#lastBody;
+  }
+
+  get latencyMs(): LatencyMs {
+    return summary(this.#all.latency);
+  }
+
+  get offeredPerS(): number {
+    return (1000 * this.#all.scheduled) / this.#durationMs;
+  }
+
+  /** Successes that ended within the measured span, a second: what is still open at its end was not achieved. */
+  get achievedPerS(): number {
+    return (1000 * this.#all.completed) / this.#durationMs;
+  }
+
+  get series(): SeriesPoint[] {
+    return this.#slices.map((slot, i) => ({ atMs: (i + 0.5) * this.#sliceMs, ...figures(slot, this.#sliceMs) }));
+  }
+
+  get phaseResults(): PhaseResult[] {
+    return [...this.#labels].map(([label, slot]) => ({ label, ...figures(slot, slot.lengthMs) }));
+  }
+
+  #sliceAt(ms: number): Slot {
+    const last = this.#slices.length - 1;
+    return this.#slices[Math.max(0, Math.min(last, Math.floor(ms / this.#sliceMs)))]!;
+  }
+
+  /** Phases are few and times nearly in order: a step from the last one found is enough. */
+  #labelAt(ms: number): string {
+    if (this.#phases.length === 0) return "";
+    while (this.#phase > 0 && ms < this.#phases[this.#phase]!.startMs) this.#phase--;
+    while (this.#phase < this.#phases.length - 1 && ms >= this.#phases[this.#phase]!.endMs) this.#phase++;
+    return this.#phases[this.#phase]!.label;
+  }
+}
+
+function figures(slot: Slot, lengthMs: number): Omit<SeriesPoint, "atMs"> {
+  return {
+    offeredPerS: (1000 * slot.scheduled) / lengthMs,
+    achievedPerS: (1000 * slot.completed) / lengthMs,
+    // Of what was to leave here; 1 where nothing was.
+    successRate: slot.latency.count === 0 ? 1 : slot.ok / slot.latency.count,
+    latencyMs: summary(slot.latency),
+  };
+}
+
+const summary = (latency: Histogram): LatencyMs => ({
+  mean: latency.mean,
+  p50: latency.quantile(0.5),
+  p75: latency.quantile(0.75),
+  p90: latency.quantile(0.9),
+  p95: latency.quantile(0.95),
+  p99: latency.quantile(0.99),
+  p999: latency.quantile(0.999),
+  max: latency.max,
+});

@@ -1,0 +1,66 @@
+import type { Pattern } from "./pattern.ts";
+
+/** Milliseconds since the *intended* send time; 0 without data. Timeouts count with the whole timeout. */
+export interface LatencyMs {
+  readonly mean: number;
+  readonly p50: number;
+  readonly p75: number;
+  readonly p90: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
+
+/** A slice of a run. `offeredPerS` and latencies go by when requests were to leave, `achievedPerS` by when they ended. */
+export interface SeriesPoint {
+  /** Middle of the slice, from the start of the measured span. */
+  readonly atMs: number;
+  readonly offeredPerS: number;
+  readonly achievedPerS: number;
+  /** Share of the requests of this slice that ended 2xx, 0…1; 1 where none was to leave. */
+  readonly successRate: number;
+  readonly latencyMs: LatencyMs;
+}
+
+/** All stretches of one label together: the bursts, the calm between them, one level of a step. */
+export type PhaseResult = Omit<SeriesPoint, "atMs"> & { readonly label: string };
+
+/** One run of one pattern against one configuration: what terminal, `--json`, report and page all read. */
+export interface LoadResult {
+  /** `auto`, `fifo`, … or the address. */
+  readonly configuration: string;
+  readonly pattern: Pattern;
+  readonly seed: number;
+  readonly warmUpMs: number;
+  readonly durationMs: number;
+  readonly timeoutMs: number;
+  /** Requests to leave within the measured span, a second; for a closed loop what its callers asked for. */
+  readonly offeredPerS: number;
+  readonly achievedPerS: number;
+  readonly requests: number;
+  readonly ok: number;
+  /** ok ÷ requests, 0…1. */
+  readonly successRate: number;
+  readonly latencyMs: LatencyMs;
+  /** How much later than intended requests left for the generator's own reasons. */
+  readonly sendLagMs: { readonly p50: number; readonly p99: number; readonly max: number };
+  /** Requests that waited for a connection because `maxConnections` were busy; the wait is part of their latency. */
+  readonly waitedForConnection: number;
+  /** Requests by status (`"200"`, `"429"`) or by why there is none (`"timeout"`, `"ECONNREFUSED"`). */
+  readonly statuses: Readonly<Record<string, number>>;
+  /** Start of the last reply that was not 2xx. */
+  readonly lastErrorBody?: string | undefined;
+  /** Why these figures are not the server's: the generator could not keep its own schedule. */
+  readonly saturated?: string | undefined;
+  readonly series: readonly SeriesPoint[];
+  readonly phases: readonly PhaseResult[];
+  /** Batches by size as the server counted them in this run, where it publishes `sheaf_batch_size_items`. */
+  readonly batchSizes?: readonly BatchSizeCount[] | undefined;
+}
+
+/** `batches` batches of more than the previous entry's `upTo` items and at most `upTo` (Infinity: no upper end). */
+export interface BatchSizeCount {
+  readonly upTo: number;
+  readonly batches: number;
+}

@@ -1,0 +1,11 @@
+import { performance } from "node:perf_hooks";
+import type { Clock } from "sheaf";
+
+/** The real clock, for the generator. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
