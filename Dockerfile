@@ -1,0 +1,27 @@
+# The CPU image: docker build -t sheaf . && docker run -p 8000:8000 sheaf
+# `npm run prove -- dockerfile` runs these steps in a folder, where no Docker engine runs.
+
+FROM node:20-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc tsconfig.base.json ./
+COPY packages/sheaf/package.json packages/sheaf/
+COPY packages/sheaf-server/package.json packages/sheaf-server/
+RUN npm ci
+COPY scripts scripts
+COPY packages packages
+RUN npm run build
+# Leave what serves: no compiler, no linters, no binaries of other systems.
+RUN npm prune --omit=dev && rm -rf node_modules/onnxruntime-node/bin/*/darwin node_modules/onnxruntime-node/bin/*/win32
+
+FROM node:20-slim
+# Inside a container 127.0.0.1 is reached by nobody else.
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8000
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/packages packages
+USER node
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "packages/sheaf-server/dist/cli/main.js", "serve"]
