@@ -1,57 +1,326 @@
+import { greedy } from "../policies/greedy.ts";
+import type { BatchRecord } from "../policies/policy.ts";
+import { Admission, type Terms } from "./admission.ts";
+import { Calls } from "./calls.ts";
+import type { Settler } from "./chunk.ts";
+import { Dispatcher } from "./dispatch.ts";
+import { Epochs } from "./epoch.ts";
+import { BatcherError } from "./errors.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
+import { manyList, settleList, type List } from "./list.ts";
+import { mapOver } from "./map.ts";
 import type { BatcherOptions, CallOptions } from "./options.ts";
-import type { BatchRecord, DispatchReason } from "../policies/policy.ts";
+import { OrderKeys } from "./order.ts";
+import { Queue } from "./queue.ts";
+import { RateLimiter } from "./rate-limit.ts";
+import { newAbortController, warn, type AbortSignalLike } from "./runtime.ts";
+import { Scheduler } from "./scheduler.ts";
+import { checkCallOptions, laneOf, settingsOf } from "./settings.ts";
+import { Statistics, type BatcherStats } from "./stats.ts";
 
-/** Quantiles in milliseconds over the last 60 s; 0 without data. */
-export interface Distribution {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-  readonly max: number;
-}
+/** What a caller gets: an `Error` in a slot rejects, so error classes drop out. Plain objects that look like one stay. */
+export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
 
-/** A snapshot. Counts are since construction, distributions over the last 60 s. */
-export interface BatcherStats {
-  readonly name: string;
-  readonly queued: number;
-  /** Batches in flight. */
-  readonly inFlight: number;
-  readonly items: { ok: number; error: number; timeout: number; aborted: number; rejected: number };
-  readonly batches: number;
-  readonly bisectRuns: number;
-  readonly abandonedRuns: number;
-  readonly meanBatchSize: number;
-  readonly fillRate: number;
-  readonly queueWaitMs: Distribution;
-  readonly runMs: Distribution;
-  readonly latencyMs: Distribution;
-  readonly costModel: { fixedMs: number; perItemMs: number; r2: number } | null;
-  readonly speedup: number | null;
-  readonly expectedSpeedup: number | null;
-  readonly cost: { total: number; perItem: number; perItemUnbatched: number } | null;
-  readonly reasons: Readonly<Partial<Record<DispatchReason, number>>>;
-  readonly advice: readonly string[];
-}
-
-/** Callable: `await batcher(item)`. Its methods can be destructured. */
+/** Callable as `batcher(item)`. Its methods can be destructured. */
 export interface Batcher<In, Out> {
-  (item: In, options?: CallOptions | unknown): Promise<Out>;
+  /**
+   * One item in, its own result out. A second argument that is not an object is ignored, so that `items.map(batcher)`
+   * works.
+   * @throws {BatcherError} `QUEUE_FULL`, `CLOSED`, `TIMEOUT`, `ITEM_TOO_LARGE`, or what became of its batch.
+   */
+  (item: In, options?: CallOptions | number): Promise<Out>;
   readonly name: string;
+  /** Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. */
   many(items: Iterable<In>, options?: CallOptions): Promise<Out[]>;
+  /** Several items, every outcome in order; never rejects for an item. */
   settle(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<Out>[]>;
-  map(items: Iterable<In> | AsyncIterable<In>, options?: CallOptions): AsyncIterableIterator<Out>;
+  /**
+   * Any number of items in bounded memory: pulls only while there is room, yields results in order, ends on the first
+   * error and closes its source. `timeoutMs` counts for each item from when it was pulled.
+   */
+  map(items: Iterable<In> | AsyncIterable<In>, options?: CallOptions): AsyncGenerator<Out, void, void>;
+  /** What waits now goes without further holding, as slots come free; resolves when those have settled. */
   flush(): Promise<void>;
+  /** Flushes; resolves when everything accepted before it has settled. */
   drain(): Promise<void>;
+  /**
+   * Takes no more calls (`CLOSED`), finishes what is in, then closes the executor. After `graceMs` (default none) what
+   * is left gets `CLOSED`. Always the same promise.
+   */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+  /** Resolves when the executor can run batches; rejects with the reason it never will. */
   ready(): Promise<void>;
   stats(): BatcherStats;
+  /** Calls back once per batch; returns a function that ends it. A listener that throws is reported once. */
   subscribe(listener: (record: BatchRecord) => void): () => void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+// One executor for all promises: it hands out `resolve`, and no closure is made per call.
+let captured: Settler;
+const capture = (resolve: (value: never) => void): void => {
+  captured = resolve as Settler;
+};
+
+/**
+ * Makes a batcher over a batch function or an executor.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
 export function createBatcher<In, Out>(
-  _run: BatchFunction<In, Out> | Executor<In, Out>,
-  _options: BatcherOptions<In, Out> = {},
-): Batcher<In, Exclude<Out, Error>> {
-  throw new Error("under construction");
+  run: BatchFunction<In, Out> | Executor<In, Out>,
+  options: BatcherOptions<In, Out> = {},
+): Batcher<In, Result<Out>> {
+  const settings = settingsOf(run, options, greedy);
+  const { clock, name } = settings;
+  const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run, settings.concurrency) : run;
+
+  const limiter = new RateLimiter(settings.rateLimit);
+  const limits = {
+    maxBatchSize: settings.maxBatchSize,
+    maxBatchWeight: Math.min(settings.maxBatchWeight ?? Infinity, limiter.maxWeight),
+    padded: settings.batchWeight === "padded",
+  };
+  const order = settings.orderKey === undefined ? undefined : new OrderKeys<In>();
+  const epochs = new Epochs();
+  const calls = new Calls<In>(clock.now, name, order, () => scheduler.wake());
+  const queue = new Queue<In>(limits, epochs, calls.watch, order, settings.groupKey !== undefined);
+  calls.attach(queue);
+  const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
+  const statistics = new Statistics(limits, settings.cost);
+  const listeners = new Set<(record: BatchRecord) => void>();
+  const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
+    recorded: (record) => {
+      statistics.observe(record);
+      scheduler.observe(record);
+      for (const listener of listeners) notify(listener, record);
+    },
+    failed: (error) => limiter.observe(error, clock.now()),
+    ranAgain: (items, weight) => {
+      statistics.ranAgain();
+      limiter.spend(clock.now(), items, weight);
+    },
+    freed: () => scheduler.freed(),
+  });
+  const scheduler = new Scheduler<In, Out>({ settings, queue, calls, admission, dispatcher, limiter });
+
+  const line = settings.groupKey === undefined ? queue.groupOf(undefined).line(1) : undefined;
+  // No key, weight, deadline or signal: nothing to ask and nothing to watch.
+  const isPlain =
+    line !== undefined &&
+    settings.weigh === undefined &&
+    settings.orderKey === undefined &&
+    settings.dedupeKey === undefined &&
+    settings.timeoutMs === undefined;
+  /** Set once it takes no more calls: what they get. */
+  let refusal: { readonly error: unknown } | undefined;
+  let closing: Promise<void> | undefined;
+  let reportedListener = false;
+
+  const call = (item: In, callOptions?: unknown): Promise<Out> => {
+    if (isPlain && (typeof callOptions !== "object" || callOptions === null) && refusal === undefined) {
+      if (admission.hasRoom()) {
+        const promise = new Promise<Out>(capture);
+        scheduler.arriving(1);
+        queue.push(item, captured, scheduler.stampMs, line, epochs.current);
+        return promise;
+      }
+    }
+    return enter(item, callOptions as CallOptions | undefined, settings.onQueueFull === "wait");
+  };
+
+  const enter = (item: In, callOptions: CallOptions | number | null | undefined, mayWait: boolean): Promise<Out> => {
+    const promise = new Promise<Out>(capture);
+    const settler = captured as (value: unknown) => void;
+    try {
+      const terms = termsOf(callOptions, 1);
+      admission.enter(item, settler, terms, mayWait);
+    } catch (error) {
+      settler(Promise.reject(error));
+    }
+    return promise;
+  };
+
+  /** @throws what the call must be rejected with when it may not even try. */
+  const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
+    const { signal, timeoutMs, priority } = typeof callOptions === "object" && callOptions !== null ? callOptions : {};
+    if (refusal !== undefined) {
+      calls.tally.rejected += items;
+      throw refusal.error;
+    }
+    if (typeof callOptions === "object" && callOptions !== null) checkCallOptions(callOptions);
+    const watched = signal as unknown as AbortSignalLike | undefined;
+    if (watched?.aborted === true) {
+      calls.tally.aborted += items;
+      throw watched.reason;
+    }
+    scheduler.arriving(items);
+    const arrivedAtMs = scheduler.stampMs;
+    const deadlineMs = arrivedAtMs + (timeoutMs ?? settings.timeoutMs ?? Infinity);
+    return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs };
+  };
+
+  const enterList = <T>(
+    items: Iterable<In>,
+    callOptions: CallOptions | undefined,
+    listOf: (size: number, resolve: (value: T) => void, reject: (error: unknown) => void) => List,
+    empty: T,
+  ): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      const array: ArrayLike<In> = isArray(items) ? items : Array.from(items);
+      if (array.length === 0) return resolve(empty);
+      const terms = termsOf(callOptions, array.length);
+      const list = listOf(array.length, resolve, reject);
+      admission.enterList(array, (index) => list.entry(index), terms, settings.onQueueFull === "wait");
+    });
+
+  const notify = (listener: (record: BatchRecord) => void, record: BatchRecord): void => {
+    try {
+      listener(record);
+    } catch (error) {
+      if (!reportedListener) warn(`${name}: a subscriber threw; its further errors are not reported.`, error);
+      reportedListener = true;
+    }
+  };
+
+  const closedError = (message: string): BatcherError => new BatcherError("CLOSED", `${name}: ${message}`);
+
+  const cutOff = (graceMs: number): void => {
+    const error = closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
+    admission.dismissAll(error);
+    queue.everyChunk((chunk) => {
+      for (let i = 0; i < chunk.count; i++) {
+        while (chunk.settlers[i] !== undefined) calls.withdraw(chunk, i, error, "rejected");
+      }
+    });
+    dispatcher.cutOff(error);
+  };
+
+  const finish = async (): Promise<void> => {
+    await drainAll();
+    scheduler.stop();
+    await executor.close();
+  };
+
+  const drainAll = (): Promise<void> => {
+    const epoch = epochs.seal("drain");
+    scheduler.wake();
+    return epochs.settlement(epoch, true);
+  };
+
+  const methods = {
+    many: (items: Iterable<In>, callOptions?: CallOptions) => enterList<Out[]>(items, callOptions, manyList, []),
+
+    settle: (items: Iterable<In>, callOptions?: CallOptions) =>
+      enterList<PromiseSettledResult<Out>[]>(items, callOptions, settleList, []),
+
+    map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
+      // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
+      const controller = newAbortController();
+      const { signal } = callOptions ?? {};
+      const watched = signal as unknown as AbortSignalLike | undefined;
+      const passOn = (): void => controller.abort(watched!.reason);
+      if (watched?.aborted === true) passOn();
+      else watched?.addEventListener("abort", passOn, { once: true });
+      return mapOver<In, Out>(items, {
+        window: Math.max(1, Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1), 4096)),
+        hasRoom: () => admission.hasRoom(),
+        call: (item) => enter(item, { ...callOptions, signal: controller.signal }, true),
+        withdraw: () => {
+          watched?.removeEventListener("abort", passOn);
+          controller.abort(closedError("map() ended before this item had run."));
+        },
+      });
+    },
+
+    flush: (): Promise<void> => {
+      if (queue.size === 0 && admission.door.waiters === 0) return Promise.resolve();
+      const epoch = epochs.separate("flush");
+      queue.relabel(epoch);
+      admission.relabelDoor(epoch);
+      scheduler.wake();
+      return epochs.settlement(epoch, false);
+    },
+
+    drain: drainAll,
+
+    close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}): Promise<void> => {
+      if (graceMs !== undefined && !(graceMs >= 0)) {
+        return Promise.reject(new RangeError(`graceMs must be a number >= 0, got ${String(graceMs)}`));
+      }
+      refusal ??= { error: closedError("closed; it takes no more calls.") };
+      closing ??= finish();
+      if (graceMs !== undefined && graceMs !== Infinity) {
+        const cancel = clock.after(graceMs, () => cutOff(graceMs));
+        closing.then(cancel, cancel);
+      }
+      return closing;
+    },
+
+    ready: (): Promise<void> => readiness,
+
+    stats: (): BatcherStats => {
+      const nowMs = clock.now();
+      return {
+        name,
+        queued: queue.size,
+        inFlight: dispatcher.inFlight,
+        items: { ...calls.tally },
+        abandonedRuns: dispatcher.abandonedRuns,
+        latencyMs: calls.latencyMs.distribution(nowMs),
+        ...statistics.snapshot(nowMs),
+      };
+    },
+
+    subscribe: (listener: (record: BatchRecord) => void): (() => void) => {
+      if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${String(listener)}`);
+      const own = (record: BatchRecord): void => listener(record);
+      listeners.add(own);
+      return () => void listeners.delete(own);
+    },
+
+    [Symbol.asyncDispose]: (): Promise<void> => methods.close(),
+  };
+
+  const open = (): void => {
+    scheduler.open = true;
+    scheduler.wake();
+  };
+  const break_ = (error: unknown): void => {
+    refusal ??= { error };
+    admission.dismissAll(error);
+    queue.everyChunk((chunk) => {
+      for (let i = 0; i < chunk.count; i++) {
+        while (chunk.settlers[i] !== undefined) calls.withdraw(chunk, i, error, "rejected");
+      }
+    });
+  };
+  let readiness: Promise<void>;
+  if (typeof run === "function") {
+    readiness = Promise.resolve();
+    scheduler.open = true;
+  } else {
+    readiness = (async () => executor.ready())();
+    readiness.then(open, break_);
+  }
+
+  const closeSignal = settings.signal as unknown as AbortSignalLike | undefined;
+  const closeOnAbort = (): void => void methods.close().catch(() => undefined);
+  if (closeSignal?.aborted === true) closeOnAbort();
+  else closeSignal?.addEventListener("abort", closeOnAbort, { once: true });
+
+  Object.defineProperty(call, "name", { value: name });
+  return Object.assign(call, methods) as unknown as Batcher<In, Result<Out>>;
+}
+
+function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Executor<In, Out> {
+  return {
+    slots,
+    ready: () => Promise.resolve(),
+    run: async (items, context) => run(items, context),
+    close: () => Promise.resolve(),
+  };
+}
+
+function isArray<T>(items: Iterable<T>): items is T[] {
+  return Array.isArray(items);
 }

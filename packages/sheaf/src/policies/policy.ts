@@ -5,6 +5,8 @@
 export interface Policy {
   /** Label for stats, metrics and logs. */
   readonly name: string;
+  /** It is a window, and `maxWaitMs` is its length: a batcher without one is refused. */
+  readonly needsMaxWaitMs?: boolean | undefined;
   /**
    * What to do now; called only with `waiting >= 1` and `freeSlots >= 1`.
    * - `{ run: k }` dispatches up to k items at once (clamped to 1 … maxBatchSize);

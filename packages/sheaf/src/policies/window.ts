@@ -16,11 +16,14 @@ export function window({ trigger = "hybrid" }: WindowOptions = {}): Policy {
   if (trigger !== "hybrid" && trigger !== "size" && trigger !== "time") {
     throw new RangeError(`trigger must be "hybrid", "size" or "time", got ${JSON.stringify(trigger)}`);
   }
+  // The time trigger lets everything go that had arrived when a window ended, however many batches that makes.
+  let releasedAtMs = -Infinity;
   const decide = (view: QueueView): Decision => {
-    if (trigger !== "time" && view.waiting >= view.maxBatchSize) return { run: view.maxBatchSize, reason: "full" };
+    if (trigger !== "time" && view.waiting >= view.maxBatchSize) return { run: view.maxBatchSize };
     const endsAtMs = view.oldestAtMs + view.maxWaitMs;
-    if (view.nowMs >= endsAtMs) return { run: view.waiting, reason: "window" };
+    if (trigger === "time" && view.nowMs >= endsAtMs) releasedAtMs = view.nowMs;
+    if (view.nowMs >= endsAtMs || view.oldestAtMs <= releasedAtMs) return { run: view.waiting, reason: "window" };
     return endsAtMs === Infinity ? "wait" : { waitUntilMs: endsAtMs };
   };
-  return { name: trigger === "hybrid" ? "window" : `window-${trigger}`, decide };
+  return { name: trigger === "hybrid" ? "window" : `window-${trigger}`, needsMaxWaitMs: trigger !== "size", decide };
 }

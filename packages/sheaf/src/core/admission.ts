@@ -1,0 +1,253 @@
+import { Chunk, reject, type Settler } from "./chunk.ts";
+import { timeoutError, type Calls, type Outcome } from "./calls.ts";
+import { Door, type Feed } from "./door.ts";
+import type { Epoch, Epochs } from "./epoch.ts";
+import { BatcherError } from "./errors.ts";
+import type { Lane } from "./line.ts";
+import type { Group } from "./group.ts";
+import type { OrderKey, OrderKeys } from "./order.ts";
+import type { Queue } from "./queue.ts";
+import type { AbortSignalLike } from "./runtime.ts";
+import type { Settings } from "./settings.ts";
+import type { Slot } from "./slot.ts";
+
+/** An item with what the key functions said of it, asked once. */
+export interface Arrival<In> {
+  readonly item: In;
+  readonly weight: number;
+  readonly group: unknown;
+  readonly orderKey: unknown;
+  readonly dedupeKey: unknown;
+}
+
+/** How the callers of an item or a list wait. */
+export interface Terms {
+  readonly lane: Lane;
+  readonly signal: AbortSignalLike | undefined;
+  /** `Infinity` without a timeout. */
+  readonly deadlineMs: number;
+  readonly arrivedAtMs: number;
+}
+
+/**
+ * Lets calls into the queue: asks the key functions, shares equal items, refuses what does not fit and holds at the
+ * door what may wait for room.
+ */
+export class Admission<In, Out> {
+  readonly door: Door<In> = new Door();
+  /** Most items that may wait in the queue. */
+  maxQueueSize: number;
+  readonly #settings: Settings<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #calls: Calls<In>;
+  readonly #epochs: Epochs;
+  readonly #order: OrderKeys<In> | undefined;
+  /** Waiting items by dedupe key. */
+  readonly #equal: Map<unknown, Slot<In>> = new Map();
+  readonly #leaveDedupe = (slot: Slot<In>): void => {
+    if (this.#equal.get(slot.dedupeKey) === slot) this.#equal.delete(slot.dedupeKey);
+  };
+
+  constructor(
+    settings: Settings<In, Out>,
+    queue: Queue<In>,
+    calls: Calls<In>,
+    epochs: Epochs,
+    order: OrderKeys<In> | undefined,
+  ) {
+    this.#settings = settings;
+    this.maxQueueSize = settings.maxQueueSize === "auto" ? Infinity : settings.maxQueueSize;
+    this.#queue = queue;
+    this.#calls = calls;
+    this.#epochs = epochs;
+    this.#order = order;
+  }
+
+  hasRoom(): boolean {
+    return this.#queue.size < this.maxQueueSize && this.door.waiters === 0;
+  }
+
+  /** Lets one call in, shares its item, holds it at the door or refuses it; its settler hears of it in every case. */
+  enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
+    const arrival = this.#arrivalOf(item, settler);
+    if (arrival === undefined || this.#share(arrival, settler, terms)) return;
+    if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
+    else if (this.#mayStay(mayWait)) this.#stay([item], () => settler, terms, arrival);
+    else this.#refuse(settler, this.fullError());
+  }
+
+  /** Lets in as much of a list as there is room for and holds the rest at the door; or refuses it whole. */
+  enterList(items: ArrayLike<In>, settlerAt: (index: number) => Settler, terms: Terms, mayWait: boolean): void {
+    if (this.hasRoom() || this.#mayStay(mayWait)) {
+      this.#stay(items, settlerAt, terms, undefined);
+      this.feed();
+      return;
+    }
+    const error = this.fullError();
+    for (let i = 0; i < items.length; i++) this.#refuse(settlerAt(i), error);
+  }
+
+  /** Lets in who waits at the door, in order of arrival, while there is room. */
+  feed(): void {
+    for (let feed = this.door.first(); feed !== undefined; feed = this.door.first()) {
+      while (feed.position < feed.items.length) {
+        if (this.#queue.size >= this.maxQueueSize) return;
+        const index = feed.position++;
+        const settler = feed.settlerAt(index);
+        const { epoch } = feed;
+        const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, settler);
+        if (arrival !== undefined && !this.#share(arrival, settler, feed)) this.#push(arrival, settler, feed, epoch);
+        epoch.settled(1); // it counts in the queue now
+      }
+      this.door.remove(feed);
+    }
+  }
+
+  /** Who waits at the door and has run out of time gets `TIMEOUT`. */
+  expire(nowMs: number): void {
+    for (const feed of this.door.expired(nowMs)) {
+      const error = timeoutError(this.#settings.name, feed.deadlineMs - feed.arrivedAtMs, true);
+      this.#dismiss(feed, error, "timeout");
+    }
+  }
+
+  /** Turns away everyone at the door. */
+  dismissAll(error: unknown): void {
+    for (const feed of this.door.feeds()) {
+      this.door.remove(feed);
+      this.#dismiss(feed, error, "rejected");
+    }
+  }
+
+  /** Everyone at the door counts in this epoch from now on. */
+  relabelDoor(epoch: Epoch): void {
+    for (const feed of this.door.feeds()) {
+      this.#epochs.takeOver(feed.epoch, epoch, feed.items.length - feed.position);
+      feed.epoch = epoch;
+    }
+  }
+
+  fullError(): BatcherError {
+    const { name } = this.#settings;
+    const { size } = this.#queue;
+    return new BatcherError(
+      "QUEUE_FULL",
+      `${name}: the queue is full: ${size} items wait (maxQueueSize ${this.maxQueueSize}). ` +
+        'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".',
+      { queued: size, maxQueueSize: this.maxQueueSize },
+    );
+  }
+
+  #mayStay(mayWait: boolean): boolean {
+    return mayWait && this.door.waiters < this.maxQueueSize;
+  }
+
+  #stay(items: ArrayLike<In>, settlerAt: (index: number) => Settler, terms: Terms, arrival: Arrival<In> | undefined) {
+    const { lane, signal, deadlineMs, arrivedAtMs } = terms;
+    const epoch = this.#epochs.current;
+    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, lane, signal, deadlineMs, arrivedAtMs, epoch };
+    epoch.unsettled += items.length;
+    this.door.add(feed, () => {
+      this.door.remove(feed);
+      this.#dismiss(feed, signal!.reason, "aborted");
+    });
+  }
+
+  #dismiss(feed: Feed<In>, error: unknown, outcome: Outcome): void {
+    for (; feed.position < feed.items.length; feed.position++) {
+      this.#calls.tally[outcome]++;
+      reject(feed.settlerAt(feed.position), error);
+      feed.epoch.settled(1);
+    }
+  }
+
+  #refuse(settler: Settler, error: unknown): void {
+    this.#calls.tally.rejected++;
+    reject(settler, error);
+  }
+
+  /** Asks the key functions; `undefined` when one threw or the item is too large, and the caller has been told. */
+  #arrivalOf(item: In, settler: Settler): Arrival<In> | undefined {
+    const { weigh, groupKey, orderKey, dedupeKey, maxBatchWeight = Infinity, name } = this.#settings;
+    try {
+      const weight = weigh === undefined ? 1 : weigh(item);
+      if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
+        throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${String(weight)}`);
+      }
+      if (weight > maxBatchWeight) {
+        throw new BatcherError(
+          "ITEM_TOO_LARGE",
+          `${name}: the item weighs ${weight}, more than a whole batch may (maxBatchWeight ${maxBatchWeight}). ` +
+            "Split it, or raise maxBatchWeight.",
+          { weight, maxBatchWeight },
+        );
+      }
+      return {
+        item,
+        weight,
+        group: groupKey?.(item),
+        orderKey: orderKey?.(item),
+        dedupeKey: dedupeKey?.(item),
+      };
+    } catch (error) {
+      this.#refuse(settler, error);
+      return undefined;
+    }
+  }
+
+  #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
+    const { item, weight, orderKey, dedupeKey } = arrival;
+    const { arrivedAtMs, lane, signal, deadlineMs } = terms;
+    const group = this.#queue.groupOf(arrival.group);
+    // It must not overtake an earlier item of its key, so those come along to its lane, ahead of it.
+    const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
+    if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
+
+    const chunk = this.#queue.push(item, settler, arrivedAtMs, group.line(lane), epoch);
+    const index = chunk.count - 1;
+    if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
+    if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
+    if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
+    if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
+
+    const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
+    const slot: Slot<In> = { chunk, index, order: undefined, dedupeKey, sharers: undefined, leaveDedupe };
+    (chunk.slots ??= [])[index] = slot;
+    if (dedupeKey !== undefined) this.#equal.set(dedupeKey, slot);
+    if (orderKey !== undefined) this.#order!.enter(slot, orderKey, lane);
+  }
+
+  /** Joins an equal item that waits: no slot of its own, no room, and the higher priority of the two. */
+  #share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
+    const { dedupeKey } = arrival;
+    const slot = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
+    if (slot === undefined) return false;
+    const { arrivedAtMs, lane, signal, deadlineMs } = terms;
+    const epoch = slot.chunk.epochOf(slot.index);
+    if (slot.sharers === undefined || slot.sharers.live === 0) slot.sharers = new Chunk<In>(epoch, undefined);
+    const { sharers } = slot;
+    sharers.push(arrival.item, settler, arrivedAtMs);
+    epoch.unsettled++;
+    if (signal !== undefined) this.#calls.watch.signal(sharers, sharers.count - 1, signal);
+    if (deadlineMs !== Infinity) this.#calls.watch.deadline(sharers, sharers.count - 1, deadlineMs);
+    const line = slot.chunk.line!;
+    if (lane < line.lane) {
+      if (slot.order !== undefined) this.#lift(slot.order, slot, line.group, lane);
+      this.#queue.promote(slot.chunk, slot.index, lane);
+    }
+    return true;
+  }
+
+  /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
+  #lift(order: OrderKey<In>, last: Slot<In> | undefined, group: Group<In>, lane: Lane): void {
+    if (order.waiting.size === 0 || order.lowestLane <= lane) return;
+    let lowestLane: Lane = lane;
+    for (const slot of order.waiting) {
+      const line = slot.chunk.line!;
+      if (last === undefined && line.group !== group) lowestLane = line.lane > lowestLane ? line.lane : lowestLane;
+      if (slot === last) return;
+      if (line.group === group && line.lane > lane) this.#queue.promote(slot.chunk, slot.index, lane);
+    }
+    order.lowestLane = lowestLane;
+  }
+}

@@ -1,0 +1,131 @@
+import { fulfil, reject, type Chunk } from "./chunk.ts";
+import { BatcherError } from "./errors.ts";
+import { Histogram } from "./histogram.ts";
+import type { OrderKeys } from "./order.ts";
+import type { Queue } from "./queue.ts";
+import { Watch, type Withdrawals } from "./watch.ts";
+
+export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
+
+/**
+ * The one place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
+ * out of its chunk is what makes it happen exactly once.
+ */
+export class Calls<In> implements Withdrawals<In> {
+  readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
+  readonly latencyMs: Histogram = new Histogram();
+  readonly watch: Watch<In> = new Watch(this);
+  readonly #now: () => number;
+  readonly #name: string;
+  readonly #order: OrderKeys<In> | undefined;
+  /** Room may have come free in the queue. */
+  readonly #changed: () => void;
+  #queue: Queue<In> | undefined;
+
+  constructor(now: () => number, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
+    this.#now = now;
+    this.#name = name;
+    this.#order = order;
+    this.#changed = changed;
+  }
+
+  attach(queue: Queue<In>): void {
+    this.#queue = queue;
+  }
+
+  /** Gives one entry of a batch its result; an `Error` rejects that caller only. */
+  settle(chunk: Chunk<In>, index: number, result: unknown, nowMs: number): void {
+    this.#finish(chunk, index, result instanceof Error ? "error" : "ok", result, nowMs);
+  }
+
+  fail(chunk: Chunk<In>, index: number, error: unknown, nowMs: number): void {
+    this.#finish(chunk, index, "error", error, nowMs);
+  }
+
+  /** Rejects every caller that is left in a chunk with the same error. */
+  failAll(chunk: Chunk<In>, error: unknown, outcome: Outcome = "error"): void {
+    const nowMs = this.#now();
+    for (let i = 0; i < chunk.count; i++) this.#finish(chunk, i, outcome, error, nowMs);
+  }
+
+  /**
+   * One caller goes before its result, waiting or running. Its item goes with it unless somebody shares it, who then
+   * takes the place.
+   */
+  withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
+    const settler = chunk.settlers[index];
+    if (settler === undefined) return;
+    this.tally[outcome]++;
+    const epoch = chunk.epochOf(index);
+    if (!this.#handToSharer(chunk, index)) this.#remove(chunk, index);
+    reject(settler, error);
+    epoch.settled(1);
+  }
+
+  aborted(chunk: Chunk<In>, index: number, reason: unknown): void {
+    this.withdraw(chunk, index, reason, "aborted");
+  }
+
+  expired(chunk: Chunk<In>, index: number): void {
+    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs[index]!;
+    this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.line !== undefined), "timeout");
+  }
+
+  /** No-op where the caller has gone. */
+  #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
+    const settler = chunk.settlers[index];
+    if (settler === undefined) return;
+    chunk.settlers[index] = undefined;
+    chunk.live--;
+    this.tally[outcome]++;
+    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs[index]!);
+    if (outcome === "ok") fulfil(settler, value);
+    else reject(settler, value);
+    chunk.epochOf(index).settled(1);
+    const sharers = chunk.slots?.[index]?.sharers;
+    if (sharers !== undefined) for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
+    if (chunk.live === 0) this.watch.forget(chunk);
+  }
+
+  #remove(chunk: Chunk<In>, index: number): void {
+    chunk.settlers[index] = undefined;
+    chunk.live--;
+    if (chunk.line !== undefined) {
+      chunk.items[index] = undefined as In;
+      const slot = chunk.slots?.[index];
+      if (slot?.order !== undefined) this.#order!.left(slot);
+      slot?.leaveDedupe?.(slot);
+      this.#queue!.removed(chunk);
+      this.#changed();
+    }
+    if (chunk.live > 0) return;
+    this.watch.forget(chunk);
+    chunk.whenAbandoned?.();
+  }
+
+  #handToSharer(chunk: Chunk<In>, index: number): boolean {
+    const sharers = chunk.slots?.[index]?.sharers;
+    if (sharers === undefined || sharers.live === 0) return false;
+    const heir = sharers.settlers.findIndex((settler) => settler !== undefined);
+    chunk.settlers[index] = sharers.settlers[heir];
+    chunk.arrivedAtMs[index] = sharers.arrivedAtMs[heir]!;
+    if (chunk.signals !== undefined) chunk.signals[index] = undefined;
+    if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
+    this.watch.move(sharers, heir, chunk, index);
+    sharers.settlers[heir] = undefined;
+    sharers.live--;
+    if (sharers.live === 0) this.watch.forget(sharers);
+    return true;
+  }
+}
+
+export function timeoutError(name: string, waitedMs: number, neverRan: boolean): BatcherError {
+  const what = neverRan ? "it was still waiting and will not run" : "its batch was running and its result is dropped";
+  return new BatcherError(
+    "TIMEOUT",
+    `${name}: no result within ${round(waitedMs)} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
+    { timeoutMs: waitedMs, predicted: false, waiting: neverRan },
+  );
+}
+
+const round = (ms: number): number => Math.round(ms * 1000) / 1000;

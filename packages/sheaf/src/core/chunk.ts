@@ -1,0 +1,79 @@
+import type { Epoch } from "./epoch.ts";
+import type { Line } from "./line.ts";
+import type { AbortSignalLike } from "./runtime.ts";
+import type { Slot } from "./slot.ts";
+
+/**
+ * What settles one call: the resolve function of its promise, or an entry of a list. Of a promise only `resolve` is
+ * kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its bytes.
+ */
+export type Settler = ((value: unknown) => void) | ListEntry;
+
+/** A call that belongs to a list (`many`, `settle`). */
+export interface ListEntry {
+  fulfil(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+export function fulfil(settler: Settler, value: unknown): void {
+  if (typeof settler === "function") settler(value);
+  else settler.fulfil(value);
+}
+
+export function reject(settler: Settler, error: unknown): void {
+  if (typeof settler === "function") settler(Promise.reject(error));
+  else settler.reject(error);
+}
+
+/**
+ * Calls in a row, as parallel arrays. A chunk waits in a line of the queue; a batch is a chunk that has left it, so a
+ * full chunk becomes a batch without a copy. Whoever takes an entry's settler settles the call: `undefined` there means
+ * settled, and for a waiting entry that it is gone.
+ */
+export class Chunk<In = unknown> {
+  items: In[] = [];
+  settlers: (Settler | undefined)[] = [];
+  arrivedAtMs: number[] = [];
+  /** Entries pushed so far, settled ones included. */
+  count = 0;
+  /** While it waits: entries before this one have been taken or are gone. */
+  head = 0;
+  /** Entries not settled. */
+  live = 0;
+  epoch: Epoch;
+  /** The line it waits in; `undefined` once it is a batch, or where it holds the sharers of a slot. */
+  line: Line<In> | undefined;
+  next: Chunk<In> | undefined = undefined;
+  previous: Chunk<In> | undefined = undefined;
+  /** While it runs: called when every caller has gone. */
+  whenAbandoned: (() => void) | undefined = undefined;
+
+  // Side arrays, made when the first entry needs one; an entry without has a hole.
+  /** Only where a batch mixes epochs. */
+  epochs: Epoch[] | undefined = undefined;
+  signals: (AbortSignalLike | undefined)[] | undefined = undefined;
+  deadlinesMs: number[] | undefined = undefined;
+  weights: number[] | undefined = undefined;
+  slots: Slot<In>[] | undefined = undefined;
+  /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
+  listeners: Map<AbortSignalLike, () => void> | undefined = undefined;
+  /** A lower bound of the deadlines of live entries. */
+  earliestDeadlineMs: number = Infinity;
+
+  constructor(epoch: Epoch, line: Line<In> | undefined) {
+    this.epoch = epoch;
+    this.line = line;
+  }
+
+  push(item: In, settler: Settler, arrivedAtMs: number): void {
+    const index = this.count++;
+    this.items[index] = item;
+    this.settlers[index] = settler;
+    this.arrivedAtMs[index] = arrivedAtMs;
+    this.live++;
+  }
+
+  epochOf(index: number): Epoch {
+    return this.epochs === undefined ? this.epoch : this.epochs[index]!;
+  }
+}

@@ -1,0 +1,214 @@
+import type { BatchRecord, DispatchReason } from "../policies/policy.ts";
+import { bisect, shouldBisectByDefault } from "./bisect.ts";
+import type { Calls } from "./calls.ts";
+import type { Chunk } from "./chunk.ts";
+import type { Clock } from "./clock.ts";
+import { checkResults } from "./demux.ts";
+import { BatcherError } from "./errors.ts";
+import type { BatchContext, Executor } from "./executor.ts";
+import type { OrderKeys } from "./order.ts";
+import { Run } from "./run.ts";
+import type { Settings } from "./settings.ts";
+
+/** What a dispatcher tells the rest: both are called in the batcher's own async context. */
+export interface DispatchEvents {
+  /** A batch has its outcome; callers are about to be settled. */
+  recorded(record: BatchRecord): void;
+  /** A batch, a part of one or a single item failed with this error. */
+  failed(error: unknown): void;
+  /** A bisection runs some items of a batch again. */
+  ranAgain(items: number, weight: number): void;
+  /** A slot may have come free. */
+  freed(): void;
+}
+
+/** Runs batches, each in one slot from start to the last of its bisection, and hands their outcome to the callers. */
+export class Dispatcher<In, Out> {
+  /** Batches that hold a slot. */
+  inFlight = 0;
+  /** Items in them. */
+  running = 0;
+  /** Runs that were given up and have not ended. */
+  abandonedNow = 0;
+  abandonedRuns = 0;
+  bisectRuns = 0;
+  readonly #executor: Pick<Executor<In, Out>, "run">;
+  readonly #settings: Settings<In, Out>;
+  readonly #clock: Clock;
+  readonly #calls: Calls<In>;
+  readonly #order: OrderKeys<In> | undefined;
+  readonly #events: DispatchEvents;
+  readonly #runs: Set<Run<In>> = new Set();
+  #batchId = 0;
+
+  constructor(
+    executor: Pick<Executor<In, Out>, "run">,
+    settings: Settings<In, Out>,
+    calls: Calls<In>,
+    order: OrderKeys<In> | undefined,
+    events: DispatchEvents,
+  ) {
+    this.#executor = executor;
+    this.#settings = settings;
+    this.#clock = settings.clock;
+    this.#calls = calls;
+    this.#order = order;
+    this.#events = events;
+  }
+
+  start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
+    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs);
+    batch.whenAbandoned = () => run.abort(new BatcherError("CLOSED", "Every caller of this batch has gone."));
+    this.inFlight++;
+    this.running += run.size;
+    this.#runs.add(run);
+    void this.#run(run);
+  }
+
+  /** Rejects every caller in flight and tells the runs to stop; their slots are not given to others. */
+  cutOff(error: BatcherError): void {
+    for (const run of this.#runs) {
+      run.calls.whenAbandoned = undefined;
+      this.#calls.failAll(run.calls, error, "rejected");
+      run.abort(error);
+    }
+  }
+
+  async #run(run: Run<In>): Promise<void> {
+    const { calls: batch, size } = run;
+    const bisects = this.#settings.onBatchError === "bisect";
+    // The batch function may do what it likes with its array; what a bisection runs again is kept apart.
+    const items = bisects ? batch.items.slice() : batch.items;
+    try {
+      const results = checkResults(await this.#attempt(run, items, this.#executor), size, this.#settings.name);
+      this.#record(run, undefined);
+      this.#demux(batch, results);
+    } catch (error) {
+      this.#events.failed(error);
+      this.#record(run, { error });
+      if (bisects && !run.abandoned && (this.#settings.shouldBisect ?? shouldBisectByDefault)(error)) {
+        await this.#bisect(run, error);
+      } else {
+        this.#calls.failAll(batch, error);
+      }
+    }
+    batch.whenAbandoned = undefined;
+    this.#runs.delete(run);
+    this.inFlight--;
+    this.running -= size;
+    if (!run.abandoned) this.#order?.release(batch);
+    this.#events.freed();
+  }
+
+  #demux(batch: Chunk<In>, results: ArrayLike<unknown>): void {
+    const nowMs = this.#clock.now();
+    for (let i = 0; i < batch.count; i++) {
+      const result = results[i];
+      if (result instanceof Error) this.#events.failed(result);
+      this.#calls.settle(batch, i, result, nowMs);
+    }
+  }
+
+  #bisect(run: Run<In>, error: unknown): Promise<void> {
+    const { shouldBisect = shouldBisectByDefault, maxBisectRuns, runOne } = this.#settings;
+    const { calls: batch } = run;
+    const one: Pick<Executor<In, Out>, "run"> | undefined = runOne && {
+      run: async ([item], context) => [await runOne(item!, context)],
+    };
+    return bisect(batch, batch.items, error, {
+      calls: this.#calls,
+      shouldBisect: (partError) => {
+        this.#events.failed(partError);
+        return !run.abandoned && shouldBisect(partError);
+      },
+      maxBisectRuns,
+      now: () => this.#clock.now(),
+      runAgain: async (items) => {
+        this.bisectRuns++;
+        this.#events.ranAgain(items.length, (run.weight * items.length) / run.size);
+        const executor = items.length === 1 && one !== undefined ? one : this.#executor;
+        return checkResults(await this.#attempt(run, items, executor), items.length, this.#settings.name);
+      },
+    });
+  }
+
+  /** One run under runTimeoutMs. */
+  async #attempt(run: Run<In>, items: In[], executor: Pick<Executor<In, Out>, "run">): Promise<unknown> {
+    const { runTimeoutMs } = this.#settings;
+    const context = items.length === run.size ? run : partOf(run, items.length);
+    if (runTimeoutMs === undefined) return executor.run(items, context);
+    return new Promise((resolve, reject) => {
+      const cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+      const ended = (settle: () => void): void => {
+        cancel();
+        if (run.abandoned) this.#endAbandoned(run);
+        else settle();
+      };
+      settled(() => executor.run(items, context)).then(
+        (results) => ended(() => resolve(results)),
+        (error: unknown) => ended(() => reject(error)),
+      );
+    });
+  }
+
+  #giveUp(run: Run<In>, runTimeoutMs: number): BatcherError {
+    const error = new BatcherError(
+      "RUN_TIMEOUT",
+      `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
+        "given up. Raise runTimeoutMs, lower maxBatchSize, or end the run when context.signal aborts.",
+      { runTimeoutMs, size: run.size, batchId: run.batchId },
+    );
+    run.abandoned = true;
+    this.abandonedNow++;
+    this.abandonedRuns++;
+    run.abort(error);
+    return error;
+  }
+
+  #endAbandoned(run: Run<In>): void {
+    this.abandonedNow--;
+    this.#order?.release(run.calls);
+    this.#events.freed();
+  }
+
+  #record(run: Run<In>, failure: { readonly error: unknown } | undefined): void {
+    const { calls: batch, startedAtMs } = run;
+    let total = 0;
+    let earliest = startedAtMs;
+    for (let i = 0; i < batch.count; i++) {
+      const arrivedAtMs = batch.arrivedAtMs[i]!;
+      total += startedAtMs - arrivedAtMs;
+      if (arrivedAtMs < earliest) earliest = arrivedAtMs;
+    }
+    const record: BatchRecord = {
+      batchId: run.batchId,
+      reason: run.reason,
+      size: run.size,
+      weight: run.weight,
+      group: run.group,
+      startedAtMs,
+      queueWaitMs: { mean: total / run.size, max: startedAtMs - earliest },
+      runMs: run.runMs ?? this.#clock.now() - startedAtMs,
+      outcome: failure === undefined ? "ok" : "error",
+      errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
+      attempt: run.attempt,
+    };
+    this.#events.recorded(record);
+  }
+}
+
+function partOf<In>(run: Run<In>, size: number): BatchContext {
+  return {
+    batchId: run.batchId,
+    size,
+    attempt: run.attempt,
+    get signal() {
+      return run.signal;
+    },
+  };
+}
+
+/** A sync throw equals a rejection, a plain value a promise of it. */
+async function settled<T>(start: () => T | PromiseLike<T>): Promise<T> {
+  return start();
+}

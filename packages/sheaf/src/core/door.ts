@@ -1,0 +1,62 @@
+import type { Settler } from "./chunk.ts";
+import type { Epoch } from "./epoch.ts";
+import type { Arrival, Terms } from "./admission.ts";
+
+/** Calls that wait for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
+export interface Feed<In> extends Terms {
+  readonly items: ArrayLike<In>;
+  /** The next item to let in. */
+  position: number;
+  settlerAt(index: number): Settler;
+  /** Keys of a single call, taken when it was made; a list's are taken item by item, as they are let in. */
+  readonly arrival: Arrival<In> | undefined;
+  epoch: Epoch;
+  /** Its listener on `signal`, while it waits here. */
+  onAbort?: () => void;
+}
+
+/**
+ * Stands before the queue and lets items in, in order of arrival, as room appears. What waits here stays in its
+ * callers' arrays.
+ */
+export class Door<In> {
+  /** A lower bound of the deadlines of those who wait. */
+  earliestDeadlineMs: number = Infinity;
+  /** In order of arrival; a Set, because a caller can leave from the middle. */
+  readonly #feeds: Set<Feed<In>> = new Set();
+
+  /** Calls and lists that wait for room. */
+  get waiters(): number {
+    return this.#feeds.size;
+  }
+
+  add(feed: Feed<In>, onAbort: () => void): void {
+    this.#feeds.add(feed);
+    if (feed.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = feed.deadlineMs;
+    if (feed.signal === undefined) return;
+    feed.onAbort = onAbort;
+    feed.signal.addEventListener("abort", onAbort, { once: true });
+  }
+
+  remove(feed: Feed<In>): void {
+    this.#feeds.delete(feed);
+    if (feed.onAbort !== undefined) feed.signal!.removeEventListener("abort", feed.onAbort);
+  }
+
+  first(): Feed<In> | undefined {
+    return this.#feeds.values().next().value;
+  }
+
+  feeds(): Feed<In>[] {
+    return [...this.#feeds];
+  }
+
+  /** Those whose deadline has come; they are removed. */
+  expired(nowMs: number): Feed<In>[] {
+    if (this.earliestDeadlineMs > nowMs) return [];
+    const expired = this.feeds().filter(({ deadlineMs }) => deadlineMs <= nowMs);
+    for (const feed of expired) this.remove(feed);
+    this.earliestDeadlineMs = this.feeds().reduce((least, { deadlineMs }) => Math.min(least, deadlineMs), Infinity);
+    return expired;
+  }
+}

@@ -1,0 +1,23 @@
+import { Line, type Lane } from "./line.ts";
+
+/** The waiting calls of one group key: never shares a batch with another group. */
+export class Group<In = unknown> {
+  readonly key: unknown;
+  readonly lines: readonly [Line<In>, Line<In>, Line<In>];
+  /** The policy asked to hold it: its next batch is a "hold" rather than an "idle" one. */
+  held = false;
+
+  constructor(key: unknown) {
+    this.key = key;
+    this.lines = [new Line<In>(this, 0), new Line<In>(this, 1), new Line<In>(this, 2)];
+  }
+
+  get waiting(): number {
+    const [immediate, interactive, bulk] = this.lines;
+    return immediate.live + interactive.live + bulk.live;
+  }
+
+  line(lane: Lane): Line<In> {
+    return this.lines[lane];
+  }
+}

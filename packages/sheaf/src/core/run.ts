@@ -1,0 +1,52 @@
+import type { Chunk } from "./chunk.ts";
+import type { BatchContext } from "./executor.ts";
+import { newAbortController } from "./runtime.ts";
+import type { DispatchReason } from "../policies/policy.ts";
+
+/** One batch in flight, and the context that its batch function sees. */
+export class Run<In> implements BatchContext {
+  readonly batchId: number;
+  readonly size: number;
+  readonly weight: number;
+  attempt = 1;
+  runMs: number | undefined = undefined;
+  readonly calls: Chunk<In>;
+  readonly reason: DispatchReason;
+  readonly group: unknown;
+  readonly startedAtMs: number;
+  /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
+  abandoned = false;
+  #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
+  #aborted: { readonly reason: unknown } | undefined = undefined;
+
+  constructor(
+    batchId: number,
+    calls: Chunk<In>,
+    weight: number,
+    reason: DispatchReason,
+    group: unknown,
+    startedAtMs: number,
+  ) {
+    this.batchId = batchId;
+    this.size = calls.count;
+    this.weight = weight;
+    this.calls = calls;
+    this.reason = reason;
+    this.group = group;
+    this.startedAtMs = startedAtMs;
+  }
+
+  /** Made when the batch function asks for it: most never do. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = newAbortController();
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(reason);
+  }
+}

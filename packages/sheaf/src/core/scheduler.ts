@@ -1,0 +1,311 @@
+import { greedy } from "../policies/greedy.ts";
+import type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from "../policies/policy.ts";
+import type { Admission } from "./admission.ts";
+import type { Calls } from "./calls.ts";
+import type { Clock } from "./clock.ts";
+import type { Dispatcher } from "./dispatch.ts";
+import type { Group } from "./group.ts";
+import type { Preview, Queue } from "./queue.ts";
+import { RateLimiter } from "./rate-limit.ts";
+import { warn } from "./runtime.ts";
+import type { Settings } from "./settings.ts";
+
+/** A batcher that makes no progress for this long, with all slots taken and items waiting, says so once. */
+const stallWarningMs = 10_000;
+/** A timer shorter than this could come back before its moment by rounding alone, for ever. */
+const shortestTimerMs = 0.001;
+
+/** The parts that a scheduler drives. */
+export interface SchedulerParts<In, Out> {
+  readonly settings: Settings<In, Out>;
+  readonly queue: Queue<In>;
+  readonly calls: Calls<In>;
+  readonly admission: Admission<In, Out>;
+  readonly dispatcher: Dispatcher<In, Out>;
+  readonly limiter: RateLimiter;
+}
+
+/** The one object that policies see, filled anew for every question. */
+class View implements QueueView {
+  nowMs = 0;
+  waiting = 0;
+  oldestAtMs = 0;
+  outstanding = 0;
+  slots = 0;
+  freeSlots = 0;
+  maxBatchSize = 0;
+  maxWaitMs = Infinity;
+  arrivals = 0;
+}
+
+/**
+ * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
+ *
+ * One loop, started with the batcher, awaits a promise that arrivals resolve. Its async context is that of
+ * `createBatcher`, whoever wakes it, so batches and timers started there never inherit a caller's context.
+ * A burst (everything that arrives before the loop gets its turn) shares one time stamp and one wake-up.
+ */
+export class Scheduler<In, Out> {
+  /** Arrival time of the current burst. */
+  stampMs = 0;
+  /** No dispatch while false: the executor is not ready. */
+  open = false;
+  readonly #parts: SchedulerParts<In, Out>;
+  readonly #clock: Clock;
+  readonly #view: View = new View();
+  #policy: Policy;
+  #wake: () => void = () => undefined;
+  #bursting = false;
+  #arrivals = 0;
+  #stopped = false;
+  #turnEndPending = false;
+  #timerAtMs = Infinity;
+  #cancelTimer: () => void = () => undefined;
+  #deadlineAtMs = Infinity;
+  #cancelDeadline: () => void = () => undefined;
+  #cancelStallWatch: (() => void) | undefined = undefined;
+  #progress = 0;
+  #warnedOfStall = false;
+
+  constructor(parts: SchedulerParts<In, Out>) {
+    this.#parts = parts;
+    this.#clock = parts.settings.clock;
+    this.#policy = parts.settings.policy;
+    void this.#loop();
+  }
+
+  /** Notes `count` items that are about to enter the queue; `stampMs` is their arrival time. */
+  arriving(count: number): void {
+    this.#arrivals += count;
+    if (this.#bursting) return;
+    this.stampMs = this.#clock.now();
+    this.wake();
+  }
+
+  /** Something changed: look again at the end of this turn. Safe to call from any async context. */
+  wake(): void {
+    if (this.#bursting) return;
+    this.#bursting = true;
+    this.#wake();
+  }
+
+  /** A slot came free; called in the batcher's own context. A full batch goes at once, the rest at the turn's end. */
+  freed(): void {
+    this.#progress++;
+    const { queue, settings } = this.#parts;
+    if (queue.size >= settings.maxBatchSize) this.#dispatchAll();
+    else this.#atTurnEnd();
+    this.#watchDeadlines();
+    this.#watchStall();
+  }
+
+  observe(record: BatchRecord): void {
+    this.#guard(() => this.#policy.observe?.(record));
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelTimer();
+    this.#cancelDeadline();
+    this.#cancelStallWatch?.();
+    this.wake();
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stopped) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+      this.#bursting = false;
+      if (this.#arrivals > 0) this.#reportArrivals();
+      this.#atTurnEnd();
+      this.#watchDeadlines();
+      this.#watchStall();
+    }
+  }
+
+  #reportArrivals(): void {
+    const arrivals = this.#arrivals;
+    this.#arrivals = 0;
+    if (this.#policy.arrived === undefined) return;
+    const view = this.#fillView(this.stampMs);
+    view.arrivals = arrivals;
+    this.#guard(() => this.#policy.arrived!(view));
+    view.arrivals = 0;
+  }
+
+  /** At the end of the turn, so that whatever arrives in one turn of the event loop can share a batch. */
+  #atTurnEnd(): void {
+    const { queue, admission } = this.#parts;
+    if (this.#turnEndPending || this.#stopped) return;
+    if (queue.size === 0 && admission.door.waiters === 0) return;
+    if (this.#freeSlots() <= 0) return;
+    this.#turnEndPending = true;
+    this.#clock.after(0, () => {
+      this.#turnEndPending = false;
+      this.#dispatchAll();
+    });
+  }
+
+  #freeSlots(): number {
+    const { dispatcher, settings } = this.#parts;
+    if (!this.open || this.#stopped || dispatcher.abandonedNow >= settings.concurrency) return 0;
+    return settings.concurrency - dispatcher.inFlight;
+  }
+
+  #dispatchAll(): void {
+    this.#parts.admission.feed();
+    while (this.#freeSlots() > 0 && this.#parts.queue.size > 0) {
+      if (!this.#dispatchOne(this.#clock.now())) break;
+      this.#progress++;
+      this.#parts.admission.feed();
+    }
+    this.#watchDeadlines();
+    this.#watchStall();
+  }
+
+  /** Starts the next batch of the first group that may go now, or arms the timer for the earliest that will. */
+  #dispatchOne(nowMs: number): boolean {
+    const { queue, limiter, dispatcher, admission } = this.#parts;
+    let againAtMs = Infinity;
+    const started = queue.everyGroup(nowMs, (group) => {
+      const preview = queue.preview(group, nowMs);
+      if (preview.waiting === 0) return false;
+      preview.capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
+      const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, preview.capacity), preview.weight);
+      const decision = readyAtMs > nowMs ? { waitUntilMs: readyAtMs } : this.#decide(group, preview, nowMs);
+      if (!("run" in decision)) {
+        if (decision.waitUntilMs < againAtMs) againAtMs = decision.waitUntilMs;
+        return false;
+      }
+      const batch = queue.take(group, Math.min(decision.run, preview.capacity), nowMs);
+      if (batch === undefined) return false;
+      const weight = weightOf(batch.weights, batch.count, this.#parts.settings.batchWeight === "padded");
+      limiter.spend(nowMs, batch.count, weight);
+      group.held = false;
+      dispatcher.start(batch, decision.reason, group.key, weight, nowMs);
+      return true;
+    });
+    if (!started && againAtMs < this.#timerAtMs) this.#arm(againAtMs, nowMs);
+    return started;
+  }
+
+  /** What the lanes, a flush, maxWaitMs and the policy say, in this order of rank, of a group that could go now. */
+  #decide(
+    group: Group<In>,
+    preview: Preview,
+    nowMs: number,
+  ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
+    const { capacity, waiting, oldestAtMs } = preview;
+    if (group.line(0).live > 0) return { run: capacity, reason: "immediate" };
+    for (const { head } of group.lines) {
+      if (head?.epoch.release !== undefined) return { run: capacity, reason: head.epoch.release };
+    }
+    const view = this.#fillView(nowMs);
+    view.waiting = waiting;
+    view.oldestAtMs = oldestAtMs;
+    view.maxBatchSize = capacity;
+    const decision = this.#ask(view);
+    if (typeof decision === "object" && "run" in decision) {
+      const run = clampSize(decision.run, Math.min(waiting, capacity));
+      const full: DispatchReason = preview.closedByWeight ? "weight" : "full";
+      return { run, reason: decision.reason ?? (run >= capacity ? full : group.held ? "hold" : "idle") };
+    }
+    const mustGoAtMs = oldestAtMs + view.maxWaitMs;
+    if (nowMs >= mustGoAtMs) return { run: capacity, reason: "window" };
+    group.held = true;
+    return { waitUntilMs: decision === "wait" ? mustGoAtMs : Math.min(decision.waitUntilMs, mustGoAtMs) };
+  }
+
+  #ask(view: View): Decision {
+    const decision = this.#guard(() => this.#policy.decide(view));
+    if (decision === "wait") return decision;
+    if (typeof decision === "object" && decision !== null) {
+      if ("run" in decision) return decision;
+      if (typeof decision.waitUntilMs === "number" && decision.waitUntilMs > view.nowMs) return decision;
+    }
+    return { run: view.waiting };
+  }
+
+  /** A policy that throws is replaced by greedy, with one warning: its batcher goes on. */
+  #guard<T>(ask: () => T): T | undefined {
+    try {
+      return ask();
+    } catch (error) {
+      warn(`${this.#parts.settings.name}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
+      this.#policy = greedy();
+      return undefined;
+    }
+  }
+
+  #fillView(nowMs: number): View {
+    const { queue, dispatcher, settings } = this.#parts;
+    const view = this.#view;
+    view.nowMs = nowMs;
+    view.waiting = queue.size;
+    view.oldestAtMs = nowMs;
+    view.outstanding = queue.size + dispatcher.running;
+    view.slots = settings.concurrency;
+    view.freeSlots = this.#freeSlots();
+    view.maxBatchSize = settings.maxBatchSize;
+    view.maxWaitMs = settings.maxWaitMs;
+    return view;
+  }
+
+  /** An armed timer is never cleared because its reason went: on firing it only looks again. */
+  #arm(atMs: number, nowMs: number): void {
+    this.#cancelTimer();
+    this.#timerAtMs = atMs;
+    this.#cancelTimer = this.#clock.after(Math.max(shortestTimerMs, atMs - nowMs), () => {
+      this.#timerAtMs = Infinity;
+      this.#dispatchAll();
+    });
+  }
+
+  #watchDeadlines(): void {
+    const { calls, admission } = this.#parts;
+    const atMs = Math.min(calls.watch.nextDeadlineMs, admission.door.earliestDeadlineMs);
+    // A timer that nobody needs any more must not keep the process alive; one that is merely early may fire.
+    if ((atMs >= this.#deadlineAtMs && atMs !== Infinity) || this.#stopped) return;
+    this.#cancelDeadline();
+    this.#deadlineAtMs = atMs;
+    if (atMs === Infinity) return;
+    this.#cancelDeadline = this.#clock.after(Math.max(shortestTimerMs, atMs - this.#clock.now()), () => {
+      this.#deadlineAtMs = Infinity;
+      const nowMs = this.#clock.now();
+      calls.watch.expire(nowMs);
+      admission.expire(nowMs);
+      this.#watchDeadlines();
+    });
+  }
+
+  /** Mostly a batch function that calls its own batcher and waits for the answer. */
+  #watchStall(): void {
+    if (this.#warnedOfStall) return;
+    if (this.#parts.queue.size === 0 || this.#freeSlots() > 0) {
+      this.#cancelStallWatch?.();
+      this.#cancelStallWatch = undefined;
+      return;
+    }
+    if (this.#cancelStallWatch !== undefined) return;
+    const progressThen = this.#progress;
+    this.#cancelStallWatch = this.#clock.after(stallWarningMs, () => {
+      this.#cancelStallWatch = undefined;
+      if (this.#progress !== progressThen) return this.#watchStall();
+      this.#warnedOfStall = true;
+      const { queue, dispatcher, settings } = this.#parts;
+      warn(
+        `${settings.name}: no progress for ${stallWarningMs / 1000} s: ${queue.size} items wait and all ` +
+          `${dispatcher.inFlight} slots are taken. Does the batch function call its own batcher and wait for it? ` +
+          "Set runTimeoutMs to bound a run, or raise concurrency.",
+      );
+    });
+  }
+}
+
+function clampSize(size: number, most: number): number {
+  return size >= 1 ? Math.min(Math.floor(size), most) : 1;
+}
+
+function weightOf(weights: readonly number[] | undefined, count: number, padded: boolean): number {
+  if (weights === undefined) return count;
+  return padded ? count * Math.max(...weights) : weights.reduce((sum, weight) => sum + weight, 0);
+}
