@@ -3,7 +3,7 @@ export type { BatcherOptions, CallOptions, Cost, Priority, RateLimit } from "./c
 export { BatcherError, type ErrorCode } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from "./policies/policy.ts";
-export { createBatcher } from "./core/batcher.ts";
+export { createBatcher } from "./core/create-batcher.ts";
 export type { Batcher, Result } from "./core/batcher.ts";
 export type { Distribution } from "./core/histogram.ts";
 export type { CostModel } from "./core/line-fit.ts";

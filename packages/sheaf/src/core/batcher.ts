@@ -1,5 +1,4 @@
-import { greedy } from "../policies/greedy.ts";
-import type { BatchRecord } from "../policies/policy.ts";
+import type { BatchRecord, Policy } from "../policies/policy.ts";
 import { Admission, type Terms } from "./admission.ts";
 import { Calls } from "./calls.ts";
 import type { Settler } from "./chunk.ts";
@@ -62,15 +61,13 @@ const capture = (resolve: (value: never) => void): void => {
   captured = resolve as Settler;
 };
 
-/**
- * Makes a batcher over a batch function or an executor.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
- */
-export function createBatcher<In, Out>(
+/** As `createBatcher`, with the default policy as an argument: the core itself prefers none. */
+export function batcherWith<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
-  options: BatcherOptions<In, Out> = {},
+  options: BatcherOptions<In, Out>,
+  defaultPolicy: () => Policy,
 ): Batcher<In, Result<Out>> {
-  const settings = settingsOf(run, options, greedy);
+  const settings = settingsOf(run, options, defaultPolicy);
   const { clock, name } = settings;
   const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run, settings.concurrency) : run;
 
@@ -82,7 +79,12 @@ export function createBatcher<In, Out>(
   };
   const order = settings.orderKey === undefined ? undefined : new OrderKeys<In>();
   const epochs = new Epochs();
-  const calls = new Calls<In>(clock.now, name, order, () => scheduler.wake());
+  const calls = new Calls<In>(
+    () => clock.now(),
+    name,
+    order,
+    () => scheduler.wake(),
+  );
   const queue = new Queue<In>(limits, epochs, calls.watch, order, settings.groupKey !== undefined);
   calls.attach(queue);
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);

@@ -25,6 +25,6 @@ function isArrayLike(value: unknown): value is ArrayLike<unknown> {
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (typeof value !== "object") return `a ${typeof value}`;
-  const name = (value as object).constructor?.name;
+  const name = value.constructor?.name;
   return name === undefined || name === "Object" ? "an object without length" : `a ${name}`;
 }

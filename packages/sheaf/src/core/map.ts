@@ -56,7 +56,7 @@ export async function* mapOver<In, Out>(
         }
       }
       if (head === undefined) break;
-      underWay.shift();
+      void underWay.shift();
       yield await head;
     }
     if (end !== undefined && "error" in end) throw end.error;

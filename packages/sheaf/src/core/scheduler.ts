@@ -6,7 +6,7 @@ import type { Clock } from "./clock.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import type { Group } from "./group.ts";
 import type { Preview, Queue } from "./queue.ts";
-import { RateLimiter } from "./rate-limit.ts";
+import type { RateLimiter } from "./rate-limit.ts";
 import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
@@ -100,7 +100,7 @@ export class Scheduler<In, Out> {
   }
 
   observe(record: BatchRecord): void {
-    this.#guard(() => this.#policy.observe?.(record));
+    this.#guard(() => this.#policy.observe?.(record, this.#clock.now()));
   }
 
   stop(): void {

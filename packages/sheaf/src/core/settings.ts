@@ -129,7 +129,7 @@ const knownOptions: Record<keyof BatcherOptions<unknown>, Check> = {
 function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   const { policy, maxWaitMs, maxBatchWeight, weigh, rateLimit, maxQueueSize, timeoutMs, onBatchError } = options;
   if (policy?.needsMaxWaitMs === true && maxWaitMs === undefined) {
-    throw new RangeError(`policy ${show(policy!.name)} needs maxWaitMs, the length of its window in milliseconds`);
+    throw new RangeError(`policy ${show(policy.name)} needs maxWaitMs, the length of its window in milliseconds`);
   }
   if (maxBatchWeight !== undefined && weigh === undefined) {
     throw new RangeError("maxBatchWeight needs weigh(item), which gives the weight of an item");
@@ -225,7 +225,7 @@ function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === "function") return `a function`;
   if (typeof value === "object" && value !== null) {
-    const name = (value as object).constructor?.name ?? "Object";
+    const name = value.constructor?.name ?? "Object";
     return Array.isArray(value) ? `an array of ${value.length}` : `an object (${name})`;
   }
   return String(value);

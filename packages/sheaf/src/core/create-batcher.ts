@@ -1,0 +1,15 @@
+import { auto } from "../policies/auto.ts";
+import { batcherWith, type Batcher, type Result } from "./batcher.ts";
+import type { BatchFunction, Executor } from "./executor.ts";
+import type { BatcherOptions } from "./options.ts";
+
+/**
+ * Makes a batcher over a batch function or an executor.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export function createBatcher<In, Out>(
+  run: BatchFunction<In, Out> | Executor<In, Out>,
+  options: BatcherOptions<In, Out> = {},
+): Batcher<In, Result<Out>> {
+  return batcherWith(run, options, auto);
+}
