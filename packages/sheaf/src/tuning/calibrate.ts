@@ -1,0 +1,226 @@
+import { systemClock, type Clock } from "../core/clock.ts";
+import type { BatchFunction, Executor } from "../core/executor.ts";
+import { fitLine, type MeasuredCost } from "./cost-line.ts";
+
+export interface CalibrateOptions<In> {
+  /** The item number i; called anew for every item, so vary it as your traffic varies. */
+  readonly sample: (index: number) => In;
+  /** Batch sizes to measure; integers >= 1. Default 1, 2, 4, 8, 16, 32. */
+  readonly sizes?: readonly number[] | undefined;
+  /** Batches in flight to measure; integers >= 1. Default 1, and the executor's slots where it has more. */
+  readonly concurrency?: readonly number[] | undefined;
+  /** Stop once every median is known to this share (95 % confidence); > 0. Default 0.02. */
+  readonly targetError?: number | undefined;
+  /** Stop after this long even so; at least `minRounds` rounds are measured. Default 20,000. */
+  readonly maxMs?: number | undefined;
+  /** Unmeasured runs of every size first; integer >= 0. Default 2. */
+  readonly warmUpRounds?: number | undefined;
+  /** Integer >= 1. Default 7. */
+  readonly minRounds?: number | undefined;
+  /** Integer >= minRounds. Default 200. */
+  readonly maxRounds?: number | undefined;
+  readonly clock?: Clock | undefined;
+  readonly onProgress?: ((progress: { readonly round: number; readonly share: number }) => void) | undefined;
+  /** Aborting it ends the calibration with its reason after the run in progress, whose own signal aborts too. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One size at one concurrency. */
+export interface CalibrationRow {
+  readonly concurrency: number;
+  readonly size: number;
+  /** Median run time of one batch. */
+  readonly runMs: number;
+  /** Half of the 95 % interval of that median, as a share of it. */
+  readonly errorRate: number;
+  /** Items a second with `concurrency` batches always in flight. */
+  readonly itemsPerS: number;
+  /** Batches measured. */
+  readonly runs: number;
+}
+
+export interface Calibration {
+  /** From concurrency 1 (or the lowest measured): the line, and the table it was fitted to. */
+  readonly costModel: MeasuredCost;
+  readonly rows: readonly CalibrationRow[];
+  /** Smallest size, at the lowest concurrency, within 5 % of the most items a second. */
+  readonly kneeSize: number;
+  /** Concurrency within 5 % of the most items a second at the largest size. */
+  readonly slots: number;
+  readonly rounds: number;
+  /** Largest `errorRate` of any row. */
+  readonly errorRate: number;
+}
+
+const withinTheBest = 0.95;
+
+/**
+ * Measures run time over batch sizes: every round runs each size once at each concurrency, in a new order, so that a slow
+ * moment of the machine touches all of them; medians, until their error is small enough.
+ * @throws {RangeError} for options out of range; the run's own error, or that of a single item, as it is.
+ */
+export async function calibrate<In, Out>(
+  run: BatchFunction<In, Out> | Executor<In, Out>,
+  options: CalibrateOptions<In>,
+): Promise<Calibration> {
+  const executor = typeof run === "function" ? undefined : run;
+  const runBatch: BatchFunction<In, Out> =
+    typeof run === "function" ? run : (items, context) => run.run(items, context);
+  const settings = settingsOf(options, executor?.slots ?? 1);
+  const { clock, signal } = settings;
+  await executor?.ready();
+
+  const cells = settings.concurrency.flatMap((concurrency) =>
+    settings.sizes.map((size) => ({ concurrency, size, runsMs: [] as number[], roundsMs: [] as number[] })),
+  );
+  const startAtMs = clock.now();
+  let itemIndex = 0;
+  let batchId = 0;
+  const abort = new AbortController();
+  const onAbort = (): void => abort.abort(signal?.reason);
+  signal?.addEventListener("abort", onAbort, { once: true });
+
+  async function runOnce(size: number): Promise<number> {
+    const items = Array.from({ length: size }, () => settings.sample(itemIndex++));
+    const context = {
+      signal: abort.signal,
+      batchId: ++batchId,
+      size,
+      attempt: 1,
+      runMs: undefined as number | undefined,
+    };
+    const startedAtMs = clock.now();
+    const results = await runBatch(items, context);
+    const elapsedMs = clock.now() - startedAtMs;
+    if (results?.length !== size) {
+      throw new TypeError(
+        `the batch function must return one result per item: ${size} items, got ${shownLength(results)}`,
+      );
+    }
+    // A size whose items fail measures the way to the error, not the work.
+    for (let i = 0; i < size; i++) if (results[i] instanceof Error) throw results[i] as Error;
+    return context.runMs ?? elapsedMs;
+  }
+
+  let round = 0;
+  try {
+    for (round = -settings.warmUpRounds; round < settings.maxRounds; round++) {
+      for (const cell of inOrder(cells, round + settings.warmUpRounds)) {
+        signal?.throwIfAborted();
+        const startedAtMs = clock.now();
+        const runsMs = await Promise.all(Array.from({ length: cell.concurrency }, () => runOnce(cell.size)));
+        if (round < 0) continue;
+        cell.roundsMs.push(clock.now() - startedAtMs);
+        for (const runMs of runsMs) cell.runsMs.push(runMs);
+      }
+      const elapsedMs = clock.now() - startAtMs;
+      options.onProgress?.({ round: Math.max(0, round + 1), share: Math.min(1, elapsedMs / settings.maxMs) });
+      if (round + 1 < settings.minRounds) continue;
+      const precise = cells.every(({ runsMs }) => medianError(runsMs) <= settings.targetError);
+      if (precise || elapsedMs >= settings.maxMs) {
+        round++;
+        break;
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
+
+  const rows = cells.map(({ concurrency, size, runsMs, roundsMs }) => ({
+    concurrency,
+    size,
+    runMs: median(runsMs),
+    errorRate: medianError(runsMs),
+    itemsPerS: (1000 * concurrency * size) / Math.max(median(roundsMs), Number.EPSILON),
+    runs: runsMs.length,
+  }));
+  return summaryOf(rows, round);
+}
+
+function summaryOf(rows: readonly CalibrationRow[], rounds: number): Calibration {
+  const lowest = Math.min(...rows.map(({ concurrency }) => concurrency));
+  const alone = rows.filter(({ concurrency }) => concurrency === lowest);
+  const table = alone.map(({ size, runMs }) => [size, runMs] as const).sort(([a], [b]) => a - b);
+  const firstNearBest = <Row extends CalibrationRow>(candidates: readonly Row[]): Row => {
+    const best = Math.max(...candidates.map(({ itemsPerS }) => itemsPerS));
+    return candidates.find(({ itemsPerS }) => itemsPerS >= withinTheBest * best)!;
+  };
+  const largest = table.at(-1)![0];
+  const bySize = alone.toSorted((a, b) => a.size - b.size);
+  const byConcurrency = rows.filter(({ size }) => size === largest).sort((a, b) => a.concurrency - b.concurrency);
+  return {
+    costModel: { ...fitLine(table), table },
+    rows,
+    kneeSize: firstNearBest(bySize).size,
+    slots: firstNearBest(byConcurrency).concurrency,
+    rounds,
+    errorRate: Math.max(...rows.map(({ errorRate }) => errorRate)),
+  };
+}
+
+/** Every round starts elsewhere and every other one goes backwards: no size always follows the same one. */
+function inOrder<T>(cells: readonly T[], round: number): T[] {
+  const from = round % cells.length;
+  const rotated = [...cells.slice(from), ...cells.slice(0, from)];
+  return round % 2 === 0 ? rotated : rotated.reverse();
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** Half of the 95 % interval of the median by order statistics, as a share of it: it assumes no distribution. */
+function medianError(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = 0.98 * Math.sqrt(sorted.length);
+  const low = sorted[Math.max(0, Math.floor(sorted.length / 2 - half))]!;
+  const high = sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length / 2 + half) - 1)]!;
+  return high === low ? 0 : (high - low) / 2 / Math.max(median(sorted), Number.EPSILON);
+}
+
+function shownLength(results: { readonly length?: unknown } | null | undefined): string {
+  if (typeof results?.length === "number") return `${results.length} results`;
+  return results === null ? "null" : typeof results;
+}
+
+type Settings<In> = {
+  readonly [Name in keyof Omit<CalibrateOptions<In>, "onProgress" | "signal">]-?: NonNullable<
+    CalibrateOptions<In>[Name]
+  >;
+} & { readonly signal: AbortSignal | undefined };
+
+function settingsOf<In>(options: CalibrateOptions<In>, slots: number): Settings<In> {
+  const settings = {
+    sample: options.sample,
+    sizes: options.sizes ?? [1, 2, 4, 8, 16, 32],
+    concurrency: options.concurrency ?? (slots > 1 ? [1, slots] : [1]),
+    targetError: options.targetError ?? 0.02,
+    maxMs: options.maxMs ?? 20_000,
+    warmUpRounds: options.warmUpRounds ?? 2,
+    minRounds: options.minRounds ?? 7,
+    maxRounds: options.maxRounds ?? 200,
+    clock: options.clock ?? systemClock,
+    signal: options.signal,
+  };
+  if (typeof settings.sample !== "function") {
+    throw new TypeError(`sample must be a function (index) => item, got ${typeof settings.sample}`);
+  }
+  for (const name of ["sizes", "concurrency"] as const) {
+    const list = settings[name];
+    if (!(Array.isArray(list) && list.length >= 1 && list.every((value) => Number.isInteger(value) && value >= 1))) {
+      throw new RangeError(`${name} must be a list of integers >= 1, got ${JSON.stringify(list)}`);
+    }
+  }
+  const { targetError, maxMs, warmUpRounds, minRounds, maxRounds } = settings;
+  if (!(targetError > 0)) throw new RangeError(`targetError must be a number > 0, got ${targetError}`);
+  if (!(maxMs > 0)) throw new RangeError(`maxMs must be a number > 0, got ${maxMs}`);
+  if (!(Number.isInteger(warmUpRounds) && warmUpRounds >= 0)) {
+    throw new RangeError(`warmUpRounds must be an integer >= 0, got ${warmUpRounds}`);
+  }
+  if (!(Number.isInteger(minRounds) && minRounds >= 1 && Number.isInteger(maxRounds) && maxRounds >= minRounds)) {
+    throw new RangeError(`minRounds and maxRounds must be integers >= 1 in order, got ${minRounds} and ${maxRounds}`);
+  }
+  return settings;
+}
