@@ -7,12 +7,11 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { copyOf, envOf, isIgnored, parseDockerfile } from "../scripts/lib/dockerfile.mjs";
 import { root } from "../scripts/lib/files.mjs";
+import { freePort, until } from "../scripts/lib/serving.mjs";
 
 const temporary = mkdtempSync(join(tmpdir(), "sheaf-image-"));
 chmodSync(temporary, 0o755);
@@ -90,9 +89,9 @@ async function serve({ workdir, env, command, healthCheck, user }) {
   const server = spawn(command[0], command.slice(1), { ...options, stdio: ["ignore", "ignore", "inherit"] });
   const exited = new Promise((resolve) => server.once("exit", (code, signal) => resolve(code ?? signal)));
   try {
-    await until(() => isHealthy(healthCheck, options), "HEALTHCHECK", exited);
+    await until(() => isHealthy(healthCheck, options), exited);
     const url = `http://127.0.0.1:${port}`;
-    await until(async () => (await fetch(`${url}/readyz`)).ok, "/readyz", exited);
+    await until(async () => (await fetch(`${url}/readyz`)).ok, exited);
     const response = await fetch(`${url}/v1/embeddings`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -110,27 +109,5 @@ async function serve({ workdir, env, command, healthCheck, user }) {
 function isHealthy([command, ...parameters], options) {
   return new Promise((resolve) => {
     spawn(command, parameters, { ...options, stdio: "ignore" }).once("exit", (code) => resolve(code === 0));
-  });
-}
-
-/** Asks every 200 ms, for a minute at most. */
-async function until(isSo, what, exited) {
-  let hasExited = false;
-  void exited.then(() => (hasExited = true));
-  for (let attempt = 0; attempt < 300; attempt++) {
-    if (await Promise.resolve(isSo()).catch(() => false)) return;
-    if (hasExited) throw new Error(`the server ended before ${what} passed`);
-    await sleep(200);
-  }
-  throw new Error(`${what} did not pass within a minute`);
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
   });
 }

@@ -1,10 +1,14 @@
-// `node scripts/record.mjs [exports]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [exports] [size]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { publicExports } from "./lib/public-exports.mjs";
+import { coreSizes } from "./lib/size.mjs";
 
-const records = { exports: () => ["public-exports.json", publicExports()] };
+const records = {
+  exports: () => ["public-exports.json", publicExports()],
+  size: async () => ["size.json", await coreSizes()],
+};
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !Object.hasOwn(records, name));

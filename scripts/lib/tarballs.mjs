@@ -1,0 +1,35 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root } from "./files.mjs";
+
+const execute = promisify(execFile);
+
+/**
+ * The environment of a user's shell: what `npm test` and npm's own configuration add is taken away, so that an install
+ * below behaves as it would for a stranger. onnxruntime-node's step for CUDA is skipped as the README says.
+ */
+export function strangersEnvironment() {
+  const foreign = /^(npm_|NODE_TEST_CONTEXT$|NODE_OPTIONS$|INIT_CWD$)/i;
+  const entries = Object.entries(process.env).filter(([name]) => !foreign.test(name));
+  return { ...Object.fromEntries(entries), ONNXRUNTIME_NODE_INSTALL: "skip" };
+}
+
+/** Packs workspace packages as they would be published; returns the tarballs' paths. Needs a build. */
+export async function packTarballs(names, folder) {
+  mkdirSync(folder, { recursive: true });
+  const parameters = ["pack", "--json", "--pack-destination", folder, ...names.flatMap((name) => ["-w", name])];
+  const { stdout } = await execute("npm", parameters, { cwd: root, env: strangersEnvironment() });
+  return Object.values(JSON.parse(stdout)).map(({ filename }) => join(folder, filename));
+}
+
+/** Makes an empty project in a folder and installs tarballs into it. */
+export async function installTarballs(tarballs, folder) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "stranger", private: true }));
+  await execute("npm", ["install", "--no-audit", "--no-fund", ...tarballs], {
+    cwd: folder,
+    env: strangersEnvironment(),
+  });
+}
