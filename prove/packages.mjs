@@ -1,0 +1,84 @@
+/**
+ * `npm run prove -- packages`: the packed tarballs in an empty project, on this Node and on Node 22 and 24 (ES module and
+ * require()), their types from TypeScript 5.2 to the newest, and what attw says of them. Fails if one of these fails.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+import { installRuntimes } from "./lib/runtimes.mjs";
+
+const typescripts = ["5.2", "5.5", "5.9", "6", "latest"];
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-packages-"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+const project = join(folder, "project");
+const tarballs = await packTarballs(["sheaf", "sheaf-server"], join(folder, "packed"));
+await installTarballs(tarballs, project);
+
+const use = `const double = createBatcher((items) => items.map((item) => 2 * item));
+  Promise.all([1, 2].map(double)).then((results) => { if (results.join() !== "2,4") process.exitCode = 1; });`;
+writeFileSync(
+  join(project, "use.mjs"),
+  `import { createBatcher } from "sheaf"; import "sheaf/node"; import "sheaf/tuning"; ${use}`,
+);
+writeFileSync(
+  join(project, "use.cjs"),
+  `const { createBatcher } = require("sheaf"); require("sheaf/node"); require("sheaf/tuning"); ${use}`,
+);
+for (const { name, command } of installRuntimes(folder, ["Node 22", "Node 24"]))
+  for (const file of ["use.mjs", "use.cjs"]) step(`${name} runs ${file}`, [...command, file]);
+
+writeFileSync(
+  join(project, "use.ts"),
+  `import { createBatcher, BatcherError, type Batcher, type Policy } from "sheaf";
+  import { manualClock } from "sheaf/tuning";
+  const embed = createBatcher(async (texts: string[], { signal }) => texts.map((text) => (signal.aborted ? new Error("no") : text.length)));
+  const length: Promise<number> = embed("text");
+  const lengths: Promise<number[]> = Promise.all(["a", "b"].map(embed));
+  const same: Batcher<string, number> = embed;
+  const policy: Policy = { name: "mine", decide: (view) => ({ run: view.waiting }) };
+  // @ts-expect-error an item of another type
+  void embed(1);
+  void [length, lengths, same, policy, manualClock, BatcherError];\n`,
+);
+const compilerOptions = {
+  strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false, types: [],
+  target: "es2022", module: "nodenext", lib: ["es2023", "dom", "esnext.disposable"],
+}; // prettier-ignore
+writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+writeFileSync(join(project, "package.json"), JSON.stringify({ name: "stranger", private: true, type: "module" }));
+const aliases = typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`);
+npmInstall([...aliases, "@arethetypeswrong/cli@0.18"]);
+for (const version of typescripts)
+  step(`TypeScript ${version} compiles use.ts`, [
+    process.execPath,
+    join(folder, `node_modules/typescript-${version}/bin/tsc`),
+    "-p",
+    ".",
+  ]);
+
+for (const tarball of tarballs)
+  step(`attw on ${tarball.split("/").at(-1)}`, [
+    process.execPath,
+    join(folder, "node_modules/@arethetypeswrong/cli/dist/index.js"),
+    "--profile=esm-only",
+    "--no-emoji",
+    tarball,
+  ]);
+
+function npmInstall(packages) {
+  const parameters = ["install", "--ignore-scripts", "--no-audit", "--no-fund", ...packages];
+  execFileSync("npm", parameters, { cwd: folder, env: strangersEnvironment(), stdio: ["ignore", "ignore", "inherit"] });
+}
+
+function step(name, [command, ...parameters]) {
+  try {
+    execFileSync(command, parameters, { cwd: project, env: strangersEnvironment(), encoding: "utf8", stdio: "pipe" });
+    console.log(`✔ ${name}`);
+  } catch (error) {
+    console.log(`✖ ${name}\n${error.stdout}${error.stderr}`);
+    process.exitCode = 1;
+  }
+}
