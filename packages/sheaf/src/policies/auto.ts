@@ -72,7 +72,7 @@ class Auto implements Policy {
     this.#missing = size;
     this.#exposedToMs = 0;
     this.#meanBatch += 0.03 * (size - this.#meanBatch);
-    this.#arrivals.spanAtLeast(3 * this.#cost.line(this.#meanBatch));
+    this.#arrivals.spanAtLeast(2 * this.#cost.line(this.#meanBatch));
   }
 
   decide(view: QueueView): Decision {
@@ -90,8 +90,7 @@ class Auto implements Policy {
   #holdUntil(view: QueueView): number {
     const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs } = view;
     if (waiting >= maxBatchSize || this.#cost.batches === 0) return nowMs;
-    let untilMs = nowMs;
-    if (waiting < this.#crowd / slots - 0.01) untilMs = Math.max(this.#pacedUntil(view), this.#lingerUntil(view));
+    let untilMs = Math.max(this.#pacedUntil(view), this.#lingerUntil(view));
     if (this.#latencyBudgetMs !== undefined && this.#cost.batches >= 4) {
       const runMs = this.#cost.at(waiting) * (1 + 3 * this.#cost.noise);
       untilMs = Math.max(untilMs, oldestAtMs + this.#latencyBudgetMs - runMs);
@@ -102,29 +101,42 @@ class Auto implements Policy {
   // b* = λ s(0) / (0.9 W − λ slope) keeps W slots 90 % busy; a larger batch only adds waiting.
   #pacedUntil({ nowMs, waiting, oldestAtMs, slots, maxBatchSize }: QueueView): number {
     const { fixedMs, perItemMs } = this.#cost;
-    if (slots === 1 || fixedMs === 0) return nowMs;
+    if (slots === 1 || fixedMs === 0 || waiting >= this.#crowd / slots - 0.01) return nowMs;
     const perMs = this.#arrivals.perMs(nowMs);
     const spare = 0.9 * slots - perMs * perItemMs;
     // At 4 s(0) / slope items 80 % of what batching can gain is in hand.
     const most = Math.min(maxBatchSize, (4 * fixedMs) / perItemMs);
     const enough = Math.max(1, spare > 0 ? Math.min((perMs * fixedMs) / spare, most) : most);
-    return waiting < enough ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
+    // What is nearly enough is enough: the rate is known to a fifth or so, and a hold for a third of an item never pays.
+    return waiting < enough - 0.3 ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
   }
 
+  // An arrival that joins the batch saves s(0) / W of slot time, and the n items that wait pay for the hold.
   #lingerUntil({ nowMs, waiting, oldestAtMs, slots }: QueueView): number {
     const { fixedMs } = this.#cost;
     const limitMs = Math.max(oldestAtMs, this.#lastDoneAtMs) + fixedMs / 4;
     if (nowMs >= limitMs) return nowMs;
     const payingPerMs = (2 * waiting * slots) / fixedMs;
-    const least = octaveOf(fixedMs / 50);
+    const share = this.#crowd / slots - 0.01;
+    const least = octaveOf(fixedMs / 50); // a shorter look ahead is not worth a timer
     let untilMs = nowMs;
-    const lookAhead = (sinceMs: number, rates: EventRate, units: number): void => {
-      const first = octaveOf(nowMs - sinceMs);
+    let returningPerMs = 0;
+    if (this.#missing > 0) {
+      const first = octaveOf(nowMs - this.#lastDoneAtMs);
       const last = Math.max(first, least);
-      if (units * rates.between(first, last) > payingPerMs) untilMs = Math.max(untilMs, sinceMs + octaveEndMs(last));
-    };
-    lookAhead(this.#arrivals.lastAtMs, this.#gaps, 1);
-    if (this.#missing > 0) lookAhead(this.#lastDoneAtMs, this.#returns, this.#missing);
+      returningPerMs = this.#missing * this.#returns.between(first, last);
+      // Left behind, a caller who comes back waits for a whole run, not for a part of one: it may cost a little more.
+      if (returningPerMs > 0.7 * payingPerMs && waiting < share) untilMs = this.#lastDoneAtMs + octaveEndMs(last);
+    }
+    const first = octaveOf(nowMs - this.#arrivals.lastAtMs);
+    const last = Math.max(first, least);
+    const arrivingPerMs = this.#gaps.between(first, last);
+    // A clump that meets idle slots may be cut in fewer pieces than slots, to leave some for the next clump. Callers who
+    // come back are all there are: a share of them is enough.
+    const enough = slots > 1 && returningPerMs < 0.3 * arrivingPerMs ? 2 * share : share;
+    if (arrivingPerMs > payingPerMs && waiting < enough) {
+      untilMs = Math.max(untilMs, this.#arrivals.lastAtMs + octaveEndMs(last));
+    }
     return Math.min(untilMs, limitMs);
   }
 
