@@ -43,6 +43,7 @@ class Auto implements Policy {
   // The most items at once, slowly forgotten: with a slot's share of them here, nobody else is worth waiting for.
   #crowd = 1;
   #held = false;
+  #avoided = 0;
 
   constructor(latencyBudgetMs: number | undefined) {
     this.#latencyBudgetMs = latencyBudgetMs;
@@ -88,7 +89,7 @@ class Auto implements Policy {
   }
 
   #holdUntil(view: QueueView): number {
-    const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs } = view;
+    const { nowMs, waiting, oldestAtMs, maxBatchSize, maxWaitMs } = view;
     if (waiting >= maxBatchSize || this.#cost.batches === 0) return nowMs;
     let untilMs = Math.max(this.#pacedUntil(view), this.#lingerUntil(view));
     if (this.#latencyBudgetMs !== undefined && this.#cost.batches >= 4) {
@@ -149,7 +150,8 @@ class Auto implements Policy {
     const busy = Math.min(0.9, (this.#arrivals.perMs(nowMs) * perItemMs) / slots);
     const ahead = (2 * waiting) / (slots * (1 - busy));
     let best = most;
-    let lowest = cost.at(most) * (1 + ahead / most);
+    // Where run times scatter, a small gain may be an error of the estimate, and too small batches cost throughput.
+    let lowest = (cost.at(most) * (1 + ahead / most)) / (1 + 0.3 * cost.noise);
     for (let size = 1; size < most; size = nextSize(size)) {
       const latency = cost.at(size) * (1 + ahead / size);
       if (latency < lowest) {
@@ -157,6 +159,8 @@ class Auto implements Policy {
         best = size;
       }
     }
+    // A size avoided after one bad look would stay unknown for ever: under a backlog it gets another now and then.
+    if (best < most && most === maxBatchSize && cost.seen(most) < 1 && ++this.#avoided % 16 === 0) return most;
     return best;
   }
 

@@ -27,6 +27,8 @@ export class CostTable {
     const bucket = bucketOf(size);
     const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(size, runMs, bucket);
     if (bucket >= this.#used) this.#used = bucket + 1;
+    // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
+    if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
     const weight = (this.#weight[bucket] = Math.min(this.#weight[bucket]! + 1, mostPerBucket));
     this.#size[bucket]! += (size - this.#size[bucket]!) / weight;
     this.#runMs[bucket]! += (learnedMs - this.#runMs[bucket]!) / weight;
@@ -49,6 +51,11 @@ export class CostTable {
   /** Share of the variance of run times that the line explains, 0 … 1; 0 while all batches have one size. */
   get r2(): number {
     return this.#r2;
+  }
+
+  /** Batches of about this size learned from, 0 … 20, slowly forgotten. */
+  seen(size: number): number {
+    return this.#weight[bucketOf(size)]!;
   }
 
   line(size: number): number {

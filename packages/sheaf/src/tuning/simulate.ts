@@ -1,0 +1,209 @@
+import { createBatcher, type Batcher } from "../core/batcher.ts";
+import { BatcherError } from "../core/errors.ts";
+import type { BatcherOptions, Priority } from "../core/options.ts";
+import type { DispatchReason } from "../policies/policy.ts";
+import { momentsOf, type Arrivals } from "./arrivals.ts";
+import { Random } from "./random.ts";
+import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
+import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
+
+/** What to simulate, beside every option of `createBatcher` but `clock` and `cost`; an item is its number, from 0. */
+export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "cost"> {
+  readonly arrivals: Arrivals;
+  /** Run time of a batch by its size. */
+  readonly cost: SimulatedCost;
+  readonly noise?: RunTimeNoise | undefined;
+  /** Calls to make; integer, 1 … 10,000,000. Default 10,000, or the whole trace. */
+  readonly items?: number | undefined;
+  /** Share of the calls, from the first, that the figures leave out, 0 … 1. Default 0.1. */
+  readonly warmUp?: number | undefined;
+  /** Shares of the calls with these priorities, 0 … 1; the rest is interactive. */
+  readonly priorities?: { readonly immediate?: number | undefined; readonly bulk?: number | undefined } | undefined;
+  /** Default 1. */
+  readonly seed?: number | undefined;
+}
+
+/** Milliseconds, of the calls that got a result after the warm-up; 0 without any. */
+export interface SimulatedLatency {
+  readonly mean: number;
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+export interface SimulationResult {
+  readonly latencyMs: SimulatedLatency;
+  readonly latencyMsByPriority: Readonly<Partial<Record<Priority, SimulatedLatency>>>;
+  /** Results per second, from the first call to the last answer. */
+  readonly throughputPerS: number;
+  /** Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. */
+  readonly items: { readonly ok: number; readonly timeout: number; readonly rejected: number; readonly error: number };
+  readonly runs: number;
+  readonly meanBatchSize: number;
+  /** Batches by size. */
+  readonly batchSizes: ReadonlyMap<number, number>;
+  readonly reasons: Readonly<Partial<Record<DispatchReason, number>>>;
+  /** Share of the slots' time spent running. */
+  readonly utilisation: number;
+  /** Virtual time from the first call to the last answer. */
+  readonly durationMs: number;
+  /** Timers the clock fired: what the simulation itself costs. */
+  readonly events: number;
+}
+
+/**
+ * Runs the real batcher on a virtual clock: `arrivals` call it, a batch takes what `cost` says. Seconds of traffic take
+ * milliseconds, and the same seed gives the same result.
+ * @throws {RangeError} on arrivals, costs or options that make no sense.
+ */
+export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
+  const simulation = new Simulation(options);
+  return simulation.run();
+}
+
+class Simulation {
+  readonly #options: SimulationOptions;
+  readonly #items: number;
+  readonly #clock: VirtualClock = virtualClock();
+  readonly #batcher: Batcher<number, number>;
+  readonly #choice: Random;
+
+  #called = 0;
+  #settled = 0;
+  #firstAtMs = 0;
+  #lastAtMs = 0;
+  // By item: its latency, NaN until it has a result; and its priority.
+  readonly #latencyMs: Float64Array;
+  readonly #priority: Uint8Array;
+  readonly #ended = { ok: 0, timeout: 0, rejected: 0, error: 0 };
+  readonly #batchSizes = new Map<number, number>();
+  readonly #reasons: Partial<Record<DispatchReason, number>> = {};
+  #runs = 0;
+  #ran = 0;
+  #busyMs = 0;
+
+  constructor(options: SimulationOptions) {
+    const { arrivals, cost, noise = {}, items, warmUp, priorities: _, seed = 1, ...batcherOptions } = options;
+    this.#options = options;
+    this.#items = items ?? (arrivals.pattern === "trace" ? arrivals.atMs.length : 10_000);
+    if (!(Number.isInteger(this.#items) && this.#items >= 1 && this.#items <= 1e7)) {
+      throw new RangeError(`items must be an integer, 1 to 10000000, got ${this.#items}`);
+    }
+    const share = warmUp ?? 0.1;
+    if (!(share >= 0 && share < 1)) throw new RangeError(`warmUp must be a share, 0 <= warmUp < 1, got ${share}`);
+    // Arrivals, run times and priorities draw apart: two policies see the same arrivals.
+    this.#choice = new Random(seed ^ 0x5bd1e995);
+    this.#latencyMs = new Float64Array(this.#items).fill(Number.NaN);
+    this.#priority = new Uint8Array(this.#items);
+    const runMs = runTimesOf(cost);
+    const factor = noiseOf(noise, new Random(seed ^ 0x2545f491));
+    const run = async (batch: number[]): Promise<number[]> => {
+      const ms = runMs(batch.length, this.#clock.now()) * factor();
+      this.#busyMs += ms;
+      await this.#clock.sleep(ms);
+      return batch;
+    };
+    this.#batcher = createBatcher<number, number>(run, { ...batcherOptions, clock: this.#clock });
+    this.#batcher.subscribe(({ size, reason }) => {
+      this.#runs++;
+      this.#ran += size;
+      this.#batchSizes.set(size, (this.#batchSizes.get(size) ?? 0) + 1);
+      this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
+    });
+  }
+
+  async run(): Promise<SimulationResult> {
+    const { arrivals, seed = 1 } = this.#options;
+    const random = new Random(seed);
+    if (arrivals.pattern === "closed") this.#close(arrivals.clients, arrivals.thinkMs ?? 0, random);
+    else {
+      const next = momentsOf(arrivals, random);
+      const arm = (): void => {
+        const atMs = this.#called < this.#items ? next() : undefined;
+        if (atMs === undefined) return;
+        this.#clock.at(atMs, () => {
+          void this.#call();
+          arm();
+        });
+      };
+      arm();
+    }
+    // A policy may keep the last few for ever: what still waits when nothing else happens is flushed.
+    do {
+      await this.#clock.idle();
+      await this.#batcher.flush();
+    } while (this.#settled < this.#called || (arrivals.pattern === "closed" && this.#called < this.#items));
+    await this.#batcher.close();
+    return this.#result();
+  }
+
+  #close(clients: number, thinkMs: number, random: Random): void {
+    if (!(Number.isInteger(clients) && clients >= 1)) {
+      throw new RangeError(`clients must be an integer >= 1, got ${clients}`);
+    }
+    const client = (): void => {
+      if (this.#called >= this.#items) return;
+      this.#clock.after(thinkMs > 0 ? random.exponential(thinkMs) : 0, () => {
+        if (this.#called < this.#items) void this.#call().then(client);
+      });
+    };
+    for (let i = 0; i < clients; i++) client();
+  }
+
+  async #call(): Promise<void> {
+    const item = this.#called++;
+    const calledAtMs = this.#clock.now();
+    if (item === 0) this.#firstAtMs = calledAtMs;
+    const { immediate = 0, bulk = 0 } = this.#options.priorities ?? {};
+    const drawn = immediate + bulk > 0 ? this.#choice.uniform() : 1;
+    const priority = drawn < immediate ? 0 : drawn < immediate + bulk ? 2 : 1;
+    this.#priority[item] = priority;
+    try {
+      await (priority === 1 ? this.#batcher(item) : this.#batcher(item, { priority: priorities[priority]! }));
+      this.#latencyMs[item] = this.#clock.now() - calledAtMs;
+      this.#ended.ok++;
+    } catch (error) {
+      const code = error instanceof BatcherError ? error.code : undefined;
+      this.#ended[code === "TIMEOUT" ? "timeout" : code === "QUEUE_FULL" ? "rejected" : "error"]++;
+    }
+    this.#settled++;
+    this.#lastAtMs = this.#clock.now();
+  }
+
+  #result(): SimulationResult {
+    const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
+    const durationMs = this.#lastAtMs - this.#firstAtMs;
+    const slots = this.#options.concurrency ?? 4;
+    const latencyMsByPriority: Partial<Record<Priority, SimulatedLatency>> = {};
+    for (const [code, priority] of priorities.entries()) {
+      if (this.#priority.includes(code)) latencyMsByPriority[priority] = this.#latency(from, code);
+    }
+    return {
+      latencyMs: this.#latency(from),
+      latencyMsByPriority,
+      throughputPerS: durationMs > 0 ? (1000 * this.#ended.ok) / durationMs : 0,
+      items: this.#ended,
+      runs: this.#runs,
+      meanBatchSize: this.#runs > 0 ? this.#ran / this.#runs : 0,
+      batchSizes: new Map([...this.#batchSizes].sort(([a], [b]) => a - b)),
+      reasons: this.#reasons,
+      utilisation: durationMs > 0 ? this.#busyMs / (durationMs * slots) : 0,
+      durationMs,
+      events: this.#clock.events,
+    };
+  }
+
+  #latency(from: number, priority?: number): SimulatedLatency {
+    const sorted = this.#latencyMs
+      .subarray(from, this.#called)
+      .filter((ms, i) => !Number.isNaN(ms) && (priority === undefined || this.#priority[from + i] === priority))
+      .sort();
+    if (sorted.length === 0) return { mean: 0, p50: 0, p95: 0, p99: 0, max: 0 };
+    const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
+    const sum = sorted.reduce((total, ms) => total + ms, 0);
+    return { mean: sum / sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1)! };
+  }
+}
+
+const priorities: readonly Priority[] = ["immediate", "interactive", "bulk"];
