@@ -1,4 +1,5 @@
-import { createBatcher, type Batcher } from "../core/batcher.ts";
+import type { Batcher } from "../core/batcher.ts";
+import { createBatcher } from "../core/create-batcher.ts";
 import { BatcherError } from "../core/errors.ts";
 import type { BatcherOptions, Priority } from "../core/options.ts";
 import type { DispatchReason } from "../policies/policy.ts";
@@ -119,15 +120,19 @@ class Simulation {
     if (arrivals.pattern === "closed") this.#close(arrivals.clients, arrivals.thinkMs ?? 0, random);
     else {
       const next = momentsOf(arrivals, random);
-      const arm = (): void => {
-        const atMs = this.#called < this.#items ? next() : undefined;
+      const arm = (atMs: number | undefined): void => {
         if (atMs === undefined) return;
         this.#clock.at(atMs, () => {
-          void this.#call();
-          arm();
+          let laterMs: number | undefined = atMs;
+          // Calls of one moment come in one turn of the event loop.
+          while (laterMs !== undefined && laterMs <= atMs) {
+            void this.#call();
+            laterMs = this.#called < this.#items ? next() : undefined;
+          }
+          arm(laterMs);
         });
       };
-      arm();
+      arm(next());
     }
     // A policy may keep the last few for ever: what still waits when nothing else happens is flushed.
     do {

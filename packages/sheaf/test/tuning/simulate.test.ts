@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { auto, greedy, window } from "../../dist/index.js";
+import { simulate, type Arrivals, type SimulationOptions } from "../../dist/tuning/index.js";
+
+const gpu = { cost: { fixedMs: 10, perItemMs: 0.3 }, concurrency: 1 } as const;
+const poisson = (ratePerS: number): Arrivals => ({ pattern: "poisson", ratePerS });
+
+test("the same seed gives the same result, another seed another", async () => {
+  const options = (seed: number): SimulationOptions => ({
+    ...gpu,
+    arrivals: { pattern: "burst", ratePerS: 400, onMs: 100, offMs: 300 },
+    noise: { cv: 0.5, outlierRate: 0.01 },
+    items: 3000,
+    seed,
+  });
+  const first = await simulate(options(5));
+  assert.deepEqual(await simulate(options(5)), first);
+  assert.notEqual((await simulate(options(6))).latencyMs.mean, first.latencyMs.mean);
+});
+
+test("every pattern keeps its rate", async () => {
+  const patterns: Arrivals[] = [
+    poisson(500),
+    { pattern: "periodic", ratePerS: 500 },
+    { pattern: "burst", ratePerS: 500, onMs: 20, offMs: 60 },
+    { pattern: "clump", ratePerS: 500, size: 8, spreadMs: 1 },
+    { pattern: "ramp", fromPerS: 250, toPerS: 750, durationMs: 20_000 },
+    { pattern: "step", fromPerS: 250, toPerS: 750, atMs: 10_000 },
+  ];
+  for (const arrivals of patterns) {
+    const { durationMs, items } = await simulate({ ...gpu, arrivals, items: 10_000 });
+    assert.equal(items.ok, 10_000);
+    const perS = 1e7 / durationMs;
+    assert.ok(Math.abs(perS / 500 - 1) < 0.1, `${arrivals.pattern}: ${perS} per second, 500 asked for`);
+  }
+});
+
+test("a trace calls at its moments: a lone call takes exactly s(1), three at once exactly s(3)", async () => {
+  const { latencyMs, batchSizes } = await simulate({
+    ...gpu,
+    arrivals: { pattern: "trace", atMs: [5, 1000, 1000, 1000] },
+    policy: greedy(),
+    warmUp: 0,
+  });
+  assert.deepEqual(
+    [...batchSizes],
+    [
+      [1, 1],
+      [3, 1],
+    ],
+  );
+  assert.ok(Math.abs(latencyMs.mean - (10.3 + 3 * 10.9) / 4) < 1e-9, String(latencyMs.mean));
+});
+
+test("a closed loop never has more calls than clients in it, and makes exactly its calls", async () => {
+  const { items, batchSizes, latencyMs } = await simulate({
+    ...gpu,
+    arrivals: { pattern: "closed", clients: 6, thinkMs: 1 },
+    items: 2000,
+  });
+  assert.equal(items.ok, 2000);
+  assert.ok(Math.max(...batchSizes.keys()) <= 6);
+  assert.ok(latencyMs.p50 >= 10.3);
+});
+
+test("what a policy keeps for ever is flushed in the end, and says so", async () => {
+  const { items, reasons } = await simulate({
+    ...gpu,
+    arrivals: poisson(100),
+    policy: window({ trigger: "size" }),
+    items: 100,
+  });
+  assert.equal(items.ok, 100);
+  assert.equal(reasons.flush, 1);
+});
+
+test("calls that end otherwise are counted by how they ended", async () => {
+  const overloaded = { ...gpu, arrivals: poisson(10_000), items: 4000 };
+  const late = await simulate({ ...overloaded, timeoutMs: 60 });
+  assert.ok(late.items.timeout > 1000);
+  assert.equal(late.items.ok + late.items.timeout, 4000);
+  assert.ok(late.latencyMs.max <= 60, "no late result counts as a result");
+  const full = await simulate({ ...overloaded, maxQueueSize: 64 });
+  assert.ok(full.items.rejected > 1000);
+  assert.equal(full.items.ok + full.items.rejected, 4000);
+});
+
+test("a table of costs is interpolated, and its last slope goes on", async () => {
+  const at = async (size: number): Promise<number> => {
+    const atMs = Array.from({ length: size }, () => 1);
+    const { latencyMs } = await simulate({
+      arrivals: { pattern: "trace", atMs },
+      cost: {
+        table: [
+          [4, 10],
+          [1, 4],
+          [8, 12],
+        ],
+      },
+      policy: greedy(),
+      warmUp: 0,
+    });
+    return latencyMs.max;
+  };
+  for (const [size, ms] of [
+    [1, 4],
+    [2, 6],
+    [4, 10],
+    [6, 11],
+    [8, 12],
+    [10, 13],
+  ] as const) {
+    assert.ok(Math.abs((await at(size)) - ms) < 1e-9, `size ${size}`);
+  }
+});
+
+test("noise keeps the mean run time, outliers raise it by their share", async () => {
+  const base = { ...gpu, arrivals: { pattern: "closed", clients: 1 }, items: 20_000 } as const;
+  const noisy = await simulate({ ...base, noise: { cv: 1 } });
+  assert.ok(Math.abs(noisy.latencyMs.mean / 10.3 - 1) < 0.03, String(noisy.latencyMs.mean));
+  const outliers = await simulate({ ...base, noise: { outlierRate: 0.02, outlierFactor: 10 } });
+  assert.ok(Math.abs(outliers.latencyMs.mean / (10.3 * 1.18) - 1) < 0.05, String(outliers.latencyMs.mean));
+});
+
+test("priorities are drawn by their shares, and immediate calls are faster than bulk", async () => {
+  const { latencyMsByPriority } = await simulate({
+    ...gpu,
+    arrivals: poisson(1500),
+    priorities: { immediate: 0.1, bulk: 0.5 },
+    items: 10_000,
+  });
+  const { immediate, interactive, bulk } = latencyMsByPriority;
+  assert.ok(immediate!.mean < interactive!.mean && interactive!.mean < bulk!.mean);
+});
+
+test("auto beats greedy by half in a closed loop of 4: the callers do not lock into halves", async () => {
+  const run = (policy: SimulationOptions["policy"]): Promise<{ throughputPerS: number }> =>
+    simulate({ ...gpu, arrivals: { pattern: "closed", clients: 4, thinkMs: 0.2 }, items: 8000, policy });
+  const ratio = (await run(auto())).throughputPerS / (await run(greedy())).throughputPerS;
+  assert.ok(ratio >= 1.5, `${ratio} times greedy's throughput`);
+});
+
+test("what makes no sense is refused with what it got", async () => {
+  const refused = (options: Partial<SimulationOptions>, message: RegExp): Promise<void> =>
+    assert.rejects(simulate({ ...gpu, arrivals: poisson(1), ...options }), message);
+  await refused({ arrivals: poisson(0) }, /ratePerS of arrivals must be a number > 0, got 0/);
+  await refused({ arrivals: { pattern: "closed", clients: 1.5 } }, /clients must be an integer >= 1, got 1.5/);
+  await refused({ items: 0 }, /items must be an integer, 1 to 10000000, got 0/);
+  await refused({ cost: { fixedMs: -1, perItemMs: 1 } }, /fixedMs and perItemMs must be numbers >= 0, got -1 and 1/);
+  await refused({ cost: { table: [] } }, /table must hold at least one/);
+  await refused({ warmUp: 1 }, /warmUp must be a share, 0 <= warmUp < 1, got 1/);
+});
