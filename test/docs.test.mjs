@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { test } from "node:test";
 import { deadLinks, differences, documents } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
-import { batcherOptions, errorCodes } from "../scripts/lib/sources.mjs";
+import { batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 
@@ -32,6 +32,12 @@ test("every option of a call stands in docs/reference/options.md, and back", asy
   const options = await batcherOptions("CallOptions");
   assert.deepEqual(differences(read("docs/reference/options.md"), "call option", options), []);
 });
+
+// Not before the server's settings are there.
+if (existsSync(`${root}/packages/sheaf-server/src/server/settings.ts`))
+  test("every environment variable and its default stand in docs/reference/environment.md, and back", async () => {
+    assert.deepEqual(differences(read("docs/reference/environment.md"), "variable", await serverVariables()), []);
+  });
 
 const blocks = snippets();
 const compiled = compileSnippets(blocks);

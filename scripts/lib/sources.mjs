@@ -19,3 +19,10 @@ export async function batcherOptions(interfaceName) {
   const { optionDefaults } = await import(`${root}/packages/sheaf/dist/core/options.js`);
   return new Map([...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => [name, optionDefaults[name]]));
 }
+
+/** The server's environment variables, each with its default; undefined where it has none. */
+export async function serverVariables() {
+  const { settingsTable } = await import(`${root}/packages/sheaf-server/dist/server/settings.js`);
+  const isNone = (value) => Array.isArray(value) && value.length === 0;
+  return new Map(settingsTable.map(({ env, default: value }) => [env, isNone(value) ? undefined : value]));
+}
