@@ -76,15 +76,18 @@ export class Admission<In, Out> {
     else this.#refuse(settler, this.fullError());
   }
 
-  /** Lets in as much of a list as there is room for and holds the rest at the door; or refuses it whole. */
+  /**
+   * Lets in as much of a list as there is room for and holds the rest at the door.
+   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of it.
+   */
   enterList(items: ArrayLike<In>, settlerAt: (index: number) => Settler, terms: Terms, mayWait: boolean): void {
     if (this.hasRoom() || this.#mayStay(mayWait)) {
       this.#stay(items, settlerAt, terms, undefined);
       this.feed();
       return;
     }
-    const error = this.fullError();
-    for (let i = 0; i < items.length; i++) this.#refuse(settlerAt(i), error);
+    this.#calls.tally.rejected += items.length;
+    throw this.fullError();
   }
 
   /** Lets in who waits at the door, in order of arrival, while there is room. */

@@ -14,7 +14,7 @@ import { Queue } from "./queue.ts";
 import { RateLimiter } from "./rate-limit.ts";
 import { newAbortController, warn, type AbortSignalLike } from "./runtime.ts";
 import { Scheduler } from "./scheduler.ts";
-import { checkCallOptions, laneOf, settingsOf } from "./settings.ts";
+import { checkCallOptions, checkNotNegative, laneOf, settingsOf, show } from "./settings.ts";
 import { Statistics, type BatcherStats } from "./stats.ts";
 
 /** What a caller gets: an `Error` in a slot rejects, so error classes drop out. Plain objects that look like one stay. */
@@ -168,10 +168,11 @@ export function batcherWith<In, Out>(
     empty: T,
   ): Promise<T> =>
     new Promise<T>((resolve, reject) => {
-      const array: ArrayLike<In> = isArray(items) ? items : Array.from(items);
+      const array = arrayOf(items);
       if (array.length === 0) return resolve(empty);
       const terms = termsOf(callOptions, array.length);
       const list = listOf(array.length, resolve, reject);
+      // Throws before anything is enqueued, which refuses the list whole.
       admission.enterList(array, (index) => list.entry(index), terms, settings.onQueueFull === "wait");
     });
 
@@ -218,6 +219,7 @@ export function batcherWith<In, Out>(
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
       const controller = newAbortController();
+      if (callOptions !== undefined) checkCallOptions(callOptions);
       const { signal } = callOptions ?? {};
       const watched = signal as unknown as AbortSignalLike | undefined;
       const passOn = (): void => controller.abort(watched!.reason);
@@ -246,8 +248,10 @@ export function batcherWith<In, Out>(
     drain: drainAll,
 
     close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}): Promise<void> => {
-      if (graceMs !== undefined && !(graceMs >= 0)) {
-        return Promise.reject(new RangeError(`graceMs must be a number >= 0, got ${String(graceMs)}`));
+      try {
+        if (graceMs !== undefined) checkNotNegative("graceMs", graceMs);
+      } catch (error) {
+        return Promise.reject(error);
       }
       refusal ??= { error: closedError("closed; it takes no more calls.") };
       closing ??= finish();
@@ -323,6 +327,11 @@ function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Execut
   };
 }
 
-function isArray<T>(items: Iterable<T>): items is T[] {
-  return Array.isArray(items);
+/** The caller's own array, or the items of another iterable. */
+function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
+  if (Array.isArray(items)) return items as In[];
+  if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
+    throw new TypeError(`many(items) and settle(items) need an iterable, got ${show(items)}`);
+  }
+  return Array.from(items);
 }

@@ -8,6 +8,7 @@ import { BatcherError } from "./errors.ts";
 import type { BatchContext, Executor } from "./executor.ts";
 import type { OrderKeys } from "./order.ts";
 import { Run } from "./run.ts";
+import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
 /** What a dispatcher tells the rest: both are called in the batcher's own async context. */
@@ -40,6 +41,7 @@ export class Dispatcher<In, Out> {
   readonly #events: DispatchEvents;
   readonly #runs: Set<Run<In>> = new Set();
   #batchId = 0;
+  #warnedOfShouldBisect = false;
 
   constructor(
     executor: Pick<Executor<In, Out>, "run">,
@@ -86,7 +88,7 @@ export class Dispatcher<In, Out> {
     } catch (error) {
       this.#events.failed(error);
       this.#record(run, { error });
-      if (bisects && !run.abandoned && (this.#settings.shouldBisect ?? shouldBisectByDefault)(error)) {
+      if (bisects && !run.abandoned && this.#mayBisect(error)) {
         await this.#bisect(run, error);
       } else {
         this.#calls.failAll(batch, error);
@@ -109,8 +111,20 @@ export class Dispatcher<In, Out> {
     }
   }
 
+  /** A shouldBisect that throws has no say: the callers get the batch's error, and the warning tells its own. */
+  #mayBisect(error: unknown): boolean {
+    const { shouldBisect = shouldBisectByDefault, name } = this.#settings;
+    try {
+      return shouldBisect(error);
+    } catch (bug) {
+      if (!this.#warnedOfShouldBisect) warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
+      this.#warnedOfShouldBisect = true;
+      return false;
+    }
+  }
+
   #bisect(run: Run<In>, error: unknown): Promise<void> {
-    const { shouldBisect = shouldBisectByDefault, maxBisectRuns, runOne } = this.#settings;
+    const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
     const one: Pick<Executor<In, Out>, "run"> | undefined = runOne && {
       run: async ([item], context) => [await runOne(item!, context)],
@@ -119,7 +133,7 @@ export class Dispatcher<In, Out> {
       calls: this.#calls,
       shouldBisect: (partError) => {
         this.#events.failed(partError);
-        return !run.abandoned && shouldBisect(partError);
+        return !run.abandoned && this.#mayBisect(partError);
       },
       maxBisectRuns,
       now: () => this.#clock.now(),

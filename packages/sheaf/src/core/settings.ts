@@ -177,7 +177,7 @@ function checkPositive(name: string, value: unknown): void {
   }
 }
 
-function checkNotNegative(name: string, value: unknown): void {
+export function checkNotNegative(name: string, value: unknown): void {
   if (typeof value !== "number" || !(value >= 0)) {
     throw new RangeError(`${name} must be a number >= 0, got ${show(value)}`);
   }
@@ -221,7 +221,7 @@ function isExecutor(value: unknown): boolean {
 }
 
 /** As it would stand in the source: strings in quotes, so that "32" and 32 differ. */
-function show(value: unknown): string {
+export function show(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === "function") return `a function`;
   if (typeof value === "object" && value !== null) {
