@@ -6,6 +6,8 @@ export class Group<In = unknown> {
   readonly lines: readonly [Line<In>, Line<In>, Line<In>];
   /** The policy asked to hold it: its next batch is a "hold" rather than an "idle" one. */
   held = false;
+  /** When it should go, in batches of the queue: the smallest turn first. */
+  turn = 0;
 
   constructor(key: unknown) {
     this.key = key;

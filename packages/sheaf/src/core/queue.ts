@@ -9,6 +9,12 @@ import type { Watch } from "./watch.ts";
 /** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
 const bulkPromotionMs = 5000;
 
+/**
+ * A new group goes ahead of those served in the last batches, this many: a stream
+ * of new groups must not starve one that was served.
+ */
+const newGroupHeadStart = 16;
+
 /** What may go in one batch. */
 export interface BatchLimits {
   readonly maxBatchSize: number;
@@ -44,10 +50,10 @@ export class Queue<In> {
   readonly #order: OrderKeys<In> | undefined;
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly #only: Group<In> | undefined;
-  // A new group goes ahead of those that were served, but not twice in a row, so that neither starves the other.
+  // New groups and those that were served, each in order of turn: the smallest turn goes first.
   readonly #fresh: Map<unknown, Group<In>> = new Map();
   readonly #served: Map<unknown, Group<In>> = new Map();
-  #freshWentLast = false;
+  #turn = 0;
   readonly #preview: Preview = { waiting: 0, oldestAtMs: 0, capacity: 0, weight: 0, closedByWeight: false };
   /** The chosen entries of #choose, in order. */
   readonly #chosenChunks: Chunk<In>[] = [];
@@ -76,6 +82,7 @@ export class Queue<In> {
     const known = this.#served.get(key) ?? this.#fresh.get(key);
     if (known !== undefined) return known;
     const group = new Group<In>(key);
+    group.turn = this.#turn - newGroupHeadStart;
     this.#fresh.set(key, group);
     return group;
   }
@@ -130,12 +137,9 @@ export class Queue<In> {
   /** Groups in the order in which they should be served; stops when `visit` returns true. */
   everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
     if (this.#only !== undefined) return this.size > 0 && visit(this.#only);
-    const [first, second] = this.#freshWentLast ? [this.#served, this.#fresh] : [this.#fresh, this.#served];
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.immediate > 0 ? 0 : 1; lane <= 2; lane++) {
-      for (const groups of [first, second]) {
-        for (const group of groups.values()) if (firstLane(group, nowMs) === lane && visit(group)) return true;
-      }
+      for (const group of this.#inTurn()) if (firstLane(group, nowMs) === lane && visit(group)) return true;
     }
     return false;
   }
@@ -170,11 +174,10 @@ export class Queue<In> {
   /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. */
   take(group: Group<In>, limit: number, nowMs: number): Chunk<In> | undefined {
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
-    const isFresh = this.#fresh.has(group.key);
     const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs);
     if (batch === undefined) return undefined;
     invariant(batch.count >= 1 && batch.count <= most, "a batch holds 1 to maxBatchSize items");
-    if (this.#only === undefined) this.#markServed(group, isFresh);
+    if (this.#only === undefined) this.#markServed(group);
     return batch;
   }
 
@@ -322,8 +325,25 @@ export class Queue<In> {
     }
   }
 
-  #markServed(group: Group<In>, wasFresh: boolean): void {
-    this.#freshWentLast = wasFresh;
+  /** The least recently served group first. */
+  *#inTurn(): Generator<Group<In>, void> {
+    const freshGroups = this.#fresh.values();
+    const servedGroups = this.#served.values();
+    let fresh = freshGroups.next();
+    let served = servedGroups.next();
+    while (fresh.done !== true || served.done !== true) {
+      if (served.done === true || (fresh.done !== true && fresh.value.turn < served.value.turn)) {
+        yield fresh.value!;
+        fresh = freshGroups.next();
+      } else {
+        yield served.value;
+        served = servedGroups.next();
+      }
+    }
+  }
+
+  #markServed(group: Group<In>): void {
+    group.turn = ++this.#turn;
     this.#fresh.delete(group.key);
     this.#served.delete(group.key);
     if (group.waiting > 0) this.#served.set(group.key, group);
