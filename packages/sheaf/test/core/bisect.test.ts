@@ -1,0 +1,343 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BatcherError, type BatcherOptions, createBatcher, greedy } from "../../dist/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
+import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "../support/rig.js";
+
+/** A batch function that fails whenever one of the bad items is in its batch. */
+function badItems(bad: Iterable<number>, options: BatcherOptions<number, number> = {}) {
+  const clock = manualClock();
+  const badOnes = new Set(bad);
+  const runs: number[][] = [];
+  const batcher = createBatcher<number, number>(
+    async (items) => {
+      runs.push([...items]);
+      const found = items.find((item) => badOnes.has(item));
+      if (found !== undefined) throw new Error(`item ${found} is bad`);
+      return items.map((item) => item * 2);
+    },
+    { clock, policy: greedy(), concurrency: 1, maxBatchSize: 1_000, onBatchError: "bisect", ...options },
+  );
+  return { batcher, clock, runs };
+}
+
+const bound = (size: number): number => 8 * Math.ceil(Math.log2(size));
+
+test("bisection: exactly the bad items fail, for 1 to 4 of them in batches of 2 to 200", async () => {
+  let seed = 1;
+  const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
+  for (const size of [2, 3, 5, 8, 13, 31, 32, 33, 64, 100, 200]) {
+    for (let badCount = 1; badCount <= Math.min(4, size); badCount++) {
+      for (let round = 0; round < 4; round++) {
+        const bad = new Set<number>();
+        while (bad.size < badCount) bad.add(Math.floor(random() * size));
+        const { batcher, clock, runs } = badItems(bad);
+        const calls = watchAll(batcher, numbers(size));
+        await clock.settle();
+        const context = `size ${size}, bad ${[...bad].join(" ")}`;
+        assert.deepEqual(
+          statuses(calls),
+          numbers(size).map((item) => (bad.has(item) ? "rejected" : "fulfilled")),
+          context,
+        );
+        for (const item of bad) assert.equal((calls[item]!.reason as Error).message, `item ${item} is bad`, context);
+        assert.ok(runs.length - 1 <= bound(size), `${context}: ${runs.length - 1} extra runs`);
+        assert.equal(batcher.stats().bisectRuns, runs.length - 1, context);
+      }
+    }
+  }
+});
+
+test("every good item gets its own result though the batch was cut", async () => {
+  const { batcher, clock } = badItems([3]);
+  const calls = watchAll(batcher, numbers(8));
+  await clock.settle();
+  assert.deepEqual(values(calls), [0, 2, 4, undefined, 8, 10, 12, 14]);
+});
+
+test("beyond the bound of extra runs what is left gets the batch's error and everyone settles", async () => {
+  const { batcher, clock, runs } = badItems(numbers(64));
+  const calls = watchAll(batcher, numbers(64));
+  await clock.settle();
+  assert.ok(statuses(calls).every((status) => status === "rejected"));
+  assert.ok(runs.length - 1 <= bound(64), `${runs.length - 1}`);
+});
+
+test("maxBisectRuns bounds the extra runs; 0 means none", async () => {
+  for (const maxBisectRuns of [0, 1, 2, 5]) {
+    const { batcher, clock, runs } = badItems([7], { maxBisectRuns });
+    const calls = watchAll(batcher, numbers(32));
+    await clock.settle();
+    assert.ok(runs.length - 1 <= maxBisectRuns, `${runs.length - 1} extra runs, allowed ${maxBisectRuns}`);
+    assert.ok(calls.every(({ status }) => status !== "pending"));
+    assert.equal(calls[7]!.status, "rejected");
+  }
+});
+
+test("a bisection's halves run left then right, in the batch's own slot", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4, concurrency: 1 });
+  watchAll(batcher, [1, 2, 3, 4]);
+  await clock.settle();
+  watchAll(batcher, [5]);
+  await runs[0]!.fail(new Error("bad batch"));
+  assert.deepEqual(batches(), [
+    [1, 2, 3, 4],
+    [1, 2],
+  ]);
+  assert.equal(batcher.stats().inFlight, 1);
+  await runs[1]!.finish();
+  assert.deepEqual(batches().at(-1), [3, 4]);
+  await runs[2]!.finish();
+  assert.deepEqual(batches().at(-1), [5]);
+});
+
+test("callers of a half that succeeded do not wait for the other half", async () => {
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
+  const calls = watchAll(batcher, [1, 2, 3, 4]);
+  await clock.settle();
+  await runs[0]!.fail(new Error("bad batch"));
+  await runs[1]!.finish();
+  assert.deepEqual(statuses(calls), ["fulfilled", "fulfilled", "pending", "pending"]);
+});
+
+test("sub-runs carry the id of their batch and their own size", async () => {
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
+  watchAll(batcher, [1, 2, 3, 4]);
+  await clock.settle();
+  await runs[0]!.fail(new Error("bad batch"));
+  assert.equal(runs[1]!.context.batchId, runs[0]!.context.batchId);
+  assert.equal(runs[1]!.context.size, 2);
+});
+
+test("aborted and expired items are left out of the sub-runs", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
+  const controller = new AbortController();
+  watchAll(batcher, [1]);
+  const aborted = watch(batcher(2, { signal: controller.signal }));
+  watchAll(batcher, [3]);
+  const expired = watch(batcher(4, { timeoutMs: 50 }));
+  await clock.settle();
+  controller.abort();
+  await clock.advanceAsync(50);
+  assertCode(expired, "TIMEOUT");
+  assert.equal(aborted.status, "rejected");
+  await runs[0]!.fail(new Error("bad batch"));
+  await runs[1]!.finish();
+  for (const run of runs.slice(2)) await run.finish();
+  assert.deepEqual(
+    batches()
+      .slice(1)
+      .flat()
+      .sort((a, b) => a - b),
+    [1, 3],
+  );
+});
+
+test("the lone item that a bisection isolated uses runOne", async () => {
+  const ones: number[] = [];
+  const { batcher, clock } = badItems([3], {
+    runOne: (item, context) => {
+      ones.push(item);
+      assert.equal(context.size, 1);
+      return item === 3 ? -3 : item * 2;
+    },
+  });
+  const calls = watchAll(batcher, numbers(8));
+  await clock.settle();
+  assert.ok(ones.includes(3));
+  assert.equal(calls[3]!.value, -3);
+  assert.ok(statuses(calls).every((status) => status === "fulfilled"));
+});
+
+test("runOne may throw, reject or give an Error: that is the item's outcome", async () => {
+  for (const how of ["throw", "reject", "give"] as const) {
+    const own = new Error(`runOne ${how}`);
+    const { batcher, clock } = badItems([1], {
+      runOne: (item) => {
+        if (item !== 1) return item * 2;
+        if (how === "throw") throw own;
+        return how === "reject" ? Promise.reject(own) : own;
+      },
+    });
+    const calls = watchAll(batcher, numbers(4));
+    await clock.settle();
+    assert.equal(calls[1]!.reason, own, how);
+    assert.deepEqual(statuses(calls), ["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+  }
+});
+
+test("an error with an integer itemIndex takes that item out first", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 8 });
+  const calls = watchAll(batcher, numbers(8));
+  await clock.settle();
+  const bad = Object.assign(new Error("input[5] is bad"), { itemIndex: 5 });
+  await runs[0]!.fail(bad);
+  for (let run = 1; run < runs.length; run++) await runs[run]!.finish();
+  assert.equal(
+    batches()
+      .slice(1)
+      .filter((batch) => batch.includes(5))
+      .every((batch) => batch.length === 1),
+    true,
+    JSON.stringify(batches()),
+  );
+  assert.ok(
+    batches().some((batch) => batch.length === 7),
+    JSON.stringify(batches()),
+  );
+  assert.ok(numbers(8).every((item) => item === 5 || calls[item]!.status === "fulfilled"));
+});
+
+test("an itemIndex out of range or no integer is ignored", async () => {
+  for (const itemIndex of [-1, 8, 99, 1.5, "2", Number.NaN]) {
+    const runs: number[][] = [];
+    const batcher = createBatcher<number, number>(
+      async (items) => {
+        runs.push([...items]);
+        if (items.includes(2)) throw Object.assign(new Error("2 is bad"), { itemIndex });
+        return items;
+      },
+      { policy: greedy(), onBatchError: "bisect" },
+    );
+    const outcomes = await Promise.allSettled(numbers(8).map((item) => batcher(item)));
+    assert.deepEqual(
+      outcomes.map(({ status }) => status === "rejected"),
+      numbers(8).map((item) => item === 2),
+      String(itemIndex),
+    );
+  }
+});
+
+const serviceErrors: [string, unknown][] = [
+  ["an AbortError", new DOMException("aborted", "AbortError")],
+  ["RUN_TIMEOUT", new BatcherError("RUN_TIMEOUT", "too slow")],
+  ["WORKER_CRASHED", new BatcherError("WORKER_CRASHED", "gone")],
+  ["RESULT_COUNT", new BatcherError("RESULT_COUNT", "1 for 2")],
+  ...[401, 403, 408, 429, 500, 502, 503, 529].map((status): [string, unknown] => [
+    `status ${status}`,
+    Object.assign(new Error(`HTTP ${status}`), { status }),
+  ]),
+  ...["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EPIPE", "ENOTFOUND"].map((code): [string, unknown] => [
+    code,
+    Object.assign(new Error(code), { code }),
+  ]),
+];
+for (const [what, error] of serviceErrors) {
+  test(`${what} is the service, not an item: no bisection, every caller gets that error`, async () => {
+    const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
+    const calls = watchAll(batcher, [1, 2, 3, 4]);
+    await clock.settle();
+    await runs[0]!.fail(error);
+    assert.equal(runs.length, 1);
+    for (const call of calls) assert.equal(call.reason, error);
+  });
+}
+
+for (const status of [400, 404, 413, 422]) {
+  test(`status ${status} can be an item's fault: it is bisected`, async () => {
+    const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
+    watchAll(batcher, [1, 2, 3, 4]);
+    await clock.settle();
+    await runs[0]!.fail(Object.assign(new Error(`HTTP ${status}`), { status }));
+    assert.equal(runs.length, 2);
+  });
+}
+
+test("a wrong number of results is RESULT_COUNT for every caller and is not bisected", async () => {
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
+  const calls = watchAll(batcher, [1, 2]);
+  await clock.settle();
+  await runs[0]!.finish([1]);
+  assert.equal(runs.length, 1);
+  for (const call of calls) assertCode(call, "RESULT_COUNT");
+});
+
+test("shouldBisect decides, whatever the error is", async () => {
+  const asked: unknown[] = [];
+  for (const answer of [true, false]) {
+    const { batcher, clock, runs } = heldBatcher({
+      onBatchError: "bisect",
+      shouldBisect: (error) => {
+        asked.push(error);
+        return answer;
+      },
+    });
+    watchAll(batcher, [1, 2]);
+    await clock.settle();
+    const busy = Object.assign(new Error("busy"), { status: 503 });
+    await runs[0]!.fail(busy);
+    assert.equal(asked.at(-1), busy);
+    assert.equal(runs.length, answer ? 2 : 1);
+  }
+});
+
+test("a throwing shouldBisect never hangs a caller: everyone gets the batch's error, and one warning tells of it", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const { batcher, clock, runs, finishAll } = heldBatcher({
+    onBatchError: "bisect",
+    shouldBisect: () => {
+      throw new Error("bug");
+    },
+  });
+  for (let round = 0; round < 2; round++) {
+    const calls = watchAll(batcher, [1, 2]);
+    await clock.settle();
+    const bad = new Error("bad");
+    await runs[round]!.fail(bad);
+    await finishAll();
+    for (const call of calls) assert.equal(call.reason, bad);
+  }
+  assert.equal(warn.mock.callCount(), 1);
+});
+
+test("a service error inside a bisection ends it for that half, not for ever", async () => {
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 8 });
+  const calls = watchAll(batcher, numbers(8));
+  await clock.settle();
+  await runs[0]!.fail(new Error("some item is bad"));
+  const busy = Object.assign(new Error("busy"), { status: 503 });
+  await runs[1]!.fail(busy);
+  for (let run = 2; run < runs.length; run++) await runs[run]!.finish();
+  assert.ok(calls.every(({ status }) => status !== "pending"));
+  for (const call of calls.slice(0, 4)) assert.equal(call.status, "rejected");
+});
+
+test("with onBatchError fail nothing is repeated", async () => {
+  const { batcher, clock, runs } = heldBatcher();
+  const calls = watchAll(batcher, [1, 2, 3, 4]);
+  await clock.settle();
+  const bad = new Error("bad");
+  await runs[0]!.fail(bad);
+  assert.equal(runs.length, 1);
+  for (const call of calls) assert.equal(call.reason, bad);
+  assert.equal(batcher.stats().bisectRuns, 0);
+});
+
+test("sub-runs feed bisectRuns, not the policy and not the subscribers", async () => {
+  const observed: number[] = [];
+  const { batcher, clock } = badItems([3], {
+    policy: {
+      name: "watcher",
+      decide: ({ waiting }) => ({ run: waiting }),
+      observe: ({ size }) => observed.push(size),
+    },
+  });
+  const records: number[] = [];
+  batcher.subscribe(({ size }) => records.push(size));
+  watchAll(batcher, numbers(8));
+  await clock.settle();
+  assert.deepEqual(observed, [8]);
+  assert.deepEqual(records, [8]);
+  assert.equal(batcher.stats().batches, 1);
+  assert.ok(batcher.stats().bisectRuns >= 4);
+});
+
+test("a bisected batch of one is not repeated without runOne", async () => {
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
+  const call = watch(batcher(1));
+  await clock.settle();
+  const bad = new Error("bad");
+  await runs[0]!.fail(bad);
+  assert.equal(call.reason, bad);
+  assert.equal(runs.length, 1);
+});

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { window } from "../../dist/index.js";
+import { heldBatcher, holdForEver, numbers, watchAll } from "../support/rig.js";
+
+const immediate = { priority: "immediate" } as const;
+const bulk = { priority: "bulk" } as const;
+
+test("an immediate item ends every hold and takes what waits with it", async () => {
+  const { batcher, clock, batches } = heldBatcher({ policy: holdForEver() });
+  watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(1_000);
+  assert.deepEqual(batches(), []);
+  watchAll(batcher, [3], immediate);
+  await clock.settle();
+  assert.deepEqual(batches(), [[3, 1, 2]]);
+});
+
+test("an immediate item takes the next free slot, before everything that waits", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 2 });
+  watchAll(batcher, numbers(6));
+  await clock.settle();
+  watchAll(batcher, [100], immediate);
+  await clock.settle();
+  assert.deepEqual(batches(), [[0, 1]]);
+  await runs[0]!.finish();
+  assert.deepEqual(batches()[1], [100, 2]);
+});
+
+test("immediate items never exceed the concurrency", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, concurrency: 2 });
+  watchAll(batcher, numbers(2));
+  await clock.settle();
+  watchAll(batcher, numbers(5), immediate);
+  await clock.advanceAsync(100);
+  assert.equal(runs.length, 2);
+});
+
+test("an immediate item's batch is filled with interactive items, not bulk", async () => {
+  const { batcher, clock, batches } = heldBatcher({ policy: holdForEver() });
+  watchAll(batcher, [1], bulk);
+  watchAll(batcher, [2]);
+  watchAll(batcher, [3], immediate);
+  await clock.settle();
+  assert.deepEqual(batches(), [[3, 2]]);
+});
+
+test("immediate items are records with reason immediate", async () => {
+  const { batcher, finishAll } = heldBatcher({ policy: holdForEver() });
+  watchAll(batcher, [3], immediate);
+  await finishAll();
+  assert.equal(batcher.stats().reasons.immediate, 1);
+});
+
+test("bulk fills what interactive items leave of a batch", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 4 });
+  watchAll(batcher, [0]);
+  await clock.settle();
+  watchAll(batcher, [10, 11, 12], bulk);
+  watchAll(batcher, [1, 2]);
+  await clock.settle();
+  await runs[0]!.finish();
+  assert.deepEqual(batches()[1], [1, 2, 10, 11]);
+});
+
+test("interactive items never wait behind bulk ones", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 2 });
+  watchAll(batcher, [0]);
+  await clock.settle();
+  watchAll(batcher, numbers(6, 10), bulk);
+  watchAll(batcher, numbers(4, 1));
+  await clock.settle();
+  for (let run = 0; run < 3; run++) await runs[run]!.finish();
+  assert.deepEqual(batches().slice(1), [
+    [1, 2],
+    [3, 4],
+    [10, 11],
+  ]);
+});
+
+test("bulk runs alone when nothing else waits", async () => {
+  const { batcher, clock, batches } = heldBatcher();
+  watchAll(batcher, [10, 11], bulk);
+  await clock.settle();
+  assert.deepEqual(batches(), [[10, 11]]);
+});
+
+test("a bulk item counts as interactive after 5 s", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 2 });
+  watchAll(batcher, [0]);
+  await clock.settle();
+  watchAll(batcher, [10, 11], bulk);
+  await clock.advanceAsync(2_000);
+  watchAll(batcher, [20], bulk);
+  await clock.advanceAsync(3_000);
+  watchAll(batcher, [1, 2]);
+  await clock.settle();
+  for (let run = 0; run < 3; run++) await runs[run]!.finish();
+  assert.deepEqual(batches().slice(1), [[10, 11], [1, 2], [20]]);
+});
+
+test("a bulk item that became interactive may fill an immediate item's batch", async () => {
+  const { batcher, clock, batches } = heldBatcher({ policy: holdForEver() });
+  watchAll(batcher, [1], bulk);
+  await clock.advanceAsync(5_001);
+  watchAll(batcher, [2], immediate);
+  await clock.settle();
+  assert.deepEqual(batches(), [[2, 1]]);
+});
+
+test("bulk does not starve under steady interactive load", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 2 });
+  watchAll(batcher, [-1], bulk);
+  let ranAtMs: number | undefined;
+  const startedAtMs = clock.now();
+  for (let step = 0; step < 200 && ranAtMs === undefined; step++) {
+    watchAll(batcher, [step * 2 + 1, step * 2 + 2]);
+    await clock.advanceAsync(50);
+    ranAtMs = runs.find(({ items }) => items.includes(-1))?.startedAtMs;
+    await runs.at(-1)?.finish();
+  }
+  assert.ok(ranAtMs !== undefined && ranAtMs - startedAtMs <= 5_200, `ran after ${Number(ranAtMs) - startedAtMs} ms`);
+});
+
+test("an immediate item never overtakes an earlier item of its orderKey", async () => {
+  const { batcher, clock, batches, finishAll } = heldBatcher<string>({
+    policy: holdForEver(),
+    orderKey: (item) => item[0],
+    maxBatchSize: 1,
+  });
+  watchAll(batcher, ["a1", "b1"]);
+  watchAll(batcher, ["a2"], immediate);
+  await clock.settle();
+  await finishAll();
+  void batcher.flush();
+  await finishAll();
+  assert.ok(batches().flat().indexOf("a1") < batches().flat().indexOf("a2"), String(batches()));
+});
+
+test("an immediate item waits for a running item of its orderKey", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher<string>({ orderKey: (item) => item[0], concurrency: 2 });
+  watchAll(batcher, ["a1"]);
+  await clock.settle();
+  watchAll(batcher, ["a2"], immediate);
+  await clock.settle();
+  assert.deepEqual(batches(), [["a1"]]);
+  await runs[0]!.finish();
+  assert.deepEqual(batches(), [["a1"], ["a2"]]);
+});
+
+test("an immediate item ends a window without touching the next one", async () => {
+  const { batcher, clock, batches, finishAll } = heldBatcher({ policy: window(), maxWaitMs: 10 });
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(4);
+  watchAll(batcher, [2], immediate);
+  await clock.settle();
+  assert.equal(batches().length, 1);
+  await finishAll();
+  watchAll(batcher, [3]);
+  await clock.advanceAsync(9);
+  assert.equal(batches().length, 1);
+  await clock.advanceAsync(1);
+  assert.deepEqual(batches()[1], [3]);
+});

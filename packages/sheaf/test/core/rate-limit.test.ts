@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { assertCode, heldBatcher, numbers, statuses, timedBatcher, watch, watchAll } from "../support/rig.js";
+
+const sizes = (batches: readonly unknown[][]): number[] => batches.map((batch) => batch.length);
+
+/** The most of what `amount` counts that started within any span of `perMs`. */
+function mostPerSpan<T extends { readonly startedAtMs: number }>(
+  runs: readonly T[],
+  perMs: number,
+  amount: (run: T) => number,
+) {
+  return Math.max(
+    ...runs.map(({ startedAtMs }) =>
+      runs
+        .filter((run) => run.startedAtMs >= startedAtMs && run.startedAtMs < startedAtMs + perMs)
+        .reduce((sum, run) => sum + amount(run), 0),
+    ),
+  );
+}
+
+test("runs: at most so many runs go per perMs, after a burst of at most the same", async () => {
+  const { batcher, clock, runs } = timedBatcher({
+    rateLimit: { runs: 2, perMs: 100 },
+    maxBatchSize: 1,
+    concurrency: 8,
+    fixedMs: 1,
+  });
+  const calls = watchAll(batcher, numbers(20));
+  await clock.settle();
+  assert.equal(runs.length, 2);
+  await clock.advanceAsync(10_000);
+  assert.ok(statuses(calls).every((status) => status === "fulfilled"));
+  // A bucket that was full may give its burst and what flows in meanwhile.
+  assert.ok(mostPerSpan(runs, 100, () => 1) <= 4);
+  const spanMs = runs.at(-1)!.startedAtMs - runs[0]!.startedAtMs;
+  assert.ok(spanMs >= 900 - 1 && spanMs <= 1_000, `20 runs took ${spanMs} ms`);
+});
+
+test("items: at most so many items go per perMs", async () => {
+  const { batcher, clock, runs } = timedBatcher({
+    rateLimit: { items: 10, perMs: 1_000 },
+    maxBatchSize: 5,
+    concurrency: 8,
+  });
+  const calls = watchAll(batcher, numbers(40));
+  await clock.advanceAsync(60_000);
+  assert.ok(statuses(calls).every((status) => status === "fulfilled"));
+  const spanMs = runs.at(-1)!.startedAtMs - runs[0]!.startedAtMs;
+  const late = runs.reduce((sum, run) => sum + run.items.length, 0) - 10;
+  assert.ok(spanMs >= (late / 10) * 1_000 - 1_000, `${spanMs} ms`);
+  assert.ok(mostPerSpan(runs, 1_000, ({ items }) => items.length) <= 20);
+});
+
+test("weight: at most so much weight goes per perMs", async () => {
+  const { batcher, clock, runs } = timedBatcher({
+    rateLimit: { weight: 100, perMs: 1_000 },
+    weigh: (item) => item,
+    concurrency: 8,
+  });
+  const calls = watchAll(batcher, Array(20).fill(30));
+  await clock.advanceAsync(60_000);
+  assert.ok(statuses(calls).every((status) => status === "fulfilled"));
+  assert.ok(mostPerSpan(runs, 1_000, ({ items }) => items.reduce((a, b) => a + b, 0)) <= 200);
+  assert.ok(clock.now() > 0 && runs.at(-1)!.startedAtMs - runs[0]!.startedAtMs >= 4_000);
+});
+
+test("items wait and batches fill while the bucket is empty", async () => {
+  const { batcher, clock, batches } = timedBatcher({ rateLimit: { runs: 1, perMs: 100 }, concurrency: 4, fixedMs: 1 });
+  watchAll(batcher, [0]);
+  await clock.settle();
+  for (let item = 1; item <= 9; item++) {
+    watchAll(batcher, [item]);
+    await clock.advanceAsync(10);
+  }
+  await clock.advanceAsync(10);
+  assert.deepEqual(batches(), [[0], numbers(9, 1)]);
+});
+
+test("items wait outside the slots: nothing is in flight while the bucket is empty", async () => {
+  const { batcher, clock } = timedBatcher({ rateLimit: { runs: 1, perMs: 100 }, maxBatchSize: 1, fixedMs: 5 });
+  watchAll(batcher, [1, 2, 3]);
+  await clock.advanceAsync(50);
+  assert.equal(batcher.stats().inFlight, 0);
+  assert.equal(batcher.stats().queued, 2);
+});
+
+test("a bucket smaller than a batch caps the batch", async () => {
+  const { batcher, clock, batches } = timedBatcher({ rateLimit: { items: 3, perMs: 100 }, maxBatchSize: 32 });
+  const calls = watchAll(batcher, numbers(9));
+  await clock.advanceAsync(10_000);
+  assert.ok(statuses(calls).every((status) => status === "fulfilled"));
+  assert.ok(
+    sizes(batches()).every((size) => size <= 3),
+    String(sizes(batches())),
+  );
+});
+
+test("the bucket of items does not send crumbs: it lets a capped batch fill", async () => {
+  const { batcher, clock, batches } = timedBatcher({
+    rateLimit: { items: 10, perMs: 100 },
+    maxBatchSize: 10,
+    fixedMs: 1,
+  });
+  watchAll(batcher, numbers(50));
+  await clock.advanceAsync(10_000);
+  assert.ok(batches().length <= 10, `${batches().length} batches for 50 items: ${String(sizes(batches()))}`);
+});
+
+test("an item heavier than the bucket settles somehow and never blocks the others", async () => {
+  const { batcher, clock } = timedBatcher({ rateLimit: { weight: 10, perMs: 100 }, weigh: (item) => item });
+  const calls = watchAll(batcher, [1, 50, 2]);
+  await clock.advanceAsync(100_000);
+  assert.deepEqual([calls[0]!.status, calls[2]!.status], ["fulfilled", "fulfilled"]);
+  assert.notEqual(calls[1]!.status, "pending");
+});
+
+test("a waiting item's timeout and abort work while the bucket is empty", async () => {
+  const { batcher, clock, batches } = timedBatcher({ rateLimit: { runs: 1, perMs: 1_000 }, maxBatchSize: 1 });
+  const controller = new AbortController();
+  watchAll(batcher, [1]);
+  await clock.settle();
+  const timed = watch(batcher(2, { timeoutMs: 50 }));
+  const aborted = watch(batcher(3, { signal: controller.signal }));
+  await clock.advanceAsync(50);
+  assertCode(timed, "TIMEOUT");
+  controller.abort();
+  await clock.settle();
+  assert.equal(aborted.status, "rejected");
+  await clock.advanceAsync(10_000);
+  assert.deepEqual(batches(), [[1]]);
+});
+
+test("an error with retryAfterMs pauses dispatch that long, without a bucket too", async () => {
+  for (const options of [{}, { rateLimit: { runs: 100, perMs: 1_000 } }]) {
+    const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, concurrency: 2, ...options });
+    const first = watch(batcher(1));
+    await clock.settle();
+    const busy = Object.assign(new Error("429 slow down"), { status: 429, retryAfterMs: 500 });
+    await runs[0]!.fail(busy);
+    assert.equal(first.reason, busy);
+    const pausedAtMs = clock.now();
+    watchAll(batcher, [2]);
+    await clock.advanceAsync(499);
+    assert.equal(runs.length, 1);
+    await clock.advanceAsync(1);
+    assert.equal(runs[1]!.startedAtMs, pausedAtMs + 500);
+  }
+});
+
+test("a pause holds immediate items, flushes and drains back as well", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1 });
+  watchAll(batcher, [1]);
+  await clock.settle();
+  await runs[0]!.fail(Object.assign(new Error("slow down"), { retryAfterMs: 200 }));
+  watchAll(batcher, [2], { priority: "immediate" });
+  void batcher.flush();
+  void batcher.drain();
+  await clock.advanceAsync(199);
+  assert.equal(runs.length, 1);
+  await clock.advanceAsync(1);
+  assert.equal(runs.length, 2);
+});
+
+test("the later of two pauses counts", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, concurrency: 2 });
+  watchAll(batcher, [1, 2]);
+  await clock.settle();
+  await runs[0]!.fail(Object.assign(new Error("slow down"), { retryAfterMs: 500 }));
+  await clock.advanceAsync(10);
+  await runs[1]!.fail(Object.assign(new Error("slow down"), { retryAfterMs: 20 }));
+  const fromMs = clock.now();
+  watchAll(batcher, [3]);
+  await clock.advanceAsync(10_000);
+  assert.equal(runs[2]!.startedAtMs, fromMs + 490);
+});
+
+test("a retryAfterMs that is no span of time is ignored", async () => {
+  for (const retryAfterMs of [Number.NaN, -5, "500", Infinity, null]) {
+    const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1 });
+    watchAll(batcher, [1]);
+    await clock.settle();
+    await runs[0]!.fail(Object.assign(new Error("odd"), { retryAfterMs }));
+    watchAll(batcher, [2]);
+    await clock.advanceAsync(10);
+    assert.equal(runs.length, 2, String(retryAfterMs));
+  }
+});

@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { assertCode, heldBatcher, statuses, watch, watchAll } from "../support/rig.js";
+
+test("past runTimeoutMs the signal aborts and every caller of the batch gets RUN_TIMEOUT", async () => {
+  const { batcher, clock, runs } = heldBatcher({ runTimeoutMs: 100 });
+  const calls = watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(99);
+  assert.deepEqual(statuses(calls), ["pending", "pending"]);
+  assert.equal(runs[0]!.context.signal.aborted, false);
+  await clock.advanceAsync(1);
+  const { message } = assertCode(calls[0], "RUN_TIMEOUT");
+  assertCode(calls[1], "RUN_TIMEOUT");
+  assert.match(message, /100/);
+  assert.equal(runs[0]!.context.signal.aborted, true);
+});
+
+test("the slot is freed and the abandoned run is counted", async () => {
+  const { batcher, clock, batches } = heldBatcher({ runTimeoutMs: 100, concurrency: 2, maxBatchSize: 1 });
+  watchAll(batcher, [1, 2, 3]);
+  await clock.advanceAsync(50);
+  assert.deepEqual(batches(), [[1], [2]]);
+  assert.equal(batcher.stats().abandonedRuns, 0);
+});
+
+test("one abandoned run of two slots leaves a free slot", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ runTimeoutMs: 100, concurrency: 2, maxBatchSize: 1 });
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(60);
+  watchAll(batcher, [2]);
+  await clock.advanceAsync(10);
+  await runs[1]!.finish();
+  await clock.advanceAsync(30);
+  assert.equal(batcher.stats().abandonedRuns, 1);
+  assert.equal(batcher.stats().inFlight, 0);
+  watchAll(batcher, [3, 4]);
+  await clock.settle();
+  assert.deepEqual(batches(), [[1], [2], [3], [4]]);
+});
+
+test("while abandoned runs ≥ concurrency nothing is dispatched", async () => {
+  const { batcher, clock, runs, batches, finishAll } = heldBatcher({
+    runTimeoutMs: 100,
+    concurrency: 2,
+    maxBatchSize: 1,
+  });
+  watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(100);
+  const later = watchAll(batcher, [3]);
+  await clock.advanceAsync(10_000);
+  assert.deepEqual(batches(), [[1], [2]]);
+  assert.equal(later[0]!.status, "pending");
+  await runs[0]!.finish();
+  assert.deepEqual(batches(), [[1], [2], [3]]);
+  await finishAll();
+  assert.equal(later[0]!.value, 3);
+});
+
+test("the results of an abandoned run reach nobody and harm nobody", async () => {
+  for (const end of ["finish", "fail"] as const) {
+    const { batcher, clock, runs, finishAll } = heldBatcher({ runTimeoutMs: 100, maxBatchSize: 1 });
+    const call = watch(batcher(1));
+    await clock.advanceAsync(100);
+    if (end === "finish") await runs[0]!.finish([99]);
+    else await runs[0]!.fail(new Error("late"));
+    assertCode(call, "RUN_TIMEOUT");
+    const next = watch(batcher(2));
+    await finishAll();
+    assert.equal(next.value, 2);
+  }
+});
+
+test("drain and close do not wait for an abandoned run", async () => {
+  for (const end of ["drain", "close"] as const) {
+    const { batcher, clock } = heldBatcher({ runTimeoutMs: 100 });
+    watchAll(batcher, [1]);
+    await clock.advanceAsync(50);
+    const ended = watch(batcher[end]());
+    await clock.advanceAsync(49);
+    assert.equal(ended.status, "pending", end);
+    await clock.advanceAsync(1);
+    assert.equal(ended.status, "fulfilled", end);
+  }
+});
+
+test("close with items still waiting behind abandoned runs settles them", async () => {
+  const { batcher, clock } = heldBatcher({ runTimeoutMs: 100, maxBatchSize: 1 });
+  const calls = watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(100);
+  const closed = watch(batcher.close({ graceMs: 1_000 }));
+  await clock.advanceAsync(1_000);
+  assert.equal(closed.status, "fulfilled");
+  assertCode(calls[1], "CLOSED");
+});
+
+test("a run that ends in time is not abandoned and leaves no timer", async () => {
+  const { batcher, clock, runs } = heldBatcher({ runTimeoutMs: 100 });
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(99);
+  await runs[0]!.finish();
+  await clock.advanceAsync(1_000);
+  assert.equal(batcher.stats().abandonedRuns, 0);
+  assert.equal(clock.pending, 0);
+});
+
+test("a run that failed by its timeout is an error record with errorCode RUN_TIMEOUT", async () => {
+  const { batcher, clock } = heldBatcher({ runTimeoutMs: 100 });
+  const records: unknown[] = [];
+  batcher.subscribe(({ outcome, errorCode, runMs }) => records.push([outcome, errorCode, runMs]));
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(100);
+  assert.deepEqual(records, [["error", "RUN_TIMEOUT", 100]]);
+});
+
+test("a caller's shorter timeoutMs still counts while the run goes on", async () => {
+  const { batcher, clock } = heldBatcher({ runTimeoutMs: 100, timeoutMs: 40 });
+  const call = watch(batcher(1));
+  await clock.advanceAsync(40);
+  assertCode(call, "TIMEOUT");
+});

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { assertCode, heldBatcher, holdForEver, numbers, statuses, watch, watchAll } from "../support/rig.js";
+
+test("past timeoutMs a waiting item is removed and never run", async () => {
+  const { batcher, clock, batches, finishAll } = heldBatcher({ policy: holdForEver(), timeoutMs: 100 });
+  const call = watch(batcher(1));
+  await clock.advanceAsync(99);
+  assert.equal(call.status, "pending");
+  await clock.advanceAsync(1);
+  const { message } = assertCode(call, "TIMEOUT");
+  assert.match(message, /100/);
+  assert.equal(batcher.stats().queued, 0);
+  void batcher.flush();
+  await finishAll();
+  assert.deepEqual(batches(), []);
+});
+
+test("past timeoutMs a running item's caller gets TIMEOUT on time and its batch-mates go on", async () => {
+  const { batcher, clock, runs } = heldBatcher();
+  const hasty = watch(batcher(1, { timeoutMs: 50 }));
+  const patient = watch(batcher(2));
+  await clock.advanceAsync(50);
+  assertCode(hasty, "TIMEOUT");
+  assert.equal(runs[0]!.context.signal.aborted, false);
+  await clock.advanceAsync(500);
+  await runs[0]!.finish();
+  assert.equal(patient.value, 2);
+  assert.equal(hasty.status, "rejected");
+});
+
+test("the timeoutMs of a call goes before the batcher's", async () => {
+  const { batcher, clock } = heldBatcher({ policy: holdForEver(), timeoutMs: 100 });
+  const shorter = watch(batcher(1, { timeoutMs: 10 }));
+  const longer = watch(batcher(2, { timeoutMs: 1_000 }));
+  const own = watch(batcher(3));
+  await clock.advanceAsync(10);
+  assertCode(shorter, "TIMEOUT");
+  await clock.advanceAsync(90);
+  assertCode(own, "TIMEOUT");
+  assert.equal(longer.status, "pending");
+  await clock.advanceAsync(900);
+  assertCode(longer, "TIMEOUT");
+});
+
+test("timeouts end in the order of their deadlines, whatever the order of the calls", async () => {
+  const { batcher, clock } = heldBatcher({ policy: holdForEver() });
+  const delays = [70, 10, 90, 30, 50, 20];
+  const calls = delays.map((timeoutMs) => watch(batcher(timeoutMs, { timeoutMs })));
+  const ended: number[] = [];
+  for (let ms = 0; ms < 100; ms += 10) {
+    await clock.advanceAsync(10);
+    calls.forEach(({ status }, index) => {
+      if (status === "rejected" && !ended.includes(delays[index]!)) ended.push(delays[index]!);
+    });
+  }
+  assert.deepEqual(ended, [10, 20, 30, 50, 70, 90]);
+});
+
+test("timeoutMs counts from the call, queue wait and run together", async () => {
+  const { batcher, clock, runs } = heldBatcher({ timeoutMs: 100, maxBatchSize: 1 });
+  const calls = watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(60);
+  await runs[0]!.finish();
+  await clock.advanceAsync(39);
+  assert.equal(calls[1]!.status, "pending");
+  await clock.advanceAsync(1);
+  assertCode(calls[1], "TIMEOUT");
+});
+
+test("when every caller of a running batch timed out, its signal aborts", async () => {
+  const { batcher, clock, runs } = heldBatcher({ timeoutMs: 100 });
+  watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(99);
+  assert.equal(runs[0]!.context.signal.aborted, false);
+  await clock.advanceAsync(1);
+  assert.equal(runs[0]!.context.signal.aborted, true);
+});
+
+test("a batch whose callers all timed out keeps its slot until it ends", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 1 });
+  watch(batcher(1, { timeoutMs: 10 }));
+  await clock.advanceAsync(10);
+  watchAll(batcher, [2]);
+  await clock.advanceAsync(100);
+  assert.deepEqual(batches(), [[1]]);
+  await runs[0]!.finish();
+  assert.deepEqual(batches(), [[1], [2]]);
+});
+
+test("a result in time beats the timeout, and the timer is gone", async () => {
+  const { batcher, clock, runs } = heldBatcher({ timeoutMs: 100 });
+  const call = watch(batcher(1));
+  await clock.advanceAsync(50);
+  await runs[0]!.finish();
+  assert.equal(call.value, 1);
+  await clock.advanceAsync(1_000);
+  assert.equal(batcher.stats().items.timeout, 0);
+  assert.equal(clock.pending, 0);
+});
+
+test("timed out items free their queue room", async () => {
+  const { batcher, clock } = heldBatcher({ policy: holdForEver(), timeoutMs: 10, maxQueueSize: 2 });
+  watchAll(batcher, [1, 2]);
+  assertCode(await settledNow(batcher(3), clock), "QUEUE_FULL");
+  await clock.advanceAsync(10);
+  const next = watch(batcher(4));
+  await clock.settle();
+  assert.equal(next.status, "pending");
+});
+
+test("10,000 calls with 10,000 different deadlines all end on time", async () => {
+  const { batcher, clock } = heldBatcher({ policy: holdForEver() });
+  const calls = numbers(10_000).map((item) => watch(batcher(item, { timeoutMs: 1 + ((item * 7_919) % 10_000) })));
+  await clock.advanceAsync(5_000);
+  const ended = statuses(calls).filter((status) => status === "rejected").length;
+  assert.equal(ended, 5_000);
+  await clock.advanceAsync(5_000);
+  assert.ok(calls.every(({ status }) => status === "rejected"));
+  assert.equal(batcher.stats().items.timeout, 10_000);
+  assert.equal(batcher.stats().queued, 0);
+});
+
+test("one 10× outlier does not make a batcher shed for ever: traffic recovers within 5 batches", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 4, timeoutMs: 100, policy: undefined });
+  const runFor = async (ms: number): Promise<void> => {
+    const open = runs.length - 1;
+    await clock.advanceAsync(ms);
+    await runs[open]?.finish();
+  };
+  // Ten normal batches teach the estimator 20 ms a run.
+  for (let batch = 0; batch < 10; batch++) {
+    watchAll(batcher, numbers(4, batch * 4));
+    await clock.settle();
+    await runFor(20);
+  }
+  watchAll(batcher, numbers(4, 1_000));
+  await clock.settle();
+  await runFor(200);
+  let fulfilledInARow = 0;
+  for (let batch = 0; batch < 8; batch++) {
+    const calls = watchAll(batcher, numbers(4, 2_000 + batch * 4));
+    await clock.settle();
+    await runFor(20);
+    await clock.advanceAsync(100);
+    const allServed = calls.every(({ status }) => status === "fulfilled");
+    fulfilledInARow = allServed ? fulfilledInARow + 1 : 0;
+    if (batch >= 5) assert.ok(allServed, `batch ${batch + 1} after the outlier: ${String(statuses(calls))}`);
+  }
+  assert.ok(fulfilledInARow >= 3);
+});
+
+async function settledNow<T>(promise: Promise<T>, clock: { settle(): Promise<void> }) {
+  const call = watch(promise);
+  await clock.settle();
+  return call;
+}

@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type BatcherOptions, type CallOptions, createBatcher, greedy } from "../dist/index.js";
+import { heldBatcher, watch } from "./support/rig.js";
+
+const echo = (items: number[]): number[] => items;
+
+/** Every wrong value must be refused at construction, by name and with what it got. */
+const wrongValues: Record<string, readonly unknown[]> = {
+  maxBatchSize: [0, -1, 1.5, Number.NaN, -Infinity, "32", null, true, {}, [4]],
+  maxWaitMs: [-1, Number.NaN, "5", null, true, {}],
+  concurrency: [0, -2, 1.5, Number.NaN, "4", null, {}],
+  maxQueueSize: [0, -1, 2.5, Number.NaN, "10", "automatic", null, {}],
+  onQueueFull: ["drop", "", true, null, 1],
+  maxBatchWeight: [-1, Number.NaN, "5", null],
+  weigh: [5, "length", null, {}],
+  batchWeight: ["max", "", true, null],
+  timeoutMs: [-1, Number.NaN, "100", null, {}],
+  runTimeoutMs: [-1, Number.NaN, "100", null, {}],
+  policy: [{}, "greedy", greedy, null, 5, { decide: "now" }],
+  onBatchError: ["retry", "", true, null],
+  runOne: [5, "x", null, {}],
+  shouldBisect: [true, "x", null, {}],
+  maxBisectRuns: [-1, 1.5, Number.NaN, "3", null],
+  groupKey: ["tenant", 5, null, {}],
+  orderKey: ["id", 5, null, {}],
+  dedupeKey: ["id", true, null, {}],
+  rateLimit: [
+    5,
+    "10/s",
+    null,
+    {},
+    { perMs: 100 },
+    { runs: 5 },
+    { runs: 5, perMs: 0 },
+    { runs: 5, perMs: -1 },
+    { runs: 5, perMs: Number.NaN },
+    { runs: 5, perMs: "1000" },
+    { runs: 0, perMs: 100 },
+    { runs: -1, perMs: 100 },
+    { runs: "5", perMs: 100 },
+    { items: Number.NaN, perMs: 100 },
+    { items: -3, perMs: 100 },
+    { weight: "1", perMs: 100 },
+  ],
+  cost: [5, "free", null, { perRun: "1" }, { perItem: Number.NaN }, { perWeight: {} }],
+  name: [5, null, {}],
+  clock: [5, null, {}, { now: 5, after: () => {} }, { now: () => 0 }],
+  signal: [5, null, {}, "abort", new AbortController()],
+};
+
+for (const [option, values] of Object.entries(wrongValues)) {
+  for (const value of values) {
+    test(`${option}: ${show(value)} is refused at construction, by name and with what it got`, () => {
+      // What an option needs beside it, so that only the wrong value is wrong.
+      const beside = option === "maxBatchWeight" ? { weigh: () => 1 } : {};
+      const options = { ...beside, [option]: value } as BatcherOptions<number, number>;
+      assert.throws(
+        () => createBatcher(echo, options),
+        (error: unknown) => {
+          assert.ok(error instanceof RangeError || error instanceof TypeError, String(error));
+          assert.match(error.message, new RegExp(option));
+          assert.match(error.message, /got /);
+          return true;
+        },
+      );
+    });
+  }
+}
+
+test("the message of a wrong option shows the value as one would write it", () => {
+  assert.throws(() => createBatcher(echo, { maxBatchSize: "32" as never }), {
+    name: "RangeError",
+    message: /^maxBatchSize must be an integer >= 1.*, got "32"/,
+  });
+  assert.throws(() => createBatcher(echo, { maxBatchSize: 1.5 }), { name: "RangeError", message: /got 1\.5/ });
+  assert.throws(() => createBatcher(echo, { maxBatchSize: Number.NaN }), { name: "RangeError", message: /got NaN/ });
+  assert.throws(() => createBatcher(echo, { concurrency: null as never }), { message: /got null/ });
+});
+
+for (const [what, value] of [
+  ["a BigInt", 10n],
+  ["a symbol", Symbol("size")],
+  ["a circular object", circular()],
+  ["an object whose toString throws", { toString: () => assert.fail("called") }],
+] as const) {
+  test(`${what} as maxBatchSize is a RangeError, not a crash of the message`, () => {
+    assert.throws(() => createBatcher(echo, { maxBatchSize: value as never }), {
+      name: "RangeError",
+      message: /maxBatchSize/,
+    });
+  });
+}
+
+for (const run of [undefined, null, 5, "run", {}, [], { run: echo }, Promise.resolve(echo)]) {
+  test(`${show(run)} is neither a batch function nor an executor: TypeError`, () => {
+    assert.throws(() => createBatcher(run as never), { name: "TypeError", message: /function|[Ee]xecutor/ });
+  });
+}
+
+for (const slots of [0, -1, 1.5, "2", Number.NaN, undefined]) {
+  test(`an executor with ${show(slots)} slots is refused`, () => {
+    const executor = { slots, ready: async () => {}, run: async (items: number[]) => items, close: async () => {} };
+    assert.throws(
+      () => createBatcher(executor as never),
+      (error: unknown) => (error instanceof RangeError || error instanceof TypeError) && /slots/.test(error.message),
+    );
+  });
+}
+
+for (const options of [5, "fast", null, true]) {
+  test(`options that are ${show(options)} are refused`, () => {
+    assert.throws(() => createBatcher(echo, options as never), /options/i);
+  });
+}
+
+test("maxBatchWeight without weigh is refused: nothing could be weighed", () => {
+  assert.throws(() => createBatcher(echo, { maxBatchWeight: 10 }), { name: "RangeError", message: /weigh/ });
+});
+
+test("batchWeight without weigh, and runOne without bisect, do no harm or are refused by name", () => {
+  for (const [option, options] of [
+    ["batchWeight", { batchWeight: "padded" as const }],
+    ["runOne", { runOne: (item: number) => item }],
+  ] as const) {
+    try {
+      createBatcher<number, number>(echo, options);
+    } catch (error) {
+      assert.match((error as Error).message, new RegExp(option));
+    }
+  }
+});
+
+test("a refused construction leaves the policy free for another batcher", () => {
+  const policy = greedy();
+  assert.throws(() => createBatcher(echo, { policy, maxBatchSize: 0 }), RangeError);
+  createBatcher(echo, { policy });
+});
+
+for (const [what, options] of [
+  ["timeoutMs: -1", { timeoutMs: -1 }],
+  ["timeoutMs: NaN", { timeoutMs: Number.NaN }],
+  ['timeoutMs: "5"', { timeoutMs: "5" }],
+  ['priority: "urgent"', { priority: "urgent" }],
+  ["priority: 1", { priority: 1 }],
+  ["signal: {}", { signal: {} }],
+  ["signal: a controller", { signal: new AbortController() }],
+] as const) {
+  test(`a call with ${what} is rejected with a message that names it, and never run`, async () => {
+    const name = what.split(":")[0]!;
+    for (const method of ["call", "many", "settle", "map"] as const) {
+      const { batcher, clock, runs } = heldBatcher();
+      const call = watch<unknown>(
+        (async () => {
+          if (method === "call") return batcher(1, options as CallOptions);
+          if (method === "map") return batcher.map([1], options as never).next();
+          return batcher[method]([1], options as never);
+        })(),
+      );
+      await clock.settle();
+      assert.ok(
+        call.reason instanceof RangeError || call.reason instanceof TypeError,
+        `${method}: ${String(call.reason)}`,
+      );
+      assert.match(call.reason.message, new RegExp(name), method);
+      assert.equal(runs.length, 0, method);
+    }
+  });
+}
+
+test("a call never throws: its mistakes are rejections", async () => {
+  const { batcher } = heldBatcher({
+    weigh: () => {
+      throw new Error("weigh bug");
+    },
+  });
+  const promises = [batcher(1), batcher(1, { timeoutMs: -1 }), batcher(1, { priority: "urgent" as never })];
+  for (const promise of promises) await assert.rejects(promise);
+});
+
+for (const graceMs of [-1, Number.NaN, "5"]) {
+  test(`close({ graceMs: ${show(graceMs)} }) is refused by name`, async () => {
+    const { batcher } = heldBatcher();
+    await assert.rejects(async () => batcher.close({ graceMs: graceMs as number }), /graceMs/);
+  });
+}
+
+for (const listener of [undefined, null, 5, {}]) {
+  test(`subscribe(${show(listener)}) is a TypeError`, () => {
+    assert.throws(() => heldBatcher().batcher.subscribe(listener as never), TypeError);
+  });
+}
+
+test("map of what is not iterable is a TypeError, at the call or at the first result", async () => {
+  for (const wrong of [undefined, null, 5, {}]) {
+    await assert.rejects(
+      async () =>
+        heldBatcher()
+          .batcher.map(wrong as never)
+          .next(),
+      TypeError,
+    );
+  }
+});
+
+function circular(): object {
+  const object: { self?: object } = {};
+  object.self = object;
+  return object;
+}
+
+function show(value: unknown): string {
+  if (typeof value === "function") return `function ${value.name}`;
+  if (typeof value === "number" || value === undefined) return String(value);
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const name = value.constructor.name;
+  return name === "Object" || name === "Array" ? JSON.stringify(value) : name;
+}
