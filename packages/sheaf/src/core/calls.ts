@@ -33,6 +33,43 @@ export class Calls<In> implements Withdrawals<In> {
     this.#queue = queue;
   }
 
+  /** Gives every caller of a batch that is still there its result: the hot path, `settle` for all of them. */
+  settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
+    if (chunk.slots !== undefined || chunk.epochs !== undefined) {
+      for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
+      return;
+    }
+    const { settlers, arrivedAtMs, count } = chunk;
+    let ok = 0;
+    // Calls of one burst have one arrival time: their latency is recorded once, with their number.
+    let alike = 0;
+    let arrivedTogetherAtMs = 0;
+    for (let i = 0; i < count; i++) {
+      const settler = settlers[i];
+      if (settler === undefined) continue;
+      const result = results[i];
+      if (result instanceof Error) {
+        this.settle(chunk, i, result, nowMs);
+        continue;
+      }
+      settlers[i] = undefined;
+      ok++;
+      if (arrivedAtMs[i] !== arrivedTogetherAtMs) {
+        if (alike > 0) this.latencyMs.record(nowMs, nowMs - arrivedTogetherAtMs, alike);
+        arrivedTogetherAtMs = arrivedAtMs[i]!;
+        alike = 0;
+      }
+      alike++;
+      if (typeof settler === "function") settler(result);
+      else settler.fulfil(result);
+    }
+    if (alike > 0) this.latencyMs.record(nowMs, nowMs - arrivedTogetherAtMs, alike);
+    this.tally.ok += ok;
+    chunk.live -= ok;
+    chunk.epoch.settled(ok);
+    if (chunk.live === 0) this.watch.forget(chunk);
+  }
+
   /** Gives one entry of a batch its result; an `Error` rejects that caller only. */
   settle(chunk: Chunk<In>, index: number, result: unknown, nowMs: number): void {
     this.#finish(chunk, index, result instanceof Error ? "error" : "ok", result, nowMs);
@@ -100,7 +137,7 @@ export class Calls<In> implements Withdrawals<In> {
     }
     if (chunk.live > 0) return;
     this.watch.forget(chunk);
-    chunk.whenAbandoned?.();
+    chunk.run?.abandonedByAll();
   }
 
   #handToSharer(chunk: Chunk<In>, index: number): boolean {

@@ -45,8 +45,8 @@ export class Chunk<In = unknown> {
   line: Line<In> | undefined;
   next: Chunk<In> | undefined = undefined;
   previous: Chunk<In> | undefined = undefined;
-  /** While it runs: called when every caller has gone. */
-  whenAbandoned: (() => void) | undefined = undefined;
+  /** While it runs. */
+  run: { abandonedByAll(): void } | undefined = undefined;
 
   // Side arrays, made when the first entry needs one; an entry without has a hole.
   /** Only where a batch mixes epochs. */

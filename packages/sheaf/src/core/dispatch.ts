@@ -60,7 +60,7 @@ export class Dispatcher<In, Out> {
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
     const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs);
-    batch.whenAbandoned = () => run.abort(new BatcherError("CLOSED", "Every caller of this batch has gone."));
+    batch.run = run;
     this.inFlight++;
     this.running += run.size;
     this.#runs.add(run);
@@ -70,7 +70,7 @@ export class Dispatcher<In, Out> {
   /** Rejects every caller in flight and tells the runs to stop; their slots are not given to others. */
   cutOff(error: BatcherError): void {
     for (const run of this.#runs) {
-      run.calls.whenAbandoned = undefined;
+      run.calls.run = undefined;
       this.#calls.failAll(run.calls, error, "rejected");
       run.abort(error);
     }
@@ -94,7 +94,7 @@ export class Dispatcher<In, Out> {
         this.#calls.failAll(batch, error);
       }
     }
-    batch.whenAbandoned = undefined;
+    batch.run = undefined;
     this.#runs.delete(run);
     this.inFlight--;
     this.running -= size;
@@ -103,12 +103,10 @@ export class Dispatcher<In, Out> {
   }
 
   #demux(batch: Chunk<In>, results: ArrayLike<unknown>): void {
-    const nowMs = this.#clock.now();
-    for (let i = 0; i < batch.count; i++) {
-      const result = results[i];
-      if (result instanceof Error) this.#events.failed(result);
-      this.#calls.settle(batch, i, result, nowMs);
-    }
+    const failedBefore = this.#calls.tally.error;
+    this.#calls.settleAll(batch, results, this.#clock.now());
+    if (this.#calls.tally.error === failedBefore) return;
+    for (let i = 0; i < results.length; i++) if (results[i] instanceof Error) this.#events.failed(results[i]);
   }
 
   /** A shouldBisect that throws has no say: the callers get the batch's error, and the warning tells its own. */
@@ -147,7 +145,7 @@ export class Dispatcher<In, Out> {
   }
 
   /** One run under runTimeoutMs. */
-  async #attempt(run: Run<In>, items: In[], executor: Pick<Executor<In, Out>, "run">): Promise<unknown> {
+  #attempt(run: Run<In>, items: In[], executor: Pick<Executor<In, Out>, "run">): Promise<unknown> {
     const { runTimeoutMs } = this.#settings;
     const context = items.length === run.size ? run : partOf(run, items.length);
     if (runTimeoutMs === undefined) return executor.run(items, context);

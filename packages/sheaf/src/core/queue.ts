@@ -134,9 +134,13 @@ export class Queue<In> {
     this.#move(chunk, index, tail);
   }
 
+  /** The one group of a batcher without groupKey. */
+  get onlyGroup(): Group<In> | undefined {
+    return this.#only;
+  }
+
   /** Groups in the order in which they should be served; stops when `visit` returns true. */
   everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
-    if (this.#only !== undefined) return this.size > 0 && visit(this.#only);
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.immediate > 0 ? 0 : 1; lane <= 2; lane++) {
       for (const group of this.#inTurn()) if (firstLane(group, nowMs) === lane && visit(group)) return true;

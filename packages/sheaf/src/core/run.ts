@@ -1,5 +1,6 @@
 import type { Chunk } from "./chunk.ts";
 import type { BatchContext } from "./executor.ts";
+import { BatcherError } from "./errors.ts";
 import { newAbortController } from "./runtime.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 
@@ -43,6 +44,10 @@ export class Run<In> implements BatchContext {
       if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);
     }
     return this.#controller.signal;
+  }
+
+  abandonedByAll(): void {
+    this.abort(new BatcherError("CLOSED", "Every caller of this batch has gone."));
   }
 
   abort(reason: unknown): void {

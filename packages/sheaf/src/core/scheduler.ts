@@ -14,6 +14,8 @@ import type { Settings } from "./settings.ts";
 const stallWarningMs = 10_000;
 /** A timer shorter than this could come back before its moment by rounding alone, for ever. */
 const shortestTimerMs = 0.001;
+/** Of #tryGroup: a batch has started. */
+const started = -1;
 
 /** The parts that a scheduler drives. */
 export interface SchedulerParts<In, Out> {
@@ -164,27 +166,37 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of the first group that may go now, or arms the timer for the earliest that will. */
   #dispatchOne(nowMs: number): boolean {
-    const { queue, limiter, dispatcher, admission } = this.#parts;
+    const { queue } = this.#parts;
     let againAtMs = Infinity;
-    const started = queue.everyGroup(nowMs, (group) => {
-      const preview = queue.preview(group, nowMs);
-      if (preview.waiting === 0) return false;
-      preview.capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
-      const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, preview.capacity), preview.weight);
-      const decision = readyAtMs > nowMs ? { waitUntilMs: readyAtMs } : this.#decide(group, preview, nowMs);
-      if (!("run" in decision)) {
-        if (decision.waitUntilMs < againAtMs) againAtMs = decision.waitUntilMs;
-        return false;
-      }
-      const batch = queue.take(group, Math.min(decision.run, preview.capacity), nowMs);
-      if (batch === undefined) return false;
-      const weight = weightOf(batch.weights, batch.count, this.#parts.settings.batchWeight === "padded");
-      limiter.spend(nowMs, batch.count, weight);
-      group.held = false;
-      dispatcher.start(batch, decision.reason, group.key, weight, nowMs);
-      return true;
-    });
-    if (!started && againAtMs < this.#timerAtMs) this.#arm(againAtMs, nowMs);
+    const tryGroup = (group: Group<In>): boolean => {
+      const atMs = this.#tryGroup(group, nowMs);
+      if (atMs === started) return true;
+      if (atMs < againAtMs) againAtMs = atMs;
+      return false;
+    };
+    const only = queue.onlyGroup;
+    if (only === undefined ? queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
+    if (againAtMs < this.#timerAtMs) this.#arm(againAtMs, nowMs);
+    return false;
+  }
+
+  /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
+  #tryGroup(group: Group<In>, nowMs: number): number {
+    const { queue, limiter, dispatcher, admission, settings } = this.#parts;
+    const preview = queue.preview(group, nowMs);
+    if (preview.waiting === 0) return Infinity;
+    const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
+    preview.capacity = capacity;
+    const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
+    if (readyAtMs > nowMs) return readyAtMs;
+    const decision = this.#decide(group, preview, nowMs);
+    if (!("run" in decision)) return decision.waitUntilMs;
+    const batch = queue.take(group, Math.min(decision.run, capacity), nowMs);
+    if (batch === undefined) return Infinity;
+    const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
+    limiter.spend(nowMs, batch.count, weight);
+    group.held = false;
+    dispatcher.start(batch, decision.reason, group.key, weight, nowMs);
     return started;
   }
 
