@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
 
@@ -59,13 +59,13 @@ for (const version of typescripts)
     ".",
   ]);
 
-for (const tarball of tarballs)
-  step(`attw on ${tarball.split("/").at(-1)}`, [
+for (const { path } of tarballs)
+  step(`attw on ${basename(path)}`, [
     process.execPath,
     join(folder, "node_modules/@arethetypeswrong/cli/dist/index.js"),
     "--profile=esm-only",
     "--no-emoji",
-    tarball,
+    path,
   ]);
 
 function npmInstall(packages) {

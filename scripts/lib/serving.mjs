@@ -12,14 +12,14 @@ export function freePort() {
   });
 }
 
-/** Asks every 100 ms until the answer is true: for a minute at most, and not after the process that answers has exited. */
-export async function until(isSo, exited) {
+/** Asks every 100 ms until the answer is true: for `seconds` at most, and not after the process that answers has exited. */
+export async function until(isSo, exited, seconds = 60) {
   let end;
   void exited.then((status) => (end = status ?? "no status"));
-  for (let attempt = 0; attempt < 600; attempt++) {
+  for (let attempt = 0; attempt < seconds * 10; attempt++) {
     if (await Promise.resolve(isSo()).catch(() => false)) return;
     if (end !== undefined) throw new Error(`the process ended with ${end} before it answered`);
     await sleep(100);
   }
-  throw new Error("no answer within a minute");
+  throw new Error(`no answer within ${seconds} s`);
 }

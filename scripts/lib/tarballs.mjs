@@ -16,19 +16,22 @@ export function strangersEnvironment() {
   return { ...Object.fromEntries(entries), ONNXRUNTIME_NODE_INSTALL: "skip" };
 }
 
-/** Packs workspace packages as they would be published; returns the tarballs' paths. Needs a build. */
+/** Packs workspace packages as they would be published; returns each tarball's path and the files in it. Needs a build. */
 export async function packTarballs(names, folder) {
   mkdirSync(folder, { recursive: true });
   const parameters = ["pack", "--json", "--pack-destination", folder, ...names.flatMap((name) => ["-w", name])];
   const { stdout } = await execute("npm", parameters, { cwd: root, env: strangersEnvironment() });
-  return Object.values(JSON.parse(stdout)).map(({ filename }) => join(folder, filename));
+  return Object.values(JSON.parse(stdout)).map(({ filename, files }) => ({
+    path: join(folder, filename),
+    files: files.map(({ path }) => path),
+  }));
 }
 
-/** Makes an empty project in a folder and installs tarballs into it. */
+/** Makes an empty project in a folder and installs tarballs (as packTarballs returns them) into it. */
 export async function installTarballs(tarballs, folder) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "stranger", private: true }));
-  await execute("npm", ["install", "--no-audit", "--no-fund", ...tarballs], {
+  await execute("npm", ["install", "--no-audit", "--no-fund", ...tarballs.map(({ path }) => path)], {
     cwd: folder,
     env: strangersEnvironment(),
   });
