@@ -1,0 +1,178 @@
+/**
+ * Writes ONNX models: the small part of onnx.proto3 that a graph of standard operators needs.
+ * Field numbers are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3.
+ */
+const elementTypes = {
+  float: 1,
+  uint8: 2,
+  int8: 3,
+  uint16: 4,
+  int16: 5,
+  int32: 6,
+  int64: 7,
+  string: 8,
+  bool: 9,
+  double: 11,
+  uint32: 12,
+  uint64: 13,
+} as const;
+
+export type OnnxElementType = keyof typeof elementTypes;
+
+/** A length, or the name of a free axis. */
+export type OnnxAxis = number | string;
+
+/** A node's attribute: an integer, integers, a text, or a float (`{ float }`, as numbers alone are integers). */
+export type OnnxAttribute = number | readonly number[] | string | { readonly float: number };
+
+export interface OnnxValue {
+  readonly name: string;
+  readonly type: OnnxElementType;
+  readonly axes: readonly OnnxAxis[];
+}
+
+// A message is a list of chunks that is joined once at the end, so that weights are copied once.
+type Chunks = readonly Uint8Array[];
+
+export class OnnxGraph {
+  readonly #nodes: Chunks[] = [];
+  readonly #initializers: Chunks[] = [];
+  readonly #integers = new Set<string>();
+
+  /** Adds a constant tensor; its bytes are read when the model is written. Returns its name. */
+  constant(name: string, type: OnnxElementType, axes: readonly number[], data: NodeJS.TypedArray): string {
+    const raw = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    this.#initializers.push([
+      ...axes.flatMap((axis) => integer(1, axis)),
+      ...integer(2, elementTypes[type]),
+      ...text(8, name),
+      ...message(9, [raw]),
+    ]);
+    return name;
+  }
+
+  /** A constant float32 scalar, for arithmetic. */
+  scalar(name: string, value: number): string {
+    return this.constant(name, "float", [], Float32Array.of(value));
+  }
+
+  /** A constant 1-d int64 tensor, as shapes and axes are given; equal ones are stored once. */
+  integers(...values: readonly number[]): string {
+    const name = `integers_${values.join("_").replaceAll("-", "m")}`;
+    if (!this.#integers.has(name)) {
+      this.#integers.add(name);
+      this.constant(name, "int64", [values.length], BigInt64Array.from(values, BigInt));
+    }
+    return name;
+  }
+
+  /** Adds a node with one output and returns the output's name. */
+  node(operator: string, inputs: readonly string[], attributes: Readonly<Record<string, OnnxAttribute>> = {}): string {
+    const output = `${operator}_${this.#nodes.length}`;
+    this.#addNode(operator, inputs, [output], attributes);
+    return output;
+  }
+
+  /** Adds a node with several outputs and returns their names. */
+  nodes(
+    operator: string,
+    inputs: readonly string[],
+    outputCount: number,
+    attributes: Readonly<Record<string, OnnxAttribute>> = {},
+  ): string[] {
+    const outputs = Array.from({ length: outputCount }, (_, i) => `${operator}_${this.#nodes.length}_${i}`);
+    this.#addNode(operator, inputs, outputs, attributes);
+    return outputs;
+  }
+
+  /** Gives a value a name of its own, as outputs want. */
+  rename(value: string, name: string): string {
+    this.#addNode("Identity", [value], [name], {});
+    return name;
+  }
+
+  /** The model as the bytes of an `.onnx` file. */
+  model(options: { inputs: readonly OnnxValue[]; outputs: readonly OnnxValue[]; opset?: number }): Uint8Array {
+    const graph: Chunks = [
+      ...this.#nodes.flatMap((node) => message(1, node)),
+      ...text(2, "graph"),
+      ...this.#initializers.flatMap((tensor) => message(5, tensor)),
+      ...options.inputs.flatMap((value) => message(11, valueInfo(value))),
+      ...options.outputs.flatMap((value) => message(12, valueInfo(value))),
+    ];
+    const irVersion = 8;
+    return Buffer.concat([
+      ...integer(1, irVersion),
+      ...text(2, "sheaf"),
+      ...message(7, graph),
+      ...message(8, integer(2, options.opset ?? 17)),
+    ]);
+  }
+
+  #addNode(
+    operator: string,
+    inputs: readonly string[],
+    outputs: readonly string[],
+    attributes: Readonly<Record<string, OnnxAttribute>>,
+  ): void {
+    this.#nodes.push([
+      ...inputs.flatMap((input) => text(1, input)),
+      ...outputs.flatMap((output) => text(2, output)),
+      ...text(3, outputs[0] ?? operator),
+      ...text(4, operator),
+      ...Object.entries(attributes).flatMap(([name, value]) => message(5, attribute(name, value))),
+    ]);
+  }
+}
+
+function valueInfo({ name, type, axes }: OnnxValue): Chunks {
+  const shape = axes.flatMap((axis) => message(1, typeof axis === "string" ? text(2, axis) : integer(1, axis)));
+  const tensorType: Chunks = [...integer(1, elementTypes[type]), ...message(2, shape)];
+  return [...text(1, name), ...message(2, message(1, tensorType))];
+}
+
+function attribute(name: string, value: OnnxAttribute): Chunks {
+  const kinds = { float: 1, integer: 2, text: 3, integers: 7 } as const;
+  const typed = (body: Chunks, kind: number): Chunks => [...text(1, name), ...body, ...integer(20, kind)];
+  if (typeof value === "number") return typed(integer(3, value), kinds.integer);
+  if (typeof value === "string") return typed(text(4, value), kinds.text);
+  if ("float" in value) return typed(float(2, value.float), kinds.float);
+  return typed(
+    value.flatMap((entry) => integer(8, entry)),
+    kinds.integers,
+  );
+}
+
+const wireType = { varint: 0, lengthDelimited: 2, fixed32: 5 } as const;
+
+function integer(field: number, value: number): Chunks {
+  return [varint((field << 3) | wireType.varint), varint(value)];
+}
+
+function float(field: number, value: number): Chunks {
+  const bytes = Buffer.alloc(4);
+  bytes.writeFloatLE(value);
+  return [varint((field << 3) | wireType.fixed32), bytes];
+}
+
+function text(field: number, value: string): Chunks {
+  return message(field, [Buffer.from(value, "utf8")]);
+}
+
+function message(field: number, body: Chunks): Chunks {
+  let length = 0;
+  for (const chunk of body) length += chunk.length;
+  return [varint((field << 3) | wireType.lengthDelimited), varint(length), ...body];
+}
+
+/** Seven bits a byte, lowest first; negative numbers as 64-bit two's complement. */
+function varint(value: number): Uint8Array {
+  let rest = BigInt.asUintN(64, BigInt(value));
+  const bytes: number[] = [];
+  do {
+    const low = Number(rest & 127n);
+    rest >>= 7n;
+    bytes.push(rest === 0n ? low : low | 128);
+  } while (rest !== 0n);
+  return Uint8Array.from(bytes);
+}

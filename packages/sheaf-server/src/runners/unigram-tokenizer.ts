@@ -1,0 +1,111 @@
+/** Cuts a text into the pieces of a unigram language model (Kudo 2018, arXiv 1804.10959): token ids. */
+export interface UnigramTokenizer {
+  /** The token ids of the likeliest segmentation; `[unknown]` for a text that has none. */
+  encode(text: string): number[];
+}
+
+interface TrieNode {
+  readonly next: Map<number, TrieNode>;
+  /** -1 where no piece ends. */
+  id: number;
+  score: number;
+}
+
+const unknownId = 0;
+const spaceMark = "\u2581";
+
+/**
+ * As Universal Sentence Encoder Lite was trained to be read: NFKC, each space and the start marked by ▁, the
+ * segmentation with the highest sum of scores, runs of unknown characters as one unknown token (id 0).
+ *
+ * Three habits of the reference tokeniser are kept, as vectors depend on them: a character is unknown (score 0) only
+ * where no piece starts; a position that no segmentation reaches counts as reached by an unknown character at score 0;
+ * of equal scores the shorter last piece wins.
+ * @param pieces with scores, by id
+ * @param reserved how many ids at the start are control tokens that no text produces
+ */
+export function unigramTokenizer(
+  pieces: readonly (readonly [piece: string, score: number])[],
+  reserved: number,
+): UnigramTokenizer {
+  const root = trieNode();
+  pieces.forEach(([piece, score], id) => {
+    if (id < reserved) return;
+    let node = root;
+    for (const character of piece) {
+      const code = character.codePointAt(0) as number;
+      let child = node.next.get(code);
+      if (child === undefined) node.next.set(code, (child = trieNode()));
+      node = child;
+    }
+    node.id = id;
+    node.score = score;
+  });
+
+  return {
+    encode(text) {
+      const codes = codePoints(text);
+      const { lastIds, lastLengths } = bestPieces(root, codes);
+      const ids: number[] = [];
+      let wasUnknown = false;
+      for (let end = codes.length; end > 0; end -= lastLengths[end] as number) {
+        const id = lastIds[end] as number;
+        if (!(wasUnknown && id === unknownId)) ids.push(id);
+        wasUnknown = id === unknownId;
+      }
+      return ids.length === 0 ? [unknownId] : ids.reverse();
+    },
+  };
+}
+
+function trieNode(): TrieNode {
+  return { next: new Map(), id: -1, score: 0 };
+}
+
+function codePoints(text: string): Uint32Array {
+  const normalized = text.normalize("NFKC");
+  if (normalized === "") return new Uint32Array(0);
+  const marked = spaceMark + normalized.replaceAll(" ", spaceMark);
+  const codes = new Uint32Array(marked.length);
+  let count = 0;
+  for (let i = 0; i < marked.length; i++) {
+    const code = marked.codePointAt(i) as number;
+    if (code > 0xffff) i += 1;
+    codes[count++] = code;
+  }
+  return codes.subarray(0, count);
+}
+
+/**
+ * Viterbi, forwards: by the time a start is visited every piece that ends there has been weighed. Linear in the text.
+ * Each end keeps the id and length of the last piece of its best segmentation.
+ */
+function bestPieces(
+  root: TrieNode,
+  codes: Uint32Array,
+): { readonly lastIds: Int32Array; readonly lastLengths: Int32Array } {
+  const best = new Float64Array(codes.length + 1);
+  const lastIds = new Int32Array(codes.length + 1);
+  const lastLengths = new Int32Array(codes.length + 1).fill(1);
+  const offer = (end: number, score: number, id: number, length: number): void => {
+    // 0 stands for "not reached"; starts come in rising order, so >= prefers the shorter of equals.
+    if (best[end] !== 0 && score < (best[end] as number)) return;
+    best[end] = score;
+    lastIds[end] = id;
+    lastLengths[end] = length;
+  };
+  for (let start = 0; start < codes.length; start++) {
+    const score = best[start] as number;
+    let node = root.next.get(codes[start] as number);
+    let matched = false;
+    for (let end = start + 1; node !== undefined; end++) {
+      if (node.id >= 0) {
+        matched = true;
+        offer(end, score + node.score, node.id, end - start);
+      }
+      node = end < codes.length ? node.next.get(codes[end] as number) : undefined;
+    }
+    if (!matched) offer(start + 1, score, unknownId, 1);
+  }
+  return { lastIds, lastLengths };
+}

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unigramTokenizer } from "../../dist/runners/unigram-tokenizer.js";
+import { readUseLiteWeights } from "../../dist/runners/use-lite-weights.js";
+import { useLiteReference } from "./use-lite-reference.js";
+
+const weights = readUseLiteWeights();
+const tokenizer = unigramTokenizer(weights.pieces, 6);
+
+test("every reference text is cut into the reference's token ids", () => {
+  for (const { text, ids } of useLiteReference) {
+    assert.deepEqual(tokenizer.encode(text), ids, JSON.stringify(text.slice(0, 60)));
+  }
+});
+
+test("a text with no token is one unknown token", () => {
+  assert.deepEqual(tokenizer.encode(""), [0]);
+});
+
+test("a position inside a piece that nothing else reaches counts as unknown at score 0, as in the reference", () => {
+  const pieces = (y: number): [string, number][] => [
+    ["<unk>", 0],
+    ["\u2581", -1],
+    ["xy", -2],
+    ["y", y],
+  ];
+  assert.deepEqual(unigramTokenizer(pieces(-4), 1).encode("xy"), [1, 2]);
+  assert.deepEqual(unigramTokenizer(pieces(-2.5), 1).encode("xy"), [1, 0, 3]);
+  assert.deepEqual(unigramTokenizer(pieces(-4), 1).encode("xz"), [1, 0]);
+});
+
+test("reserved pieces are never produced", () => {
+  assert.deepEqual(tokenizer.encode("<s>").includes(1), false);
+  assert.deepEqual(tokenizer.encode("extra_token_id_1").includes(3), false);
+});
+
+test("of two segmentations the likelier one is chosen, of equals the one with the shorter last piece", () => {
+  const pieces: [string, number][] = [
+    ["<unk>", 0],
+    ["\u2581", -1],
+    ["a", -2],
+    ["b", -2],
+    ["ab", -3],
+    ["c", -2],
+    ["bc", -4],
+  ];
+  const small = unigramTokenizer(pieces, 1);
+  assert.deepEqual(small.encode("ab"), [1, 4]);
+  assert.deepEqual(small.encode("bc"), [1, 3, 5]);
+});
+
+test("the work grows with the text's length, not with its square", () => {
+  // 100,000 characters at the cost of a square would take minutes; the reference takes 1,000 characters as far as this.
+  assert.ok(tokenizer.encode("word ".repeat(20_000)).length > 19_000);
+  assert.equal(tokenizer.encode("a".repeat(100_000)).length > 1, true);
+  assert.deepEqual(tokenizer.encode("\u{1f642}".repeat(50_000)), [30, 0]);
+});
