@@ -5,8 +5,8 @@ export interface BatchContext {
   /** 1, 2, 3 … per batcher; sub-runs of a bisection carry the id of their batch. */
   readonly batchId: number;
   readonly size: number;
-  /** 1, or higher in an executor that runs the batch again. */
-  readonly attempt: number;
+  /** 1; an executor that runs the batch again, after a crash of its worker, counts up. */
+  attempt: number;
   /** An executor that measured the run itself (start of run → results, without its own queueing) puts it here. */
   runMs?: number | undefined;
 }

@@ -1,1 +1,6 @@
-export {};
+export { defineWorker } from "./define-worker.ts";
+export type { RunContext, WorkerDefinition } from "./define-worker.ts";
+export type { InstanceInfo, InstanceRole, InstanceState } from "./instance.ts";
+export type { WorkerOptions } from "./options.ts";
+export type { InstanceEvent, WorkerExecutor } from "./pool.ts";
+export { workerThread } from "./worker-thread.ts";

@@ -1,0 +1,106 @@
+/** What `run` is told about the batch beside its items. */
+export interface RunContext {
+  /**
+   * Aborts when nobody waits for the batch any more. A run that keeps its thread busy never sees it: only one that
+   * awaits can. Made when first read.
+   */
+  readonly signal: AbortSignal;
+  /** 1, or higher when the batch runs again after a crash. */
+  readonly attempt: number;
+}
+
+type Awaitable<T> = T | PromiseLike<T>;
+type Results<Out> = Awaitable<ArrayLike<Out>>;
+
+interface Life<Model, Data> {
+  /** Loads the model, once in each thread or process, before `ready()` resolves. Its result is handed to the others. */
+  load?(data: Data): Awaitable<Model>;
+  /** Runs once after `load`, before the first batch: the first runs of most models are slow. */
+  warmUp?(model: Model): Awaitable<void>;
+  /** Lets go of the model when the worker is closed or recycled. */
+  unload?(model: Model): Awaitable<void>;
+}
+
+/** A worker whose `run` takes the items and returns their results, in order. */
+export interface PlainWorker<In, Out, Model, Data> extends Life<Model, Data> {
+  preprocess?: undefined;
+  run(items: In[], model: Model, context: RunContext): Results<Out>;
+  postprocess?: undefined;
+}
+
+/** A worker with a step before `run`, such as tokenising. */
+export interface PreparingWorker<In, Out, Model, Data, Prepared> extends Life<Model, Data> {
+  preprocess(items: In[], model: Model): Awaitable<Prepared>;
+  run(prepared: Prepared, model: Model, context: RunContext): Results<Out>;
+  postprocess?: undefined;
+}
+
+/** A worker with a step after `run`, such as cutting one tensor into rows. */
+export interface FinishingWorker<In, Out, Model, Data, Raw> extends Life<Model, Data> {
+  preprocess?: undefined;
+  run(items: In[], model: Model, context: RunContext): Awaitable<Raw>;
+  postprocess(items: In[], raw: Raw, model: Model): Results<Out>;
+}
+
+/** A worker with both. */
+export interface StagedWorker<In, Out, Model, Data, Prepared, Raw> extends Life<Model, Data> {
+  preprocess(items: In[], model: Model): Awaitable<Prepared>;
+  run(prepared: Prepared, model: Model, context: RunContext): Awaitable<Raw>;
+  postprocess(prepared: Prepared, raw: Raw, model: Model): Results<Out>;
+}
+
+declare const types: unique symbol;
+
+/** A worker module's default export. Its types travel to `workerThread<typeof worker>(url)`. */
+export interface WorkerDefinition<In, Out, Data = unknown> {
+  readonly [types]?: { readonly in: In; readonly out: Out; readonly data: Data };
+  readonly run: (...values: never) => unknown;
+}
+
+/**
+ * Defines what a worker does with a batch; the default export of a worker module. All but `run` are optional. Each step
+ * sees the whole batch: items in arrival order, results in the same order, an `Error` in a slot for a single bad item.
+ * Typed arrays among the items are views of one buffer, back to back where they are of one kind.
+ */
+export function defineWorker<In, Out, Model = undefined, Data = unknown>(
+  worker: PlainWorker<In, Out, Model, Data>,
+): WorkerDefinition<In, Exclude<Out, Error>, Data>;
+export function defineWorker<In, Out, Model = undefined, Data = unknown, Prepared = unknown>(
+  worker: PreparingWorker<In, Out, Model, Data, Prepared>,
+): WorkerDefinition<In, Exclude<Out, Error>, Data>;
+export function defineWorker<In, Out, Model = undefined, Data = unknown, Raw = unknown>(
+  worker: FinishingWorker<In, Out, Model, Data, Raw>,
+): WorkerDefinition<In, Exclude<Out, Error>, Data>;
+export function defineWorker<In, Out, Model = undefined, Data = unknown, Prepared = unknown, Raw = unknown>(
+  worker: StagedWorker<In, Out, Model, Data, Prepared, Raw>,
+): WorkerDefinition<In, Exclude<Out, Error>, Data>;
+export function defineWorker(worker: unknown): unknown {
+  return worker;
+}
+
+/** The same worker with its steps' types forgotten, as the thread or process that hosts it sees it. */
+export interface LoadedWorker {
+  load?(data: unknown): unknown;
+  warmUp?(model: unknown): unknown;
+  unload?(model: unknown): unknown;
+  preprocess?(items: unknown[], model: unknown): unknown;
+  run(prepared: unknown, model: unknown, context: RunContext): unknown;
+  postprocess?(prepared: unknown, raw: unknown, model: unknown): unknown;
+}
+
+const steps = ["load", "warmUp", "preprocess", "run", "postprocess", "unload"] as const;
+
+/** @throws {TypeError} the module's default export is no worker. */
+export function workerOf(module: { readonly default?: unknown }, url: string): LoadedWorker {
+  const worker = module.default;
+  if (typeof worker !== "object" || worker === null || typeof (worker as LoadedWorker).run !== "function") {
+    throw new TypeError(`${url} is no worker: it must \`export default defineWorker({ run(items) { … } })\`.`);
+  }
+  for (const step of steps) {
+    const value = (worker as Record<string, unknown>)[step];
+    if (value !== undefined && typeof value !== "function") {
+      throw new TypeError(`${url}: ${step} must be a function, got ${typeof value}.`);
+    }
+  }
+  return worker as LoadedWorker;
+}

@@ -1,0 +1,196 @@
+import { invariant } from "../core/invariant.ts";
+import type { BatchContext } from "../core/executor.ts";
+import type { Link, OpenLink } from "./link.ts";
+import { Kind, message, unpackError, type Message } from "./message.ts";
+import { pack, unpack, type Packed } from "./wire.ts";
+
+/**
+ * The life of an instance. `ready` and `busy` serve; `draining` finishes what it has; `dead` is the end.
+ */
+export type InstanceState = "starting" | "warming" | "ready" | "busy" | "draining" | "dead";
+
+/** What is known of one instance: one loaded copy of the model, in a thread or process of its own. */
+export interface InstanceInfo {
+  /** 1, 2, 3 … per executor; a replacement has a new one. */
+  readonly id: number;
+  readonly state: InstanceState;
+  /** `"serving"`; `"successor"`: loading, to replace one that is recycled; `"quarantined"`: runs suspects of a crash;
+   *  `"hung"`: past its run timeout and not to be stopped safely. */
+  readonly role: InstanceRole;
+  /** Of a process; undefined for a thread. */
+  readonly pid: number | undefined;
+  /** Batches it answered. */
+  readonly batches: number;
+  /** Last sample, in bytes: resident memory of a process, JavaScript heap and buffers of a thread. 0 before the first. */
+  readonly memoryBytes: number;
+}
+
+export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
+
+/** One batch on its way through a pool. Settled once, by whoever holds it. */
+export interface Run {
+  readonly items: readonly unknown[];
+  readonly context: BatchContext;
+  readonly attempt: number;
+  resolve(results: unknown[]): void;
+  reject(error: unknown): void;
+}
+
+export interface InstanceEvents {
+  /** The state changed, or there is room for another batch. */
+  changed(instance: Instance): void;
+  /** It ended. `lost` is what it had and did not answer, the running one first. */
+  ended(instance: Instance, lost: readonly Run[], why: string, error: Error | undefined): void;
+}
+
+/** One worker and the batches it holds; they run in the order they were given. */
+export class Instance {
+  readonly id: number;
+  role: InstanceRole;
+  state: InstanceState = "starting";
+  batches = 0;
+  /** It has been ready: it loaded and warmed up. */
+  loaded = false;
+  /** It was told to end. */
+  draining = false;
+  memoryBytes = 0;
+  /** Set when `load` or `warmUp` failed. */
+  loadError: Error | undefined;
+  readonly #link: Link;
+  readonly #events: InstanceEvents;
+  #runs: { readonly id: number; readonly run: Run }[] = [];
+  #nextRunId = 1;
+
+  constructor(id: number, role: InstanceRole, open: OpenLink, events: InstanceEvents) {
+    this.id = id;
+    this.role = role;
+    this.#events = events;
+    this.#link = open({
+      message: (received) => this.#receive(received),
+      ended: (why, error) => this.#ended(why, error),
+    });
+  }
+
+  /** Batches it holds: the running one and those handed over ahead. */
+  get outstanding(): number {
+    return this.#runs.length;
+  }
+
+  get serves(): boolean {
+    return this.state === "ready" || this.state === "busy";
+  }
+
+  get info(): InstanceInfo {
+    const { id, state, role, batches, memoryBytes } = this;
+    return { id, state, role, pid: this.#link.pid, batches, memoryBytes };
+  }
+
+  /** Hands over a batch; one that can not be packed is rejected and leaves the instance as it was. */
+  run(run: Run): void {
+    invariant(this.serves, "a batch goes to an instance that serves");
+    let packed: Packed;
+    try {
+      packed = pack(run.items);
+    } catch (error) {
+      run.reject(error);
+      return;
+    }
+    const id = this.#nextRunId++;
+    this.#runs.push({ id, run });
+    if (this.#runs.length === 1) {
+      this.#link.hold(true);
+      this.#become("busy");
+    }
+    this.#link.send(message(Kind.batch, id, run.attempt, packed));
+  }
+
+  /** Tells the worker that nobody waits for this batch any more. */
+  abort(run: Run): void {
+    const held = this.#runs.find((candidate) => candidate.run === run);
+    if (held !== undefined) this.#link.send(message(Kind.abort, held.id));
+  }
+
+  holds(run: Run): boolean {
+    return this.#runs.some((held) => held.run === run);
+  }
+
+  /** Takes back every batch: its answers are no longer heard. */
+  takeBack(): Run[] {
+    const runs = this.#runs.map(({ run }) => run);
+    for (const { id } of this.#runs) this.#link.send(message(Kind.abort, id));
+    this.#runs = [];
+    return runs;
+  }
+
+  /** Finishes what it has, unloads and ends. */
+  drain(): void {
+    if (this.draining || this.state === "dead") return;
+    this.draining = true;
+    this.#become("draining");
+    this.#link.send(message(Kind.close));
+  }
+
+  /** Ends it at once. False where that can not be done safely. */
+  kill(): boolean {
+    return this.#link.kill();
+  }
+
+  /** Lets this process end while the worker is still there. */
+  letGo(): void {
+    this.#link.hold(false);
+  }
+
+  #receive(received: Message): void {
+    switch (received.kind) {
+      case Kind.warming:
+        return this.#become("warming");
+      case Kind.ready:
+        if (this.draining) return;
+        this.loaded = true;
+        this.#link.hold(false);
+        return this.#become("ready");
+      case Kind.loadFailed:
+        this.loadError = unpackError(received.packed as Packed);
+        return;
+      case Kind.results:
+      case Kind.failure:
+        return this.#answer(received);
+      default:
+        invariant(false, `unknown message kind ${received.kind}`);
+    }
+  }
+
+  #answer({ kind, id, value: runMs, memoryBytes, packed }: Message): void {
+    const held = this.#runs[0];
+    // Taken back in the meantime.
+    if (held === undefined || held.id !== id) return;
+    this.#runs.shift();
+    this.batches++;
+    if (memoryBytes > 0) this.memoryBytes = memoryBytes;
+    held.run.context.runMs = runMs;
+    if (kind === Kind.failure) {
+      held.run.reject(unpackError(packed as Packed));
+    } else {
+      held.run.resolve(unpack(packed as Packed, "own"));
+    }
+    if (this.#runs.length === 0 && this.state === "busy") {
+      this.#link.hold(false);
+      this.#become("ready");
+    } else {
+      this.#events.changed(this);
+    }
+  }
+
+  #become(state: InstanceState): void {
+    if (this.state === "dead" || (this.draining && state !== "draining" && state !== "dead")) return;
+    this.state = state;
+    this.#events.changed(this);
+  }
+
+  #ended(why: string, error: Error | undefined): void {
+    const lost = this.#runs.map(({ run }) => run);
+    this.#runs = [];
+    this.#become("dead");
+    this.#events.ended(this, lost, why, error);
+  }
+}

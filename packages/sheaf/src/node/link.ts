@@ -1,0 +1,21 @@
+import type { Message, Port } from "./message.ts";
+
+/** What a pool hears of a worker. Messages come in the order they were sent, all of them before `ended`. */
+export interface LinkEvents {
+  message(message: Message): void;
+  /** Once: the worker is gone. `why` ends a sentence: "exit code 1", "signal SIGKILL". */
+  ended(why: string, error: Error | undefined): void;
+}
+
+/** The pool's end of a worker thread or process. */
+export interface Link extends Port {
+  /** Of a process; undefined for a thread. */
+  readonly pid: number | undefined;
+  /** Ends it at once, whatever it does. False where that can not be done safely: a thread inside native code. */
+  kill(): boolean;
+  /** Whether it keeps this process alive. */
+  hold(alive: boolean): void;
+}
+
+/** Starts a worker. */
+export type OpenLink = (events: LinkEvents) => Link;

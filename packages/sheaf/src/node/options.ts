@@ -1,0 +1,123 @@
+import { isAbsolute } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Clock } from "../core/clock.ts";
+
+/** Options of `workerThread` and `workerProcess`. Validated once, at the call. */
+export interface WorkerOptions<Data = unknown> {
+  /** Copies of the model, each in a thread or process of its own; integer >= 1. Default 1. */
+  readonly instances?: number | undefined;
+  /** Handed to `load`; anything that structured clone takes. */
+  readonly data?: Data | undefined;
+  /** Names the workers in errors. Default: the file name of the worker module. */
+  readonly name?: string | undefined;
+  /** Full batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
+  readonly ahead?: 0 | 1 | undefined;
+  /**
+   * What becomes of a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance, until
+   * the bad items are found; for work that may be repeated, as a model's. `"fail"`: its callers get `WORKER_CRASHED`.
+   */
+  readonly onWorkerCrash?: "isolate" | "fail" | undefined;
+  /** An instance is replaced after so many batches, once its successor is ready; integer >= 1. Default none. */
+  readonly recycleAfterBatches?: number | undefined;
+  /**
+   * An instance that holds more is replaced, once its successor is ready: resident memory of a process; JavaScript heap
+   * and buffers of a thread (native memory can not be told apart there). Megabytes > 0. Default none.
+   */
+  readonly maxMemoryMb?: number | undefined;
+  /** Limit of the JavaScript heap of an instance, past which it crashes. Megabytes > 0. Default: the runtime's. */
+  readonly heapLimitMb?: number | undefined;
+  /**
+   * How far the workers' scheduling priority is lowered, so that a busy model does not slow the thread that answers:
+   * integer 0 … 19. For threads on Linux only, where a thread has a priority of its own. Default 10.
+   */
+  readonly niceness?: number | undefined;
+  /** How long `close` waits for an instance to unload. Milliseconds > 0. Default 10,000. */
+  readonly closeTimeoutMs?: number | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+export interface WorkerSettings {
+  readonly url: string;
+  readonly data: unknown;
+  readonly name: string;
+  readonly instances: number;
+  readonly ahead: 0 | 1;
+  readonly onWorkerCrash: "isolate" | "fail";
+  readonly recycleAfterBatches: number;
+  readonly maxMemoryBytes: number;
+  readonly heapLimitMb: number | undefined;
+  readonly niceness: number;
+  readonly closeTimeoutMs: number;
+  readonly clock: Clock | undefined;
+}
+
+/**
+ * Checks the options and fills in the defaults.
+ * @throws {TypeError | RangeError} naming the option and what it got.
+ */
+export function workerSettings(url: string | URL, options: WorkerOptions): WorkerSettings {
+  const moduleUrl = moduleUrlOf(url);
+  const {
+    instances = 1,
+    data,
+    name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1),
+    ahead = 1,
+    onWorkerCrash = "isolate",
+    recycleAfterBatches = Infinity,
+    maxMemoryMb = Infinity,
+    heapLimitMb,
+    niceness = 10,
+    closeTimeoutMs = 10_000,
+    clock,
+  } = options;
+  check(isCount(instances), "instances", "an integer >= 1", instances);
+  check(ahead === 0 || ahead === 1, "ahead", "0 or 1", ahead);
+  check(onWorkerCrash === "isolate" || onWorkerCrash === "fail", "onWorkerCrash", '"isolate" or "fail"', onWorkerCrash);
+  check(
+    recycleAfterBatches === Infinity || isCount(recycleAfterBatches),
+    "recycleAfterBatches",
+    "an integer >= 1",
+    recycleAfterBatches,
+  );
+  check(maxMemoryMb > 0, "maxMemoryMb", "a number > 0", maxMemoryMb);
+  check(
+    heapLimitMb === undefined || (heapLimitMb > 0 && heapLimitMb < Infinity),
+    "heapLimitMb",
+    "a number > 0",
+    heapLimitMb,
+  );
+  check(Number.isInteger(niceness) && niceness >= 0 && niceness <= 19, "niceness", "an integer 0 … 19", niceness);
+  check(closeTimeoutMs > 0 && closeTimeoutMs < Infinity, "closeTimeoutMs", "a number > 0", closeTimeoutMs);
+  return {
+    url: moduleUrl,
+    data,
+    name,
+    instances,
+    ahead,
+    onWorkerCrash,
+    recycleAfterBatches,
+    maxMemoryBytes: maxMemoryMb * 1024 * 1024,
+    heapLimitMb,
+    niceness,
+    closeTimeoutMs,
+    clock,
+  };
+}
+
+function moduleUrlOf(url: string | URL): string {
+  if (url instanceof URL) return url.href;
+  if (typeof url === "string") {
+    if (isAbsolute(url)) return pathToFileURL(url).href;
+    if (/^(file|data):/.test(url)) return url;
+  }
+  throw new TypeError(
+    `url must be a URL, an absolute path or a file: URL, got ${JSON.stringify(url)}. ` +
+      'Beside the calling module: new URL("./model.js", import.meta.url).',
+  );
+}
+
+const isCount = (value: number): boolean => Number.isInteger(value) && value >= 1;
+
+function check(holds: boolean, option: string, expected: string, got: unknown): void {
+  if (!holds) throw new RangeError(`${option} must be ${expected}, got ${JSON.stringify(got) ?? String(got)}`);
+}

@@ -1,0 +1,35 @@
+import type { WorkerDefinition } from "./define-worker.ts";
+import { workerSettings, type WorkerOptions } from "./options.ts";
+import { Pool, type WorkerExecutor } from "./pool.ts";
+import { openThread } from "./thread-link.ts";
+
+/**
+ * Runs batches in worker threads: each loads the worker module once and keeps its model.
+ * `workerThread<typeof worker>(url)` takes the types from the module's default export.
+ *
+ * A worker that throws, rejects, exits or fills its heap is replaced and harms nobody else. A crash or a hang in native
+ * code is not survived: see `workerProcess`.
+ * @throws {TypeError | RangeError} a wrong option. A module that does not load rejects `ready()` with its error.
+ */
+export function workerThread<Worker extends WorkerDefinition<unknown, unknown>>(
+  url: string | URL,
+  options?: WorkerOptions<DataOf<Worker>>,
+): WorkerExecutor<InOf<Worker>, OutOf<Worker>>;
+export function workerThread<In, Out>(url: string | URL, options?: WorkerOptions): WorkerExecutor<In, Out>;
+export function workerThread(url: string | URL, options: WorkerOptions = {}): WorkerExecutor<unknown, unknown> {
+  const settings = workerSettings(url, options);
+  const { data, heapLimitMb } = settings;
+  // Elsewhere than on Linux this would lower the priority of the whole process.
+  const niceness = process.platform === "linux" ? settings.niceness : 0;
+  return new Pool({
+    ...settings,
+    open: (events) => openThread({ url: settings.url, data, niceness, heapLimitMb }, events),
+  });
+}
+
+/** The item type of a worker. */
+export type InOf<Worker> = Worker extends WorkerDefinition<infer In, infer _Out, infer _Data> ? In : never;
+/** The result type of a worker. */
+export type OutOf<Worker> = Worker extends WorkerDefinition<infer _In, infer Out, infer _Data> ? Out : never;
+/** What the `load` of a worker takes. */
+export type DataOf<Worker> = Worker extends WorkerDefinition<infer _In, infer _Out, infer Data> ? Data : never;

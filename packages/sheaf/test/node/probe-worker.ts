@@ -1,0 +1,93 @@
+import { defineWorker } from "../../dist/node/index.js";
+
+/** What the probe does with an item. */
+export type Command =
+  | { do: "double"; n: number }
+  | { do: "thread" }
+  | { do: "loads" }
+  | { do: "slot-error"; message: string }
+  | { do: "throw"; message: string }
+  | { do: "wait"; ms: number }
+  | { do: "until-abort" }
+  | { do: "spin"; ms: number }
+  | { do: "exit" }
+  | { do: "uncaught" }
+  | { do: "fill-heap" }
+  | { do: "abort-process" }
+  | { do: "segfault" }
+  | { do: "niceness" }
+  | { do: "attempt" }
+  | { do: "hang" };
+
+let loads = 0;
+
+export default defineWorker({
+  load: async (data: { failWith?: string; offset?: number } | undefined) => {
+    loads++;
+    if (data?.failWith !== undefined) throw new RangeError(data.failWith);
+    return { offset: data?.offset ?? 0, warm: false };
+  },
+  warmUp(model) {
+    model.warm = true;
+  },
+  async run(items: Command[], model, context): Promise<(number | string | Error)[]> {
+    if (!model.warm) throw new Error("not warm");
+    const results: (number | string | Error)[] = [];
+    for (const item of items) results.push(await obey(item, model.offset, context));
+    return results;
+  },
+});
+
+async function obey(
+  item: Command,
+  offset: number,
+  context: { signal: AbortSignal; attempt: number },
+): Promise<number | string | Error> {
+  switch (item.do) {
+    case "double":
+      return item.n * 2 + offset;
+    case "thread":
+      return `${process.pid}/${(await import("node:worker_threads")).threadId}`;
+    case "loads":
+      return loads;
+    case "slot-error":
+      return Object.assign(new TypeError(item.message), { code: "E_SLOT", itemIndex: 3 });
+    case "throw":
+      throw Object.assign(new RangeError(item.message), { status: 418 });
+    case "wait":
+      await new Promise((resolve) => setTimeout(resolve, item.ms));
+      return "waited";
+    case "until-abort":
+      await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+      return "aborted";
+    case "spin": {
+      const endAt = performance.now() + item.ms;
+      while (performance.now() < endAt);
+      return "spun";
+    }
+    case "exit":
+      return process.exit(1);
+    case "uncaught":
+      setImmediate(() => {
+        throw new Error("nobody catches this");
+      });
+      await new Promise(() => undefined);
+      return "";
+    case "fill-heap": {
+      const hoard: unknown[] = [];
+      for (;;) hoard.push(new Array(10_000).fill(hoard.length));
+    }
+    case "abort-process":
+      return process.abort();
+    case "segfault":
+      process.kill(process.pid, "SIGSEGV");
+      await new Promise(() => undefined);
+      return "";
+    case "niceness":
+      return (await import("node:os")).getPriority();
+    case "attempt":
+      return context.attempt;
+    case "hang":
+      for (;;);
+  }
+}

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createBatcher } from "../../dist/index.js";
+import { workerThread } from "../../dist/node/index.js";
+import type probe from "./probe-worker.js";
+
+const probeUrl = new URL("./probe-worker.js", import.meta.url);
+
+test("a batch runs in another thread, in order, on a model that was loaded once", async () => {
+  await using call = createBatcher(workerThread<typeof probe>(probeUrl, { data: { offset: 1 } }), { maxBatchSize: 8 });
+  await call.ready();
+  const results = await call.many([1, 2, 3].map((n) => ({ do: "double" as const, n })));
+  assert.deepEqual(results, [3, 5, 7]);
+  assert.notEqual(await call({ do: "thread" }), `${process.pid}/0`);
+  assert.equal(await call({ do: "loads" }), 1);
+  assert.equal(call.stats().items.error, 0);
+});
+
+test("instances run side by side, each with a model of its own", async () => {
+  await using call = createBatcher(workerThread<typeof probe>(probeUrl, { instances: 2, ahead: 0 }), {
+    maxBatchSize: 1,
+  });
+  await call.ready();
+  const threads = await call.many(Array.from({ length: 8 }, () => ({ do: "thread" as const })));
+  assert.equal(new Set(threads).size, 2);
+});
+
+test("a load that fails rejects ready() and every call with its error", async () => {
+  const call = createBatcher(workerThread<typeof probe>(probeUrl, { data: { failWith: "no weights here" } }));
+  await assert.rejects(call.ready(), { name: "RangeError", message: "no weights here" });
+  await assert.rejects(call({ do: "loads" }), { name: "RangeError", message: "no weights here" });
+  await call.close();
+});
+
+test("a module that is no worker rejects ready() and says what it must export", async () => {
+  const executor = workerThread("data:text/javascript,export default 1");
+  await assert.rejects(executor.ready(), /must `export default defineWorker/);
+  await executor.close();
+});
+
+test("an Error in a slot rejects that caller only, with name, message, code, plain properties and stack", async () => {
+  await using call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 3 });
+  const [first, second, third] = await call.settle([
+    { do: "double", n: 1 },
+    { do: "slot-error", message: "bad item" },
+    { do: "double", n: 2 },
+  ]);
+  assert.deepEqual(
+    [first, third],
+    [
+      { status: "fulfilled", value: 2 },
+      { status: "fulfilled", value: 4 },
+    ],
+  );
+  assert.equal(second?.status, "rejected");
+  const error = second.reason as Error & { code: string; itemIndex: number };
+  assert.ok(error instanceof TypeError);
+  assert.deepEqual([error.message, error.code, error.itemIndex], ["bad item", "E_SLOT", 3]);
+  assert.match(error.stack ?? "", /probe-worker\.js/);
+});
+
+test("a throw in the worker fails its batch and leaves the instance as it was", async () => {
+  await using call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 1 });
+  await assert.rejects(call({ do: "throw", message: "teapot" }), {
+    name: "RangeError",
+    message: "teapot",
+    status: 418,
+  });
+  assert.equal(await call({ do: "loads" }), 1);
+});
+
+test("run time is measured in the worker", async () => {
+  const call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 1 });
+  const runs: number[] = [];
+  call.subscribe((record) => runs.push(record.runMs));
+  await call({ do: "spin", ms: 20 });
+  await call.close();
+  assert.equal(runs.length, 1);
+  assert.ok(runs[0]! >= 20, `runMs ${runs[0]}`);
+});
+
+test("close() lets a run end before its thread does", async () => {
+  const executor = workerThread<typeof probe>(probeUrl);
+  const call = createBatcher(executor, { maxBatchSize: 1 });
+  await call.ready();
+  const answer = call({ do: "spin", ms: 50 });
+  await Promise.all([call.close(), answer.then((text) => assert.equal(text, "spun"))]);
+  assert.deepEqual(executor.instances(), []);
+});
+
+test("a run that can look sees that nobody waits for it any more", async () => {
+  const executor = workerThread<typeof probe>(probeUrl);
+  await executor.ready();
+  const controller = new AbortController();
+  const context = { signal: controller.signal, batchId: 1, size: 1, attempt: 1 };
+  const results = executor.run([{ do: "until-abort" }], context);
+  controller.abort();
+  assert.deepEqual(await results, ["aborted"]);
+  await executor.close();
+});
+
+test("an item that can not be sent fails its batch with the reason", async () => {
+  await using call = createBatcher(workerThread<() => void, number>(probeUrl), { maxBatchSize: 1 });
+  await assert.rejects(
+    call(() => undefined),
+    /could not be cloned/,
+  );
+});
+
+test("wrong options are named with what they got", () => {
+  const wrong =
+    (options: object): (() => unknown) =>
+    () =>
+      workerThread(probeUrl, options);
+  assert.throws(wrong({ instances: 0 }), new RangeError("instances must be an integer >= 1, got 0"));
+  assert.throws(wrong({ ahead: 2 }), new RangeError("ahead must be 0 or 1, got 2"));
+  assert.throws(wrong({ niceness: 40 }), new RangeError("niceness must be an integer 0 … 19, got 40"));
+  assert.throws(() => workerThread("./model.js"), /new URL\("\.\/model\.js", import\.meta\.url\)/);
+});
