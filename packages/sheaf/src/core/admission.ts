@@ -92,6 +92,7 @@ export class Admission<In, Out> {
 
   /** Lets in who waits at the door, in order of arrival, while there is room. */
   feed(): void {
+    if (this.door.waiters === 0) return;
     for (let feed = this.door.first(); feed !== undefined; feed = this.door.first()) {
       while (feed.position < feed.items.length) {
         if (this.#queue.size >= this.maxQueueSize) return;

@@ -91,9 +91,9 @@ export function batcherWith<In, Out>(
   const statistics = new Statistics(limits, settings.cost);
   const listeners = new Set<(record: BatchRecord) => void>();
   const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
-    recorded: (record) => {
+    recorded: (record, nowMs) => {
       statistics.observe(record);
-      scheduler.observe(record);
+      scheduler.observe(record, nowMs);
       for (const listener of listeners) notify(listener, record);
     },
     failed: (error) => limiter.observe(error, clock.now()),
@@ -101,7 +101,7 @@ export function batcherWith<In, Out>(
       statistics.ranAgain();
       limiter.spend(clock.now(), items, weight);
     },
-    freed: () => scheduler.freed(),
+    freed: (nowMs) => scheduler.freed(nowMs),
   });
   const scheduler = new Scheduler<In, Out>({ settings, queue, calls, admission, dispatcher, limiter });
 

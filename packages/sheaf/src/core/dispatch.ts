@@ -14,13 +14,13 @@ import type { Settings } from "./settings.ts";
 /** What a dispatcher tells the rest: both are called in the batcher's own async context. */
 export interface DispatchEvents {
   /** A batch has its outcome; callers are about to be settled. */
-  recorded(record: BatchRecord): void;
+  recorded(record: BatchRecord, nowMs: number): void;
   /** A batch, a part of one or a single item failed with this error. */
   failed(error: unknown): void;
   /** A bisection runs some items of a batch again. */
   ranAgain(items: number, weight: number): void;
   /** A slot may have come free. */
-  freed(): void;
+  freed(nowMs: number): void;
 }
 
 /** Runs batches, each in one slot from start to the last of its bisection, and hands their outcome to the callers. */
@@ -39,7 +39,7 @@ export class Dispatcher<In, Out> {
   readonly #calls: Calls<In>;
   readonly #order: OrderKeys<In> | undefined;
   readonly #events: DispatchEvents;
-  readonly #runs: Set<Run<In>> = new Set();
+  readonly #runs: Run<In>[] = []; // in no order; each knows its place
   #batchId = 0;
   #warnedOfShouldBisect = false;
 
@@ -63,7 +63,7 @@ export class Dispatcher<In, Out> {
     batch.run = run;
     this.inFlight++;
     this.running += run.size;
-    this.#runs.add(run);
+    run.place = this.#runs.push(run) - 1;
     void this.#run(run);
   }
 
@@ -81,30 +81,35 @@ export class Dispatcher<In, Out> {
     const bisects = this.#settings.onBatchError === "bisect";
     // The batch function may do what it likes with its array; what a bisection runs again is kept apart.
     const items = bisects ? batch.items.slice() : batch.items;
+    let nowMs: number;
     try {
       const results = checkResults(await this.#attempt(run, items, this.#executor), size, this.#settings.name);
-      this.#record(run, undefined);
-      this.#demux(batch, results);
+      nowMs = this.#clock.now();
+      this.#record(run, undefined, nowMs);
+      this.#demux(batch, results, nowMs);
     } catch (error) {
+      nowMs = this.#clock.now();
       this.#events.failed(error);
-      this.#record(run, { error });
+      this.#record(run, { error }, nowMs);
       if (bisects && !run.abandoned && this.#mayBisect(error)) {
         await this.#bisect(run, error);
+        nowMs = this.#clock.now();
       } else {
         this.#calls.failAll(batch, error);
       }
     }
     batch.run = undefined;
-    this.#runs.delete(run);
+    const last = this.#runs.pop()!;
+    if (last !== run) this.#runs[(last.place = run.place)] = last;
     this.inFlight--;
     this.running -= size;
     if (!run.abandoned) this.#order?.release(batch);
-    this.#events.freed();
+    this.#events.freed(nowMs);
   }
 
-  #demux(batch: Chunk<In>, results: ArrayLike<unknown>): void {
+  #demux(batch: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
     const failedBefore = this.#calls.tally.error;
-    this.#calls.settleAll(batch, results, this.#clock.now());
+    this.#calls.settleAll(batch, results, nowMs);
     if (this.#calls.tally.error === failedBefore) return;
     for (let i = 0; i < results.length; i++) if (results[i] instanceof Error) this.#events.failed(results[i]);
   }
@@ -180,10 +185,10 @@ export class Dispatcher<In, Out> {
   #endAbandoned(run: Run<In>): void {
     this.abandonedNow--;
     this.#order?.release(run.calls);
-    this.#events.freed();
+    this.#events.freed(this.#clock.now());
   }
 
-  #record(run: Run<In>, failure: { readonly error: unknown } | undefined): void {
+  #record(run: Run<In>, failure: { readonly error: unknown } | undefined, nowMs: number): void {
     const { calls: batch, startedAtMs } = run;
     let total = 0;
     let earliest = startedAtMs;
@@ -200,12 +205,12 @@ export class Dispatcher<In, Out> {
       group: run.group,
       startedAtMs,
       queueWaitMs: { mean: total / run.size, max: startedAtMs - earliest },
-      runMs: run.runMs ?? this.#clock.now() - startedAtMs,
+      runMs: run.runMs ?? nowMs - startedAtMs,
       outcome: failure === undefined ? "ok" : "error",
       errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
       attempt: run.attempt,
     };
-    this.#events.recorded(record);
+    this.#events.recorded(record, nowMs);
   }
 }
 

@@ -25,13 +25,12 @@ export class Door<In> {
   /** In order of arrival; a Set, because a caller can leave from the middle. */
   readonly #feeds: Set<Feed<In>> = new Set();
 
-  /** Calls and lists that wait for room. */
-  get waiters(): number {
-    return this.#feeds.size;
-  }
+  /** Calls and lists that wait for room: the size of the set, which every call asks for. */
+  waiters = 0;
 
   add(feed: Feed<In>, onAbort: () => void): void {
     this.#feeds.add(feed);
+    this.waiters = this.#feeds.size;
     if (feed.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = feed.deadlineMs;
     if (feed.signal === undefined) return;
     feed.onAbort = onAbort;
@@ -40,6 +39,7 @@ export class Door<In> {
 
   remove(feed: Feed<In>): void {
     this.#feeds.delete(feed);
+    this.waiters = this.#feeds.size;
     if (feed.onAbort !== undefined) feed.signal!.removeEventListener("abort", feed.onAbort);
   }
 

@@ -217,9 +217,9 @@ export class Queue<In> {
   /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
   #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
     if (this.#order !== undefined || this.#limits.maxBatchWeight !== Infinity) return undefined;
-    const { waiting } = group;
-    const line = group.lines.find(({ live }) => live === waiting);
-    if (line === undefined) return undefined;
+    const [immediate, interactive, bulk] = group.lines;
+    const line = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
+    if (line.live !== group.waiting) return undefined;
     let head = line.head!;
     let batch: Chunk<In>;
     if (head.live === head.count && head.count <= limit) {

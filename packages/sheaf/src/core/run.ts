@@ -15,6 +15,8 @@ export class Run<In> implements BatchContext {
   readonly reason: DispatchReason;
   readonly group: unknown;
   readonly startedAtMs: number;
+  /** Its index among the runs in flight. */
+  place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
   abandoned = false;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;

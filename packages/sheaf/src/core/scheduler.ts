@@ -92,17 +92,21 @@ export class Scheduler<In, Out> {
   }
 
   /** A slot came free; called in the batcher's own context. A full batch goes at once, the rest at the turn's end. */
-  freed(): void {
+  freed(nowMs: number): void {
     this.#progress++;
     const { queue, settings } = this.#parts;
-    if (queue.size >= settings.maxBatchSize) this.#dispatchAll();
+    if (queue.size >= settings.maxBatchSize) this.#dispatchAll(nowMs);
     else this.#atTurnEnd();
     this.#watchDeadlines();
     this.#watchStall();
   }
 
-  observe(record: BatchRecord): void {
-    this.#guard(() => this.#policy.observe?.(record, this.#clock.now()));
+  observe(record: BatchRecord, nowMs: number): void {
+    try {
+      this.#policy.observe?.(record, nowMs);
+    } catch (error) {
+      this.#replacePolicy(error);
+    }
   }
 
   stop(): void {
@@ -130,7 +134,11 @@ export class Scheduler<In, Out> {
     if (this.#policy.arrived === undefined) return;
     const view = this.#fillView(this.stampMs);
     view.arrivals = arrivals;
-    this.#guard(() => this.#policy.arrived!(view));
+    try {
+      this.#policy.arrived(view);
+    } catch (error) {
+      this.#replacePolicy(error);
+    }
     view.arrivals = 0;
   }
 
@@ -143,7 +151,7 @@ export class Scheduler<In, Out> {
     this.#turnEndPending = true;
     this.#clock.after(0, () => {
       this.#turnEndPending = false;
-      this.#dispatchAll();
+      this.#dispatchAll(this.#clock.now());
     });
   }
 
@@ -153,12 +161,14 @@ export class Scheduler<In, Out> {
     return settings.concurrency - dispatcher.inFlight;
   }
 
-  #dispatchAll(): void {
-    this.#parts.admission.feed();
-    while (this.#freeSlots() > 0 && this.#parts.queue.size > 0) {
-      if (!this.#dispatchOne(this.#clock.now())) break;
+  #dispatchAll(nowMs: number): void {
+    const { admission, queue } = this.#parts;
+    admission.feed();
+    while (this.#freeSlots() > 0 && queue.size > 0) {
+      if (!this.#dispatchOne(nowMs)) break;
       this.#progress++;
-      this.#parts.admission.feed();
+      admission.feed();
+      if (queue.size > 0) nowMs = this.#clock.now(); // a batch function may have worked before it returned
     }
     this.#watchDeadlines();
     this.#watchStall();
@@ -228,7 +238,12 @@ export class Scheduler<In, Out> {
   }
 
   #ask(view: View): Decision {
-    const decision = this.#guard(() => this.#policy.decide(view));
+    let decision: Decision | undefined;
+    try {
+      decision = this.#policy.decide(view);
+    } catch (error) {
+      this.#replacePolicy(error);
+    }
     if (decision === "wait") return decision;
     if (typeof decision === "object" && decision !== null) {
       if ("run" in decision) return decision;
@@ -238,14 +253,9 @@ export class Scheduler<In, Out> {
   }
 
   /** A policy that throws is replaced by greedy, with one warning: its batcher goes on. */
-  #guard<T>(ask: () => T): T | undefined {
-    try {
-      return ask();
-    } catch (error) {
-      warn(`${this.#parts.settings.name}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
-      this.#policy = greedy();
-      return undefined;
-    }
+  #replacePolicy(error: unknown): void {
+    warn(`${this.#parts.settings.name}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
+    this.#policy = greedy();
   }
 
   #fillView(nowMs: number): View {
@@ -268,7 +278,7 @@ export class Scheduler<In, Out> {
     this.#timerAtMs = atMs;
     this.#cancelTimer = this.#clock.after(Math.max(shortestTimerMs, atMs - nowMs), () => {
       this.#timerAtMs = Infinity;
-      this.#dispatchAll();
+      this.#dispatchAll(this.#clock.now());
     });
   }
 
