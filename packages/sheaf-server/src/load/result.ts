@@ -55,12 +55,18 @@ export interface LoadResult {
   readonly saturated?: string | undefined;
   readonly series: readonly SeriesPoint[];
   readonly phases: readonly PhaseResult[];
-  /** Batches by size as the server counted them in this run, where it publishes `sheaf_batch_size_items`. */
-  readonly batchSizes?: readonly BatchSizeCount[] | undefined;
+  /** Batches as the server counted them over this run and its warm-up, where it publishes `sheaf_batch_size_items`. */
+  readonly batches?: BatchCounts | undefined;
 }
 
-/** `batches` batches of more than the previous entry's `upTo` items and at most `upTo` (Infinity: no upper end). */
+export interface BatchCounts {
+  /** 0 without a batch. */
+  readonly meanSize: number;
+  readonly sizes: readonly BatchSizeCount[];
+}
+
+/** `batches` batches of more than the previous entry's `upTo` items and at most `upTo`; null: no upper end. */
 export interface BatchSizeCount {
-  readonly upTo: number;
+  readonly upTo: number | null;
   readonly batches: number;
 }

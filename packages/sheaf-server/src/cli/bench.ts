@@ -1,0 +1,241 @@
+import { readFile } from "node:fs/promises";
+import type { Command } from "commander";
+import { checkAssertions, parseAssertion } from "../load/assertion.ts";
+import { publishBench } from "../load/bench-output.ts";
+import {
+  CommandFailure,
+  UsageError,
+  exitCode,
+  listOf,
+  newCommand,
+  oneOf,
+  parseCount,
+  parseDurationMs,
+  parsePositive,
+  repeated,
+  runCommand,
+  type CommandStreams,
+} from "../load/command-line.ts";
+import { configurationNames, configurations, type ConfigurationName } from "../load/configurations.ts";
+import { runLoad } from "../load/generator.ts";
+import { httpTarget } from "../load/http-target.ts";
+import { openPatterns, type Pattern } from "../load/pattern.ts";
+import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
+import { probe, requestsFor, templateFor } from "../load/probe.ts";
+import type { LoadResult } from "../load/result.ts";
+import { serveModel } from "../load/served-model.ts";
+import { batchesBetween, readBatchSizes } from "../load/server-metrics.ts";
+import { systemClock } from "../load/system-clock.ts";
+import { figures, progressOn, shownMs, type Progress } from "../load/terminal.ts";
+import { sheafEntry } from "./entry.ts";
+
+interface BenchOptions {
+  readonly pattern: Pattern[];
+  readonly rate: number;
+  readonly callers: number;
+  readonly duration: number;
+  readonly warmUp: number;
+  readonly timeout: number;
+  readonly connections: number;
+  readonly seed: number;
+  readonly method: string;
+  readonly header: string[];
+  readonly payload?: string;
+  readonly payloadFile?: string;
+  readonly compare?: ConfigurationName[];
+  readonly report?: string;
+  readonly svg?: string;
+  readonly assert: string[];
+  readonly json?: true;
+}
+
+const patternNames: readonly Pattern[] = [...openPatterns, "closed"];
+
+/** `sheaf bench [url|model]`: open-loop load, several patterns and configurations in one run. */
+export async function bench(args: readonly string[], streams: CommandStreams): Promise<number> {
+  const command = newCommand("bench", streams)
+    .description(
+      "Loads a server or a model on a schedule that does not wait for it, and measures latency from the moment each " +
+        "request was to leave. A model is served on a free port for the run.",
+    )
+    .argument("[target]", "URL to load, or a model as for sheaf serve", "use-lite")
+    .option("--pattern <names>", `comma-separated: ${patternNames.join(", ")}`, listOf(oneOf(patternNames)), ["steady"])
+    .option("--rate <n>", "mean requests per second of every open pattern", parsePositive, 100)
+    .option("--callers <n>", "callers of the closed pattern", parseCount, 16)
+    .option("--duration <time>", "measured span of each run", parseDurationMs, 10_000)
+    .option("--warm-up <time>", "load before it that is not counted", parseDurationMs, 2000)
+    .option("--timeout <time>", "a request without a reply is given up", parseDurationMs, 10_000)
+    .option("--connections <n>", "most keep-alive connections", parseCount, 1024)
+    .option("--seed <n>", "of arrivals and payloads", parseCount, 1)
+    .option("--method <name>", "HTTP method; GET sends no payload", "POST")
+    .option("--header <name: value>", "request header; may stand several times", repeated, [])
+    .option("--payload <template>", "body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
+    .option("--payload-file <path>", "body from a file; one a line for .jsonl")
+    .option(
+      "--compare <names>",
+      `serve the model once per configuration: ${configurationNames.join(", ")}`,
+      listOf(oneOf(configurationNames)),
+    )
+    .option("--report <path>", "write an HTML report that opens offline")
+    .option("--svg <folder>", "write the report's pictures as SVG files")
+    .option("--assert <condition>", "exit 3 unless it holds, such as p99<50ms; may stand several times", repeated, [])
+    .option("--json", "results as JSON on stdout");
+  return runCommand(command, args, streams, (parsed) => runBench(parsed, args, streams));
+}
+
+async function runBench(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+  const options = command.opts<BenchOptions>();
+  const [target] = command.processedArgs as [string];
+  const url = /^https?:\/\//i.test(target) ? parsedUrl(target) : undefined;
+  const assertions = usage(() => options.assert.map(parseAssertion));
+  const headers = usage(() => parsedHeaders(options.header));
+  const names: string[] = url === undefined ? (options.compare ?? ["auto"]) : [url.host];
+  checkCombinations(options, url, names, assertions);
+  const givenBodies = await bodiesOf(options);
+
+  const progress = progressOn(streams.stderr);
+  const results: LoadResult[] = [];
+  for (const [i, pattern] of options.pattern.entries()) {
+    // Every pattern begins with another configuration, so that none always has the machine's first minute.
+    for (const name of [...names.slice(i % names.length), ...names.slice(0, i % names.length)]) {
+      const shared = { name, pattern, headers, bodies: givenBodies };
+      results.push(await oneRun(options, url, target, shared, progress, streams.signal));
+    }
+  }
+  results.sort((a, b) => names.indexOf(a.configuration) - names.indexOf(b.configuration));
+  results.sort((a, b) => options.pattern.indexOf(a.pattern) - options.pattern.indexOf(b.pattern));
+
+  const outcomes = checkAssertions(assertions, results);
+  await publishBench(options, args, results, outcomes, streams);
+  const silent = results.filter(({ ok }) => ok === 0);
+  if (silent.length > 0) {
+    const which = silent.map(({ configuration, pattern }) => `${configuration}, ${pattern}`).join("; ");
+    throw new CommandFailure(`no request succeeded (${which}): there is nothing to measure.`);
+  }
+  return outcomes.every(({ holds }) => holds) ? exitCode.ok : exitCode.no;
+}
+
+interface Run {
+  readonly name: string;
+  readonly pattern: Pattern;
+  readonly headers: Readonly<Record<string, string>>;
+  /** undefined: asked of the server. */
+  readonly bodies: readonly string[] | undefined;
+}
+
+async function oneRun(
+  options: BenchOptions,
+  given: URL | undefined,
+  model: string,
+  { name, pattern, headers, bodies }: Run,
+  progress: Progress,
+  signal: AbortSignal | undefined,
+): Promise<LoadResult> {
+  progress.start(`${pattern}, ${name}`);
+  const flags = configurations[name as ConfigurationName];
+  const served = given === undefined ? await serveModel({ entry: sheafEntry, model, flags, signal }) : undefined;
+  try {
+    const url = given ?? new URL("/infer", served!.origin);
+    if (url.pathname === "/" && options.method === "POST") url.pathname = "/infer";
+    const sent = bodies ?? (await askedBodies(options, url));
+    const requests = usage(() => requestsFor(url, options.method, headers, sent));
+    await probe(options.method, url, requests[0]!, options.timeout);
+    const before = await readBatchSizes(url.origin);
+    const target = httpTarget({ url, requests, maxConnections: options.connections });
+    let result: LoadResult;
+    try {
+      const running = usage(() =>
+        runLoad({
+          configuration: name,
+          target,
+          clock: systemClock,
+          pattern,
+          ratePerS: options.rate,
+          callers: options.callers,
+          durationMs: options.duration,
+          warmUpMs: options.warmUp,
+          timeoutMs: options.timeout,
+          seed: options.seed,
+          onProgress: ({ elapsedMs, totalMs, open }) => progress.update(elapsedMs / totalMs, `${open} open`),
+          signal,
+        }),
+      );
+      result = await running;
+    } finally {
+      target.close();
+    }
+    const after = await readBatchSizes(url.origin);
+    const { achievedPerS, latencyMs } = result;
+    progress.end(`${figures(achievedPerS)}/s, p50 ${shownMs(latencyMs.p50)}, p99 ${shownMs(latencyMs.p99)}`);
+    return after === undefined ? result : { ...result, batches: batchesBetween(before, after) };
+  } finally {
+    await served?.stop();
+  }
+}
+
+/** Bodies for a server that says what it takes, and none where the method carries none. */
+async function askedBodies(options: BenchOptions, url: URL): Promise<string[] | undefined> {
+  if (options.method !== "POST") return undefined;
+  const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];
+  const template = await templateFor(url.origin, model && decodeURIComponent(model), options.timeout);
+  return bodiesFromTemplate(template, options.seed);
+}
+
+async function bodiesOf({ payload, payloadFile, seed }: BenchOptions): Promise<string[] | undefined> {
+  if (payload !== undefined) return usage(() => bodiesFromTemplate(payload, seed));
+  if (payloadFile === undefined) return undefined;
+  let text: string;
+  try {
+    text = await readFile(payloadFile, "utf8");
+  } catch (error) {
+    throw new UsageError(`--payload-file can not be read: ${(error as Error).message}`);
+  }
+  return usage(() => bodiesFromFile(payloadFile, text));
+}
+
+function checkCombinations(
+  options: BenchOptions,
+  url: URL | undefined,
+  names: readonly string[],
+  assertions: readonly { readonly text: string; readonly configuration: string | undefined }[],
+): void {
+  if (url !== undefined && options.compare !== undefined) {
+    throw new UsageError("--compare serves a model once per configuration: name a model, not a URL.");
+  }
+  if (options.payload !== undefined && options.payloadFile !== undefined) {
+    throw new UsageError("--payload and --payload-file exclude each other.");
+  }
+  if (options.duration === 0 || options.timeout === 0)
+    throw new UsageError("--duration and --timeout must be above 0.");
+  const stray = assertions.find(({ configuration }) => configuration !== undefined && !names.includes(configuration));
+  if (stray !== undefined) {
+    throw new UsageError(`--assert ${stray.text} names a configuration that does not run (${names.join(", ")} do).`);
+  }
+}
+
+function parsedUrl(text: string): URL {
+  try {
+    return new URL(text);
+  } catch {
+    throw new UsageError(`${text} is not a URL.`);
+  }
+}
+
+function parsedHeaders(lines: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      if (colon < 1) throw new RangeError(`--header must be "name: value", got ${JSON.stringify(line)}`);
+      return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
+    }),
+  );
+}
+
+/** Turns a refused value into a usage error. */
+function usage<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(error.message) : error;
+  }
+}

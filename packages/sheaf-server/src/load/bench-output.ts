@@ -1,0 +1,70 @@
+import type { AssertionOutcome } from "./assertion.ts";
+import type { CommandStreams } from "./command-line.ts";
+import { configurationNames, configurations, type ConfigurationName } from "./configurations.ts";
+import { machine } from "./machine.ts";
+import type { LoadResult } from "./result.ts";
+import { resultNotes, resultTable } from "./result-table.ts";
+import { figures, shownMs, textTable } from "./terminal.ts";
+
+/** The options of `sheaf bench` that its output shows or follows; times in milliseconds. */
+export interface BenchOutputOptions {
+  readonly rate: number;
+  readonly duration: number;
+  readonly warmUp: number;
+  readonly seed: number;
+  readonly compare?: readonly ConfigurationName[];
+  readonly report?: string;
+  readonly svg?: string;
+  readonly json?: true;
+}
+
+/** Results where they belong: a table or JSON on stdout, a report and pictures where asked for. */
+export async function publishBench(
+  options: BenchOutputOptions,
+  args: readonly string[],
+  results: readonly LoadResult[],
+  outcomes: readonly AssertionOutcome[],
+  { stdout, stderr }: CommandStreams,
+): Promise<void> {
+  const command = `sheaf bench ${args.map(quoted).join(" ")}`;
+  const table = resultTable(results);
+  const notes = resultNotes(results);
+  const verdicts = outcomes.map(
+    ({ assertion, configuration, pattern, holds, actual }) =>
+      `${holds ? "holds" : "fails"}: ${assertion} (${configuration}, ${pattern}: ${actual})`,
+  );
+  if (options.json) stdout.write(`${JSON.stringify({ command, machine: machine(), results, assertions: outcomes })}\n`);
+  else stdout.write(`${[textTable(table), ...notes, ...verdicts].join("\n")}\n`);
+  if (options.report === undefined && options.svg === undefined) return;
+
+  // Drawing pulls in a library of some size: only where a report is asked for.
+  const [{ writeReport }, { loadCharts }] = await Promise.all([
+    import("./report/write.ts"),
+    import("./report/load-charts.ts"),
+  ]);
+  const page = {
+    title: "Load report",
+    verdicts: [...verdicts, ...notes],
+    facts: factsOf(options, command, results),
+    tables: [{ title: "Results", rows: table }],
+  };
+  const files = await writeReport({ html: options.report, svg: options.svg }, page, loadCharts(results));
+  stderr.write(`Wrote ${files.join(", ")}\n`);
+}
+
+function factsOf(options: BenchOutputOptions, command: string, results: readonly LoadResult[]): [string, string][] {
+  const used = new Set(results.map(({ configuration }) => configuration));
+  const compared = configurationNames.filter((name) => options.compare !== undefined && used.has(name));
+  return [
+    ["Command", command],
+    ["Machine", machine()],
+    ["Date", new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC"],
+    [
+      "Load",
+      `mean ${figures(options.rate)} requests/s, ${shownMs(options.duration)} a run after ${shownMs(options.warmUp)} of warm-up, seed ${options.seed}`,
+    ],
+    ...compared.map((name): [string, string] => [name, `sheaf serve ${configurations[name].join(" ")}`]),
+  ];
+}
+
+const quoted = (argument: string): string => (/^[\w./:,=@%+-]+$/.test(argument) ? argument : `'${argument}'`);

@@ -1,0 +1,104 @@
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import type { Output } from "./terminal.ts";
+
+/** What a command talks to: the process, or a test. */
+export interface CommandStreams {
+  /** Data. */
+  readonly stdout: Output;
+  /** Progress and errors. */
+  readonly stderr: Output;
+  /** Aborts on the first interrupt. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The exit codes of every command. */
+export const exitCode = { ok: 0, failure: 1, usage: 2, no: 3 } as const;
+
+/** The user's command line is wrong, beyond what single options can say; exit code 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** What was asked could not be done, and the message says why and what to do; exit code 1. */
+export class CommandFailure extends Error {
+  override readonly name = "CommandFailure";
+}
+
+/** A command of `sheaf` that writes to these streams and throws instead of ending the process. */
+export function newCommand(name: string, { stdout, stderr }: CommandStreams): Command {
+  return new Command(name)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => void stdout.write(text), writeErr: (text) => void stderr.write(text) })
+    .showHelpAfterError(`Run sheaf ${name} --help for all options.`);
+}
+
+/** Parses and runs; turns every way to fail into a message on stderr and an exit code, the action's where it ends. */
+export async function runCommand(
+  command: Command,
+  args: readonly string[],
+  streams: CommandStreams,
+  action: (command: Command) => Promise<number>,
+): Promise<number> {
+  let code: number = exitCode.ok;
+  command.action(async () => void (code = await action(command)));
+  try {
+    await command.parseAsync([...args], { from: "user" });
+    return code;
+  } catch (error) {
+    return exitCodeOf(error, command.name(), streams);
+  }
+}
+
+function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStreams): number {
+  // commander has written its own message by now.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
+  if (signal?.aborted === true) {
+    stderr.write(`\nsheaf ${name}: interrupted.\n`);
+    return exitCode.failure;
+  }
+  const usage = error instanceof UsageError;
+  const known = usage || error instanceof CommandFailure;
+  stderr.write(`sheaf ${name}: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
+  return usage ? exitCode.usage : exitCode.failure;
+}
+
+/** `500ms`, `10s`, `2m` → milliseconds. */
+export function parseDurationMs(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text);
+  const value = match === null ? NaN : Number(match[1]) * { ms: 1, s: 1000, m: 60_000 }[match[2] as "ms" | "s" | "m"];
+  if (value >= 0 && value <= 86_400_000) return value;
+  throw new InvalidArgumentError(`It must be a time such as 500ms, 10s or 2m.`);
+}
+
+/** A number > 0. */
+export function parsePositive(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && value > 0 && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError(`It must be a number > 0.`);
+}
+
+export function parseCount(text: string): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= 1 && Number.isSafeInteger(value)) return value;
+  throw new InvalidArgumentError(`It must be an integer >= 1.`);
+}
+
+/** A comma-separated list; `one` refuses a bad entry. */
+export const listOf =
+  <T>(one: (text: string) => T) =>
+  (text: string): T[] => {
+    const parts = text.split(",").map((part) => part.trim());
+    if (parts.includes("")) throw new InvalidArgumentError("It must be a comma-separated list.");
+    return [...new Set(parts)].map(one);
+  };
+
+export const oneOf =
+  <T extends string>(choices: readonly T[]) =>
+  (text: string): T => {
+    const found = choices.find((choice) => choice === text);
+    if (found !== undefined) return found;
+    throw new InvalidArgumentError(`There are ${choices.join(", ")}.`);
+  };
+
+/** Collects an option that may stand several times. */
+export const repeated = (text: string, earlier: readonly string[]): string[] => [...earlier, text];
