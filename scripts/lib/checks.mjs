@@ -6,7 +6,7 @@ import { root } from "./files.mjs";
 /** Each is a command line; it passes with exit status 0. */
 export const checks = {
   lint: ["oxlint"],
-  format: ["prettier", "--check", "--log-level=warn", "."],
+  format: ["prettier", "--check", "--log-level=warn", "--cache", "--cache-location=artifacts/prettier-cache", "."],
   dependencies: ["knip", "--no-progress", "--no-config-hints", "--include=unlisted,unresolved,binaries"],
   "package sheaf": ["publint", "packages/sheaf", "--strict", "--pack=npm"],
   // Not before there is a command: package.json names it.
