@@ -1,0 +1,5 @@
+export { prometheusMetrics } from "./prometheus.ts";
+export type { MeasuredBatcher, PrometheusMetrics, RegistryLike } from "./prometheus.ts";
+export { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
+export { exposition, expositionContentType } from "./exposition.ts";
+export type { MetricFamily, MetricSample } from "./exposition.ts";
