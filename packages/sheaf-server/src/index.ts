@@ -1,1 +1,18 @@
-export {};
+export { createServer } from "./server/server.ts";
+export type { ServerOptions, SheafServer } from "./server/server.ts";
+export { sheafPlugin } from "./server/plugin.ts";
+export type { SheafPluginOptions } from "./server/plugin.ts";
+export { definitionOf as workerModel } from "./server/worker-model.ts";
+export { builtinModels } from "./runners/builtin.ts";
+export { defaultSettings } from "./server/settings.ts";
+export type { Settings } from "./server/settings.ts";
+export type { ModelDefinition, ModelState, Served, ServedModel } from "./server/model.ts";
+export type { Models } from "./server/models.ts";
+export type {
+  ModelInput,
+  ModelOutput,
+  ModelSpec,
+  RunnerSettings,
+  TensorDatatype,
+  TensorSpec,
+} from "./runners/model-spec.ts";

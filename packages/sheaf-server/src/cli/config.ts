@@ -1,0 +1,45 @@
+import type { LoadedConfig } from "../server/config.ts";
+import { settingsTable } from "../server/settings.ts";
+import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
+
+interface Row {
+  readonly name: string;
+  readonly env: string;
+  readonly value: string | number | readonly string[] | null;
+  readonly origin: string;
+}
+
+/** `sheaf config`: prints every setting, its value and where it came from; takes the flags of `sheaf serve`. */
+export function config(words: readonly string[]): Promise<number> {
+  const command = commandWithSettings("config", "Prints every setting and where its value came from.");
+  command.option("--json", "print as JSON");
+  return runCommand(command, words, async () => {
+    const loaded = await configOf(command);
+    const rows = rowsOf(loaded);
+    if (command.opts<{ json?: true }>().json === true) {
+      const { file = null, models } = loaded;
+      console.log(JSON.stringify({ file, models, settings: rows }, undefined, 2));
+    } else {
+      console.log(tableOf(rows));
+      if (loaded.file !== undefined) console.log(`\nconfig file: ${loaded.file}`);
+    }
+    return 0;
+  });
+}
+
+function rowsOf({ settings, origins }: LoadedConfig): Row[] {
+  return settingsTable.map(({ name, env, isSecret }) => {
+    const value = settings[name];
+    return { name, env, value: isSecret && value !== undefined ? "(set)" : (value ?? null), origin: origins[name] };
+  });
+}
+
+function tableOf(rows: readonly Row[]): string {
+  const cells = rows.map(({ env, value, origin }) => [env, shown(value), origin] as const);
+  const widths = [0, 1].map((column) => Math.max(...cells.map((row) => row[column]!.length)));
+  return cells
+    .map(([env, value, origin]) => `${env.padEnd(widths[0]!)}  ${value.padEnd(widths[1]!)}  ${origin}`)
+    .join("\n");
+}
+
+const shown = (value: Row["value"]): string => (value === null ? "none" : value.toString() || "none");

@@ -1,0 +1,63 @@
+#!/usr/bin/env node
+import { Command, CommanderError } from "commander";
+import { packageVersion } from "../server/version.ts";
+
+/** Where a command writes: data to stdout, progress and errors to stderr. */
+interface Streams {
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Takes the words after its name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
+type RunCommand = (words: readonly string[], streams: Streams) => Promise<number>;
+
+interface Entry {
+  readonly name: string;
+  readonly summary: string;
+  load(): Promise<RunCommand>;
+}
+
+// A module is loaded only when its command is the one that was asked for: --help loads nothing heavy.
+const commands: readonly Entry[] = [
+  {
+    name: "serve",
+    summary: "serve models over HTTP, in dynamic batches",
+    load: async () => (await import("./serve.ts")).serve,
+  },
+  {
+    name: "config",
+    summary: "print every setting and where its value came from",
+    load: async () => (await import("./config.ts")).config,
+  },
+];
+
+// Set, not process.exit: what was written to a pipe still leaves.
+process.exitCode = await main(process.argv.slice(2));
+
+async function main([first, ...words]: readonly string[]): Promise<number> {
+  const { stdout, stderr } = process;
+  const entry = commands.find(({ name }) => name === first);
+  if (entry !== undefined) {
+    const run = await entry.load();
+    return run(words, { stdout, stderr });
+  }
+  try {
+    await overview().parseAsync(first === undefined ? ["--help"] : [first, ...words], { from: "user" });
+    return 0;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode === 0 ? 0 : 2;
+  }
+}
+
+function overview(): Command {
+  const program = new Command("sheaf")
+    .description("Dynamic batching for model inference: serve, measure, tune.")
+    .version(packageVersion())
+    .exitOverride()
+    .showHelpAfterError("Run sheaf --help for the commands there are.")
+    .addHelpText("after", "\nRun sheaf COMMAND --help for the options of a command.");
+  for (const { name, summary } of commands) program.command(name).description(summary);
+  return program;
+}

@@ -1,0 +1,41 @@
+import { Command, CommanderError, Option } from "commander";
+import { ConfigError, loadConfig, type LoadedConfig } from "../server/config.ts";
+import { settingsTable } from "../server/settings.ts";
+
+/** A command with `--config` and one flag per setting. Values stay texts: `loadConfig` checks and names them. */
+export function commandWithSettings(name: string, description: string): Command {
+  const command = new Command(`sheaf ${name}`)
+    .description(description)
+    .exitOverride()
+    .showHelpAfterError(`Run sheaf ${name} --help for all options.`)
+    .option("--config <file>", "config file (default: sheaf.config.json or sheaf.config.js, if there is one)");
+  for (const { flag, env, description: text, expects, isSecret, default: value } of settingsTable) {
+    const source = `${env}; default ${(isSecret ? undefined : value?.toString()) || "none"}`;
+    command.addOption(new Option(`${flag} <value>`, `${text} Takes ${expects} (${source})`));
+  }
+  return command;
+}
+
+/** Settings from the command's flags, the environment and the config file. @throws {ConfigError} */
+export function configOf(command: Command): Promise<LoadedConfig> {
+  const { config, json: _, ...flags } = command.opts<Record<string, unknown>>();
+  return loadConfig({ flags, file: config as string | undefined });
+}
+
+/** Parses and runs; every way to fail becomes a message on stderr and an exit code: 2 for usage, 1 for the rest. */
+export async function runCommand(
+  command: Command,
+  words: readonly string[],
+  action: () => Promise<number>,
+): Promise<number> {
+  let exitCode = 0;
+  command.action(async () => void (exitCode = await action()));
+  try {
+    await command.parseAsync([...words], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    console.error(`${command.name()}: ${error instanceof Error ? error.message : String(error)}`);
+    return error instanceof ConfigError ? 2 : 1;
+  }
+}

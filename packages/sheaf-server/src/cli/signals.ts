@@ -1,0 +1,52 @@
+import type { SheafServer } from "../server/server.ts";
+
+/** How long a batch in a worker may still take once the process has to end. */
+const lastRunMs = 2000;
+
+/**
+ * Listens, and drains on SIGTERM or SIGINT; a second signal ends at once with 1. A model that fails to load ends with 1.
+ */
+export async function serveUntilSignal(server: SheafServer): Promise<number> {
+  const { app } = server;
+  let signalled = 0;
+  const ended = new Promise<number>((resolve) => {
+    const stop = (signal: NodeJS.Signals): void => {
+      if (++signalled > 1) return void endNow(server);
+      app.log.info({ signal }, "shutting down");
+      server.close().then(
+        (isComplete) => resolve(isComplete ? 0 : 1),
+        (error: unknown) => {
+          app.log.error({ err: error }, "shutdown failed");
+          resolve(1);
+        },
+      );
+    };
+    process.on("SIGTERM", stop).on("SIGINT", stop);
+  });
+  const url = await server.listen();
+  app.log.info({ models: server.models.all.map(({ name }) => name) }, `listening on ${url}`);
+  const failed = server.ready().then(
+    () => {
+      app.log.info("ready");
+      return new Promise<number>(() => undefined);
+    },
+    async (error: unknown) => {
+      if (signalled > 0) return new Promise<number>(() => undefined);
+      app.log.fatal({ err: error }, "a model failed to load");
+      await server.close({ graceMs: 0 });
+      return 1;
+    },
+  );
+  return Promise.race([ended, failed]);
+}
+
+/**
+ * Ends with 1 as soon as no batch runs in a worker thread: ending the process inside native code aborts it. A run that
+ * does not end in time is left to the kernel.
+ */
+async function endNow({ models }: SheafServer): Promise<void> {
+  const idle = Promise.all(models.all.map(({ batcher }) => batcher.close({ graceMs: 0 })));
+  setTimeout(() => process.kill(process.pid, "SIGKILL"), lastRunMs);
+  await idle.catch(() => undefined);
+  process.exit(1);
+}

@@ -1,0 +1,37 @@
+import { isUtf8 } from "node:buffer";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Problem } from "./problem.ts";
+
+/**
+ * Bodies arrive as bytes: each route decides how to read them, so that a large array of numbers is never parsed twice.
+ * Only `application/json`, in UTF-8 and not compressed.
+ */
+export function takeJsonAsBytes(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const complaint = complaintAbout(request);
+    if (complaint === undefined) done(null, body);
+    else done(new Problem("UNSUPPORTED_MEDIA_TYPE", complaint));
+  });
+}
+
+function complaintAbout({ headers }: FastifyRequest): string | undefined {
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding !== "identity") return `Send the body uncompressed: content-encoding ${encoding} is not taken.`;
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  if (charset.toLowerCase() !== "utf-8" && charset.toLowerCase() !== "utf8")
+    return `Send the body in UTF-8: charset ${charset} is not taken.`;
+  return undefined;
+}
+
+/** The body as JSON. @throws {Problem} 400 with the place of the mistake. */
+export function jsonOf(body: unknown): unknown {
+  if (!Buffer.isBuffer(body) || body.length === 0)
+    throw new Problem("NOT_JSON", "The body is empty; send JSON, with the header content-type: application/json.");
+  if (!isUtf8(body)) throw new Problem("NOT_JSON", "The body is not UTF-8.");
+  try {
+    return JSON.parse(body.toString("utf8")) as unknown;
+  } catch (error) {
+    throw new Problem("NOT_JSON", `The body is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,40 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { CallOptions, Priority } from "sheaf";
+import { invalid } from "./problem.ts";
+import type { Settings } from "./settings.ts";
+
+const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
+
+/**
+ * What the headers of a request ask of the batcher: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
+ * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
+ */
+export function callOptionsOf(request: FastifyRequest, reply: FastifyReply, settings: Settings): CallOptions {
+  return {
+    priority: priorityOf(request.headers["x-sheaf-priority"]),
+    timeoutMs: timeoutOf(request.headers["x-request-timeout-ms"], settings.requestTimeoutMs),
+    signal: hangUpSignal(reply),
+  };
+}
+
+function priorityOf(header: string | string[] | undefined): Priority | undefined {
+  if (header === undefined) return undefined;
+  if (!priorities.includes(header as string))
+    throw invalid("X-Sheaf-Priority", `one of ${priorities.join(", ")}`, header);
+  return header as Priority;
+}
+
+function timeoutOf(header: string | string[] | undefined, longestMs: number): number {
+  if (header === undefined) return longestMs;
+  const timeoutMs = /^\d{1,9}(\.\d+)?$/.test(String(header)) ? Number(header) : 0;
+  if (!(timeoutMs > 0)) throw invalid("X-Request-Timeout-Ms", "a number of milliseconds above 0", header);
+  return Math.min(timeoutMs, longestMs);
+}
+
+function hangUpSignal({ raw }: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  raw.once("close", () => {
+    if (!raw.writableFinished) controller.abort(new Error("The client hung up."));
+  });
+  return controller.signal;
+}

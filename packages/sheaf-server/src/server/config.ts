@@ -1,0 +1,143 @@
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { settingsTable, type Setting, type Settings } from "./settings.ts";
+
+/** A wrong value or name in flags, environment or config file. The message names it; the command exits with 2. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Where a value came from. */
+export type Origin = "flag" | "environment" | "config file" | "default";
+
+/** A model in a config file: its name or path, and the settings that are its own. */
+export interface ModelEntry {
+  readonly model: string;
+  /** As in `/infer/{name}`; default: derived from the model. */
+  readonly name?: string | undefined;
+  readonly settings: Partial<Settings>;
+}
+
+export interface LoadedConfig {
+  readonly settings: Settings;
+  readonly origins: Readonly<Record<keyof Settings, Origin>>;
+  /** Absolute path of the config file, if there was one. */
+  readonly file: string | undefined;
+  /** Models that the config file names; empty without any. */
+  readonly models: readonly ModelEntry[];
+}
+
+export interface ConfigSources {
+  /** By setting name, as the command line gave them. */
+  readonly flags?: Readonly<Record<string, unknown>> | undefined;
+  /** Default: the process environment. An empty variable counts as unset. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Path of the config file. Default: sheaf.config.json, else sheaf.config.js, in the working directory, if present. */
+  readonly file?: string | undefined;
+}
+
+const defaultFiles = ["sheaf.config.json", "sheaf.config.js", "sheaf.config.mjs"];
+const perModel: ReadonlySet<string> = new Set<keyof Settings>([
+  "maxBatchSize",
+  "maxWaitMs",
+  "queueMaxSize",
+  "inferenceDevice",
+  "schedulerStrategy",
+  "adaptiveTargetLatencyMs",
+  "latencyBudgetMs",
+  "warmupBatches",
+  "runTimeoutMs",
+  "workers",
+  "workerIsolation",
+]);
+
+/**
+ * Resolves every setting: flag > environment > config file > default.
+ * @throws {ConfigError} naming the value, what it must be, and what it got.
+ */
+export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedConfig> {
+  const { flags = {}, environment = process.env } = sources;
+  const file = fileToRead(sources.file);
+  const { models, ...fromFile } = file === undefined ? { models: undefined } : await readConfigFile(file);
+  refuseUnknown(fromFile, file);
+  const values: Record<string, unknown> = {};
+  const origins: Record<string, Origin> = {};
+  for (const setting of settingsTable) {
+    const { name, env, flag } = setting;
+    const candidates: [Origin, string, unknown][] = [
+      ["flag", flag, flags[name]],
+      ["environment", env, environment[env] === "" ? undefined : environment[env]],
+      ["config file", `${name} in ${file}`, fromFile[name]],
+    ];
+    const [origin, label, raw] = candidates.find(([, , value]) => value !== undefined) ?? ["default", name, undefined];
+    values[name] = raw === undefined ? setting.default : parsed(setting, label, raw);
+    origins[name] = origin;
+  }
+  return {
+    settings: values as unknown as Settings,
+    origins: origins as Record<keyof Settings, Origin>,
+    file,
+    models: modelEntries(models, file),
+  };
+}
+
+function parsed(setting: Setting, label: string, raw: unknown): unknown {
+  const value = setting.parse(raw);
+  if (value !== undefined) return value;
+  const got = setting.isSecret ? "something else" : JSON.stringify(raw);
+  throw new ConfigError(`${label} must be ${setting.expects}, got ${got}.`);
+}
+
+function fileToRead(given: string | undefined): string | undefined {
+  if (given === undefined) return defaultFiles.map((name) => resolve(name)).find((path) => existsSync(path));
+  const path = resolve(given);
+  if (!existsSync(path)) throw new ConfigError(`There is no config file ${path}.`);
+  return path;
+}
+
+async function readConfigFile(path: string): Promise<Record<string, unknown>> {
+  let content: unknown;
+  try {
+    if (path.endsWith(".json")) content = JSON.parse(readFileSync(path, "utf8"));
+    else content = ((await import(pathToFileURL(path).href)) as { default?: unknown }).default;
+  } catch (error) {
+    throw new ConfigError(`The config file ${path} can not be read: ${(error as Error).message}`, { cause: error });
+  }
+  if (typeof content === "object" && content !== null && !Array.isArray(content)) return { ...content };
+  throw new ConfigError(`The config file ${path} must give an object (a .js file: export default { … }).`);
+}
+
+function refuseUnknown(fromFile: Record<string, unknown>, file: string | undefined): void {
+  const names = settingsTable.map(({ name }) => name as string);
+  const unknown = Object.keys(fromFile).find((key) => !names.includes(key));
+  if (unknown === undefined) return;
+  throw new ConfigError(`${unknown} in ${file} is no setting; there are models, ${names.join(", ")}.`);
+}
+
+function modelEntries(models: unknown, file: string | undefined): ModelEntry[] {
+  if (models === undefined) return [];
+  if (!Array.isArray(models)) throw new ConfigError(`models in ${file} must be an array of names, paths or objects.`);
+  return models.map((entry: unknown, index) => modelEntry(entry, `models[${index}] in ${file}`));
+}
+
+function modelEntry(entry: unknown, label: string): ModelEntry {
+  if (typeof entry === "string" && entry !== "") return { model: entry, settings: {} };
+  const { model, name, ...rest } = (typeof entry === "object" && entry !== null ? entry : {}) as Record<
+    string,
+    unknown
+  >;
+  const isName = name === undefined || (typeof name === "string" && name !== "");
+  if (typeof model !== "string" || model === "" || !isName)
+    throw new ConfigError(`${label} must be a name, a path, or { model, name?, …settings }, got ${show(entry)}.`);
+  const settings: Record<string, unknown> = {};
+  for (const [key, raw] of Object.entries(rest)) {
+    const setting = settingsTable.find((candidate) => candidate.name === key);
+    if (setting === undefined || !perModel.has(key))
+      throw new ConfigError(`${key} of ${label} is no setting of a model; there are ${[...perModel].join(", ")}.`);
+    settings[key] = parsed(setting, `${key} of ${label}`, raw);
+  }
+  return { model, name, settings };
+}
+
+const show = (value: unknown): string => JSON.stringify(value) ?? String(value);

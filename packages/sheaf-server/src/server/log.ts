@@ -1,0 +1,32 @@
+import type { FastifyBaseLogger, FastifyRequest } from "fastify";
+import type { ServedModel } from "./model.ts";
+import type { Problem } from "./problem.ts";
+
+const traceparentPattern = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
+
+/** The trace id of a request that came with a valid `traceparent`. */
+export function traceIdOf({ headers }: Pick<FastifyRequest, "headers">): string | undefined {
+  const id = traceparentPattern.exec(String(headers.traceparent ?? ""))?.[1];
+  return id === undefined || /^0+$/.test(id) ? undefined : id;
+}
+
+/** One line per failed batch, and with LOG_LEVEL debug one per batch; never one per item. */
+export function logBatches(log: FastifyBaseLogger, { name, batcher }: ServedModel): void {
+  batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
+    const level = outcome === "error" ? "warn" : "debug";
+    const line = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs, errorCode };
+    log[level](line, outcome === "error" ? "batch failed" : "batch");
+  });
+  batcher.ready().then(
+    () => log.info({ model: name }, "model is ready"),
+    (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
+  );
+}
+
+/** Server errors are logged with their cause; what the caller did wrong only with LOG_LEVEL debug. */
+export function logProblem(request: FastifyRequest, problem: Problem): void {
+  const line = { code: problem.code, status: problem.status, traceId: traceIdOf(request) };
+  if (problem.status < 500 || problem.code === "DRAINING" || problem.code === "NOT_READY")
+    request.log.debug(line, problem.message);
+  else request.log.error({ ...line, err: problem.cause ?? problem }, problem.message);
+}

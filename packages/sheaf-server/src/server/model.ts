@@ -1,0 +1,234 @@
+import {
+  adaptive,
+  auto,
+  BatcherError,
+  createBatcher,
+  greedy,
+  window,
+  type Batcher,
+  type BatchFunction,
+  type CallOptions,
+  type Executor,
+  type Policy,
+} from "sheaf";
+import type { ModelInput, ModelOutput } from "../runners/model-spec.ts";
+import { DrainTime } from "./drain-time.ts";
+import { inputParser, type InputParser } from "./inputs.ts";
+import type { Settings } from "./settings.ts";
+import { warmUp } from "./warm-up.ts";
+
+/** A model to serve: what goes in and out, and what runs it. */
+export interface ModelDefinition {
+  /** As in `/infer/{name}`. */
+  readonly name: string;
+  readonly input: ModelInput;
+  readonly output: ModelOutput;
+  /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
+  readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
+  readonly task?: string | undefined;
+  readonly note?: string | undefined;
+  /** The most items it takes at once, whatever the setting says. */
+  readonly maxBatchSize?: number | undefined;
+  readonly groupKey?: ((item: never) => unknown) | undefined;
+  readonly weigh?: ((item: never) => number) | undefined;
+  readonly maxBatchWeight?: number | undefined;
+  /** Run in batches of growing size before the model is ready; without it nothing is run (a function may cost money). */
+  readonly warmUpItem?: unknown;
+  /** Settings of its own, over the server's. */
+  readonly settings?: Partial<Settings> | undefined;
+}
+
+/** One result and how it came about; times in milliseconds. */
+export interface Served {
+  readonly output: unknown;
+  /** Arrival → dispatch. */
+  readonly queueMs: number;
+  /** Items in the batch that it rode in. */
+  readonly batchSize: number;
+}
+
+/** What waits in a batcher: the item, and what its dispatch writes down about it. */
+interface Entry {
+  readonly item: unknown;
+  readonly arrivedAtMs: number;
+  queueMs: number;
+  batchSize: number;
+  isDispatched: boolean;
+}
+
+export type ModelState = "loading" | "ready" | "failed" | "closed";
+
+/** A model behind its own batcher. */
+export class ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly batcher: Batcher<Entry, unknown>;
+  readonly maxBatchSize: number;
+  /** JSON value → item. */
+  readonly parse: InputParser;
+  state: ModelState = "loading";
+  /** Why it failed, once it has. */
+  failure: unknown;
+  /** Items that a shutdown cut off before their result. */
+  cutOff = 0;
+  #waiting = 0;
+  readonly #drainTime: DrainTime;
+
+  constructor(definition: ModelDefinition, settings: Settings) {
+    this.name = definition.name;
+    this.definition = definition;
+    this.settings = settings;
+    this.parse = inputParser(definition.input, settings.maxTextChars);
+    this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
+    const executor = this.#executor();
+    this.#drainTime = new DrainTime(executor.slots);
+    const { groupKey, weigh, maxBatchWeight } = definition as ModelDefinition & {
+      readonly groupKey?: (item: unknown) => unknown;
+      readonly weigh?: (item: unknown) => number;
+    };
+    this.batcher = createBatcher<Entry, unknown>(executor, {
+      name: definition.name,
+      maxBatchSize: this.maxBatchSize,
+      maxWaitMs: settings.maxWaitMs,
+      maxQueueSize: settings.queueMaxSize,
+      timeoutMs: settings.requestTimeoutMs,
+      runTimeoutMs: settings.runTimeoutMs,
+      policy: policyOf(settings),
+      groupKey: groupKey && ((entry) => groupKey(entry.item)),
+      weigh: weigh && ((entry) => weigh(entry.item)),
+      batchWeight: weigh && "padded",
+      maxBatchWeight: weigh && maxBatchWeight,
+    });
+    this.batcher.subscribe((record) => this.#drainTime.observe(record));
+    this.batcher.ready().then(
+      () => this.#became("ready"),
+      (error: unknown) => {
+        this.failure = error;
+        this.#became("failed");
+      },
+    );
+  }
+
+  /** Items that wait for their batch. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** How long what waits now will take to leave the queue, in milliseconds. */
+  get drainMs(): number {
+    return this.#drainTime.estimateMs(this.#waiting);
+  }
+
+  /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
+  async infer(item: unknown, options: CallOptions): Promise<Served> {
+    const entry = this.#enter(item);
+    try {
+      const output = await this.batcher(entry, options);
+      return { output, queueMs: entry.queueMs, batchSize: entry.batchSize };
+    } catch (error) {
+      if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+      throw error;
+    } finally {
+      this.#left(entry);
+    }
+  }
+
+  /**
+   * Several items, admitted whole or not at all; outcomes in order.
+   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room.
+   */
+  async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+    const { queueMaxSize } = this.settings;
+    if (this.#waiting + items.length > queueMaxSize) {
+      const numbers = { waiting: this.#waiting, items: items.length, queueMaxSize };
+      throw new BatcherError("QUEUE_FULL", `${this.name}: no room for ${items.length} more items.`, numbers);
+    }
+    const entries = items.map((item) => this.#enter(item));
+    try {
+      const outcomes = await this.batcher.settle(entries, options);
+      return outcomes.map((outcome, index) => {
+        if (outcome.status === "rejected") {
+          if (outcome.reason instanceof BatcherError && outcome.reason.code === "CLOSED") this.cutOff++;
+          return outcome;
+        }
+        const { queueMs, batchSize } = entries[index]!;
+        return { status: "fulfilled", value: { output: outcome.value, queueMs, batchSize } };
+      });
+    } finally {
+      for (const entry of entries) this.#left(entry);
+    }
+  }
+
+  async close(graceMs: number): Promise<void> {
+    try {
+      await this.batcher.close({ graceMs });
+    } finally {
+      this.state = "closed";
+    }
+  }
+
+  #enter(item: unknown): Entry {
+    this.#waiting++;
+    return { item, arrivedAtMs: performance.now(), queueMs: 0, batchSize: 0, isDispatched: false };
+  }
+
+  #left(entry: Entry): void {
+    if (!entry.isDispatched) this.#waiting--;
+    entry.isDispatched = true;
+  }
+
+  #became(state: ModelState): void {
+    if (this.state === "loading") this.state = state;
+  }
+
+  /** The definition's executor, taking entries instead of items. */
+  #executor(): Executor<Entry, unknown> {
+    const { run, warmUpItem } = this.definition;
+    const inner = typeof run === "function" ? inProcess(run) : (run as Executor<unknown, unknown>);
+    return {
+      slots: inner.slots,
+      ahead: inner.ahead,
+      ready: async () => {
+        await inner.ready();
+        if (warmUpItem !== undefined)
+          await warmUp(inner, warmUpItem, { batches: this.settings.warmupBatches, maxBatchSize: this.maxBatchSize });
+      },
+      run: (entries, context) => {
+        const startedAtMs = performance.now();
+        for (const entry of entries) {
+          this.#left(entry);
+          entry.queueMs = startedAtMs - entry.arrivedAtMs;
+          entry.batchSize = context.size;
+        }
+        return inner.run(
+          entries.map(({ item }) => item),
+          context,
+        );
+      },
+      close: () => inner.close(),
+    };
+  }
+}
+
+function inProcess(run: BatchFunction<never, unknown>): Executor<unknown, unknown> {
+  return {
+    slots: 1,
+    ready: () => Promise.resolve(),
+    run: async (items, context) => run(items as never[], context),
+    close: () => Promise.resolve(),
+  };
+}
+
+function policyOf(settings: Settings): Policy {
+  switch (settings.schedulerStrategy) {
+    case "auto":
+      return auto({ latencyBudgetMs: settings.latencyBudgetMs });
+    case "greedy":
+      return greedy();
+    case "fifo":
+      return window();
+    case "adaptive":
+      return adaptive({ targetLatencyMs: settings.adaptiveTargetLatencyMs });
+  }
+}

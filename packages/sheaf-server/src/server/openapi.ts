@@ -1,0 +1,27 @@
+import swagger from "@fastify/swagger";
+import swaggerUi from "@fastify/swagger-ui";
+import type { FastifyInstance } from "fastify";
+import type { Settings } from "./settings.ts";
+import { packageVersion } from "./version.ts";
+
+/** `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. */
+export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings): Promise<void> {
+  const hasKey = apiKey !== undefined;
+  await app.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: { title: "Sheaf", version: packageVersion(), description: "Model inference with dynamic batching." },
+      tags: ["inference", "OpenAI", "KServe", "health", "observation"].map((name) => ({ name })),
+      ...(hasKey
+        ? { components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } }, security: [{ key: [] }] }
+        : {}),
+    },
+  });
+  await app.register(swaggerUi, {
+    routePrefix: "/docs",
+    staticCSP: true,
+    uiConfig: { validatorUrl: null, deepLinking: true },
+    theme: { title: "Sheaf: the HTTP API" },
+  });
+  app.get("/openapi.json", { schema: { hide: true } }, () => app.swagger());
+}

@@ -1,0 +1,60 @@
+import type { ModelOutput, TensorSpec } from "../runners/model-spec.ts";
+
+/** What a worker gives for one item, as far as replies look into it. */
+interface Fields {
+  readonly vector?: Float32Array;
+  readonly scores?: Float32Array;
+  readonly score?: number;
+  readonly tokens?: number;
+  readonly truncated?: boolean;
+}
+
+/** The vector of an item of a model whose output is one. */
+export function vectorOf(output: unknown): Float32Array {
+  return output instanceof Float32Array ? output : (output as { vector: Float32Array }).vector;
+}
+
+/** Tokens an item took; 0 where the model counts none. */
+export const tokensOf = (output: unknown): number => (output as Fields).tokens ?? 0;
+
+/** Whether an item's text was cut to the most tokens the model takes. */
+export const isTruncated = (output: unknown): boolean => (output as Fields).truncated === true;
+
+/** The JSON text of an item's `output`. */
+export function outputJson(output: unknown, kind: ModelOutput): string {
+  switch (kind.kind) {
+    case "vector":
+      return floatsJson(vectorOf(output));
+    case "labels": {
+      const { scores } = output as { scores: Float32Array };
+      return JSON.stringify(kind.labels.map((label, index) => ({ label, score: scores[index] })));
+    }
+    case "score":
+      return JSON.stringify((output as Fields).score);
+    case "tensors":
+      return tensorsJson(output as Record<string, unknown>, kind.tensors);
+  }
+}
+
+export function floatsJson(vector: Float32Array): string {
+  return JSON.stringify(Array.from(vector));
+}
+
+/** Nested arrays by name; 64-bit integers as JSON numbers. */
+function tensorsJson(output: Record<string, unknown>, tensors: readonly TensorSpec[]): string {
+  const nested = tensors.map(({ name, shape, datatype }) => {
+    const data = Array.from(output[name] as ArrayLike<number | bigint | string>, (value) =>
+      datatype === "BOOL" ? value !== 0 : typeof value === "bigint" ? Number(value) : value,
+    );
+    const actual = output[`shape:${name}`] as ArrayLike<number> | undefined;
+    return [name, nest(data, actual === undefined ? (shape as number[]) : Array.from(actual))];
+  });
+  return JSON.stringify(Object.fromEntries(nested));
+}
+
+function nest(data: readonly unknown[], [length, ...rest]: readonly number[]): unknown {
+  if (length === undefined) return data[0];
+  if (rest.length === 0) return data;
+  const step = data.length / length;
+  return Array.from({ length }, (_, index) => nest(data.slice(index * step, (index + 1) * step), rest));
+}

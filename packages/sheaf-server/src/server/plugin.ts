@@ -1,0 +1,78 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
+import { takeJsonAsBytes } from "./body.ts";
+import { logBatches, logProblem } from "./log.ts";
+import { ServedModel, type ModelDefinition } from "./model.ts";
+import { Models } from "./models.ts";
+import { Problem, problemOf } from "./problem.ts";
+import { sendProblem } from "./replies.ts";
+import { healthPaths, healthRoutes } from "./routes/health.ts";
+import { inferRoutes } from "./routes/infer.ts";
+import { metricsRoute } from "./routes/metrics.ts";
+import { openaiRoutes } from "./routes/openai.ts";
+import { defaultSettings, type Settings } from "./settings.ts";
+
+export interface SheafPluginOptions {
+  /** What to serve; the first answers `/infer`. At least one. */
+  readonly models: readonly ModelDefinition[] | Models;
+  /** Default: as `sheaf serve`. Of the settings of a socket (host, port, connections …) the app's own count. */
+  readonly settings?: Partial<Settings> | undefined;
+}
+
+/** The models that definitions describe, loading from now on. */
+export function openModels(definitions: readonly ModelDefinition[], settings: Partial<Settings> = {}): Models {
+  const shared = { ...defaultSettings, ...settings };
+  return new Models(
+    definitions.map((definition) => new ServedModel(definition, { ...shared, ...definition.settings })),
+  );
+}
+
+/**
+ * Fastify plugin with every route of the server: `app.register(sheafPlugin, { models: [ … ] })`, with or without a
+ * `prefix`. Hooks, body parser and error replies stay inside it. The app's close drains the models.
+ */
+export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOptions): Promise<void> {
+  const settings = { ...defaultSettings, ...options.settings };
+  const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
+  takeJsonAsBytes(app);
+  // Bodies are checked by the routes; the schemas are what /openapi.json shows.
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
+    const problem = problemOf(error);
+    logProblem(request, problem);
+    sendProblem(reply, problem);
+  });
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.header("x-request-id", request.id);
+    done();
+  });
+  if (settings.apiKey !== undefined) app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));
+  // While results still come, new requests get 503 instead of a refused connection; then Fastify stops listening.
+  app.addHook("preClose", async () => void (await models.close(settings.shutdownGraceMs)));
+  app.addHook("onSend", (_request, reply, _payload, done) => {
+    if (models.isDraining) reply.header("connection", "close");
+    done();
+  });
+  for (const model of models.all) logBatches(app.log, model);
+  inferRoutes(app, models);
+  openaiRoutes(app, models);
+  healthRoutes(app, models);
+  metricsRoute(app, models);
+}
+
+/** Compares digests, in constant time: how long it takes says nothing about the key. */
+function keyCheck(apiKey: string, prefix: string): (request: FastifyRequest) => Promise<void> {
+  const digestOf = (value: string): Buffer => createHash("sha256").update(value).digest();
+  const expected = digestOf(apiKey);
+  return async ({ headers, routeOptions }) => {
+    if (healthPaths.has((routeOptions.url ?? "").slice(prefix.length))) return;
+    const given = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1];
+    if (given !== undefined && timingSafeEqual(digestOf(given), expected)) return;
+    throw new Problem(
+      "UNAUTHORIZED",
+      given === undefined ? "Send the key in the header authorization: Bearer KEY." : "The key is wrong.",
+      { headers: { "www-authenticate": 'Bearer realm="sheaf"' } },
+    );
+  };
+}

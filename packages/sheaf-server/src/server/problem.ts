@@ -1,0 +1,131 @@
+import { STATUS_CODES } from "node:http";
+import { BatcherError, type ErrorCode } from "sheaf";
+
+/** Status of every error of a batcher. A new code without a status does not compile. */
+const statusOf = {
+  QUEUE_FULL: 429,
+  CLOSED: 503,
+  TIMEOUT: 504,
+  RUN_TIMEOUT: 504,
+  ITEM_TOO_LARGE: 422,
+  RESULT_COUNT: 500,
+  WORKER_CRASHED: 500,
+  INVALID_INPUT: 422,
+} satisfies Record<ErrorCode, number>;
+
+/** Status of every error that the server itself finds. */
+const httpStatusOf = {
+  BAD_REQUEST: 400,
+  NOT_JSON: 400,
+  UNAUTHORIZED: 401,
+  NOT_FOUND: 404,
+  MODEL_NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  BODY_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  HEADERS_TOO_LARGE: 431,
+  MODEL_ERROR: 500,
+  INTERNAL: 500,
+  NOT_READY: 503,
+  DRAINING: 503,
+} as const;
+
+export type ProblemCode = ErrorCode | keyof typeof httpStatusOf;
+
+/** Status of every code. */
+export const statusOfCode: Readonly<Record<ProblemCode, number>> = { ...httpStatusOf, ...statusOf };
+
+/** An error with its place in the protocol. `param` is the path of the wrong value: `inputs[3]`. */
+export class Problem extends Error {
+  override readonly name = "Problem";
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: ProblemCode,
+    message: string,
+    extra: {
+      readonly param?: string | undefined;
+      readonly status?: number | undefined;
+      readonly headers?: Readonly<Record<string, string>> | undefined;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(message, extra.cause === undefined ? undefined : { cause: extra.cause });
+    this.code = code;
+    this.status = extra.status ?? statusOfCode[code];
+    this.param = extra.param ?? null;
+    this.headers = extra.headers ?? {};
+  }
+}
+
+/** A wrong value: where it stands, what was expected, what was there. Status 422. */
+export function invalid(path: string, expected: string, got: unknown): Problem {
+  const where = path === "" ? "The body" : path;
+  return new Problem("INVALID_INPUT", `${where} must be ${expected}, got ${describe(got)}.`, {
+    param: path || undefined,
+  });
+}
+
+/** Names a value in a few words: never more than 60 characters of it. */
+export function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (typeof value === "object") return "an object";
+  if (typeof value === "string") {
+    const shown = JSON.stringify(value.slice(0, 40));
+    return value.length > 40 ? `a text of ${value.length} characters (${shown} …)` : `the text ${shown}`;
+  }
+  return `${value as number | boolean}`;
+}
+
+/** The message of anything thrown. */
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : describe(thrown));
+
+/** Finds the protocol's place for anything thrown. What a model threw keeps its message. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof BatcherError) return new Problem(error.code, error.message, { cause: error });
+  const fastifyProblem = problemOfFastify(error);
+  if (fastifyProblem !== undefined) return fastifyProblem;
+  return new Problem("MODEL_ERROR", `The model failed: ${messageOf(error)}`, { cause: error });
+}
+
+function problemOfFastify(error: unknown): Problem | undefined {
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
+  if (typeof code !== "string" || !code.startsWith("FST_ERR_")) return undefined;
+  const { message } = error as Error;
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Problem("BODY_TOO_LARGE", message, { cause: error });
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || code === "FST_ERR_CTP_INVALID_CONTENT_TYPE")
+    return new Problem(
+      "UNSUPPORTED_MEDIA_TYPE",
+      "Send the body as JSON, with the header content-type: application/json.",
+    );
+  const isRequest = typeof statusCode === "number" && statusCode >= 400 && statusCode < 500;
+  return new Problem(isRequest ? "BAD_REQUEST" : "INTERNAL", message, { cause: error });
+}
+
+/** The kind of error in the words of OpenAI's API. */
+export function typeOf({ status }: Problem): string {
+  if (status === 401) return "authentication_error";
+  if (status === 404) return "not_found_error";
+  if (status === 429) return "rate_limit_error";
+  if (status === 504 || status === 408) return "timeout_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+/** The body of an error: a problem document (RFC 9457) and OpenAI's `error` in one. */
+export function problemBody(problem: Problem, requestId: string): Record<string, unknown> {
+  const { code, status, message, param } = problem;
+  return {
+    type: `urn:sheaf:error:${code}`,
+    title: STATUS_CODES[status] ?? "Error",
+    status,
+    detail: message,
+    request_id: requestId,
+    error: { message, type: typeOf(problem), param, code },
+  };
+}

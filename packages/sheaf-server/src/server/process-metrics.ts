@@ -1,0 +1,49 @@
+import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
+import type { MetricFamily } from "sheaf/metrics";
+
+const nsPerS = 1e9;
+
+/** Memory, CPU and event loop delay of this process, read at scrape time. */
+export class ProcessMetrics {
+  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
+
+  constructor() {
+    this.#delay.enable();
+  }
+
+  close(): void {
+    this.#delay.disable();
+  }
+
+  /** The event loop's delay is that since the last scrape. */
+  families(): MetricFamily[] {
+    const { user, system } = process.cpuUsage();
+    const delayS = this.#delay.count > 0 ? this.#delay.percentile(99) / nsPerS : 0;
+    this.#delay.reset();
+    return [
+      family(
+        "process_cpu_seconds_total",
+        "CPU time of the process, its worker threads included.",
+        "counter",
+        (user + system) / 1e6,
+      ),
+      family("process_resident_memory_bytes", "Resident memory of the process.", "gauge", process.memoryUsage.rss()),
+      family(
+        "process_start_time_seconds",
+        "Start of the process, in seconds since 1970.",
+        "gauge",
+        Date.now() / 1000 - process.uptime(),
+      ),
+      family(
+        "sheaf_event_loop_delay_p99_seconds",
+        "99th percentile of the event loop's delay since the last scrape.",
+        "gauge",
+        delayS,
+      ),
+    ];
+  }
+}
+
+function family(name: string, help: string, type: MetricFamily["type"], value: number): MetricFamily {
+  return { name, help, type, samples: [{ labels: {}, value }] };
+}

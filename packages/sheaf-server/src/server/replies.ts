@@ -1,0 +1,22 @@
+import type { FastifyReply } from "fastify";
+import { BatcherError } from "sheaf";
+import type { ServedModel } from "./model.ts";
+import { Problem, problemBody, problemOf } from "./problem.ts";
+
+/** Answers with a problem document. */
+export function sendProblem(reply: FastifyReply, problem: Problem): void {
+  void reply
+    .code(problem.status)
+    .headers(problem.headers)
+    .type("application/problem+json")
+    .send(JSON.stringify(problemBody(problem, reply.request.id)));
+}
+
+/** The problem a request ends with; a full queue says when to come back, in the words of this server's settings. */
+export function problemFor(error: unknown, { name, waiting, drainMs, settings }: ServedModel): Problem {
+  if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
+  const { queueMaxSize, queueFullStatus: status } = settings;
+  const message = `The queue of ${name} is full: ${waiting} items wait (QUEUE_MAX_SIZE ${queueMaxSize}). Retry in ${drainMs} ms.`;
+  const headers = { "retry-after": String(Math.ceil(drainMs / 1000)), "retry-after-ms": String(drainMs) };
+  return new Problem("QUEUE_FULL", message, { status, headers, cause: error });
+}

@@ -1,0 +1,34 @@
+import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/metrics";
+
+/** Requests by route and status. Routes are patterns, so the number of series is bounded. */
+export class RequestMetrics {
+  readonly #durations = new Map<string, Buckets>();
+  readonly #counts = new Map<string, { readonly route: string; readonly status: string; value: number }>();
+
+  record(route: string, status: number, durationMs: number): void {
+    let durations = this.#durations.get(route);
+    if (durations === undefined) this.#durations.set(route, (durations = new Buckets(secondsBuckets)));
+    durations.record(durationMs / 1000);
+    const key = `${status} ${route}`;
+    const count = this.#counts.get(key);
+    if (count === undefined) this.#counts.set(key, { route, status: String(status), value: 1 });
+    else count.value++;
+  }
+
+  families(): MetricFamily[] {
+    return [
+      {
+        name: "sheaf_request_seconds",
+        help: "Time a request took, from its headers to the end of the reply, by route.",
+        type: "histogram",
+        samples: [...this.#durations].flatMap(([route, durations]) => durations.samples({ route })),
+      },
+      {
+        name: "sheaf_requests_total",
+        help: "Requests answered, by route and status.",
+        type: "counter",
+        samples: [...this.#counts.values()].map(({ route, status, value }) => ({ labels: { route, status }, value })),
+      },
+    ];
+  }
+}

@@ -1,0 +1,113 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { jsonOf } from "../body.ts";
+import { callOptionsOf } from "../call-options.ts";
+import { objectOf, takesObjects } from "../inputs.ts";
+import type { Served, ServedModel } from "../model.ts";
+import type { Models } from "../models.ts";
+import { isTruncated, outputJson, tokensOf } from "../outputs.ts";
+import { invalid, Problem, problemOf } from "../problem.ts";
+import { problemFor } from "../replies.ts";
+import { inferSchema } from "../schemas.ts";
+
+type Item = { readonly item: unknown } | { readonly problem: Problem };
+
+/** `POST /infer` and `/infer/{model}`: one input, bare or as `input`, or several as `inputs`. */
+export function inferRoutes(app: FastifyInstance, models: Models): void {
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { model: name } = request.params as { readonly model?: string };
+    const model = models.take(name, "model");
+    const options = callOptionsOf(request, reply, model.settings);
+    const startedAtMs = performance.now();
+    const body = readInput(jsonOf(request.body), model);
+    try {
+      const json =
+        "inputs" in body
+          ? severalJson(body.inputs, await inferValid(model, body.inputs, options), model)
+          : oneJson(await model.infer(body.item, options), model);
+      const latencyMs = performance.now() - startedAtMs;
+      const head = `{"model":${JSON.stringify(model.name)},${json},"latency_ms":${rounded(latencyMs)}`;
+      return reply.type("application/json").send(`${head},"request_id":${JSON.stringify(request.id)}}`);
+    } catch (error) {
+      throw problemFor(error, model);
+    }
+  };
+  app.post("/infer", { schema: inferSchema(false) }, answer);
+  app.post("/infer/:model", { schema: inferSchema(true) }, answer);
+}
+
+/** Everything that is wrong with a request is found here, before it takes any queue space. */
+function readInput(
+  body: unknown,
+  model: ServedModel,
+): { readonly item: unknown } | { readonly inputs: readonly Item[] } {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return { item: model.parse(body, "") };
+  const isEnvelope = "input" in body || "inputs" in body;
+  if (!isEnvelope && takesObjects(model.definition.input)) return { item: model.parse(body, "") };
+  const { input, inputs } = objectOf(body, "", "an input", ["input", "inputs"]);
+  if (input !== undefined && inputs !== undefined) throw invalid("", 'either "input" or "inputs"', body);
+  if (inputs === undefined) return { item: model.parse(input, "input") };
+  if (!Array.isArray(inputs)) throw invalid("inputs", "an array of inputs", inputs);
+  if (inputs.length === 0) throw invalid("inputs", "an array that is not empty", inputs);
+  const { maxInputs, queueMaxSize } = model.settings;
+  if (inputs.length > maxInputs) throw invalid("inputs", `an array of at most ${maxInputs} (MAX_INPUTS)`, inputs);
+  if (inputs.length > queueMaxSize)
+    throw invalid(
+      "inputs",
+      `an array of at most ${queueMaxSize}, all that the queue can hold (QUEUE_MAX_SIZE)`,
+      inputs,
+    );
+  return { inputs: inputs.map((value: unknown, index) => parseItem(value, `inputs[${index}]`, model)) };
+}
+
+function parseItem(value: unknown, path: string, model: ServedModel): Item {
+  try {
+    return { item: model.parse(value, path) };
+  } catch (error) {
+    if (error instanceof Problem) return { problem: error };
+    throw error;
+  }
+}
+
+/** Runs the valid items; outcomes stand at their places, the invalid ones' are undefined. */
+async function inferValid(
+  model: ServedModel,
+  inputs: readonly Item[],
+  options: Parameters<ServedModel["inferAll"]>[1],
+): Promise<(PromiseSettledResult<Served> | undefined)[]> {
+  const items = inputs.flatMap((input) => ("item" in input ? [input.item] : []));
+  const outcomes = await model.inferAll(items, options);
+  let next = 0;
+  return inputs.map((input) => ("item" in input ? outcomes[next++] : undefined));
+}
+
+function oneJson({ output, queueMs, batchSize }: Served, { definition }: ServedModel): string {
+  const tokens = tokensOf(output) > 0 ? `,"tokens":${tokensOf(output)}` : "";
+  const truncated = isTruncated(output) ? `,"truncated":true` : "";
+  return `"output":${outputJson(output, definition.output)}${tokens}${truncated},"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+}
+
+function severalJson(
+  inputs: readonly Item[],
+  outcomes: readonly (PromiseSettledResult<Served> | undefined)[],
+  { definition }: ServedModel,
+): string {
+  let queueMs = 0;
+  let batchSize = 0;
+  const outputs = outcomes.map((outcome, index) => {
+    const input = inputs[index]!;
+    if (outcome === undefined) return errorJson("problem" in input ? input.problem : undefined);
+    if (outcome.status === "rejected") return errorJson(outcome.reason);
+    queueMs = Math.max(queueMs, outcome.value.queueMs);
+    batchSize = Math.max(batchSize, outcome.value.batchSize);
+    return outputJson(outcome.value.output, definition.output);
+  });
+  return `"outputs":[${outputs.join(",")}],"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+}
+
+function errorJson(error: unknown): string {
+  const { code, message } = problemOf(error);
+  return JSON.stringify({ error: { code, message } });
+}
+
+/** Milliseconds to a thousandth. */
+const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;

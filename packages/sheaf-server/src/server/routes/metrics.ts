@@ -1,0 +1,27 @@
+import type { FastifyInstance } from "fastify";
+import { exposition, expositionContentType, prometheusMetrics } from "sheaf/metrics";
+import type { Models } from "../models.ts";
+import { ProcessMetrics } from "../process-metrics.ts";
+import { RequestMetrics } from "../request-metrics.ts";
+import { metricsSchema } from "../schemas.ts";
+
+/** `GET /metrics`: the batchers', the requests' and the process's metrics in Prometheus' text format. */
+export function metricsRoute(app: FastifyInstance, models: Models): void {
+  const batchers = prometheusMetrics(models.all.map(({ batcher }) => batcher));
+  const requests = new RequestMetrics();
+  const processMetrics = new ProcessMetrics();
+  app.addHook("onResponse", (request, reply, done) => {
+    requests.record(request.routeOptions.url ?? "none", reply.statusCode, reply.elapsedTime);
+    done();
+  });
+  app.addHook("onClose", (_app, done) => {
+    batchers.close();
+    processMetrics.close();
+    done();
+  });
+  app.get("/metrics", { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
+    reply
+      .type(expositionContentType)
+      .send(exposition([...batchers.families(), ...requests.families(), ...processMetrics.families()])),
+  );
+}

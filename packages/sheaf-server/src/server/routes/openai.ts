@@ -1,0 +1,114 @@
+import type { FastifyInstance } from "fastify";
+import { jsonOf } from "../body.ts";
+import { callOptionsOf } from "../call-options.ts";
+import { describeInput, objectOf } from "../inputs.ts";
+import type { Served, ServedModel } from "../model.ts";
+import type { Models } from "../models.ts";
+import { floatsJson, tokensOf, vectorOf } from "../outputs.ts";
+import { invalid, Problem } from "../problem.ts";
+import { problemFor } from "../replies.ts";
+import { embeddingsSchema, modelsSchema } from "../schemas.ts";
+
+/** `POST /v1/embeddings` and `GET /v1/models`, as OpenAI's clients expect them. */
+export function openaiRoutes(app: FastifyInstance, models: Models): void {
+  const createdAtS = Math.floor(Date.now() / 1000);
+
+  app.post("/v1/embeddings", { schema: embeddingsSchema }, async (request, reply) => {
+    // The model is named in the body: a draining server says so before it reads one.
+    if (models.isDraining) models.take(undefined, "model");
+    const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body));
+    const model = models.take(name, "model");
+    const items = readTexts(input, model, dimensions);
+    const options = callOptionsOf(request, reply, model.settings);
+    try {
+      const served = await inferEvery(model, items, options);
+      return await reply.type("application/json").send(embeddingsJson(served, model.name, isBase64));
+    } catch (error) {
+      throw problemFor(error, model);
+    }
+  });
+
+  app.get("/v1/models", { schema: modelsSchema }, () => ({
+    object: "list",
+    data: models.all.map(({ name, definition, state, maxBatchSize }) => ({
+      id: name,
+      object: "model",
+      created: createdAtS,
+      owned_by: "sheaf",
+      task: definition.task ?? "custom",
+      state,
+      max_batch_size: maxBatchSize,
+      input: describeInput(definition.input),
+      ...(definition.note === undefined ? {} : { note: definition.note }),
+    })),
+  }));
+}
+
+interface Embeddings {
+  readonly name: string;
+  readonly input: unknown;
+  readonly isBase64: boolean;
+  readonly dimensions: unknown;
+}
+
+function readEmbeddings(body: unknown): Embeddings {
+  const { model, input, encoding_format, dimensions, user } = objectOf(body, "", "an object with model and input", [
+    "model",
+    "input",
+    "encoding_format",
+    "dimensions",
+    "user",
+  ]);
+  if (typeof model !== "string") throw invalid("model", "the name of a model", model);
+  if (user !== undefined && typeof user !== "string") throw invalid("user", "a text", user);
+  const format = encoding_format ?? "float";
+  if (format !== "float" && format !== "base64") throw invalid("encoding_format", '"float" or "base64"', format);
+  return { name: model, input, isBase64: format === "base64", dimensions };
+}
+
+/** One invalid text refuses the request: OpenAI's reply has no place for an error beside vectors. */
+function readTexts(input: unknown, model: ServedModel, dimensions: unknown): unknown[] {
+  const { input: takes, output } = model.definition;
+  if (takes.kind !== "text" || output.kind !== "vector")
+    throw new Problem("INVALID_INPUT", `${model.name} makes no text embeddings; use /infer/${model.name}.`, {
+      param: "model",
+    });
+  if ((dimensions ?? output.length) !== output.length)
+    throw invalid("dimensions", `${output.length}, the only length ${model.name} gives`, dimensions);
+  if (!Array.isArray(input)) return [model.parse(input, "input")];
+  const { maxInputs, queueMaxSize } = model.settings;
+  const most = Math.min(maxInputs, queueMaxSize);
+  if (input.length === 0) throw invalid("input", "a text or an array of texts that is not empty", input);
+  if (input.length > most)
+    throw invalid("input", `an array of at most ${most} texts (MAX_INPUTS, QUEUE_MAX_SIZE)`, input);
+  return input.map((value: unknown, index) => model.parse(value, `input[${index}]`));
+}
+
+async function inferEvery(
+  model: ServedModel,
+  items: readonly unknown[],
+  options: Parameters<ServedModel["infer"]>[1],
+): Promise<Served[]> {
+  if (items.length === 1) return [await model.infer(items[0], options)];
+  const outcomes = await model.inferAll(items, options);
+  return outcomes.map((outcome) => {
+    if (outcome.status === "rejected") throw outcome.reason;
+    return outcome.value;
+  });
+}
+
+function embeddingsJson(served: readonly Served[], model: string, isBase64: boolean): string {
+  let tokens = 0;
+  const data = served.map(({ output }, index) => {
+    tokens += tokensOf(output);
+    const vector = vectorOf(output);
+    const embedding = isBase64 ? `"${base64Of(vector)}"` : floatsJson(vector);
+    return `{"object":"embedding","index":${index},"embedding":${embedding}}`;
+  });
+  const usage = `{"prompt_tokens":${tokens},"total_tokens":${tokens}}`;
+  return `{"object":"list","data":[${data.join(",")}],"model":${JSON.stringify(model)},"usage":${usage}}`;
+}
+
+/** Little-endian float32, as OpenAI's clients decode it; every platform of Node is little-endian but s390x. */
+const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString("base64");

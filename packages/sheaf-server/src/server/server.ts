@@ -1,0 +1,95 @@
+import type { AddressInfo } from "node:net";
+import Fastify, { LogController, type FastifyInstance } from "fastify";
+import { pino } from "pino";
+import { answerBrokenRequests } from "./broken-requests.ts";
+import { answerUnknownRoutes } from "./unknown-routes.ts";
+import { documentRoutes } from "./openapi.ts";
+import type { ModelDefinition } from "./model.ts";
+import type { Models } from "./models.ts";
+import { openModels, sheafPlugin } from "./plugin.ts";
+import { problemOf } from "./problem.ts";
+import { sendProblem } from "./replies.ts";
+import { OpenReplies } from "./open-replies.ts";
+import { requestId } from "./request-id.ts";
+import { defaultSettings, type Settings } from "./settings.ts";
+import { crossOrigin } from "./cross-origin.ts";
+
+/** How long the last replies may take to leave once every result is there. */
+const lastRepliesMs = 2000;
+
+export interface ServerOptions {
+  /** What to serve; the first answers `/infer`. At least one. */
+  readonly models: readonly ModelDefinition[];
+  /** Default: as `sheaf serve`. */
+  readonly settings?: Partial<Settings> | undefined;
+}
+
+export interface SheafServer {
+  /** The Fastify instance, for routes and hooks of your own before `listen`. */
+  readonly app: FastifyInstance;
+  readonly models: Models;
+  readonly settings: Settings;
+  /** Starts to listen; models go on loading. @returns the URL it listens on. */
+  listen(): Promise<string>;
+  /** Resolves when every model is ready; rejects with the first failure. */
+  ready(): Promise<void>;
+  /**
+   * Takes no more requests, finishes what is in, lets go of everything. What is left after `graceMs` (default
+   * SHUTDOWN_GRACE_MS) gets 503. @returns whether everything was finished.
+   */
+  close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;
+}
+
+/** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
+export async function createServer(options: ServerOptions): Promise<SheafServer> {
+  const settings = { ...defaultSettings, ...options.settings };
+  const app = Fastify({
+    loggerInstance: pino({ level: settings.logLevel }),
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: settings.maxBodyBytes,
+    routerOptions: { maxParamLength: 512 },
+    genReqId: requestId,
+    requestIdHeader: false,
+    requestTimeout: settings.uploadTimeoutMs,
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    http: {
+      maxHeaderSize: settings.maxHeaderBytes,
+      headersTimeout: Math.min(60_000, settings.uploadTimeoutMs),
+      // How often Node looks for slow uploads; at its own 30 s they would stay up to a minute.
+      connectionsCheckingInterval: Math.min(5000, Math.ceil(settings.uploadTimeoutMs / 4)),
+    },
+    forceCloseConnections: "idle",
+    clientErrorHandler: answerBrokenRequests,
+    frameworkErrors: (error, _request, reply) => sendProblem(reply, problemOf(error)),
+    // The routes answer it themselves, with a problem document.
+    return503OnClosing: false,
+  }) as unknown as FastifyInstance;
+  app.server.maxConnections = settings.maxConnections;
+  const models = openModels(options.models, options.settings);
+  const replies = new OpenReplies(app);
+  answerUnknownRoutes(app);
+  await crossOrigin(app, settings.corsOrigins);
+  await documentRoutes(app, settings);
+  await app.register(sheafPlugin, { models, settings });
+
+  return {
+    app,
+    models,
+    settings,
+    listen: async () => {
+      await app.listen({ host: settings.host, port: settings.port });
+      const { address, port, family } = app.server.address() as AddressInfo;
+      return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+    },
+    ready: () => models.ready(),
+    close: async ({ graceMs } = {}) => {
+      const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
+      const closed = app.close();
+      // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
+      await replies.left(lastRepliesMs);
+      app.server.closeAllConnections();
+      await closed;
+      return isComplete;
+    },
+  };
+}

@@ -1,0 +1,167 @@
+/** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
+export interface Settings {
+  readonly maxBatchSize: number;
+  readonly maxWaitMs: number;
+  readonly queueMaxSize: number;
+  readonly queueFullStatus: 429 | 503;
+  readonly inferenceDevice: string;
+  readonly schedulerStrategy: "auto" | "greedy" | "fifo" | "adaptive";
+  readonly adaptiveTargetLatencyMs: number;
+  readonly latencyBudgetMs: number | undefined;
+  readonly warmupBatches: number;
+  readonly requestTimeoutMs: number;
+  readonly runTimeoutMs: number;
+  readonly workers: number;
+  readonly workerIsolation: "thread" | "process";
+  readonly maxBodyBytes: number;
+  readonly maxInputs: number;
+  readonly maxTextChars: number;
+  readonly maxHeaderBytes: number;
+  readonly maxConnections: number;
+  readonly uploadTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  readonly corsOrigins: readonly string[];
+  readonly host: string;
+  readonly port: number;
+  readonly logLevel: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+  readonly apiKey: string | undefined;
+  readonly shutdownGraceMs: number;
+}
+
+/** What a setting can be. */
+export type SettingValue = Settings[keyof Settings];
+
+/** One row of the table. */
+export interface Setting<T = SettingValue> {
+  /** Name in a config file and in `Settings`, such as `maxBatchSize`. */
+  readonly name: keyof Settings;
+  /** Environment variable: `MAX_BATCH_SIZE`. */
+  readonly env: string;
+  /** Command-line flag: `--max-batch-size`. */
+  readonly flag: string;
+  readonly default: T;
+  /** What a value must be, for messages and help: `an integer from 1 to 65536`. */
+  readonly expects: string;
+  readonly description: string;
+  /** A secret is not printed. */
+  readonly isSecret: boolean;
+  /** The value, or undefined where `raw` (text of a flag or variable, or a value of a config file) is not one. */
+  parse(raw: unknown): T | undefined;
+}
+
+interface Row<T> {
+  readonly default: T;
+  readonly expects: string;
+  readonly description: string;
+  readonly isSecret?: boolean;
+  parse(raw: unknown): T | undefined;
+}
+
+const longestMs = 86_400_000;
+
+const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
+  maxBatchSize: integer(32, 1, 65_536, "Most items in a batch."),
+  maxWaitMs: integer(50, 0, 60_000, "Longest voluntary holding of an item while a slot is free; the window of fifo."),
+  queueMaxSize: integer(1000, 1, 10_000_000, "Most items waiting per model; one more is refused at once."),
+  queueFullStatus: {
+    ...choice([429, 503], 429, "Status of a request that finds the queue full."),
+    parse: (raw) => ({ 429: 429, 503: 503 })[String(raw)] as 429 | 503 | undefined,
+  },
+  inferenceDevice: text("cpu", "Where models run: cpu, cuda:0, or several with commas, tried in turn."),
+  schedulerStrategy: choice(["auto", "greedy", "fifo", "adaptive"], "auto", "When a batch is sent."),
+  adaptiveTargetLatencyMs: integer(100, 1, longestMs, "Run time that the adaptive strategy aims at."),
+  latencyBudgetMs: {
+    ...optional(integer(1, 1, longestMs, "")),
+    description: "Latency up to which the auto strategy may hold items to save runs.",
+  },
+  warmupBatches: integer(10, 0, 10_000, "Batches run before a model is ready, spread over sizes 1, 2, 4 … max."),
+  requestTimeoutMs: integer(30_000, 1, longestMs, "Longest wait of a request; a caller may ask for less."),
+  runTimeoutMs: integer(60_000, 1, longestMs, "Longest run of one batch; past it the batch is given up."),
+  workers: integer(1, 1, 256, "Instances of each model, each in a worker of its own."),
+  workerIsolation: choice(["thread", "process"], "thread", "What holds an instance of a model."),
+  maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Largest request body in bytes."),
+  maxInputs: integer(1000, 1, 1_000_000, "Most inputs in one request."),
+  maxTextChars: integer(100_000, 1, 100_000_000, "Longest text in UTF-16 characters."),
+  maxHeaderBytes: integer(16_384, 1024, 1_048_576, "Largest header section of a request in bytes."),
+  maxConnections: integer(10_000, 1, 1_000_000, "Most open connections; one more is closed at once."),
+  uploadTimeoutMs: integer(30_000, 100, longestMs, "Longest time a request may take to arrive."),
+  keepAliveTimeoutMs: integer(72_000, 1, longestMs, "How long an idle connection is kept."),
+  corsOrigins: {
+    default: [],
+    expects: 'origins with commas (https://example.org), or "*"',
+    description: "Origins whose pages may call the server; none means no CORS headers at all.",
+    parse: (raw) => origins(raw),
+  },
+  host: text("127.0.0.1", "Address to listen on."),
+  port: integer(8000, 0, 65_535, "Port to listen on; 0 takes a free one."),
+  logLevel: choice(
+    ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+    "info",
+    "Least severe log line that is written; debug adds a line per batch.",
+  ),
+  apiKey: {
+    ...optional(text("", "Bearer key that every route but the health routes asks for.")),
+    isSecret: true,
+  },
+  shutdownGraceMs: integer(25_000, 0, longestMs, "How long a shutdown may finish what is in."),
+};
+
+/** The one list of settings: flags, environment variables, config file keys and their documentation come from it. */
+export const settingsTable: readonly Setting[] = (Object.keys(rows) as (keyof Settings)[]).map((name) => ({
+  name,
+  env: name.replaceAll(/[A-Z]/g, "_$&").toUpperCase(),
+  flag: `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+  isSecret: false,
+  ...rows[name],
+}));
+
+export const defaultSettings: Settings = Object.fromEntries(
+  settingsTable.map((setting) => [setting.name, setting.default]),
+) as unknown as Settings;
+
+function integer(value: number, min: number, max: number, description: string): Row<number> {
+  return {
+    default: value,
+    expects: `an integer from ${min} to ${max}`,
+    description,
+    parse: (raw) => {
+      const number = typeof raw === "string" && /^\s*\d+\s*$/.test(raw) ? Number(raw) : raw;
+      return Number.isInteger(number) && (number as number) >= min && (number as number) <= max
+        ? (number as number)
+        : undefined;
+    },
+  };
+}
+
+function choice<T extends string | number>(values: readonly T[], value: T, description: string): Row<T> {
+  return {
+    default: value,
+    expects: `one of ${values.join(", ")}`,
+    description,
+    parse: (raw) => (values.includes(raw as T) ? (raw as T) : undefined),
+  };
+}
+
+function text(value: string, description: string): Row<string> {
+  return {
+    default: value,
+    expects: "a text that is not empty",
+    description,
+    parse: (raw) => (typeof raw === "string" && raw.trim() !== "" ? raw.trim() : undefined),
+  };
+}
+
+function optional<T>(row: Row<T>): Row<T | undefined> {
+  return { ...row, default: undefined };
+}
+
+function origins(raw: unknown): readonly string[] | undefined {
+  const list = typeof raw === "string" ? raw.split(",").map((origin) => origin.trim()) : raw;
+  if (!Array.isArray(list)) return undefined;
+  const isOrigin = (origin: unknown): boolean => origin === "*" || (URL.canParse(String(origin)) && isBare(origin));
+  return list.every(isOrigin) ? (list as string[]) : undefined;
+}
+
+function isBare(origin: unknown): boolean {
+  return typeof origin === "string" && new URL(origin).origin === origin;
+}

@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BatcherError } from "sheaf";
+import type { ModelDefinition } from "../../dist/index.js";
+import { problemOf, statusOfCode, type ProblemCode } from "../../dist/server/problem.js";
+import { doubling, gated, measuringTexts, serving, type Reply } from "./serving.js";
+
+/** Every error is a problem document with OpenAI's `error` inside; the request id is in body and header. */
+function assertProblem(
+  { status, headers, json }: Reply,
+  expected: { status: number; code: string; message: RegExp; param?: string },
+): void {
+  assert.equal(status, expected.status, JSON.stringify(json));
+  assert.match(headers.get("content-type") ?? "", /^application\/problem\+json/);
+  assert.equal(json.status, expected.status);
+  assert.equal(json.type, `urn:sheaf:error:${expected.code}`);
+  assert.ok(json.title.length > 0);
+  assert.match(json.detail, expected.message);
+  assert.equal(json.error.message, json.detail);
+  assert.equal(json.error.code, expected.code);
+  assert.ok(json.error.type.endsWith("_error"));
+  assert.equal(json.error.param, expected.param ?? null);
+  assert.equal(json.request_id, headers.get("x-request-id"));
+}
+
+const wrongRequests: readonly {
+  name: string;
+  path?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+  status: number;
+  code: ProblemCode;
+  message: RegExp;
+  param?: string;
+}[] = [
+  { name: "not JSON", body: "{nope", status: 400, code: "NOT_JSON", message: /not JSON: .*position 1/ },
+  { name: "a literal NaN", body: "[NaN,1,2]", status: 400, code: "NOT_JSON", message: /not JSON/ },
+  { name: "no body", body: "", status: 400, code: "NOT_JSON", message: /empty; send JSON/ },
+  { name: "a byte that is no UTF-8", body: Buffer.from([0x22, 0xff, 0x22]), status: 400, code: "NOT_JSON", message: /UTF-8/ },
+  { name: "an infinite number", body: "[1,1e999,2]", status: 422, code: "INVALID_INPUT", message: /^\[1\] must be a finite float32 number, got Infinity/, param: "[1]" },
+  { name: "a number too large for float32", body: [1, 2, 1e39], status: 422, code: "INVALID_INPUT", message: /got 1e\+39/, param: "[2]" },
+  { name: "a wrong type", body: { input: "x" }, status: 422, code: "INVALID_INPUT", message: /^input must be an array of 3 numbers, got the text "x"/, param: "input" },
+  { name: "a wrong length", body: { input: [1] }, status: 422, code: "INVALID_INPUT", message: /got an array of 1/, param: "input" },
+  { name: "null", body: "null", status: 422, code: "INVALID_INPUT", message: /^The body must be an array of 3 numbers, got null/ },
+  { name: "an unknown field", body: { input: [1, 2, 3], inptu: 1 }, status: 422, code: "INVALID_INPUT", message: /"inptu" is not known here; there are: input, inputs/, param: "inptu" },
+  { name: "input and inputs", body: { input: [1, 2, 3], inputs: [] }, status: 422, code: "INVALID_INPUT", message: /either/ },
+  { name: "inputs that are no array", body: { inputs: 7 }, status: 422, code: "INVALID_INPUT", message: /got 7/, param: "inputs" },
+  { name: "no inputs", body: { inputs: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "inputs" },
+  { name: "more than MAX_INPUTS", body: { inputs: Array.from({ length: 11 }, () => [1, 2, 3]) }, status: 422, code: "INVALID_INPUT", message: /at most 10 \(MAX_INPUTS\)/, param: "inputs" },
+  { name: "more than the queue can hold", body: { inputs: Array.from({ length: 9 }, () => [1, 2, 3]) }, status: 422, code: "INVALID_INPUT", message: /at most 8.*QUEUE_MAX_SIZE/, param: "inputs" },
+  { name: "an empty text", path: "/infer/measure", body: '""', status: 422, code: "INVALID_INPUT", message: /not empty, got the text ""/ },
+  { name: "a text of 1 MB", path: "/infer/measure", body: { input: "x".repeat(1_000_000) }, status: 422, code: "INVALID_INPUT", message: /at most 100000 characters \(MAX_TEXT_CHARS\), got a text of 1000000/, param: "input" },
+  { name: "a body over the limit", body: "[" + " ".repeat(2_000_000) + "]", status: 413, code: "BODY_TOO_LARGE", message: /large/ },
+  { name: "another content type", headers: { "content-type": "text/plain" }, body: "[1,2,3]", status: 415, code: "UNSUPPORTED_MEDIA_TYPE", message: /content-type: application\/json/ },
+  { name: "another charset", headers: { "content-type": "application/json; charset=latin1" }, body: "[1,2,3]", status: 415, code: "UNSUPPORTED_MEDIA_TYPE", message: /UTF-8/ },
+  { name: "a compressed body", headers: { "content-encoding": "gzip" }, body: "[1,2,3]", status: 415, code: "UNSUPPORTED_MEDIA_TYPE", message: /uncompressed/ },
+  { name: "an unknown model", path: "/infer/other", body: [1, 2, 3], status: 404, code: "MODEL_NOT_FOUND", message: /no model "other"; served are: double, measure/, param: "model" },
+  { name: "an unknown path", path: "/nowhere", body: [1], status: 404, code: "NOT_FOUND", message: /no \/nowhere/ },
+  { name: "an unknown priority", headers: { "x-sheaf-priority": "high" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /one of immediate, interactive, bulk, got the text "high"/, param: "X-Sheaf-Priority" },
+  { name: "a timeout that is none", headers: { "x-request-timeout-ms": "soon" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /milliseconds above 0/, param: "X-Request-Timeout-Ms" },
+  { name: "embeddings without a model", path: "/v1/embeddings", body: { input: "x" }, status: 422, code: "INVALID_INPUT", message: /^model must be the name of a model, got undefined/, param: "model" },
+  { name: "embeddings of an unknown model", path: "/v1/embeddings", body: { model: "ada", input: "x" }, status: 404, code: "MODEL_NOT_FOUND", message: /no model "ada"/, param: "model" },
+  { name: "embeddings of a model that makes none", path: "/v1/embeddings", body: { model: "double", input: "x" }, status: 422, code: "INVALID_INPUT", message: /no text embeddings/, param: "model" },
+  { name: "embeddings of tokens", path: "/v1/embeddings", body: { model: "measure", input: [1, 2] }, status: 422, code: "INVALID_INPUT", message: /^input\[0\] must be a text, got 1/, param: "input[0]" },
+  { name: "one empty text of several", path: "/v1/embeddings", body: { model: "measure", input: ["a", ""] }, status: 422, code: "INVALID_INPUT", message: /^input\[1\] must be a text that is not empty/, param: "input[1]" },
+  { name: "embeddings of no texts", path: "/v1/embeddings", body: { model: "measure", input: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "input" },
+  { name: "another encoding", path: "/v1/embeddings", body: { model: "measure", input: "x", encoding_format: "int8" }, status: 422, code: "INVALID_INPUT", message: /"float" or "base64"/, param: "encoding_format" },
+  { name: "other dimensions", path: "/v1/embeddings", body: { model: "measure", input: "x", dimensions: 64 }, status: 422, code: "INVALID_INPUT", message: /dimensions must be 2/, param: "dimensions" },
+]; // prettier-ignore
+
+test("every wrong request gets its status, a problem document that says what to mend, and takes no queue space", async (t) => {
+  const model = doubling();
+  const server = await serving(t, [model, measuringTexts()], {
+    maxInputs: 10,
+    queueMaxSize: 8,
+    maxBodyBytes: 1_500_000,
+  });
+  for (const { name, path = "/infer", body, headers, ...expected } of wrongRequests) {
+    await t.test(name, async () => {
+      const raw = Buffer.isBuffer(body) ? body : typeof body === "string" ? body : JSON.stringify(body);
+      const response = await fetch(server.url + path, {
+        method: "POST",
+        body: raw as string,
+        headers: { "content-type": "application/json", ...headers },
+      });
+      const reply = { status: response.status, headers: response.headers, text: "", json: await response.json() };
+      assertProblem(reply, expected);
+      assert.equal((await server.post("/infer", [1, 2, 3])).status, 200, "a good request right after");
+    });
+  }
+  assert.equal(model.items, wrongRequests.length, "only the good requests ran");
+});
+
+test("a method that a path does not take gets 405 with Allow", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const get = await server.get("/infer");
+  assertProblem(get, { status: 405, code: "METHOD_NOT_ALLOWED", message: /GET, only POST/ });
+  assert.equal(get.headers.get("allow"), "POST");
+  const post = await server.post("/readyz", {});
+  assertProblem(post, { status: 405, code: "METHOD_NOT_ALLOWED", message: /only GET, HEAD/ });
+  assert.equal(post.headers.get("allow"), "GET, HEAD");
+});
+
+test("a full queue gets 429 at once, with the time to come back; a bad input beside it still 422", async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 2 });
+  const accepted = [server.post("/infer", [0, 0, 0])];
+  await model.started;
+  const { batcher } = server.models.all[0]!;
+  for (const waiting of [1, 2]) {
+    accepted.push(server.post("/infer", [waiting, 0, 0]));
+    while (batcher.stats().queued < waiting) await new Promise((resolve) => setImmediate(resolve));
+  }
+  const full = await server.post("/infer", [3, 0, 0]);
+  assertProblem(full, {
+    status: 429,
+    code: "QUEUE_FULL",
+    message: /queue of gated is full: 2 items wait \(QUEUE_MAX_SIZE 2\). Retry in \d+ ms/,
+  });
+  assert.match(full.headers.get("retry-after") ?? "", /^[1-9]\d*$/);
+  assert.match(full.headers.get("retry-after-ms") ?? "", /^[1-9]\d*$/);
+  const several = await server.post("/infer", { inputs: [[4, 0, 0]] }); // prettier-ignore
+  assertProblem(several, { status: 429, code: "QUEUE_FULL", message: /queue of gated is full/ });
+  const bad = await server.post("/infer", [3, 0]);
+  assertProblem(bad, { status: 422, code: "INVALID_INPUT", message: /array of 3/ });
+  model.release();
+  assert.deepEqual(
+    (await Promise.all(accepted)).map(({ status }) => status),
+    [200, 200, 200],
+  );
+});
+
+test("QUEUE_FULL_STATUS 503 changes the status and keeps the rest", async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 1, queueFullStatus: 503 });
+  const accepted = [server.post("/infer", [0, 0, 0])];
+  await model.started;
+  accepted.push(server.post("/infer", [1, 0, 0]));
+  while (server.models.all[0]!.batcher.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
+  const full = await server.post("/infer", [2, 0, 0]);
+  assertProblem(full, { status: 503, code: "QUEUE_FULL", message: /queue of gated is full/ });
+  assert.ok(full.headers.has("retry-after-ms"));
+  model.release();
+  await Promise.all(accepted);
+});
+
+test("a deadline by header gets 504, and the item is not run", async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 1 });
+  const first = server.post("/infer", [0, 0, 0]);
+  await model.started;
+  const late = await server.post("/infer", [1, 0, 0], { "x-request-timeout-ms": "20" });
+  assertProblem(late, { status: 504, code: "TIMEOUT", message: /20 ms/ });
+  model.release();
+  assert.equal((await first).status, 200);
+});
+
+test("a run past RUN_TIMEOUT_MS gets 504", async (t) => {
+  const model = gated();
+  t.after(() => model.release());
+  const server = await serving(t, [model], { runTimeoutMs: 20 });
+  assertProblem(await server.post("/infer", [0, 0, 0]), { status: 504, code: "RUN_TIMEOUT", message: /20 ms/ });
+});
+
+test("a model that throws gets 500 with its message, and the server serves on", async (t) => {
+  let bad = true;
+  const model: ModelDefinition = {
+    ...doubling(),
+    run: (items: Float32Array[]) => {
+      if (bad) throw new Error("out of memory");
+      return items;
+    },
+  };
+  const server = await serving(t, [model]);
+  assertProblem(await server.post("/infer", [0, 0, 0]), { status: 500, code: "MODEL_ERROR", message: /out of memory/ });
+  bad = false;
+  assert.equal((await server.post("/infer", [0, 0, 0])).status, 200);
+});
+
+test("a missing or wrong key gets 401 with WWW-Authenticate; health routes stay open", async (t) => {
+  const server = await serving(t, [doubling()], { apiKey: "secret" });
+  const missing = await server.post("/infer", [1, 2, 3]);
+  assertProblem(missing, { status: 401, code: "UNAUTHORIZED", message: /authorization: Bearer/ });
+  assert.match(missing.headers.get("www-authenticate") ?? "", /^Bearer/);
+  const wrong = await server.post("/infer", [1, 2, 3], { authorization: "Bearer guess" });
+  assertProblem(wrong, { status: 401, code: "UNAUTHORIZED", message: /wrong/ });
+  for (const path of ["/metrics", "/v1/models"]) assert.equal((await server.get(path)).status, 401, path);
+  for (const path of ["/health", "/livez", "/readyz"]) assert.equal((await server.get(path)).status, 200, path);
+  assert.equal((await server.post("/infer", [1, 2, 3], { authorization: "bearer secret" })).status, 200);
+});
+
+test("every error code of a batcher has its status", () => {
+  const expected = { QUEUE_FULL: 429, CLOSED: 503, TIMEOUT: 504, RUN_TIMEOUT: 504, ITEM_TOO_LARGE: 422, INVALID_INPUT: 422, RESULT_COUNT: 500, WORKER_CRASHED: 500 } as const; // prettier-ignore
+  for (const [code, status] of Object.entries(expected)) {
+    assert.equal(problemOf(new BatcherError(code as keyof typeof expected, "…")).status, status, code);
+  }
+  for (const [code, status] of Object.entries(statusOfCode)) assert.ok(status >= 400 && status < 600, code);
+});

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ModelDefinition } from "../../dist/index.js";
+import { doubling, gated, measuringTexts, serving } from "./serving.js";
+
+test("one input, bare or as `input`, gets its own result and how it came about", async (t) => {
+  const server = await serving(t, [doubling()]);
+  for (const body of [[1, 2, 3], { input: [1, 2, 3] }]) {
+    const { status, json, headers } = await server.post("/infer", body);
+    assert.equal(status, 200);
+    assert.deepEqual(json.output, [2, 4, 6]);
+    assert.equal(json.model, "double");
+    assert.equal(json.batch_size, 1);
+    assert.ok(json.queue_ms >= 0 && json.latency_ms >= json.queue_ms);
+    assert.equal(json.request_id, headers.get("x-request-id"));
+  }
+});
+
+test("a model is chosen by its name in the path; without one the first serves", async (t) => {
+  const server = await serving(t, [doubling(), measuringTexts()]);
+  assert.equal((await server.post("/infer", [1, 2, 3])).json.model, "double");
+  const { json } = await server.post("/infer/measure", JSON.stringify("some words"));
+  assert.deepEqual([json.model, json.output, json.tokens], ["measure", [10, 115], 2]);
+});
+
+test("several inputs get results in order, and a bad one its error in its place", async (t) => {
+  const model = doubling();
+  const server = await serving(t, [model]);
+  const { status, json } = await server.post("/infer", { inputs: [[1, 1, 1], [1], [3, 3, 3], ["x", 1, 1]] });
+  assert.equal(status, 200);
+  assert.deepEqual([json.outputs[0], json.outputs[2]], [[2, 2, 2], [6, 6, 6]]); // prettier-ignore
+  assert.deepEqual(json.outputs[1].error, {
+    code: "INVALID_INPUT",
+    message: "inputs[1] must be an array of 3 numbers, got an array of 1.",
+  });
+  assert.match(json.outputs[3].error.message, /^inputs\[3\]\[0\] must be a finite float32 number, got the text "x"/);
+  assert.equal(model.items, 2);
+});
+
+test("an item that the model fails has its error in its place, and its batch-mates their results", async (t) => {
+  const model: ModelDefinition = {
+    ...doubling(),
+    run: (items: Float32Array[]) => items.map((item) => (item[0] === 7 ? new Error("seven is bad") : item)),
+  };
+  const server = await serving(t, [model]);
+  const { status, json } = await server.post("/infer", { inputs: [[1, 0, 0], [7, 0, 0]] }); // prettier-ignore
+  assert.equal(status, 200);
+  assert.deepEqual(json.outputs[0], [1, 0, 0]);
+  assert.equal(json.outputs[1].error.code, "MODEL_ERROR");
+  assert.match(json.outputs[1].error.message, /seven is bad/);
+});
+
+test("200 requests at once run in few batches, and each gets its own result", async (t) => {
+  const model = doubling();
+  const run = model.run as (batch: Float32Array[]) => Promise<Float32Array[]>;
+  const slow = {
+    ...model,
+    run: (batch: Float32Array[]) => new Promise((r) => setTimeout(r, 10)).then(() => run(batch)),
+  };
+  const server = await serving(t, [slow as ModelDefinition]);
+  const replies = await Promise.all(Array.from({ length: 200 }, (_, i) => server.post("/infer", [i, i + 1, i + 2])));
+  for (const [i, { json }] of replies.entries()) assert.deepEqual(json.output, [2 * i, 2 * i + 2, 2 * i + 4]);
+  assert.ok(model.runs < 100, `${model.runs} runs`);
+  assert.ok(replies.some(({ json }) => json.batch_size > 1));
+});
+
+test("float32 results survive JSON exactly", async (t) => {
+  const server = await serving(t, [{ ...doubling(), run: (items: Float32Array[]) => items }]);
+  const input = [0.1, 1e-45, 3.4028234663852886e38];
+  const { json } = await server.post("/infer", input);
+  assert.deepEqual(Float32Array.from(json.output), Float32Array.from(input));
+});
+
+test("a client that hangs up is cancelled: its waiting item is never run", async (t) => {
+  const model = gated();
+  let items = 0;
+  const run = model.run as (batch: Float32Array[]) => Promise<Float32Array[]>;
+  const counted = { ...model, run: (batch: Float32Array[]) => ((items += batch.length), run(batch)) };
+  const server = await serving(t, [counted], { maxBatchSize: 1 });
+  const first = server.post("/infer", [1, 1, 1]);
+  await model.started;
+  const controller = new AbortController();
+  const hangingUp = fetch(`${server.url}/infer`, {
+    method: "POST",
+    body: "[2,2,2]",
+    headers: { "content-type": "application/json" },
+    signal: controller.signal,
+  });
+  const { batcher } = server.models.all[0]!;
+  while (batcher.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
+  controller.abort();
+  await assert.rejects(hangingUp);
+  while (batcher.stats().queued > 0) await new Promise((resolve) => setImmediate(resolve));
+  model.release();
+  assert.equal((await first).status, 200);
+  assert.equal(items, 1);
+  assert.equal(batcher.stats().items.aborted, 1);
+});
+
+test("a higher priority by header overtakes what waits", async (t) => {
+  const order: number[] = [];
+  const model = gated();
+  const run = model.run as (batch: Float32Array[]) => Promise<Float32Array[]>;
+  const noting = { ...model, run: (batch: Float32Array[]) => (order.push(batch[0]![0]!), run(batch)) };
+  const server = await serving(t, [noting], { maxBatchSize: 1 });
+  const replies = [server.post("/infer", [0, 0, 0])];
+  await model.started;
+  const { batcher } = server.models.all[0]!;
+  for (const [index, priority] of ["bulk", "interactive", "immediate"].entries()) {
+    replies.push(server.post("/infer", [index + 1, 0, 0], { "x-sheaf-priority": priority }));
+    while (batcher.stats().queued <= index) await new Promise((resolve) => setImmediate(resolve));
+  }
+  model.release();
+  await Promise.all(replies);
+  assert.deepEqual(order, [0, 3, 2, 1]);
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import OpenAI, { APIError } from "openai";
+import { gated, measuringTexts, serving } from "./serving.js";
+
+test("openai's client embeds one text and several, as floats and as base64, with the same result", async (t) => {
+  const { url } = await serving(t, [measuringTexts()]);
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+  // Asked for neither, the client asks for base64 and decodes it.
+  for (const format of [undefined, "float" as const]) {
+    const { data, model, usage } = await client.embeddings.create({
+      model: "measure",
+      input: ["some words", "x"],
+      ...(format && { encoding_format: format }),
+    });
+    assert.deepEqual(
+      data.map(({ index, embedding }) => [index, Array.from(embedding)]),
+      [
+        [0, [10, 115]],
+        [1, [1, 120]],
+      ],
+    );
+    assert.equal(model, "measure");
+    assert.deepEqual(usage, { prompt_tokens: 3, total_tokens: 3 });
+  }
+  const one = await client.embeddings.create({ model: "measure", input: "x" });
+  assert.deepEqual(Array.from(one.data[0]!.embedding), [1, 120]);
+});
+
+test("openai's client lists the models", async (t) => {
+  const { url } = await serving(t, [measuringTexts("first"), measuringTexts("second")]);
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+  const { data } = await client.models.list();
+  assert.deepEqual(
+    data.map(({ id }) => id),
+    ["first", "second"],
+  );
+});
+
+test("openai's client shows the message, the code and the path of an error", async (t) => {
+  const { url } = await serving(t, [measuringTexts()]);
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+  await assert.rejects(client.embeddings.create({ model: "measure", input: ["a", ""] }), (error) => {
+    assert.ok(error instanceof APIError);
+    assert.deepEqual([error.status, error.code, error.param], [422, "INVALID_INPUT", "input[1]"]);
+    assert.match(error.message, /input\[1\] must be a text that is not empty/);
+    return true;
+  });
+});
+
+test("openai's client waits as long as a full queue asks, then succeeds", async (t) => {
+  const model = {
+    ...gated("measure"),
+    input: { kind: "text", maxTokens: 9 } as const,
+    run: measuringTexts().run,
+  };
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const inner = model.run as (texts: string[]) => unknown[];
+  const server = await serving(t, [{ ...model, run: async (texts: string[]) => (await released, inner(texts)) }], {
+    maxBatchSize: 1,
+    queueMaxSize: 1,
+  });
+  const { batcher } = server.models.all[0]!;
+  const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 5 });
+  const accepted = [0, 1].map(() => server.post("/v1/embeddings", { model: "measure", input: "x" }));
+  while (batcher.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
+  const retried = client.embeddings.create({ model: "measure", input: "late" });
+  while (batcher.stats().items.rejected < 1) await new Promise((resolve) => setImmediate(resolve));
+  release();
+  assert.deepEqual(Array.from((await retried).data[0]!.embedding), [4, 108]);
+  for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);
+});

@@ -1,0 +1,96 @@
+import type { TestContext } from "node:test";
+import { createServer, type ModelDefinition, type Settings, type SheafServer } from "../../dist/index.js";
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body, if it is JSON. */
+  readonly json: any;
+}
+
+export interface Serving extends SheafServer {
+  readonly url: string;
+  get(path: string, headers?: Record<string, string>): Promise<Reply>;
+  /** A body that is no text is sent as JSON. */
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply>;
+}
+
+/** Serves on a free port until the test ends. */
+export async function serving(
+  t: TestContext,
+  models: readonly ModelDefinition[],
+  settings: Partial<Settings> = {},
+): Promise<Serving> {
+  const server = await createServer({ models, settings: { port: 0, logLevel: "silent", ...settings } });
+  t.after(() => server.close({ graceMs: 0 }));
+  const url = await server.listen();
+  const request = async (path: string, init: RequestInit): Promise<Reply> => {
+    const response = await fetch(url + path, init);
+    const text = await response.text();
+    const isJson = (response.headers.get("content-type") ?? "").includes("json");
+    return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
+  };
+  return Object.assign(server, {
+    url,
+    get: (path: string, headers: Record<string, string> = {}) => request(path, { headers }),
+    post: (path: string, body: unknown, headers: Record<string, string> = {}) =>
+      request(path, {
+        method: "POST",
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        headers: { "content-type": "application/json", ...headers },
+      }),
+  });
+}
+
+/** Doubles three numbers; counts its runs and items. */
+export function doubling(name = "double"): ModelDefinition & { runs: number; items: number } {
+  const model = {
+    name,
+    input: { kind: "floats", length: 3 } as const,
+    output: { kind: "vector", length: 3 } as const,
+    runs: 0,
+    items: 0,
+    run: async (items: Float32Array[]) => {
+      model.runs++;
+      model.items += items.length;
+      await new Promise((resolve) => setImmediate(resolve));
+      return items.map((item) => item.map((number) => number * 2));
+    },
+  };
+  return model;
+}
+
+/** A text's length and first character code as its vector. */
+export function measuringTexts(name = "measure"): ModelDefinition {
+  return {
+    name,
+    task: "embedding",
+    input: { kind: "text", maxTokens: 128 },
+    output: { kind: "vector", length: 2 },
+    run: (texts: string[]) =>
+      texts.map((text) => ({
+        vector: Float32Array.of(text.length, text.charCodeAt(0)),
+        tokens: text.split(" ").length,
+        truncated: false,
+      })),
+  };
+}
+
+/** Runs one batch at a time, and only when told: `release()` ends the running one and lets all later ones through. */
+export function gated(name = "gated"): ModelDefinition & { release(): void; readonly started: Promise<void> } {
+  let release!: () => void;
+  let start!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const started = new Promise<void>((resolve) => (start = resolve));
+  return {
+    ...doubling(name),
+    run: async (items: Float32Array[]) => {
+      start();
+      await released;
+      return items;
+    },
+    release: () => release(),
+    started,
+  };
+}
