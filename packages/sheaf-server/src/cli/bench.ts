@@ -12,8 +12,10 @@ import {
   parseCount,
   parseDurationMs,
   parsePositive,
+  parsedUrl,
   repeated,
   runCommand,
+  usage,
   type CommandStreams,
 } from "../load/command-line.ts";
 import { configurationNames, configurations, type ConfigurationName } from "../load/configurations.ts";
@@ -213,14 +215,6 @@ function checkCombinations(
   }
 }
 
-function parsedUrl(text: string): URL {
-  try {
-    return new URL(text);
-  } catch {
-    throw new UsageError(`${text} is not a URL.`);
-  }
-}
-
 function parsedHeaders(lines: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     lines.map((line) => {
@@ -229,13 +223,4 @@ function parsedHeaders(lines: readonly string[]): Record<string, string> {
       return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
     }),
   );
-}
-
-/** Turns a refused value into a usage error. */
-function usage<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof RangeError ? new UsageError(error.message) : error;
-  }
 }

@@ -4,7 +4,7 @@ import { configurationNames, configurations, type ConfigurationName } from "./co
 import { machine } from "./machine.ts";
 import type { LoadResult } from "./result.ts";
 import { resultNotes, resultTable } from "./result-table.ts";
-import { figures, shownMs, textTable } from "./terminal.ts";
+import { figures, shownCommand, shownMs, textTable } from "./terminal.ts";
 
 /** The options of `sheaf bench` that its output shows or follows; times in milliseconds. */
 export interface BenchOutputOptions {
@@ -26,7 +26,7 @@ export async function publishBench(
   outcomes: readonly AssertionOutcome[],
   { stdout, stderr }: CommandStreams,
 ): Promise<void> {
-  const command = `sheaf bench ${args.map(quoted).join(" ")}`;
+  const command = shownCommand("bench", args);
   const table = resultTable(results);
   const notes = resultNotes(results);
   const verdicts = outcomes.map(
@@ -66,5 +66,3 @@ function factsOf(options: BenchOutputOptions, command: string, results: readonly
     ...compared.map((name): [string, string] => [name, `sheaf serve ${configurations[name].join(" ")}`]),
   ];
 }
-
-const quoted = (argument: string): string => (/^[\w./:,=@%+-]+$/.test(argument) ? argument : `'${argument}'`);

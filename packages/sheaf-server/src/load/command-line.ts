@@ -102,3 +102,21 @@ export const oneOf =
 
 /** Collects an option that may stand several times. */
 export const repeated = (text: string, earlier: readonly string[]): string[] => [...earlier, text];
+
+/** @throws {UsageError} for what is none. */
+export function parsedUrl(text: string): URL {
+  try {
+    return new URL(text);
+  } catch {
+    throw new UsageError(`${text} is not a URL.`);
+  }
+}
+
+/** Turns a refused value into a usage error. */
+export function usage<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(error.message) : error;
+  }
+}

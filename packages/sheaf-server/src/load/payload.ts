@@ -36,8 +36,24 @@ function placeholder(name: string, size: number | undefined, i: number, random: 
     return `[${Array.from({ length: size }, () => (2 * random() - 1).toFixed(4)).join(",")}]`;
   }
   if (name !== "words") return undefined;
-  const text = Array.from({ length: size }, () => vocabulary[Math.floor(random() * vocabulary.length)]!);
-  return JSON.stringify(text.join(" "));
+  return JSON.stringify(wordsItem(size, random));
+}
+
+/** A text of so many words. */
+export const wordsItem = (count: number, random: () => number): string =>
+  Array.from({ length: count }, () => vocabulary[Math.floor(random() * vocabulary.length)]!).join(" ");
+
+/** Single items from a template of JSON. @throws {RangeError} where it is not JSON once filled in. */
+export function itemsFromTemplate(template: string, seed: number): unknown[] {
+  return bodiesFromTemplate(template, seed).map((text) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      throw new RangeError(
+        `an item must be JSON, such as {{floats 768}}, {{words 12}} or '"text"', got ${JSON.stringify(template)}`,
+      );
+    }
+  });
 }
 
 /** Request bodies from a file: one a line for `.jsonl` and `.ndjson`, else the whole text is the one body. */

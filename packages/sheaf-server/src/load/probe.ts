@@ -51,7 +51,12 @@ const unreachable = (address: string, code: string): CommandFailure =>
  * numbers as a row holds for floats.
  * @throws {UsageError} that asks for `--payload` where the server does not say.
  */
-export async function templateFor(origin: string, model: string | undefined, timeoutMs: number): Promise<string> {
+export async function templateFor(
+  origin: string,
+  model: string | undefined,
+  timeoutMs: number,
+  flag: "--payload" | "--item" = "--payload",
+): Promise<string> {
   const inputs = await inputsOf(origin, model, timeoutMs);
   const [input] = inputs ?? [];
   if (inputs?.length === 1 && input?.datatype === "BYTES") return '{"input": {{words 12}}}';
@@ -59,10 +64,11 @@ export async function templateFor(origin: string, model: string | undefined, tim
   const numeric = /^FP(16|32|64)$/.test(input?.datatype ?? "");
   if (inputs?.length === 1 && numeric && input?.shape?.length === 2 && size >= 1)
     return `{"input": {{floats ${size}}}}`;
-  throw new UsageError(
-    `${origin} does not say what to send: give --payload '{"input": {{floats 768}}}' or --payload-file FILE ` +
-      "(or --method GET).",
-  );
+  const how =
+    flag === "--item"
+      ? "--item '{{floats 768}}'"
+      : `--payload '{"input": {{floats 768}}}' or --payload-file FILE (or --method GET)`;
+  throw new UsageError(`${origin} does not say what to send: give ${how}.`);
 }
 
 interface TensorInput {

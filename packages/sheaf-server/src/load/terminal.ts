@@ -34,6 +34,14 @@ export function figures(value: number): string {
 
 export const percent = (share: number): string => `${figures(100 * share)} %`;
 
+/** A command as one would type it. */
+export const shownCommand = (name: string, args: readonly string[]): string =>
+  [
+    "sheaf",
+    name,
+    ...args.map((word) => (/^[\w./:,=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)),
+  ].join(" ");
+
 /** What a long command shows while it runs: a bar on a terminal, a line per step elsewhere. */
 export interface Progress {
   /** A new step begins. */

@@ -1,0 +1,230 @@
+import { readFile, writeFile } from "node:fs/promises";
+import type { Command } from "commander";
+import { calibrate, recommend, type Calibration, type Recommendation } from "sheaf/tuning";
+import {
+  CommandFailure,
+  UsageError,
+  exitCode,
+  listOf,
+  newCommand,
+  oneOf,
+  parseCount,
+  parseDurationMs,
+  parsePositive,
+  runCommand,
+  type CommandStreams,
+} from "../load/command-line.ts";
+import { machine } from "../load/machine.ts";
+import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
+import { tuneTarget, type TuneTarget } from "../load/tune-target.ts";
+
+interface TuneOptions {
+  readonly sizes: number[];
+  readonly workers: number;
+  readonly concurrency?: number[];
+  readonly item?: string;
+  readonly rate?: number;
+  readonly budget?: number;
+  readonly order: "free" | "strict";
+  readonly error: number;
+  readonly maxTime: number;
+  readonly timeout: number;
+  readonly seed: number;
+  readonly report?: string;
+  readonly svg?: string;
+  readonly writeConfig?: string | true;
+  readonly json?: true;
+}
+
+/** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3). */
+export function tune(args: readonly string[], streams: CommandStreams): Promise<number> {
+  const command = newCommand("tune", streams)
+    .description(
+      "Measures run time over batch sizes and advises: sizes and waits, or do not batch, with the inequality.",
+    )
+    .argument("<target>", "a built-in model, a worker module (.js, may export sample) or a URL")
+    .option("--sizes <list>", "batch sizes", listOf(parseCount), [1, 2, 4, 8, 16, 32])
+    .option("--workers <n>", "copies of the model, or requests at once to a URL", parseCount, 1)
+    .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(parseCount))
+    .option("--item <template>", "one item as JSON; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
+    .option("--rate <n>", "items per second to advise for (default: 70 % of what batching can serve)", parsePositive)
+    .option("--budget <time>", "latency budget of an item (SLO) to advise for", parseDurationMs)
+    .option(
+      "--order <kind>",
+      "free or strict: strict runs each item after the one before it",
+      oneOf(["free", "strict"]),
+      "free",
+    )
+    .option("--error <percent>", "measure until every median is known to this", parsePositive, 2)
+    .option("--max-time <time>", "stop measuring after this even so", parseDurationMs, 20_000)
+    .option("--timeout <time>", "of one request to a URL", parseDurationMs, 30_000)
+    .option("--seed <n>", "of the items", parseCount, 1)
+    .option("--report <path>", "write an HTML report that opens offline")
+    .option("--svg <folder>", "write its pictures as SVG files")
+    .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)")
+    .option("--json", "everything as JSON on stdout");
+  return runCommand(command, args, streams, (parsed) => runTune(parsed, args, streams));
+}
+
+async function runTune(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+  const options = command.opts<TuneOptions>();
+  const [target] = command.processedArgs as [string];
+  for (const [name, ms] of [
+    ["--budget", options.budget],
+    ["--max-time", options.maxTime],
+    ["--timeout", options.timeout],
+  ] as const) {
+    if (ms === 0) throw new UsageError(`${name} must be above 0.`);
+  }
+  const { item, workers, seed, timeout: timeoutMs } = options;
+  const measured = await tuneTarget({ target, item, workers, seed, timeoutMs, signal: streams.signal });
+  let calibration: Calibration;
+  try {
+    calibration = await measure(measured, target, options, streams);
+  } finally {
+    await measured.close();
+  }
+
+  const best = Math.max(...calibration.rows.map(({ itemsPerS }) => itemsPerS));
+  const ratePerS = options.rate ?? Number((0.7 * best).toPrecision(3));
+  const advice = recommend(calibration.costModel, {
+    ratePerS,
+    latencyBudgetMs: options.budget,
+    slots: calibration.slots,
+    order: options.order,
+  });
+  const lines = summary(calibration, advice, { ...options, rate: ratePerS }, options.rate === undefined);
+  const commandLine = shownCommand("tune", args);
+  if (options.json) {
+    streams.stdout.write(
+      `${JSON.stringify({ command: commandLine, machine: machine(), ratePerS, ...calibration, recommendation: advice })}\n`,
+    );
+  } else streams.stdout.write(`${textTable(tableOf(calibration))}\n\n${lines.join("\n")}\n`);
+  if (options.writeConfig !== undefined) await writeConfig(options, calibration, advice, streams);
+  if (options.report !== undefined || options.svg !== undefined) {
+    const [{ writeReport }, { tuneCharts }] = await Promise.all([
+      import("../load/report/write.ts"),
+      import("../load/report/tune-charts.ts"),
+    ]);
+    const page = {
+      title: `What batching gains on ${target}`,
+      verdicts: lines,
+      facts: [
+        ["Command", commandLine],
+        ["Machine", machine()],
+      ] as const,
+      tables: [{ title: "Measured", rows: tableOf(calibration) }],
+    };
+    const files = await writeReport({ html: options.report, svg: options.svg }, page, tuneCharts(calibration));
+    streams.stderr.write(`Wrote ${files.join(", ")}\n`);
+  }
+  return advice.verdict === "batch" ? exitCode.ok : exitCode.no;
+}
+
+async function measure(
+  { run, sample, slots }: TuneTarget,
+  target: string,
+  { sizes, concurrency, error, maxTime }: TuneOptions,
+  { stderr, signal }: CommandStreams,
+): Promise<Calibration> {
+  const progress = progressOn(stderr);
+  progress.start(`Measuring ${target}`);
+  try {
+    const calibration = await calibrate(run, {
+      sample,
+      sizes,
+      concurrency: concurrency ?? upTo(slots),
+      targetError: error / 100,
+      maxMs: maxTime,
+      onProgress: ({ round, share }) => progress.update(share, `round ${round}`),
+      signal,
+    });
+    progress.end(`${calibration.rounds} rounds, medians within ${percent(calibration.errorRate)}`);
+    return calibration;
+  } catch (cause) {
+    if (signal?.aborted === true || cause instanceof CommandFailure) throw cause;
+    throw new CommandFailure(`${target} failed while it was measured: ${(cause as Error).message}`);
+  }
+}
+
+/** 1, 2, 4 … and the number itself. */
+function upTo(slots: number): number[] {
+  const counts: number[] = [];
+  for (let count = 1; count < slots; count *= 2) counts.push(count);
+  return [...counts, slots];
+}
+
+function tableOf({ rows, costModel: { fixedMs, perItemMs } }: Calibration): string[][] {
+  return [
+    ["in flight", "size", "run ms", "± %", "line ms", "items/s", "runs"],
+    ...rows.map(({ concurrency, size, runMs, errorRate, itemsPerS, runs }) =>
+      [concurrency, size, runMs, 100 * errorRate, fixedMs + perItemMs * size, itemsPerS, runs].map(figures),
+    ),
+  ];
+}
+
+function summary(
+  { costModel, kneeSize, slots, errorRate, rows }: Calibration,
+  advice: Recommendation,
+  { rate = 0, budget, error }: TuneOptions,
+  assumed: boolean,
+): string[] {
+  const { fixedMs, perItemMs, r2 } = costModel;
+  const sizes = costModel.table.map(([size]) => size);
+  const inFlight = [...new Set(rows.map(({ concurrency }) => concurrency))];
+  const for_ = `${figures(rate)} items/s${assumed ? " (assumed: 70 % of what batching can serve)" : ""}`;
+  const within = budget === undefined ? "" : ` within ${shownMs(budget)}`;
+  const lines = [
+    `s(n) = ${shownMs(fixedMs)} + ${shownMs(perItemMs)} · n, R² ${r2.toFixed(3)}; medians within ${percent(errorRate)}` +
+      (errorRate > error / 100 ? ` (asked for ${figures(error)} %: measure longer with --max-time)` : ""),
+    kneeSize === sizes.at(-1)
+      ? `Items a second still rise at the largest measured size, ${kneeSize} (--sizes).`
+      : `Items a second rise no more than 5 % from size ${kneeSize} on.`,
+    ...(inFlight.length > 1 ? [`Of ${inFlight.join(", ")} batches in flight, ${slots} is enough.`] : []),
+    `For ${for_}${within}: ${advice.verdict === "batch" ? "batch" : "DO NOT BATCH"}: ${advice.because}.`,
+  ];
+  if (advice.verdict === "do not batch") return lines;
+  const tooMuch = advice.utilisation >= 1 ? " This is more than it can serve: add workers." : "";
+  return [
+    ...lines,
+    `MAX_BATCH_SIZE=${advice.maxBatchSize} MAX_WAIT_MS=${figures(advice.maxWaitMs)} WORKERS=${slots}: ` +
+      `${figures(advice.capacityPerS)} items/s at most (${figures(advice.unbatchedCapacityPerS)} one at a time), ` +
+      `${percent(advice.utilisation)} of it used; batches of ${figures(advice.meanBatchSize)} on average, ` +
+      `run time per item ${figures(advice.expectedSpeedup)}× better.${tooMuch}`,
+  ];
+}
+
+/** Sets what the advice says in a config file and leaves the rest of it alone. */
+async function writeConfig(
+  { writeConfig: given, budget }: TuneOptions,
+  { slots }: Calibration,
+  advice: Recommendation,
+  { stderr }: CommandStreams,
+): Promise<void> {
+  const path = typeof given === "string" ? given : "sheaf.config.json";
+  if (!path.endsWith(".json")) throw new UsageError(`--write-config writes JSON: name a .json file, got ${path}.`);
+  let earlier: unknown = {};
+  try {
+    earlier = JSON.parse(await readFile(path, "utf8"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+      throw new CommandFailure(`${path} is left as it is: ${(error as Error).message}`);
+    }
+  }
+  if (typeof earlier !== "object" || earlier === null || Array.isArray(earlier)) {
+    throw new CommandFailure(`${path} is left as it is: it holds no object.`);
+  }
+  const { maxBatchSize, maxWaitMs } = advice;
+  const settings = {
+    ...earlier,
+    maxBatchSize,
+    ...(advice.verdict === "batch" ? { maxWaitMs, workers: slots } : {}),
+    ...(budget === undefined ? {} : { latencyBudgetMs: budget }),
+  };
+  try {
+    await writeFile(path, `${JSON.stringify(settings, null, 2)}\n`);
+  } catch (error) {
+    throw new CommandFailure(`${path} can not be written: ${(error as Error).message}`);
+  }
+  stderr.write(`Wrote ${path}\n`);
+}

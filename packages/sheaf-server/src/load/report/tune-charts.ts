@@ -1,0 +1,83 @@
+import type { Calibration } from "sheaf/tuning";
+import { chartSpec, colourOf, type Chart } from "./chart.ts";
+
+/** Run time and items a second over batch sizes. */
+export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] {
+  const name = (concurrency: number): string => `${concurrency} in flight`;
+  const values = rows.map(({ concurrency, size, runMs, itemsPerS, errorRate }) => ({
+    configuration: name(concurrency),
+    size,
+    runMs,
+    itemsPerS,
+    lowMs: runMs * (1 - errorRate),
+    highMs: runMs * (1 + errorRate),
+  }));
+  const names = [...new Set(values.map(({ configuration }) => configuration))];
+  const largest = Math.max(...rows.map(({ size }) => size));
+  const line = [0, largest].map((size) => ({
+    size,
+    runMs: costModel.fixedMs + costModel.perItemMs * size,
+  }));
+  const x = {
+    field: "size",
+    type: "quantitative",
+    axis: { title: "Items in the batch" },
+    scale: { domain: [0, largest] },
+  };
+  return [
+    {
+      name: "run-time",
+      title: "Run time by batch size",
+      reading:
+        "Points: medians with their 95 % interval. Dashed: the fitted line; where it meets the axis is the fixed part.",
+      spec: chartSpec(values, {
+        width: 560,
+        height: 300,
+        layer: [
+          {
+            data: { values: line },
+            mark: { type: "line", strokeDash: [5, 4], color: "#555555" },
+            encoding: { x, y: { field: "runMs", type: "quantitative" } },
+          },
+          {
+            mark: { type: "rule", strokeWidth: 2 },
+            encoding: {
+              x,
+              y: { field: "lowMs", type: "quantitative", axis: { title: "Run time (ms)" } },
+              y2: { field: "highMs" },
+              color: colourOf(names),
+            },
+          },
+          {
+            mark: { type: "line", point: { filled: true, size: 55 } },
+            encoding: { x, y: { field: "runMs", type: "quantitative" }, color: colourOf(names) },
+          },
+        ],
+      }),
+    },
+    {
+      name: "items-per-second",
+      title: "Items a second by batch size",
+      reading: `With full batches always in flight. Vertical line: ${kneeSize}, from where items a second rise no more than 5 %.`,
+      spec: chartSpec(values, {
+        width: 560,
+        height: 300,
+        layer: [
+          {
+            data: { values: [{ size: kneeSize }] },
+            mark: { type: "rule", strokeDash: [3, 3], color: "#555555" },
+            encoding: { x },
+          },
+          {
+            mark: { type: "line", point: { filled: true, size: 55 } },
+            encoding: {
+              x,
+              y: { field: "itemsPerS", type: "quantitative", axis: { title: "Items per second", format: ",~f" } },
+              color: colourOf(names),
+            },
+          },
+        ],
+      }),
+    },
+  ];
+}
