@@ -43,7 +43,7 @@ async function fixedCostServer(t: TestContext, status = 200): Promise<string> {
 }
 
 test("a purely per-item worker: do not batch, the inequality behind it, exit 3", async () => {
-  const { code, out, err } = await run(fixture("per-item-worker"), ...quick);
+  const { code, out, err } = await run(fixture("per-item-worker"), "--sizes", "1,2", "--max-time", "1s");
   assert.equal(code, 3, err);
   assert.match(out, /^in flight +size +run ms +± % +line ms +items\/s +runs\n/);
   assert.match(out, /DO NOT BATCH: no fixed part to share: .* < 1\.1\./);

@@ -140,7 +140,7 @@ export async function calibrate<In, Out>(
 function summaryOf(rows: readonly CalibrationRow[], rounds: number): Calibration {
   const lowest = Math.min(...rows.map(({ concurrency }) => concurrency));
   const alone = rows.filter(({ concurrency }) => concurrency === lowest);
-  const table = alone.map(({ size, runMs }) => [size, runMs] as const).sort(([a], [b]) => a - b);
+  const table = alone.map(({ size, runMs, errorRate }) => [size, runMs, errorRate] as const).sort(([a], [b]) => a - b);
   const firstNearBest = <Row extends CalibrationRow>(candidates: readonly Row[]): Row => {
     const best = Math.max(...candidates.map(({ itemsPerS }) => itemsPerS));
     return candidates.find(({ itemsPerS }) => itemsPerS >= withinTheBest * best)!;

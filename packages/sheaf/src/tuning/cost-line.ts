@@ -6,21 +6,24 @@ export interface CostModel {
   readonly perItemMs: number;
   /** Share of the variance that the line explains, 0…1. */
   readonly r2?: number | undefined;
-  /** Measured run times by size. Costs are staircases as often as lines: where it is known, the table counts. */
-  readonly table?: readonly (readonly [size: number, runMs: number])[] | undefined;
+  /** Costs are staircases as often as lines: where a size was measured and differs from the line, the table counts. */
+  readonly table?: readonly MeasuredPoint[] | undefined;
 }
 
 /** A cost with everything that was measured. */
 export interface MeasuredCost extends CostModel {
   readonly r2: number;
-  readonly table: readonly (readonly [size: number, runMs: number])[];
+  readonly table: readonly MeasuredPoint[];
 }
+
+/** A size, its run time, and how far off that may be as a share of it (default 0). */
+export type MeasuredPoint = readonly [size: number, runMs: number, errorRate?: number];
 
 /**
  * The line s(n) = fixedMs + perItemMs · n that is closest *relative* to each point: run times spread in proportion to
  * their length, and a plain fit would leave the small sizes to chance. Neither part is below 0.
  */
-export function fitLine(points: readonly (readonly [size: number, runMs: number])[]): {
+export function fitLine(points: readonly MeasuredPoint[]): {
   fixedMs: number;
   perItemMs: number;
   r2: number;

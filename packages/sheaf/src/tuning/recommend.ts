@@ -126,10 +126,18 @@ export function recommend(costModel: CostModel, options: RecommendOptions): Reco
   };
 }
 
-/** The line, or the measured points with straight lines between them; beyond the last the line's slope goes on. */
+/**
+ * The line, or the measured points with straight lines between them; beyond the last the line's slope goes on. A point
+ * within twice its error of the line is taken for the line: the luckiest of several sizes must not look like a gain.
+ */
 function runTimeOf({ fixedMs, perItemMs, table }: CostModel): (size: number) => number {
   if (table === undefined || table.length === 0) return (size) => fixedMs + perItemMs * size;
-  const points = table.toSorted(([a], [b]) => a - b);
+  const points = table
+    .map(([size, runMs, errorRate = 0]): readonly [number, number] => {
+      const lineMs = fixedMs + perItemMs * size;
+      return [size, Math.abs(runMs - lineMs) <= 2 * errorRate * runMs ? lineMs : runMs];
+    })
+    .sort(([a], [b]) => a - b);
   const [firstSize, firstMs] = points[0]!;
   const [lastSize, lastMs] = points.at(-1)!;
   return (size) => {

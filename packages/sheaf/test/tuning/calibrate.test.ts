@@ -36,12 +36,12 @@ test("a staircase keeps its table beside the line, and says where items a second
   const stairs = sleeper((size) => (size <= 8 ? 4 : size));
   const { costModel, kneeSize } = await calibrate(stairs.run, { sample, clock: stairs.clock });
   assert.deepEqual(costModel.table, [
-    [1, 4],
-    [2, 4],
-    [4, 4],
-    [8, 4],
-    [16, 16],
-    [32, 32],
+    [1, 4, 0],
+    [2, 4, 0],
+    [4, 4, 0],
+    [8, 4, 0],
+    [16, 16, 0],
+    [32, 32, 0],
   ]);
   assert.equal(kneeSize, 8);
   assert.ok(costModel.r2 < 0.95);

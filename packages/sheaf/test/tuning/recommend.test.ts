@@ -63,6 +63,28 @@ test("a table overrules the line: a staircase is recommended at the end of its s
   assert.equal(advice.capacityPerS, 2000);
 });
 
+test("a lucky measurement within its error is no gain", () => {
+  const lucky = {
+    fixedMs: 0,
+    perItemMs: 1,
+    table: [
+      [1, 1.1, 0.1],
+      [8, 6.5, 0.15],
+      [32, 32, 0.02],
+    ],
+  } as const;
+  assert.equal(recommend(lucky, { ratePerS: 500 }).reason, "no-fixed-part");
+  const sure = {
+    ...lucky,
+    table: [
+      [1, 1.1, 0.01],
+      [8, 6.5, 0.01],
+      [32, 32, 0.02],
+    ],
+  } as const;
+  assert.equal(recommend(sure, { ratePerS: 500 }).maxBatchSize, 8);
+});
+
 test("a rate above every capacity is said by the utilisation", () => {
   const advice = recommend(gpu, { ratePerS: 10_000 });
   assert.equal(advice.verdict, "batch");
