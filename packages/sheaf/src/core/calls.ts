@@ -39,11 +39,8 @@ export class Calls<In> implements Withdrawals<In> {
       for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
       return;
     }
-    const { settlers, arrivedAtMs, count } = chunk;
+    const { settlers, arrivalsMs, count } = chunk;
     let ok = 0;
-    // Calls of one burst have one arrival time: their latency is recorded once, with their number.
-    let alike = 0;
-    let arrivedTogetherAtMs = 0;
     for (let i = 0; i < count; i++) {
       const settler = settlers[i];
       if (settler === undefined) continue;
@@ -54,16 +51,11 @@ export class Calls<In> implements Withdrawals<In> {
       }
       settlers[i] = undefined;
       ok++;
-      if (arrivedAtMs[i] !== arrivedTogetherAtMs) {
-        if (alike > 0) this.latencyMs.record(nowMs, nowMs - arrivedTogetherAtMs, alike);
-        arrivedTogetherAtMs = arrivedAtMs[i]!;
-        alike = 0;
-      }
-      alike++;
+      if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);
       if (typeof settler === "function") settler(result);
       else settler.fulfil(result);
     }
-    if (alike > 0) this.latencyMs.record(nowMs, nowMs - arrivedTogetherAtMs, alike);
+    if (arrivalsMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
     this.tally.ok += ok;
     chunk.live -= ok;
     chunk.epoch.settled(ok);
@@ -104,7 +96,7 @@ export class Calls<In> implements Withdrawals<In> {
   }
 
   expired(chunk: Chunk<In>, index: number): void {
-    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs[index]!;
+    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
     this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.line !== undefined), "timeout");
   }
 
@@ -115,7 +107,7 @@ export class Calls<In> implements Withdrawals<In> {
     chunk.settlers[index] = undefined;
     chunk.live--;
     this.tally[outcome]++;
-    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs[index]!);
+    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
     if (outcome === "ok") fulfil(settler, value);
     else reject(settler, value);
     chunk.epochOf(index).settled(1);
@@ -145,7 +137,7 @@ export class Calls<In> implements Withdrawals<In> {
     if (sharers === undefined || sharers.live === 0) return false;
     const heir = sharers.settlers.findIndex((settler) => settler !== undefined);
     chunk.settlers[index] = sharers.settlers[heir];
-    chunk.arrivedAtMs[index] = sharers.arrivedAtMs[heir]!;
+    chunk.arriveAt(index, sharers.arrivedAtMs(heir));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;
     if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
     this.watch.move(sharers, heir, chunk, index);

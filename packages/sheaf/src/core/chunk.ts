@@ -32,8 +32,11 @@ export function reject(settler: Settler, error: unknown): void {
  */
 export class Chunk<In = unknown> {
   items: In[] = [];
-  settlers: (Settler | undefined)[] = [];
-  arrivedAtMs: number[] = [];
+  settlers: (Settler | undefined)[];
+  /** Arrival of every entry, as long as they have one in common: those of a burst do. */
+  firstAtMs: number = 0;
+  /** Arrival of each, once they differ. */
+  arrivalsMs: number[] | undefined = undefined;
   /** Entries pushed so far, settled ones included. */
   count = 0;
   /** While it waits: entries before this one have been taken or are gone. */
@@ -60,17 +63,29 @@ export class Chunk<In = unknown> {
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
 
-  constructor(epoch: Epoch, line: Line<In> | undefined) {
+  /** `expected`: entries that will probably come; room for them is made at once. */
+  constructor(epoch: Epoch, line: Line<In> | undefined, expected: number = 0) {
     this.epoch = epoch;
     this.line = line;
+    this.settlers = new Array<Settler | undefined>(expected);
   }
 
   push(item: In, settler: Settler, arrivedAtMs: number): void {
     const index = this.count++;
     this.items[index] = item;
     this.settlers[index] = settler;
-    this.arrivedAtMs[index] = arrivedAtMs;
+    if (index === 0) this.firstAtMs = arrivedAtMs;
+    else if (this.arrivalsMs !== undefined || arrivedAtMs !== this.firstAtMs) this.arriveAt(index, arrivedAtMs);
     this.live++;
+  }
+
+  arrivedAtMs(index: number): number {
+    return this.arrivalsMs === undefined ? this.firstAtMs : this.arrivalsMs[index]!;
+  }
+
+  arriveAt(index: number, atMs: number): void {
+    this.arrivalsMs ??= new Array<number>(this.count).fill(this.firstAtMs);
+    this.arrivalsMs[index] = atMs;
   }
 
   epochOf(index: number): Epoch {

@@ -190,13 +190,6 @@ export class Dispatcher<In, Out> {
 
   #record(run: Run<In>, failure: { readonly error: unknown } | undefined, nowMs: number): void {
     const { calls: batch, startedAtMs } = run;
-    let total = 0;
-    let earliest = startedAtMs;
-    for (let i = 0; i < batch.count; i++) {
-      const arrivedAtMs = batch.arrivedAtMs[i]!;
-      total += startedAtMs - arrivedAtMs;
-      if (arrivedAtMs < earliest) earliest = arrivedAtMs;
-    }
     const record: BatchRecord = {
       batchId: run.batchId,
       reason: run.reason,
@@ -204,7 +197,7 @@ export class Dispatcher<In, Out> {
       weight: run.weight,
       group: run.group,
       startedAtMs,
-      queueWaitMs: { mean: total / run.size, max: startedAtMs - earliest },
+      queueWaitMs: queueWait(batch, startedAtMs),
       runMs: run.runMs ?? nowMs - startedAtMs,
       outcome: failure === undefined ? "ok" : "error",
       errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
@@ -212,6 +205,21 @@ export class Dispatcher<In, Out> {
     };
     this.#events.recorded(record, nowMs);
   }
+}
+
+function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
+  if (batch.arrivalsMs === undefined) {
+    const waitMs = startedAtMs - batch.firstAtMs;
+    return { mean: waitMs, max: waitMs };
+  }
+  let total = 0;
+  let earliest = startedAtMs;
+  for (let i = 0; i < batch.count; i++) {
+    const arrivedAtMs = batch.arrivalsMs[i]!;
+    total += startedAtMs - arrivedAtMs;
+    if (arrivedAtMs < earliest) earliest = arrivedAtMs;
+  }
+  return { mean: total / batch.count, max: startedAtMs - earliest };
 }
 
 function partOf<In>(run: Run<In>, size: number): BatchContext {

@@ -45,6 +45,6 @@ export class Line<In = unknown> {
     const { head } = this;
     if (head === undefined) return Infinity;
     while (head.settlers[head.head] === undefined) head.head++; // a chunk in a line has a live entry
-    return Math.min(head.arrivedAtMs[head.head]!, this.promotedAtMs);
+    return Math.min(head.arrivedAtMs(head.head), this.promotedAtMs);
   }
 }

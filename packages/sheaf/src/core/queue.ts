@@ -91,7 +91,8 @@ export class Queue<In> {
   push(item: In, settler: Settler, arrivedAtMs: number, line: Line<In>, epoch: Epoch): Chunk<In> {
     let chunk = line.tail;
     if (chunk === undefined || chunk.count >= this.#chunkSize || chunk.epoch !== epoch) {
-      chunk = new Chunk<In>(epoch, line);
+      // Behind a full chunk comes another, as often as not.
+      chunk = new Chunk<In>(epoch, line, chunk === undefined ? 0 : this.#chunkSize);
       line.append(chunk);
     }
     chunk.push(item, settler, arrivedAtMs);
@@ -130,7 +131,7 @@ export class Queue<In> {
     target.live++;
     this.size++;
     if (lane === 0) this.immediate++;
-    target.promotedAtMs = Math.min(target.promotedAtMs, chunk.arrivedAtMs[index]!);
+    target.promotedAtMs = Math.min(target.promotedAtMs, chunk.arrivedAtMs(index));
     this.#move(chunk, index, tail);
   }
 
@@ -169,7 +170,7 @@ export class Queue<In> {
       preview.waiting = Math.max(count, this.#order === undefined ? group.waiting : count);
     preview.oldestAtMs = Infinity;
     for (let i = 0; i < count; i++) {
-      const arrivedAtMs = this.#chosenChunks[i]!.arrivedAtMs[this.#chosenIndices[i]!]!;
+      const arrivedAtMs = this.#chosenChunks[i]!.arrivedAtMs(this.#chosenIndices[i]!);
       if (arrivedAtMs < preview.oldestAtMs) preview.oldestAtMs = arrivedAtMs;
     }
     return preview;
@@ -305,7 +306,7 @@ export class Queue<In> {
       if (at === 0) to.epoch = epoch;
       else (to.epochs = new Array<Epoch>(at).fill(to.epoch))[at] = epoch;
     }
-    to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs[index]!);
+    to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
     if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
     if (from.slots !== undefined) {
       const slot = from.slots[index]!;
@@ -372,7 +373,7 @@ class Cursor<In> {
   }
 
   arrivedAtMs(): number {
-    return this.#chunk!.arrivedAtMs[this.#index]!;
+    return this.#chunk!.arrivedAtMs(this.#index);
   }
 
   take(): { readonly chunk: Chunk<In>; readonly index: number } {

@@ -164,11 +164,11 @@ export class Scheduler<In, Out> {
   #dispatchAll(nowMs: number): void {
     const { admission, queue } = this.#parts;
     admission.feed();
-    while (this.#freeSlots() > 0 && queue.size > 0) {
-      if (!this.#dispatchOne(nowMs)) break;
+    while (this.#freeSlots() > 0 && queue.size > 0 && this.#dispatchOne(nowMs)) {
       this.#progress++;
       admission.feed();
-      if (queue.size > 0) nowMs = this.#clock.now(); // a batch function may have worked before it returned
+      // A batch function may have worked before it returned; where no slot is left nobody asks.
+      if (this.#freeSlots() > 0) nowMs = this.#clock.now();
     }
     this.#watchDeadlines();
     this.#watchStall();
