@@ -7,7 +7,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   "use-lite": (settings = {}) => ({
     name: "use-lite",
     task: "embedding",
-    workerUrl: new URL(`./use-lite.${extension}`, import.meta.url),
+    workerUrl: new URL(`./use-lite-worker.${extension}`, import.meta.url),
     data: { intraOpNumThreads: settings.intraOpNumThreads ?? 1 },
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },
@@ -16,7 +16,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   mlp: (settings = {}) => ({
     name: "mlp",
     task: "tensor",
-    workerUrl: new URL(`./mlp.${extension}`, import.meta.url),
+    workerUrl: new URL(`./mlp-worker.${extension}`, import.meta.url),
     data: { intraOpNumThreads: settings.intraOpNumThreads ?? 1 },
     input: { kind: "floats", length: 768 },
     output: { kind: "vector", length: 768 },

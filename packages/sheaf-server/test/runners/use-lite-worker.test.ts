@@ -8,7 +8,7 @@ import {
   tokenizeTexts,
   type UseLiteModel,
   type UseLiteResult,
-} from "../../dist/runners/use-lite.js";
+} from "../../dist/runners/use-lite-worker.js";
 import { useLiteGraph } from "../../dist/runners/use-lite-graph.js";
 import { readUseLiteWeights } from "../../dist/runners/use-lite-weights.js";
 import { useLiteReference } from "./use-lite-reference.js";

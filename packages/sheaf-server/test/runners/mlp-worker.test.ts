@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { joinRows, loadMlp, mlpGraph, runMlp } from "../../dist/runners/mlp.js";
+import { joinRows, loadMlp, mlpGraph, runMlp } from "../../dist/runners/mlp-worker.js";
 
 const session = await loadMlp({});
 after(() => session.release());

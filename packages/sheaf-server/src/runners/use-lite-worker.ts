@@ -1,4 +1,5 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { unigramTokenizer, type UnigramTokenizer } from "./unigram-tokenizer.ts";
 import { useLiteGraph, useLiteMaxTokens, useLitePadding, useLiteVectorLength } from "./use-lite-graph.ts";
 import { readUseLiteWeights } from "./use-lite-weights.ts";
@@ -63,3 +64,12 @@ export function cutVectors({ texts }: UseLiteBatch, vectors: Float32Array): UseL
     truncated,
   }));
 }
+
+const worker: WorkerDefinition<string, UseLiteResult, { intraOpNumThreads?: number }> = defineWorker({
+  load: loadUseLite,
+  preprocess: tokenizeTexts,
+  run: embedTokens,
+  postprocess: cutVectors,
+  unload: ({ session }) => session.release(),
+});
+export default worker;

@@ -1,4 +1,5 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { OnnxGraph } from "./onnx-writer.ts";
 
 export const mlpLength: number = 768;
@@ -33,6 +34,13 @@ export async function runMlp(items: Float32Array[], session: InferenceSession): 
   const rows = output?.data as Float32Array;
   return items.map((_, i) => rows.subarray(i * mlpLength, (i + 1) * mlpLength));
 }
+
+const worker: WorkerDefinition<Float32Array, Float32Array, { intraOpNumThreads?: number }> = defineWorker({
+  load: loadMlp,
+  run: runMlp,
+  unload: (session) => session.release(),
+});
+export default worker;
 
 /** Rows that come back to back in one buffer, as a worker gets them, are one tensor already; others are copied. */
 export function joinRows(rows: readonly Float32Array[]): Float32Array {
