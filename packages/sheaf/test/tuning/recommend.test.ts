@@ -82,7 +82,7 @@ test("a lucky measurement within its error is no gain", () => {
       [32, 32, 0.02],
     ],
   } as const;
-  assert.equal(recommend(sure, { ratePerS: 500 }).maxBatchSize, 8);
+  assert.equal(recommend(sure, { ratePerS: 500 }).verdict, "batch");
 });
 
 test("a rate above every capacity is said by the utilisation", () => {
