@@ -5,6 +5,7 @@ import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "./errors.ts";
 import type { Lane } from "./line.ts";
 import type { Group } from "./group.ts";
+import { optionDefaults } from "./options.ts";
 import type { OrderKey, OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import type { AbortSignalLike } from "./runtime.ts";
@@ -35,7 +36,7 @@ export interface Terms {
  */
 export class Admission<In, Out> {
   readonly door: Door<In> = new Door();
-  /** Most items that may wait in the queue. */
+  /** Most items that may wait in the queue. `"auto"`: the default until run times are known, then as forecast. */
   maxQueueSize: number;
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
@@ -56,7 +57,7 @@ export class Admission<In, Out> {
     order: OrderKeys<In> | undefined,
   ) {
     this.#settings = settings;
-    this.maxQueueSize = settings.maxQueueSize === "auto" ? Infinity : settings.maxQueueSize;
+    this.maxQueueSize = settings.maxQueueSize === "auto" ? optionDefaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
     this.#calls = calls;
     this.#epochs = epochs;

@@ -100,6 +100,12 @@ export class Calls<In> implements Withdrawals<In> {
     this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.line !== undefined), "timeout");
   }
 
+  /** A waiting call whose batch would end after its deadline: it is told now, and its place goes to one in time. */
+  foreseen(chunk: Chunk<In>, index: number, likelyMs: number): void {
+    const timeoutMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs[index]!;
+    this.withdraw(chunk, index, foreseenError(this.#name, timeoutMs, likelyMs), "timeout");
+  }
+
   /** No-op where the caller has gone. */
   #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
     const settler = chunk.settlers[index];
@@ -154,6 +160,15 @@ export function timeoutError(name: string, waitedMs: number, neverRan: boolean):
     "TIMEOUT",
     `${name}: no result within ${round(waitedMs)} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
     { timeoutMs: waitedMs, predicted: false, waiting: neverRan },
+  );
+}
+
+function foreseenError(name: string, timeoutMs: number, likelyMs: number): BatcherError {
+  return new BatcherError(
+    "TIMEOUT",
+    `${name}: dropped before it ran: its batch takes about ${round(likelyMs)} ms and would end more than ` +
+      `${round(timeoutMs)} ms (timeoutMs) after the call. Raise timeoutMs, add capacity, or set maxQueueSize: "auto".`,
+    { timeoutMs, predicted: true, waiting: true, likelyMs },
   );
 }
 

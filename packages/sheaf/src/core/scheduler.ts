@@ -4,6 +4,7 @@ import type { Admission } from "./admission.ts";
 import type { Calls } from "./calls.ts";
 import type { Clock } from "./clock.ts";
 import type { Dispatcher } from "./dispatch.ts";
+import { Forecast } from "./forecast.ts";
 import type { Group } from "./group.ts";
 import type { Preview, Queue } from "./queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
@@ -55,6 +56,8 @@ export class Scheduler<In, Out> {
   readonly #parts: SchedulerParts<In, Out>;
   readonly #clock: Clock;
   readonly #view: View = new View();
+  /** From the first deadline on. */
+  #forecast: Forecast | undefined = undefined;
   #policy: Policy;
   #wake: () => void = () => undefined;
   #bursting = false;
@@ -102,6 +105,8 @@ export class Scheduler<In, Out> {
   }
 
   observe(record: BatchRecord, nowMs: number): void {
+    if (this.#parts.calls.watch.nextDeadlineMs < Infinity) this.#forecast ??= new Forecast();
+    if (this.#forecast !== undefined) this.#foresee(this.#forecast, record);
     try {
       this.#policy.observe?.(record, nowMs);
     } catch (error) {
@@ -193,13 +198,14 @@ export class Scheduler<In, Out> {
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
     const { queue, limiter, dispatcher, admission, settings } = this.#parts;
+    const dropped = this.#forecast !== undefined && this.#dropHopeless(this.#forecast, group, nowMs);
     const preview = queue.preview(group, nowMs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
-    const decision = this.#decide(group, preview, nowMs);
+    const decision = this.#decide(group, preview, nowMs, dropped);
     if (!("run" in decision)) return decision.waitUntilMs;
     const batch = queue.take(group, Math.min(decision.run, capacity), nowMs);
     if (batch === undefined) return Infinity;
@@ -210,11 +216,30 @@ export class Scheduler<In, Out> {
     return started;
   }
 
-  /** What the lanes, a flush, maxWaitMs and the policy say, in this order of rank, of a group that could go now. */
+  #foresee(forecast: Forecast, record: BatchRecord): void {
+    forecast.observe(record);
+    const { settings, admission } = this.#parts;
+    const { maxQueueSize, timeoutMs, concurrency, maxBatchSize } = settings;
+    if (maxQueueSize !== "auto" || timeoutMs === undefined) return;
+    admission.maxQueueSize = forecast.queueBound(timeoutMs, concurrency, maxBatchSize) ?? admission.maxQueueSize;
+  }
+
+  /** Running what will be late anyway would make the next ones late too: under overload nobody would be in time. */
+  #dropHopeless(forecast: Forecast, group: Group<In>, nowMs: number): boolean {
+    const { queue, calls, settings } = this.#parts;
+    const likelyMs = forecast.likelyMs(Math.min(group.waiting, settings.maxBatchSize));
+    if (calls.watch.nextDeadlineMs >= nowMs + likelyMs) return false;
+    const before = queue.size;
+    queue.everyLate(group, nowMs + likelyMs, (chunk, index) => calls.foreseen(chunk, index, likelyMs));
+    return queue.size < before;
+  }
+
+  /** What the lanes, a flush, the policy, maxWaitMs and deadlines say, in this order of rank, of a group that could go now. */
   #decide(
     group: Group<In>,
     preview: Preview,
     nowMs: number,
+    dropped: boolean,
   ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
     const { capacity, waiting, oldestAtMs } = preview;
     if (group.line(0).live > 0) return { run: capacity, reason: "immediate" };
@@ -231,10 +256,20 @@ export class Scheduler<In, Out> {
       const full: DispatchReason = preview.closedByWeight ? "weight" : "full";
       return { run, reason: decision.reason ?? (run >= capacity ? full : group.held ? "hold" : "idle") };
     }
-    const mustGoAtMs = oldestAtMs + view.maxWaitMs;
-    if (nowMs >= mustGoAtMs) return { run: capacity, reason: "window" };
+    const windowEndsAtMs = oldestAtMs + view.maxWaitMs;
+    if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
+    // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped for ever.
+    const lastChanceAtMs = dropped ? nowMs : this.#lastChanceAtMs(group, Math.min(waiting, capacity));
+    const mustGoAtMs = Math.min(windowEndsAtMs, lastChanceAtMs);
+    if (nowMs >= mustGoAtMs) return { run: capacity, reason: "hold" };
     return { waitUntilMs: decision === "wait" ? mustGoAtMs : Math.min(decision.waitUntilMs, mustGoAtMs) };
+  }
+
+  /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
+  #lastChanceAtMs(group: Group<In>, size: number): number {
+    if (this.#parts.calls.watch.nextDeadlineMs === Infinity) return Infinity;
+    return this.#parts.queue.earliestDeadlineMs(group) - (this.#forecast?.likelyMs(size) ?? 0) - 1;
   }
 
   #ask(view: View): Decision {

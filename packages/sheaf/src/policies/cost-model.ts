@@ -20,6 +20,8 @@ export class CostTable {
   #r2 = 0;
   #unfitted = 0;
   #surprises = 0;
+  // The bucket of all surprises in a row, -1 where they came in several.
+  #surprising = -1;
 
   /** Learns from one batch. Leave out what failed, warm-ups and the sub-runs of a bisection. */
   observe(size: number, runMs: number): void {
@@ -87,9 +89,12 @@ export class CostTable {
       if (known) this.#surprises = 0;
       return runMs;
     }
-    if (!known || ++this.#surprises < 4) return predictedMs + Math.sign(errorMs) * limitMs;
-    // A young size corrects itself; an old one that is wrong makes all of them doubtful.
-    if (this.#weight[bucket]! < 8) this.#weight[bucket] = 0;
+    if (!known) return predictedMs + Math.sign(errorMs) * limitMs;
+    if (this.#surprises === 0) this.#surprising = bucket;
+    else if (this.#surprising !== bucket) this.#surprising = -1;
+    if (++this.#surprises < 4) return predictedMs + Math.sign(errorMs) * limitMs;
+    // One young size corrects itself; an old one, or several, make all of them doubtful.
+    if (this.#surprising === bucket && this.#weight[bucket]! < 8) this.#weight[bucket] = 0;
     else this.#weight.fill(0);
     this.#surprises = 0;
     this.#unfitted = Infinity;
