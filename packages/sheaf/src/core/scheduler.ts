@@ -259,17 +259,17 @@ export class Scheduler<In, Out> {
     const windowEndsAtMs = oldestAtMs + view.maxWaitMs;
     if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
+    if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
     // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped for ever.
     const lastChanceAtMs = dropped ? nowMs : this.#lastChanceAtMs(group, Math.min(waiting, capacity));
-    const mustGoAtMs = Math.min(windowEndsAtMs, lastChanceAtMs);
-    if (nowMs >= mustGoAtMs) return { run: capacity, reason: "hold" };
-    return { waitUntilMs: decision === "wait" ? mustGoAtMs : Math.min(decision.waitUntilMs, mustGoAtMs) };
+    if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
+    return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
   }
 
   /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
   #lastChanceAtMs(group: Group<In>, size: number): number {
-    if (this.#parts.calls.watch.nextDeadlineMs === Infinity) return Infinity;
-    return this.#parts.queue.earliestDeadlineMs(group) - (this.#forecast?.likelyMs(size) ?? 0) - 1;
+    const likelyMs = this.#forecast?.likelyMs(size) ?? 0;
+    return likelyMs > 0 ? this.#parts.queue.earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
   }
 
   #ask(view: View): Decision {
