@@ -102,7 +102,7 @@ export class Calls<In> implements Withdrawals<In> {
 
   /** A waiting call whose batch would end after its deadline: it is told now, and its place goes to one in time. */
   foreseen(chunk: Chunk<In>, index: number, likelyMs: number): void {
-    const timeoutMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs[index]!;
+    const timeoutMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
     this.withdraw(chunk, index, foreseenError(this.#name, timeoutMs, likelyMs), "timeout");
   }
 
