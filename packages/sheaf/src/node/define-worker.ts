@@ -57,6 +57,13 @@ export interface WorkerDefinition<In, Out, Data = unknown> {
   readonly run: (...values: never) => unknown;
 }
 
+/** The item type of a worker. */
+export type InOf<Worker> = Worker extends WorkerDefinition<infer In, infer _Out, infer _Data> ? In : never;
+/** The result type of a worker. */
+export type OutOf<Worker> = Worker extends WorkerDefinition<infer _In, infer Out, infer _Data> ? Out : never;
+/** What the `load` of a worker takes. */
+export type DataOf<Worker> = Worker extends WorkerDefinition<infer _In, infer _Out, infer Data> ? Data : never;
+
 /**
  * Defines what a worker does with a batch; the default export of a worker module. All but `run` are optional. Each step
  * sees the whole batch: items in arrival order, results in the same order, an `Error` in a slot for a single bad item.

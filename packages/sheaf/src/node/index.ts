@@ -4,3 +4,4 @@ export type { InstanceInfo, InstanceRole, InstanceState } from "./instance.ts";
 export type { WorkerOptions } from "./options.ts";
 export type { InstanceEvent, WorkerExecutor } from "./pool.ts";
 export { workerThread } from "./worker-thread.ts";
+export { workerProcess } from "./worker-process.ts";

@@ -60,6 +60,7 @@ export class Instance {
   readonly #events: InstanceEvents;
   #runs: { readonly id: number; readonly run: Run }[] = [];
   #nextRunId = 1;
+  #killed = false;
 
   constructor(id: number, role: InstanceRole, open: OpenLink, events: InstanceEvents) {
     this.id = id;
@@ -77,7 +78,7 @@ export class Instance {
   }
 
   get serves(): boolean {
-    return this.state === "ready" || this.state === "busy";
+    return !this.#killed && (this.state === "ready" || this.state === "busy");
   }
 
   get info(): InstanceInfo {
@@ -97,11 +98,12 @@ export class Instance {
     }
     const id = this.#nextRunId++;
     this.#runs.push({ id, run });
+    // Sent before anybody hears of it: a listener may hand over the next one.
+    this.#link.send(message(Kind.batch, id, run.attempt, packed));
     if (this.#runs.length === 1) {
       this.#link.hold(true);
       this.#become("busy");
     }
-    this.#link.send(message(Kind.batch, id, run.attempt, packed));
   }
 
   /** Tells the worker that nobody waits for this batch any more. */
@@ -132,7 +134,8 @@ export class Instance {
 
   /** Ends it at once. False where that can not be done safely. */
   kill(): boolean {
-    return this.#link.kill();
+    this.#killed = this.#link.kill();
+    return this.#killed;
   }
 
   /** Lets this process end while the worker is still there. */
@@ -163,7 +166,8 @@ export class Instance {
   #answer({ kind, id, value: runMs, memoryBytes, packed }: Message): void {
     const held = this.#runs[0];
     // Taken back in the meantime.
-    if (held === undefined || held.id !== id) return;
+    if (held === undefined) return;
+    invariant(held.id === id, "a worker answers in the order it was asked");
     this.#runs.shift();
     this.batches++;
     if (memoryBytes > 0) this.memoryBytes = memoryBytes;
@@ -182,7 +186,7 @@ export class Instance {
   }
 
   #become(state: InstanceState): void {
-    if (this.state === "dead" || (this.draining && state !== "draining" && state !== "dead")) return;
+    if (this.state === "dead" || (this.draining && state !== "draining")) return;
     this.state = state;
     this.#events.changed(this);
   }
@@ -190,7 +194,7 @@ export class Instance {
   #ended(why: string, error: Error | undefined): void {
     const lost = this.#runs.map(({ run }) => run);
     this.#runs = [];
-    this.#become("dead");
+    this.state = "dead";
     this.#events.ended(this, lost, why, error);
   }
 }

@@ -13,6 +13,8 @@ export const Kind = {
   loadFailed: 18,
   results: 19,
   failure: 20,
+  /** Nobody caught an error in a process; its end follows. */
+  uncaught: 21,
 } as const;
 
 export interface Message {

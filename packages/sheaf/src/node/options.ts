@@ -28,7 +28,7 @@ export interface WorkerOptions<Data = unknown> {
   readonly heapLimitMb?: number | undefined;
   /**
    * How far the workers' scheduling priority is lowered, so that a busy model does not slow the thread that answers:
-   * integer 0 … 19. For threads on Linux only, where a thread has a priority of its own. Default 10.
+   * integer 0 … 19. Threads: on Linux only, where a thread has a priority of its own. Default 10.
    */
   readonly niceness?: number | undefined;
   /** How long `close` waits for an instance to unload. Milliseconds > 0. Default 10,000. */

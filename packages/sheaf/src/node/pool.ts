@@ -331,12 +331,12 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     const others = instance.takeBack().filter((other) => other !== run);
     this.#waiting.unshift(...others);
     run.reject(reason);
-    const place = this.#placeOf(instance);
+    this.#tell({ instance: instance.info, why: reason.message });
     if (instance.kill()) return;
+    const place = this.#placeOf(instance);
     instance.role = "hung";
     instance.drain();
     instance.letGo();
-    this.#tell({ instance: instance.info, why: reason.message });
     if (place !== undefined) this.#replaceHung(place, reason);
     this.#dispatch();
   }

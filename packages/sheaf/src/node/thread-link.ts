@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { HostOptions } from "./host.ts";
 import type { Link, LinkEvents } from "./link.ts";
 import type { Message } from "./message.ts";
-import { workerEntry } from "./worker-entry.ts";
+import { threadEntry } from "./worker-entry.ts";
 import { transferable } from "./wire.ts";
 
 export interface ThreadLinkOptions extends HostOptions {
@@ -11,7 +11,7 @@ export interface ThreadLinkOptions extends HostOptions {
 
 /** A worker thread: batches are transferred, not copied again. */
 export function openThread({ heapLimitMb, ...host }: ThreadLinkOptions, events: LinkEvents): Link {
-  const worker = new Worker(workerEntry, {
+  const worker = new Worker(threadEntry, {
     workerData: host,
     name: "sheaf",
     ...(heapLimitMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),

@@ -1,4 +1,5 @@
 const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 
-/** The module that every worker thread and process starts with; from `src` or from `dist`, as this one. */
-export const workerEntry: URL = new URL(`./worker-main${extension}`, import.meta.url);
+/** The modules that worker threads and processes start with; from `src` or from `dist`, as this one. */
+export const threadEntry: URL = new URL(`./worker-main${extension}`, import.meta.url);
+export const processEntry: URL = new URL(`./process-main${extension}`, import.meta.url);

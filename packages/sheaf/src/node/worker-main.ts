@@ -1,4 +1,4 @@
-// The entry of every worker thread and process.
+// The entry of every worker thread.
 import { parentPort, workerData } from "node:worker_threads";
 import { Host, type HostOptions } from "./host.ts";
 import type { Message } from "./message.ts";

@@ -1,4 +1,4 @@
-import type { WorkerDefinition } from "./define-worker.ts";
+import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
 import { workerSettings, type WorkerOptions } from "./options.ts";
 import { Pool, type WorkerExecutor } from "./pool.ts";
 import { openThread } from "./thread-link.ts";
@@ -26,10 +26,3 @@ export function workerThread(url: string | URL, options: WorkerOptions = {}): Wo
     open: (events) => openThread({ url: settings.url, data, niceness, heapLimitMb }, events),
   });
 }
-
-/** The item type of a worker. */
-export type InOf<Worker> = Worker extends WorkerDefinition<infer In, infer _Out, infer _Data> ? In : never;
-/** The result type of a worker. */
-export type OutOf<Worker> = Worker extends WorkerDefinition<infer _In, infer Out, infer _Data> ? Out : never;
-/** What the `load` of a worker takes. */
-export type DataOf<Worker> = Worker extends WorkerDefinition<infer _In, infer _Out, infer Data> ? Data : never;

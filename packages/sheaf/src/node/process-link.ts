@@ -1,0 +1,80 @@
+import { spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { fileURLToPath } from "node:url";
+import { frameOf, FrameReader } from "./frame.ts";
+import type { HostOptions } from "./host.ts";
+import type { Link, LinkEvents } from "./link.ts";
+import { Kind, message, unpackError } from "./message.ts";
+import { pack, type Packed } from "./wire.ts";
+import { processEntry } from "./worker-entry.ts";
+
+export interface ProcessLinkOptions extends HostOptions {
+  readonly heapLimitMb: number | undefined;
+}
+
+/** A worker process: frames over a pipe of its own, so that what it prints can not get in between. */
+export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events: LinkEvents): Link {
+  const flags = [
+    ...inheritedFlags(process.execArgv),
+    ...(heapLimitMb === undefined ? [] : [`--max-old-space-size=${Math.ceil(heapLimitMb)}`]),
+  ];
+  const child = spawn(process.execPath, [...flags, fileURLToPath(processEntry)], {
+    stdio: ["ignore", "inherit", "inherit", "pipe"],
+  });
+  const pipe = child.stdio[3] as Socket;
+  let uncaught: Error | undefined;
+  const reader = new FrameReader((received) => {
+    if (received.kind === Kind.uncaught) uncaught = unpackError(received.packed as Packed);
+    else events.message(received);
+  });
+  pipe.on("data", (chunk: Buffer) => reader.push(chunk));
+  // A write to a process that has just died; `close` says why.
+  pipe.on("error", () => undefined);
+
+  let ended = false;
+  const end = (why: string, error?: Error): void => {
+    if (ended) return;
+    ended = true;
+    events.ended(why, error);
+  };
+  // Not `exit`: by `close` everything that it sent has been read.
+  child.on("close", (code, signal) => {
+    end(uncaught?.message ?? (signal === null ? `exit code ${code}` : `signal ${signal}`), uncaught);
+  });
+  child.on("error", (error) => {
+    if (child.pid === undefined) end(error.message, error);
+  });
+
+  const send: Link["send"] = (sent) => {
+    if (ended || pipe.destroyed) return;
+    pipe.cork();
+    for (const piece of frameOf(sent)) pipe.write(piece);
+    pipe.uncork();
+  };
+  send(message(Kind.load, 0, 0, pack([host])));
+  return {
+    pid: child.pid,
+    send,
+    kill: () => {
+      child.kill("SIGKILL");
+      return true;
+    },
+    hold(alive) {
+      if (alive) {
+        child.ref();
+        pipe.ref();
+      } else {
+        child.unref();
+        pipe.unref();
+      }
+    },
+  };
+}
+
+// What belongs to this process alone: its script, its debugger, its test run.
+const own = /^--?(e|p|pe|eval|print|input-type|inspect|test|watch|check|max-old-space-size)\b/;
+const withValue = /^--?(e|p|pe|eval|print)$/;
+
+function inheritedFlags(flags: readonly string[]): string[] {
+  return flags.filter((flag, i) => !own.test(flag) && !withValue.test(flags[i - 1] ?? ""));
+}

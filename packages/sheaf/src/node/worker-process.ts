@@ -1,0 +1,26 @@
+import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
+import { workerSettings, type WorkerOptions } from "./options.ts";
+import { Pool, type WorkerExecutor } from "./pool.ts";
+import { openProcess } from "./process-link.ts";
+
+/**
+ * Runs batches in worker processes: each loads the worker module once and keeps its model.
+ * `workerProcess<typeof worker>(url)` takes the types from the module's default export.
+ *
+ * Survives all that `workerThread` does, and crashes in native code, `kill -9` and hangs: a run past the batcher's
+ * `runTimeoutMs` ends with its process, which is started again.
+ * @throws {TypeError | RangeError} a wrong option. A module that does not load rejects `ready()` with its error.
+ */
+export function workerProcess<Worker extends WorkerDefinition<unknown, unknown>>(
+  url: string | URL,
+  options?: WorkerOptions<DataOf<Worker>>,
+): WorkerExecutor<InOf<Worker>, OutOf<Worker>>;
+export function workerProcess<In, Out>(url: string | URL, options?: WorkerOptions): WorkerExecutor<In, Out>;
+export function workerProcess(url: string | URL, options: WorkerOptions = {}): WorkerExecutor<unknown, unknown> {
+  const settings = workerSettings(url, options);
+  const { data, niceness, heapLimitMb } = settings;
+  return new Pool({
+    ...settings,
+    open: (events) => openProcess({ url: settings.url, data, niceness, heapLimitMb }, events),
+  });
+}

@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { createBatcher, type Batcher, type BatcherOptions } from "../../dist/index.js";
+import { workerProcess, workerThread, type WorkerExecutor, type WorkerOptions } from "../../dist/node/index.js";
+import type { Command } from "./probe-worker.js";
+import type probe from "./probe-worker.js";
+
+const probeUrl = new URL("./probe-worker.js", import.meta.url);
+
+interface Setup {
+  readonly executor: WorkerExecutor<Command, string | number>;
+  readonly call: Batcher<Command, string | number>;
+}
+
+const kinds = { thread: workerThread<typeof probe>, process: workerProcess<typeof probe> } as const;
+type KindOfWorker = keyof typeof kinds;
+
+async function setUp(
+  kind: KindOfWorker,
+  options: WorkerOptions<undefined> = {},
+  batching: BatcherOptions<Command, string | number> = {},
+): Promise<Setup> {
+  const executor = kinds[kind](probeUrl, options);
+  const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
+  await call.ready();
+  return { executor, call };
+}
+
+const double = (n: number): Command => ({ do: "double", n });
+const poisoned = (poison: Command, size: number): Command[] =>
+  Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
+
+/** Restarts do not wait for their back-off. */
+const impatient = {
+  now: () => performance.now(),
+  after: (_delayMs: number, callback: () => void): (() => void) => {
+    const soon = setImmediate(callback);
+    return () => clearImmediate(soon);
+  },
+};
+
+/** What a worker of each kind survives, and the size of the batch that it happens to. */
+const poisons: Record<KindOfWorker, readonly (readonly [Command["do"], number])[]> = {
+  thread: [
+    ["exit", 32],
+    ["uncaught", 4],
+    ["fill-heap", 4],
+  ],
+  process: [
+    ["segfault", 32],
+    ["exit", 4],
+    ["uncaught", 4],
+    ["fill-heap", 4],
+    ["abort-process", 4],
+  ],
+};
+
+for (const kind of ["thread", "process"] as const) {
+  describe(`in a ${kind}`, { concurrency: false }, () => {
+    for (const [name, size] of poisons[kind]) {
+      test(`${name}: one poison item among ${size - 1} good ones costs one error and no result`, async () => {
+        const { executor, call } = await setUp(kind, { heapLimitMb: 24 });
+        const outcomes = await call.settle(poisoned({ do: name } as Command, size));
+        const failed = outcomes.flatMap((outcome, i) => (outcome.status === "rejected" ? [i] : []));
+        assert.deepEqual(failed, [2]);
+        assert.equal((outcomes[2] as PromiseRejectedResult).reason.code, "WORKER_CRASHED");
+        outcomes.forEach((outcome, i) => {
+          if (outcome.status === "fulfilled") assert.equal(outcome.value, i * 2);
+        });
+        assert.equal(await call(double(50)), 100);
+        assert.deepEqual([call.stats().items.ok, call.stats().items.error], [size, 1]);
+        await call.close();
+        assert.deepEqual(executor.instances(), []);
+      });
+    }
+
+    test('with onWorkerCrash: "fail" the batch of a crash gets WORKER_CRASHED and is not run again', async () => {
+      const { call } = await setUp(kind, { onWorkerCrash: "fail" }, { maxBatchSize: 3 });
+      const outcomes = await call.settle([double(1), { do: "exit" }, double(2)]);
+      assert.deepEqual(
+        outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason?.code),
+        ["WORKER_CRASHED", "WORKER_CRASHED", "WORKER_CRASHED"],
+      );
+      assert.equal(await call(double(3)), 6);
+      await call.close();
+    });
+
+    test("the others serve while a suspect is in quarantine", async () => {
+      const { executor, call } = await setUp(kind, { instances: 2 }, { maxBatchSize: 2 });
+      const seen = new Set<string>();
+      let servedDuringQuarantine = 0;
+      executor.onInstance(({ instance }) => seen.add(`${instance.role} ${instance.state}`));
+      const suspect = call.settle([double(1), { do: "exit" }]).then((outcomes) => {
+        for (const { status } of outcomes) seen.add(status);
+      });
+      while (!seen.has("rejected")) {
+        assert.equal(await call(double(4)), 8);
+        if (executor.instances().some(({ role }) => role === "quarantined")) servedDuringQuarantine++;
+      }
+      await suspect;
+      assert.ok(seen.has("fulfilled") && seen.has("quarantined busy"), [...seen].join());
+      assert.ok(servedDuringQuarantine > 0);
+      await call.close();
+    });
+
+    test("a crash loop under load: every call settles, then ready() and every call say that no worker is left", async () => {
+      const { executor, call } = await setUp(
+        kind,
+        { instances: 2, onWorkerCrash: "fail", clock: impatient },
+        { maxBatchSize: 1 },
+      );
+      const outcomes = await call.settle(Array.from({ length: 40 }, () => ({ do: "exit" as const })));
+      assert.ok(outcomes.every((outcome) => outcome.status === "rejected" && outcome.reason.code === "WORKER_CRASHED"));
+      await assert.rejects(executor.ready(), { code: "WORKER_CRASHED", message: /no worker is left.*limit 5 in 60 s/ });
+      await assert.rejects(call(double(1)), { code: "WORKER_CRASHED", message: /no worker is left/ });
+      assert.deepEqual(
+        executor.instances().map(({ state }) => state),
+        ["dead", "dead"],
+      );
+      assert.equal(executor.restarts, 5);
+      await call.close();
+    });
+
+    test("a hang costs its own batch RUN_TIMEOUT; the next is served by another instance", async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs: 3000 });
+      const events: string[] = [];
+      executor.onInstance(({ instance, why }) => why !== undefined && events.push(`${instance.id}: ${why}`));
+      const [before] = executor.instances();
+      // A thread that spins for ever would keep this test run alive: it spins until well after the timeout.
+      const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 5000 };
+      await assert.rejects(call(hang), { code: "RUN_TIMEOUT" });
+      assert.equal(await call(double(2)), 4);
+      const serving = executor.instances().filter(({ role }) => role === "serving");
+      assert.equal(serving.length, 1);
+      assert.notEqual(serving[0]!.id, before!.id);
+      assert.match(events.join("\n"), /1: .*runTimeoutMs/);
+      await call.close();
+    });
+
+    test("a worker that ends while it loads rejects ready()", async () => {
+      const executor = kinds[kind]("data:text/javascript,process.exit(7)");
+      await assert.rejects(executor.ready(), { code: "WORKER_CRASHED", message: /before it was ready: exit code 7/ });
+      await executor.close();
+    });
+
+    test("an instance is replaced after recycleAfterBatches, and no call is lost", async () => {
+      const { executor, call } = await setUp(kind, { recycleAfterBatches: 5 }, { maxBatchSize: 4 });
+      const results: unknown[] = [];
+      const ids = new Set<number>();
+      while (ids.size < 4) {
+        results.push(...(await call.many([1, 2, 3].map(double))));
+        for (const { id, role } of executor.instances()) if (role === "serving") ids.add(id);
+        assert.ok(executor.instances().some(({ state, role }) => role === "serving" && state !== "starting"));
+      }
+      assert.ok(results.every((result, i) => result === ((i % 3) + 1) * 2));
+      assert.equal(executor.restarts, 0);
+      await call.close();
+    });
+
+    test("an instance past maxMemoryMb is replaced", async () => {
+      const { executor, call } = await setUp(kind, { maxMemoryMb: 1 }, { maxBatchSize: 4 });
+      const reasons: string[] = [];
+      executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
+      while (executor.instances().every(({ id }) => id === 1)) await call(double(1));
+      assert.match(reasons.join(), /being replaced after \d+ MB \(maxMemoryMb\)/);
+      await call.close();
+    });
+  });
+}
+
+test("kill -9 of a process mid-batch: every caller gets its result from a second attempt", async () => {
+  const { executor, call } = await setUp("process", {}, { maxBatchSize: 3 });
+  const records: number[] = [];
+  call.subscribe(({ attempt }) => records.push(attempt));
+  const results = call.many([double(1), { do: "wait", ms: 200 }, { do: "attempt" }]);
+  await until(executor, "busy");
+  process.kill(executor.instances()[0]!.pid!, "SIGKILL");
+  assert.deepEqual(await results, [2, "waited", 2]);
+  assert.deepEqual(records, [2]);
+  await call.close();
+});
+
+test("a process that is stopped mid-batch is killed at runTimeoutMs and its successor serves", async () => {
+  const { executor, call } = await setUp("process", {}, { maxBatchSize: 2, runTimeoutMs: 3000 });
+  const results = call.settle([double(1), { do: "wait", ms: 200 }]);
+  await until(executor, "busy");
+  process.kill(executor.instances()[0]!.pid!, "SIGSTOP");
+  for (const outcome of await results) assert.equal((outcome as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
+  assert.equal(await call(double(5)), 10);
+  assert.equal(executor.restarts, 1);
+  await call.close();
+});
+
+test("every process killed at once, under load: no call is lost or answered twice", async () => {
+  const { executor, call } = await setUp("process", { instances: 2 }, { maxBatchSize: 8 });
+  const calls = Array.from({ length: 200 }, (_, i) => call(i % 10 === 0 ? { do: "wait", ms: 2 } : double(i)));
+  await until(executor, "busy");
+  for (const { pid } of executor.instances()) process.kill(pid!, "SIGKILL");
+  const results = await Promise.all(calls);
+  results.forEach((result, i) => assert.equal(result, i % 10 === 0 ? "waited" : i * 2));
+  assert.equal(call.stats().items.ok, 200);
+  await call.close();
+});
+
+async function until(executor: WorkerExecutor<Command, string | number>, state: string): Promise<void> {
+  while (executor.instances().every((instance) => instance.state !== state)) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

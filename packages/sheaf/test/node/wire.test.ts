@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { FrameReader, frameOf } from "../../dist/node/frame.js";
+import type { Message } from "../../dist/node/message.js";
+import { largeRowBytes, pack, transferable, unpack, type RowOwnership } from "../../dist/node/wire.js";
+
+const there = (values: readonly unknown[], ownership: RowOwnership = "own"): unknown[] =>
+  unpack(transferable(pack(values)).packed, ownership);
+
+const floats = (length: number, from = 0): Float32Array => Float32Array.from({ length }, (_, i) => from + i);
+
+const typedRow = fc.oneof(
+  fc.float32Array(),
+  fc.float64Array(),
+  fc.uint8Array(),
+  fc.int16Array(),
+  fc.bigInt64Array(),
+  fc.uint8ClampedArray(),
+);
+const cell = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.double(),
+  fc.boolean(),
+  fc.constant(null),
+  fc.constant(undefined),
+  fc.bigInt(),
+  fc.date({ noInvalidDate: true }),
+  typedRow,
+);
+// Structured clone drops a null prototype.
+const plain = { noNullPrototype: true };
+
+/** Lists of one kind, as batches are, and lists of anything. */
+const list = fc.oneof(
+  fc.array(fc.string({ unit: "binary" })),
+  // Lone surrogates too, which UTF-8 can not carry.
+  fc.array(fc.array(fc.integer({ min: 0, max: 0xffff })).map((codes) => String.fromCharCode(...codes))),
+  fc.array(fc.double()),
+  fc.array(fc.boolean()),
+  fc.array(fc.float32Array()),
+  fc.array(fc.float32Array({ minLength: 5, maxLength: 5 })),
+  fc.array(fc.uint8Array().map((bytes) => Buffer.from(bytes))),
+  fc.array(fc.uint8Array().map((bytes) => bytes.slice().buffer)),
+  fc.array(
+    fc.record({ vector: fc.float32Array(), tokens: fc.nat(), truncated: fc.boolean(), text: fc.string() }, plain),
+  ),
+  fc.array(fc.record({ a: fc.record({ b: cell }, plain), c: cell }, plain)),
+  fc.array(fc.dictionary(fc.string(), cell, plain)),
+  fc.array(cell),
+  fc.array(fc.anything({ withBigInt: true, withMap: true, withSet: true, withTypedArray: true })),
+);
+
+test("any list comes out as it went in, whoever owns the rows", () => {
+  fc.assert(
+    fc.property(list, fc.constantFrom<RowOwnership>("own", "view"), (values, ownership) => {
+      assert.deepEqual(there(values, ownership), values);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("packing changes and detaches nothing of the caller's", () => {
+  fc.assert(
+    fc.property(fc.array(typedRow, { minLength: 1 }), (values) => {
+      const before = structuredClone(values);
+      there(values);
+      assert.deepEqual(values, before);
+    }),
+  );
+});
+
+test("rows from windows of a bigger buffer carry their own bytes only", () => {
+  const all = floats(100);
+  const rows = [all.subarray(3, 7), all.subarray(50, 54)];
+  assert.deepEqual(
+    there(rows),
+    rows.map((row) => row.slice()),
+  );
+  assert.ok(pack(rows).buffer.byteLength < 100);
+});
+
+test("results own their memory: a caller that transfers its row takes nobody else's", () => {
+  const [first, second] = there([floats(8), floats(8, 8)]) as Float32Array<ArrayBuffer>[];
+  structuredClone(first, { transfer: [first!.buffer] });
+  assert.equal(first!.length, 0);
+  assert.deepEqual(second, floats(8, 8));
+});
+
+test("a worker sees equal rows back to back in one buffer", () => {
+  const [first, second] = there([floats(8), floats(8, 8)], "view") as Float32Array[];
+  assert.equal(first!.buffer, second!.buffer);
+  assert.equal(second!.byteOffset, first!.byteOffset + first!.byteLength);
+  assert.equal(first!.byteOffset % 8, 0);
+});
+
+test("rows of 64 KiB and up have a buffer each, beside small ones of the same list", () => {
+  const big = floats(largeRowBytes / 4);
+  const rows = [floats(3), big, floats(2), floats(largeRowBytes / 4 + 1, 7)];
+  const { packed, transfer } = transferable(pack(rows));
+  assert.equal(transfer.length, 3);
+  assert.notEqual(packed.large[0]!.buffer, big.buffer);
+  assert.deepEqual(unpack(packed, "view"), rows);
+});
+
+test("errors stand in their slots with class, name, message, code, cause and stack", () => {
+  const error = Object.assign(new RangeError("too long", { cause: new Error("deep") }), {
+    code: "E_LONG",
+    itemIndex: 2,
+  });
+  const results = there([1, error, 3, new DOMException("gone", "AbortError")]);
+  assert.deepEqual([results[0], results[2]], [1, 3]);
+  const [, rebuilt, , abort] = results as (RangeError & { code: string; itemIndex: number })[];
+  assert.ok(rebuilt instanceof RangeError);
+  assert.deepEqual([rebuilt.message, rebuilt.code, rebuilt.itemIndex], ["too long", "E_LONG", 2]);
+  assert.equal(rebuilt.stack, error.stack);
+  assert.equal((rebuilt.cause as Error).message, "deep");
+  assert.ok(abort instanceof Error);
+  assert.deepEqual([abort.name, abort.message], ["AbortError", "gone"]);
+});
+
+test("a __proto__ key stays a key", () => {
+  const value = JSON.parse('{"__proto__": {"polluted": true}, "a": 1}') as object;
+  const [copy] = there([value]) as object[];
+  assert.deepEqual(Object.keys(copy!), ["__proto__", "a"]);
+  assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+});
+
+test("what can not be cloned is refused by name", () => {
+  assert.throws(() => pack([() => undefined]), /could not be cloned/);
+});
+
+test("frames come out whole and in order, however the pipe cuts them", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.nat(255), fc.nat(), fc.double({ noNaN: true }), fc.option(list)), { maxLength: 5 }),
+      fc.array(fc.integer({ min: 1, max: 5000 }), { minLength: 1 }),
+      fc.boolean(),
+      (sent, cuts, direct) => {
+        const messages = sent.map(([kind, id, value, values]): Message => {
+          const packed = values === null ? undefined : transferable(pack([...values, ...bigRowNowAndThen(id)])).packed;
+          return { kind, id, value, memoryBytes: id / 2, packed };
+        });
+        const bytes = Buffer.concat(messages.flatMap((message) => frameOf(message)));
+        const received: Message[] = [];
+        const reader = new FrameReader((message) => received.push(message));
+        for (let at = 0, i = 0; at < bytes.length; i++) {
+          const cut = bytes.subarray(at, at + cuts[i % cuts.length]!);
+          at += direct ? readInto(reader, cut) : (reader.push(cut), cut.length);
+        }
+        assert.deepEqual(received.map(comparable), messages.map(comparable));
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
+
+const bigRowNowAndThen = (id: number): Uint8Array[] => (id % 3 === 0 ? [new Uint8Array(70_000).fill(id)] : []);
+
+function readInto(reader: FrameReader, bytes: Uint8Array): number {
+  const target = reader.target();
+  const count = Math.min(target.byteLength, bytes.byteLength);
+  target.set(bytes.subarray(0, count));
+  reader.received(count, target);
+  return count;
+}
+
+const comparable = ({ packed, ...rest }: Message): unknown => ({
+  ...rest,
+  parts: packed && [new Uint8Array(packed.buffer), ...packed.large].map((part) => Buffer.from(part).toString("base64")),
+});
