@@ -18,6 +18,7 @@ import {
   usage,
   type CommandStreams,
 } from "../load/command-line.ts";
+import { builtinTemplate } from "../load/builtin-payload.ts";
 import { configurationNames, configurations, type ConfigurationName } from "../load/configurations.ts";
 import { runLoad } from "../load/generator.ts";
 import { httpTarget } from "../load/http-target.ts";
@@ -139,7 +140,7 @@ async function oneRun(
   try {
     const url = given ?? new URL("/infer", served!.origin);
     if (url.pathname === "/" && options.method === "POST") url.pathname = "/infer";
-    const sent = bodies ?? (await askedBodies(options, url));
+    const sent = bodies ?? (await askedBodies(options, url, given === undefined ? builtinTemplate(model) : undefined));
     const requests = usage(() => requestsFor(url, options.method, headers, sent));
     await probe(options.method, url, requests[0]!, options.timeout);
     const before = await readBatchSizes(url.origin);
@@ -175,11 +176,11 @@ async function oneRun(
   }
 }
 
-/** Bodies for a server that says what it takes, and none where the method carries none. */
-async function askedBodies(options: BenchOptions, url: URL): Promise<string[] | undefined> {
+/** Bodies for a known model, or for a server that says what it takes; none where the method carries none. */
+async function askedBodies(options: BenchOptions, url: URL, known: string | undefined): Promise<string[] | undefined> {
   if (options.method !== "POST") return undefined;
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];
-  const template = await templateFor(url.origin, model && decodeURIComponent(model), options.timeout);
+  const template = known ?? (await templateFor(url.origin, model && decodeURIComponent(model), options.timeout));
   return bodiesFromTemplate(template, options.seed);
 }
 

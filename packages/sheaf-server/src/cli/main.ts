@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from "commander";
+import { interruptible } from "./interrupt.ts";
 import { packageVersion } from "../server/version.ts";
 
 /** Where a command writes: data to stdout, progress and errors to stderr. */
@@ -29,6 +30,16 @@ const commands: readonly Entry[] = [
     name: "config",
     summary: "print every setting and where its value came from",
     load: async () => (await import("./config.ts")).config,
+  },
+  {
+    name: "bench",
+    summary: "load a server or a model on schedule and report its latency",
+    load: async () => interruptible((await import("./bench.ts")).bench),
+  },
+  {
+    name: "tune",
+    summary: "measure what batches cost and advise settings, or not to batch",
+    load: async () => interruptible((await import("./tune.ts")).tune),
   },
 ];
 

@@ -1,0 +1,20 @@
+import type { CommandStreams } from "../load/command-line.ts";
+
+type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
+
+/**
+ * Gives a command a signal that aborts on the first SIGINT or SIGTERM, so that it stops the servers it started; a second
+ * one ends the process as ever.
+ */
+export const interruptible =
+  (run: RunCommand): RunCommand =>
+  async (words, streams) => {
+    const controller = new AbortController();
+    const abort = (signal: NodeJS.Signals): void => controller.abort(new Error(signal));
+    process.once("SIGINT", abort).once("SIGTERM", abort);
+    try {
+      return await run(words, { ...streams, signal: controller.signal });
+    } finally {
+      process.off("SIGINT", abort).off("SIGTERM", abort);
+    }
+  };
