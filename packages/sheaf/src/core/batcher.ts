@@ -1,7 +1,7 @@
 import type { BatchRecord, Policy } from "../policies/policy.ts";
 import { Admission, type Terms } from "./admission.ts";
 import { Calls } from "./calls.ts";
-import type { Settler } from "./chunk.ts";
+import type { Chunk, Settler } from "./chunk.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { Epochs } from "./epoch.ts";
 import { BatcherError } from "./errors.ts";
@@ -55,10 +55,12 @@ export interface Batcher<In, Out> {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-// One executor for all promises: it hands out `resolve`, and no closure is made per call.
-let captured: Settler;
+// One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler
+// stands. A variable for the function itself would be a pointer from old to new memory at every call, which costs the
+// garbage collector more than the rest of a call.
+let target: Chunk;
 const capture = (resolve: (value: never) => void): void => {
-  captured = resolve as Settler;
+  target.settlers[target.count] = resolve as Settler;
 };
 
 /** As `createBatcher`, with the default policy as an argument: the core itself prefers none. */
@@ -121,26 +123,22 @@ export function batcherWith<In, Out>(
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
     if (isPlain && (typeof callOptions !== "object" || callOptions === null) && refusal === undefined) {
       if (admission.hasRoom()) {
+        const chunk = queue.tail(line, epochs.current);
+        if (target !== chunk) target = chunk as unknown as Chunk;
         const promise = new Promise<Out>(capture);
         scheduler.arriving(1);
-        queue.push(item, captured, scheduler.stampMs, line, epochs.current);
+        queue.fill(chunk, line, item, scheduler.stampMs);
         return promise;
       }
     }
     return enter(item, callOptions as CallOptions | undefined, settings.onQueueFull === "wait");
   };
 
-  const enter = (item: In, callOptions: CallOptions | number | null | undefined, mayWait: boolean): Promise<Out> => {
-    const promise = new Promise<Out>(capture);
-    const settler = captured as (value: unknown) => void;
-    try {
-      const terms = termsOf(callOptions, 1);
-      admission.enter(item, settler, terms, mayWait);
-    } catch (error) {
-      settler(Promise.reject(error));
-    }
-    return promise;
-  };
+  const enter = (item: In, callOptions: CallOptions | number | null | undefined, mayWait: boolean): Promise<Out> =>
+    new Promise<Out>((resolve) => {
+      // What termsOf throws rejects the promise, as a throw in an executor does.
+      admission.enter(item, resolve as Settler, termsOf(callOptions, 1), mayWait);
+    });
 
   /** @throws what the call must be rejected with when it may not even try. */
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {

@@ -71,9 +71,14 @@ export class Chunk<In = unknown> {
   }
 
   push(item: In, settler: Settler, arrivedAtMs: number): void {
+    this.settlers[this.count] = settler;
+    this.fill(item, arrivedAtMs);
+  }
+
+  /** Completes the next entry, whose settler stands in its place already. */
+  fill(item: In, arrivedAtMs: number): void {
     const index = this.count++;
     this.items[index] = item;
-    this.settlers[index] = settler;
     if (index === 0) this.firstAtMs = arrivedAtMs;
     else if (this.arrivalsMs !== undefined || arrivedAtMs !== this.firstAtMs) this.arriveAt(index, arrivedAtMs);
     this.live++;

@@ -89,18 +89,29 @@ export class Queue<In> {
 
   /** Appends an item; it stands at `count - 1` of the returned chunk. */
   push(item: In, settler: Settler, arrivedAtMs: number, line: Line<In>, epoch: Epoch): Chunk<In> {
-    let chunk = line.tail;
-    if (chunk === undefined || chunk.count >= this.#chunkSize || chunk.epoch !== epoch) {
-      // Behind a full chunk comes another, as often as not.
-      chunk = new Chunk<In>(epoch, line, chunk === undefined ? 0 : this.#chunkSize);
-      line.append(chunk);
-    }
-    chunk.push(item, settler, arrivedAtMs);
+    const chunk = this.tail(line, epoch);
+    chunk.settlers[chunk.count] = settler;
+    this.fill(chunk, line, item, arrivedAtMs);
+    return chunk;
+  }
+
+  /** The chunk whose next entry is the next of this line. */
+  tail(line: Line<In>, epoch: Epoch): Chunk<In> {
+    const { tail } = line;
+    if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
+    // Behind a full chunk comes another, as often as not.
+    const chunk = new Chunk<In>(epoch, line, tail === undefined ? 0 : this.#chunkSize);
+    line.append(chunk);
+    return chunk;
+  }
+
+  /** Completes the next entry of `tail`, whose settler stands in its place already. */
+  fill(chunk: Chunk<In>, line: Line<In>, item: In, arrivedAtMs: number): void {
+    chunk.fill(item, arrivedAtMs);
     line.live++;
     this.size++;
     if (line.lane === 0) this.immediate++;
-    epoch.unsettled++;
-    return chunk;
+    chunk.epoch.unsettled++;
   }
 
   /** An entry of a waiting chunk has been taken or has gone: whoever did it has emptied its place. */
@@ -122,12 +133,7 @@ export class Queue<In> {
     const line = chunk.line!;
     if (lane >= line.lane) return;
     const target = line.group.line(lane);
-    let tail = target.tail;
-    const epoch = chunk.epochOf(index);
-    if (tail === undefined || tail.count >= this.#chunkSize || tail.epoch !== epoch) {
-      tail = new Chunk<In>(epoch, target);
-      target.append(tail);
-    }
+    const tail = this.tail(target, chunk.epochOf(index));
     target.live++;
     this.size++;
     if (lane === 0) this.immediate++;
