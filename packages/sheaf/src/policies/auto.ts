@@ -159,8 +159,10 @@ class Auto implements Policy {
         best = size;
       }
     }
-    // A size avoided after one bad look would stay unknown for ever: under a backlog it gets another now and then.
-    if (best < most && most === maxBatchSize && cost.seen(most) < 1 && ++this.#avoided % 16 === 0) return most;
+    // A size avoided after a bad look would stay unknown for ever: under a backlog it gets more, the more so the more
+    // run times scatter.
+    if (best < most && most === maxBatchSize && cost.seen(most) < 1 + 12 * cost.noise && ++this.#avoided % 16 === 0)
+      return most;
     return best;
   }
 
