@@ -1,12 +1,13 @@
 // What a stranger gets: the packed tarballs, installed into an empty project outside the repository.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
+import { freePort, until } from "../scripts/lib/serving.mjs";
 import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-tarballs-"));
@@ -48,4 +49,31 @@ test("an ES module imports the installed sheaf", async () => {
 
 test("a CommonJS module requires the installed sheaf", async () => {
   assert.equal(await run("use.cjs", `const { createBatcher } = require("sheaf"); ${use}`), used);
+});
+
+test("the installed command serves real embeddings and ends with 0 on SIGTERM", async () => {
+  const port = await freePort();
+  const env = { ...options.env, PORT: String(port) };
+  const server = spawn(join(project, "node_modules/.bin/sheaf"), ["serve"], { ...options, env });
+  const exited = new Promise((resolve) => server.once("exit", (code, signal) => resolve(code ?? signal)));
+  let log = "";
+  for (const stream of [server.stdout, server.stderr]) stream.setEncoding("utf8").on("data", (text) => (log += text));
+  try {
+    await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, exited).catch((error) => {
+      throw new Error(`${error.message}\n${log}`);
+    });
+    const input = ["The cat sits outside", "A man is playing guitar"];
+    const response = await fetch(`http://127.0.0.1:${port}/v1/embeddings`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ input, model: "use-lite" }),
+    });
+    assert.equal(response.status, 200, log);
+    const vectors = (await response.json()).data.map(({ embedding }) => embedding);
+    assert.deepEqual(vectors.map(({ length }) => length), [512, 512]); // prettier-ignore
+    for (const vector of vectors) assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-3, "a unit vector");
+  } finally {
+    server.kill("SIGTERM");
+  }
+  assert.equal(await exited, 0, log);
 });
