@@ -4,6 +4,10 @@ import type { FastifyInstance } from "fastify";
 import type { Settings } from "./settings.ts";
 import { packageVersion } from "./version.ts";
 
+// The page's own files and nothing else; it sets styles on elements.
+const contentPolicy =
+  "default-src 'self'; base-uri 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'self'; style-src 'self' 'unsafe-inline'";
+
 /** `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. */
 export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings): Promise<void> {
   const hasKey = apiKey !== undefined;
@@ -20,6 +24,7 @@ export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings)
   await app.register(swaggerUi, {
     routePrefix: "/docs",
     staticCSP: true,
+    transformStaticCSP: () => contentPolicy,
     uiConfig: { validatorUrl: null, deepLinking: true },
     theme: { title: "Sheaf: the HTTP API" },
   });

@@ -1,4 +1,5 @@
 import type { ModelOutput, TensorSpec } from "../runners/model-spec.ts";
+import type { JsonParts } from "./json-bytes.ts";
 
 /** What a worker gives for one item, as far as replies look into it. */
 interface Fields {
@@ -20,24 +21,20 @@ export const tokensOf = (output: unknown): number => (output as Fields).tokens ?
 /** Whether an item's text was cut to the most tokens the model takes. */
 export const isTruncated = (output: unknown): boolean => (output as Fields).truncated === true;
 
-/** The JSON text of an item's `output`. */
-export function outputJson(output: unknown, kind: ModelOutput): string {
+/** The JSON of an item's `output`. */
+export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
   switch (kind.kind) {
     case "vector":
-      return floatsJson(vectorOf(output));
+      return [vectorOf(output)];
     case "labels": {
       const { scores } = output as { scores: Float32Array };
-      return JSON.stringify(kind.labels.map((label, index) => ({ label, score: scores[index] })));
+      return [JSON.stringify(kind.labels.map((label, index) => ({ label, score: scores[index] })))];
     }
     case "score":
-      return JSON.stringify((output as Fields).score);
+      return [JSON.stringify((output as Fields).score)];
     case "tensors":
-      return tensorsJson(output as Record<string, unknown>, kind.tensors);
+      return [tensorsJson(output as Record<string, unknown>, kind.tensors)];
   }
-}
-
-export function floatsJson(vector: Float32Array): string {
-  return JSON.stringify(Array.from(vector));
 }
 
 /** Nested arrays by name; 64-bit integers as JSON numbers. */

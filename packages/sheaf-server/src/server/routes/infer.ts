@@ -1,7 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { CallOptions } from "sheaf";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
+import { floatInputsOf } from "../float-inputs.ts";
 import { objectOf, takesObjects } from "../inputs.ts";
+import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
 import type { Served, ServedModel } from "../model.ts";
 import type { Models } from "../models.ts";
 import { isTruncated, outputJson, tokensOf } from "../outputs.ts";
@@ -9,7 +12,9 @@ import { invalid, Problem, problemOf } from "../problem.ts";
 import { problemFor } from "../replies.ts";
 import { inferSchema } from "../schemas.ts";
 
+/** One of several inputs: what the model takes, or what is wrong with it. */
 type Item = { readonly item: unknown } | { readonly problem: Problem };
+type Input = { readonly item: unknown } | { readonly inputs: readonly Item[] };
 
 /** `POST /infer` and `/infer/{model}`: one input, bare or as `input`, or several as `inputs`. */
 export function inferRoutes(app: FastifyInstance, models: Models): void {
@@ -18,28 +23,34 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     const model = models.take(name, "model");
     const options = callOptionsOf(request, reply, model.settings);
     const startedAtMs = performance.now();
-    const body = readInput(jsonOf(request.body), model);
-    try {
-      const json =
-        "inputs" in body
-          ? severalJson(body.inputs, await inferValid(model, body.inputs, options), model)
-          : oneJson(await model.infer(body.item, options), model);
-      const latencyMs = performance.now() - startedAtMs;
-      const head = `{"model":${JSON.stringify(model.name)},${json},"latency_ms":${rounded(latencyMs)}`;
-      return reply.type("application/json").send(`${head},"request_id":${JSON.stringify(request.id)}}`);
-    } catch (error) {
+    const input = readInput(request.body, model);
+    const parts = await run(input, model, options).catch((error: unknown) => {
       throw problemFor(error, model);
-    }
+    });
+    const latencyMs = rounded(performance.now() - startedAtMs);
+    const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
+    return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
   };
   app.post("/infer", { schema: inferSchema(false) }, answer);
   app.post("/infer/:model", { schema: inferSchema(true) }, answer);
 }
 
+async function run(input: Input, model: ServedModel, options: CallOptions): Promise<JsonParts> {
+  if ("item" in input) return oneJson(await model.infer(input.item, options), model);
+  return severalJson(input.inputs, await inferValid(model, input.inputs, options), model);
+}
+
 /** Everything that is wrong with a request is found here, before it takes any queue space. */
-function readInput(
-  body: unknown,
-  model: ServedModel,
-): { readonly item: unknown } | { readonly inputs: readonly Item[] } {
+function readInput(body: unknown, model: ServedModel): Input {
+  const { input: takes } = model.definition;
+  const { maxInputs, queueMaxSize } = model.settings;
+  const floats =
+    takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
+  if (floats === undefined) return readJson(jsonOf(body), model);
+  return "item" in floats ? floats : { inputs: floats.items.map((item) => ({ item })) };
+}
+
+function readJson(body: unknown, model: ServedModel): Input {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return { item: model.parse(body, "") };
   const isEnvelope = "input" in body || "inputs" in body;
   if (!isEnvelope && takesObjects(model.definition.input)) return { item: model.parse(body, "") };
@@ -72,7 +83,7 @@ function parseItem(value: unknown, path: string, model: ServedModel): Item {
 async function inferValid(
   model: ServedModel,
   inputs: readonly Item[],
-  options: Parameters<ServedModel["inferAll"]>[1],
+  options: CallOptions,
 ): Promise<(PromiseSettledResult<Served> | undefined)[]> {
   const items = inputs.flatMap((input) => ("item" in input ? [input.item] : []));
   const outcomes = await model.inferAll(items, options);
@@ -80,28 +91,30 @@ async function inferValid(
   return inputs.map((input) => ("item" in input ? outcomes[next++] : undefined));
 }
 
-function oneJson({ output, queueMs, batchSize }: Served, { definition }: ServedModel): string {
+function oneJson({ output, queueMs, batchSize }: Served, { definition }: ServedModel): JsonParts {
   const tokens = tokensOf(output) > 0 ? `,"tokens":${tokensOf(output)}` : "";
   const truncated = isTruncated(output) ? `,"truncated":true` : "";
-  return `"output":${outputJson(output, definition.output)}${tokens}${truncated},"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+  const rest = `${tokens}${truncated},"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+  return [`"output":`, ...outputJson(output, definition.output), rest];
 }
 
 function severalJson(
   inputs: readonly Item[],
   outcomes: readonly (PromiseSettledResult<Served> | undefined)[],
   { definition }: ServedModel,
-): string {
+): JsonParts {
   let queueMs = 0;
   let batchSize = 0;
-  const outputs = outcomes.map((outcome, index) => {
+  const outputs = outcomes.map((outcome, index): JsonParts => {
     const input = inputs[index]!;
-    if (outcome === undefined) return errorJson("problem" in input ? input.problem : undefined);
-    if (outcome.status === "rejected") return errorJson(outcome.reason);
+    if (outcome === undefined) return [errorJson("problem" in input ? input.problem : undefined)];
+    if (outcome.status === "rejected") return [errorJson(outcome.reason)];
     queueMs = Math.max(queueMs, outcome.value.queueMs);
     batchSize = Math.max(batchSize, outcome.value.batchSize);
     return outputJson(outcome.value.output, definition.output);
   });
-  return `"outputs":[${outputs.join(",")}],"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+  const rest = `],"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+  return [`"outputs":[`, ...commaSeparated(outputs), rest];
 }
 
 function errorJson(error: unknown): string {

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
+import type { CallOptions } from "sheaf";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { describeInput, objectOf } from "../inputs.ts";
+import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
 import type { Served, ServedModel } from "../model.ts";
 import type { Models } from "../models.ts";
-import { floatsJson, tokensOf, vectorOf } from "../outputs.ts";
+import { tokensOf, vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";
 import { problemFor } from "../replies.ts";
 import { embeddingsSchema, modelsSchema } from "../schemas.ts";
@@ -20,12 +22,10 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     const model = models.take(name, "model");
     const items = readTexts(input, model, dimensions);
     const options = callOptionsOf(request, reply, model.settings);
-    try {
-      const served = await inferEvery(model, items, options);
-      return await reply.type("application/json").send(embeddingsJson(served, model.name, isBase64));
-    } catch (error) {
+    const served = await inferEvery(model, items, options).catch((error: unknown) => {
       throw problemFor(error, model);
-    }
+    });
+    return reply.type("application/json").send(embeddingsJson(served, model.name, isBase64));
   });
 
   app.get("/v1/models", { schema: modelsSchema }, () => ({
@@ -84,11 +84,7 @@ function readTexts(input: unknown, model: ServedModel, dimensions: unknown): unk
   return input.map((value: unknown, index) => model.parse(value, `input[${index}]`));
 }
 
-async function inferEvery(
-  model: ServedModel,
-  items: readonly unknown[],
-  options: Parameters<ServedModel["infer"]>[1],
-): Promise<Served[]> {
+async function inferEvery(model: ServedModel, items: readonly unknown[], options: CallOptions): Promise<Served[]> {
   if (items.length === 1) return [await model.infer(items[0], options)];
   const outcomes = await model.inferAll(items, options);
   return outcomes.map((outcome) => {
@@ -97,16 +93,20 @@ async function inferEvery(
   });
 }
 
-function embeddingsJson(served: readonly Served[], model: string, isBase64: boolean): string {
+function embeddingsJson(served: readonly Served[], model: string, isBase64: boolean): Buffer {
   let tokens = 0;
-  const data = served.map(({ output }, index) => {
+  const data = served.map(({ output }, index): JsonParts => {
     tokens += tokensOf(output);
     const vector = vectorOf(output);
-    const embedding = isBase64 ? `"${base64Of(vector)}"` : floatsJson(vector);
-    return `{"object":"embedding","index":${index},"embedding":${embedding}}`;
+    const head = `{"object":"embedding","index":${index},"embedding":`;
+    return isBase64 ? [`${head}"${base64Of(vector)}"}`] : [head, vector, "}"];
   });
   const usage = `{"prompt_tokens":${tokens},"total_tokens":${tokens}}`;
-  return `{"object":"list","data":[${data.join(",")}],"model":${JSON.stringify(model)},"usage":${usage}}`;
+  return jsonBytes([
+    `{"object":"list","data":[`,
+    ...commaSeparated(data),
+    `],"model":${JSON.stringify(model)},"usage":${usage}}`,
+  ]);
 }
 
 /** Little-endian float32, as OpenAI's clients decode it; every platform of Node is little-endian but s390x. */

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { test } from "node:test";
+import OpenAI from "openai";
+import { ready, sheaf } from "./sheaf-process.js";
+
+const words = [
+  "cat",
+  "dog",
+  "river",
+  "stone",
+  "music",
+  "window",
+  "train",
+  "winter",
+  "coffee",
+  "garden",
+  "letter",
+  "moon",
+];
+/** Text number i: 3 to 8 words, no two alike. */
+const textOf = (i: number): string =>
+  Array.from({ length: 3 + (i % 6) }, (_, k) => words[(i * 5 + k * 7) % words.length]).join(" ") + ` ${i}`;
+
+async function embed(url: string, input: string): Promise<{ status: number; vector?: number[]; json: any }> {
+  const response = await fetch(`${url}/v1/embeddings`, {
+    method: "POST",
+    body: JSON.stringify({ model: "use-lite", input }),
+    headers: { "content-type": "application/json" },
+  });
+  const json = (await response.json()) as any;
+  return { status: response.status, vector: json.data?.[0].embedding, json };
+}
+
+async function metric(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))];
+  return values.reduce((sum, [, value]) => sum + Number(value), 0);
+}
+
+const largestDifference = (a: readonly number[], b: readonly number[]): number =>
+  a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
+
+test("use-lite serves 200 texts at once in far fewer runs, each with the vector it has alone", async (t) => {
+  const served = sheaf(t, ["serve"], { PORT: "0" });
+  const url = await ready(served);
+  const texts = Array.from({ length: 200 }, (_, i) => textOf(i));
+
+  const runsBefore = await metric(url, "sheaf_batches_total");
+  const together = await Promise.all(texts.map((text) => embed(url, text)));
+  const runs = (await metric(url, "sheaf_batches_total")) - runsBefore;
+  assert.ok(runs < 100, `${runs} runs for 200 texts`);
+  t.diagnostic(`200 texts ran in ${runs} batches`);
+
+  for (const [i, text] of texts.entries()) {
+    const alone = await embed(url, text);
+    assert.equal(alone.vector!.length, 512);
+    assert.ok(Math.abs(Math.hypot(...alone.vector!) - 1) < 1e-5);
+    const difference = largestDifference(alone.vector!, together[i]!.vector!);
+    assert.ok(difference < 1e-6, `"${text}" differs by ${difference} in a batch`);
+  }
+
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+  const { data } = await client.embeddings.create({ model: "use-lite", input: texts.slice(0, 2) });
+  assert.ok(largestDifference(Array.from(data[1]!.embedding), together[1]!.vector!) < 1e-6);
+
+  assert.equal((await embed(url, "")).status, 422);
+  assert.equal((await embed(url, "x".repeat(1_000_000))).status, 422);
+  assert.equal((await embed(url, " ")).status, 200, "a text without a word is still a text");
+  served.child.kill("SIGTERM");
+  assert.equal(await served.ended, 0);
+});
+
+test("SIGTERM under load: every accepted request is answered, and the exit code is 0", async (t) => {
+  const served = sheaf(t, ["serve", "use-lite", "--port", "0", "--max-batch-size", "4"]);
+  const url = await ready(served);
+  const requests = Array.from({ length: 200 }, (_, i) => embed(url, textOf(i)));
+  await Promise.race(requests);
+  served.child.kill("SIGTERM");
+  const replies = await Promise.all(requests);
+  const statuses = new Map<number, number>();
+  for (const { status, vector, json } of replies) {
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    if (status === 200) assert.equal(vector!.length, 512);
+    else assert.deepEqual([status, json.error.code], [503, "DRAINING"]);
+  }
+  t.diagnostic(`replies by status: ${JSON.stringify(Object.fromEntries(statuses))}`);
+  assert.equal(await served.ended, 0, served.output.stderr);
+  assert.ok(statuses.get(200)! > 4, "work was accepted when the signal came");
+});
+
+test("what the grace period cuts off gets 503, and the exit code is 1", async (t) => {
+  const served = sheaf(t, ["serve", "mlp", "--port", "0", "--max-batch-size", "1", "--shutdown-grace-ms", "0"]);
+  const url = await ready(served);
+  const body = JSON.stringify({ inputs: Array.from({ length: 900 }, () => new Array(768).fill(0.5)) });
+  const reply = fetch(`${url}/infer`, { method: "POST", body, headers: { "content-type": "application/json" } });
+  while ((await metric(url, "sheaf_queue_items")) === 0);
+  served.child.kill("SIGTERM");
+  const outputs = ((await (await reply).json()) as any).outputs as any[];
+  assert.ok(outputs.some((output) => output.error?.code === "CLOSED"));
+  assert.equal(await served.ended, 1);
+});
+
+test("a second signal ends with 1 at once, and without an abort", async (t) => {
+  const served = sheaf(t, ["serve", "mlp", "--port", "0", "--max-batch-size", "1"]);
+  const url = await ready(served);
+  const body = JSON.stringify({ inputs: Array.from({ length: 1000 }, () => new Array(768).fill(0.5)) });
+  const reply = fetch(`${url}/infer`, { method: "POST", body, headers: { "content-type": "application/json" } });
+  const isAnswered = reply.then(() => true).catch(() => false);
+  while ((await metric(url, "sheaf_queue_items")) === 0);
+  served.child.kill("SIGTERM");
+  served.child.kill("SIGINT");
+  assert.equal(await served.ended, 1);
+  await isAnswered;
+});
+
+test("a taken port and a missing model end with 1, a wrong value with 2, each saying what is wrong", async (t) => {
+  const blocker = createServer().listen(0, "127.0.0.1");
+  t.after(() => blocker.close());
+  await new Promise((resolve) => blocker.once("listening", resolve));
+  const { port } = blocker.address() as AddressInfo;
+
+  const taken = sheaf(t, ["serve", "mlp", "--port", String(port)]);
+  assert.equal(await taken.ended, 1);
+  assert.match(taken.output.stderr, new RegExp(`port ${port}|:${port}`));
+
+  const missing = sheaf(t, ["serve", "no-such-model"]);
+  assert.equal(await missing.ended, 1);
+  assert.match(missing.output.stderr, /no-such-model/);
+
+  const wrong = sheaf(t, ["serve"], { MAX_BATCH_SIZE: "none" });
+  assert.equal(await wrong.ended, 2);
+  assert.match(wrong.output.stderr, /MAX_BATCH_SIZE must be an integer from 1 to 65536, got "none"/);
+
+  const unknown = sheaf(t, ["serve", "--no-such-flag"]);
+  assert.equal(await unknown.ended, 2);
+});
+
+test("sheaf config prints every value and where it came from", async (t) => {
+  const printed = sheaf(t, ["config", "--json", "--workers", "2"], { PORT: "1234", API_KEY: "secret" });
+  assert.equal(await printed.ended, 0);
+  const { settings } = JSON.parse(printed.output.stdout) as {
+    settings: { name: string; value: unknown; origin: string }[];
+  };
+  const of = (name: string): unknown[] => {
+    const { value, origin } = settings.find((setting) => setting.name === name)!;
+    return [value, origin];
+  };
+  assert.deepEqual(of("workers"), [2, "flag"]);
+  assert.deepEqual(of("port"), [1234, "environment"]);
+  assert.deepEqual(of("apiKey"), ["(set)", "environment"]);
+  assert.deepEqual(of("host"), ["127.0.0.1", "default"]);
+});
+
+test("a worker that is killed is started again, and what comes in meanwhile is answered", async (t) => {
+  const served = sheaf(t, ["serve", "mlp", "--port", "0", "--worker-isolation", "process"]);
+  const url = await ready(served);
+  const infer = async (): Promise<number> => {
+    const body = JSON.stringify(new Array(768).fill(0.5));
+    return (await fetch(`${url}/infer`, { method: "POST", body, headers: { "content-type": "application/json" } }))
+      .status;
+  };
+  assert.equal(await infer(), 200);
+  const [pid] = childrenOf(served.child.pid!);
+  assert.ok(pid !== undefined, "the model runs in a process of its own");
+  process.kill(pid, "SIGKILL");
+  assert.equal(await infer(), 200);
+  while ((await metric(url, "sheaf_worker_restarts_total")) !== 1);
+  while ((await fetch(`${url}/readyz`)).status !== 200);
+  assert.equal(await infer(), 200);
+  served.child.kill("SIGTERM");
+  assert.equal(await served.ended, 0);
+});
+
+function childrenOf(pid: number): number[] {
+  const listed =
+    process.platform === "linux"
+      ? readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+      : execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" });
+  return listed.trim().split(/\s+/).map(Number);
+}
