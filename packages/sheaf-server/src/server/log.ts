@@ -10,8 +10,11 @@ export function traceIdOf({ headers }: Pick<FastifyRequest, "headers">): string 
   return id === undefined || /^0+$/.test(id) ? undefined : id;
 }
 
-/** One line per failed batch, and with LOG_LEVEL debug one per batch; never one per item. */
-export function logBatches(log: FastifyBaseLogger, { name, batcher }: ServedModel): void {
+/** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
+export function logModel(log: FastifyBaseLogger, { name, batcher, workers }: ServedModel): void {
+  workers?.onInstance(({ instance: { id, state }, why }) => {
+    if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
+  });
   batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
     const level = outcome === "error" ? "warn" : "debug";
     const line = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs, errorCode };

@@ -11,6 +11,7 @@ import {
   type Executor,
   type Policy,
 } from "sheaf";
+import type { WorkerExecutor } from "sheaf/node";
 import type { ModelInput, ModelOutput } from "../runners/model-spec.ts";
 import { DrainTime } from "./drain-time.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
@@ -56,7 +57,8 @@ interface Entry {
   isDispatched: boolean;
 }
 
-export type ModelState = "loading" | "ready" | "failed" | "closed";
+/** `restarting`: no worker is alive now, but one is on its way; what comes in waits for it. */
+export type ModelState = "loading" | "ready" | "restarting" | "failed" | "closed";
 
 /** A model behind its own batcher. */
 export class ServedModel {
@@ -67,11 +69,11 @@ export class ServedModel {
   readonly maxBatchSize: number;
   /** JSON value → item. */
   readonly parse: InputParser;
-  state: ModelState = "loading";
   /** Why it failed, once it has. */
   failure: unknown;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
+  #phase: Exclude<ModelState, "restarting"> = "loading";
   #waiting = 0;
   readonly #drainTime: DrainTime;
 
@@ -108,6 +110,16 @@ export class ServedModel {
         this.#became("failed");
       },
     );
+  }
+
+  get state(): ModelState {
+    return this.#phase === "ready" ? stateOf(this.workers) : this.#phase;
+  }
+
+  /** Its worker threads or processes; none where it runs in this process. */
+  get workers(): WorkerExecutor<never, unknown> | undefined {
+    const { run } = this.definition;
+    return "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
   }
 
   /** Items that wait for their batch. */
@@ -164,7 +176,7 @@ export class ServedModel {
     try {
       await this.batcher.close({ graceMs });
     } finally {
-      this.state = "closed";
+      this.#phase = "closed";
     }
   }
 
@@ -178,8 +190,8 @@ export class ServedModel {
     entry.isDispatched = true;
   }
 
-  #became(state: ModelState): void {
-    if (this.state === "loading") this.state = state;
+  #became(phase: "ready" | "failed"): void {
+    if (this.#phase === "loading") this.#phase = phase;
   }
 
   /** The definition's executor, taking entries instead of items. */
@@ -209,6 +221,14 @@ export class ServedModel {
       close: () => inner.close(),
     };
   }
+}
+
+function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {
+  if (workers === undefined) return "ready";
+  const serving = workers.instances().filter(({ role }) => role === "serving");
+  if (serving.some(({ state }) => state === "ready" || state === "busy")) return "ready";
+  const dead = serving.filter(({ state }) => state === "dead");
+  return dead.length === workers.slots ? "failed" : "restarting";
 }
 
 function inProcess(run: BatchFunction<never, unknown>): Executor<unknown, unknown> {

@@ -34,15 +34,18 @@ export class Models {
         },
       );
     }
-    if (model.state !== "ready") throw notReady(model);
+    const { state } = model;
+    if (state !== "ready" && state !== "restarting") throw notReady(model);
     return model;
   }
 
-  /** "ok" once every model is ready. */
-  get status(): "ok" | "warming" | "draining" | "failed" {
+  /** "ok" while every model is ready. */
+  get status(): "ok" | "warming" | "restarting" | "draining" | "failed" {
     if (this.#isDraining) return "draining";
-    if (this.all.some(({ state }) => state === "failed" || state === "closed")) return "failed";
-    return this.all.every(({ state }) => state === "ready") ? "ok" : "warming";
+    const states = this.all.map(({ state }) => state);
+    if (states.includes("failed") || states.includes("closed")) return "failed";
+    if (states.includes("loading")) return "warming";
+    return states.includes("restarting") ? "restarting" : "ok";
   }
 
   /** Resolves when every model is ready; rejects with the first failure. */
@@ -74,6 +77,6 @@ function notReady(model: ServedModel): Problem {
     return new Problem("NOT_READY", `${model.name} is still loading; see /readyz.`, {
       headers: { "retry-after": "1" },
     });
-  const reason = model.failure instanceof Error ? `: ${model.failure.message}` : ".";
+  const reason = model.failure instanceof Error ? `: ${model.failure.message}` : ": it has no live worker.";
   return new Problem("NOT_READY", `${model.name} can not run${reason}`);
 }

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
 import { takeJsonAsBytes } from "./body.ts";
-import { logBatches, logProblem } from "./log.ts";
+import { logModel, logProblem } from "./log.ts";
 import { ServedModel, type ModelDefinition } from "./model.ts";
 import { Models } from "./models.ts";
 import { Problem, problemOf } from "./problem.ts";
@@ -54,7 +54,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     if (models.isDraining) reply.header("connection", "close");
     done();
   });
-  for (const model of models.all) logBatches(app.log, model);
+  for (const model of models.all) logModel(app.log, model);
   inferRoutes(app, models);
   openaiRoutes(app, models);
   healthRoutes(app, models);

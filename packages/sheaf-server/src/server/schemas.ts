@@ -178,7 +178,7 @@ export const modelsSchema: RouteSchema = {
 };
 
 const health = Type.Object({
-  status: text("ok, warming, draining or failed."),
+  status: text("ok, warming, restarting, draining or failed."),
   models: Type.Array(Type.Object({ name: Type.String(), state: Type.String(), reason: Type.Optional(Type.String()) })),
 });
 

@@ -1,5 +1,5 @@
 import type { Executor } from "sheaf";
-import { workerThread } from "sheaf/node";
+import { workerProcess, workerThread } from "sheaf/node";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import type { ModelDefinition } from "./model.ts";
 import type { Settings } from "./settings.ts";
@@ -8,7 +8,8 @@ import { warmUpItemOf } from "./warm-up.ts";
 /** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
   const { name, task, input, output, note, maxBatchSize, groupKey, weigh, maxBatchWeight, workerUrl, data } = spec;
-  const run: Executor<never, unknown> = workerThread(workerUrl, { instances: settings.workers, data, name });
+  const open = settings.workerIsolation === "process" ? workerProcess : workerThread;
+  const run: Executor<never, unknown> = open<never, unknown>(workerUrl, { instances: settings.workers, data, name });
   return {
     name,
     task,

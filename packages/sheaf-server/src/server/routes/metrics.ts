@@ -4,6 +4,7 @@ import type { Models } from "../models.ts";
 import { ProcessMetrics } from "../process-metrics.ts";
 import { RequestMetrics } from "../request-metrics.ts";
 import { metricsSchema } from "../schemas.ts";
+import { workerFamilies } from "../worker-metrics.ts";
 
 /** `GET /metrics`: the batchers', the requests' and the process's metrics in Prometheus' text format. */
 export function metricsRoute(app: FastifyInstance, models: Models): void {
@@ -22,6 +23,13 @@ export function metricsRoute(app: FastifyInstance, models: Models): void {
   app.get("/metrics", { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
     reply
       .type(expositionContentType)
-      .send(exposition([...batchers.families(), ...requests.families(), ...processMetrics.families()])),
+      .send(
+        exposition([
+          ...batchers.families(),
+          ...workerFamilies(models),
+          ...requests.families(),
+          ...processMetrics.families(),
+        ]),
+      ),
   );
 }
