@@ -41,6 +41,11 @@ const commands: readonly Entry[] = [
     summary: "measure what batches cost and advise settings, or not to batch",
     load: async () => interruptible((await import("./tune.ts")).tune),
   },
+  {
+    name: "simulate",
+    summary: "ask what if, on the real batcher and a virtual clock",
+    load: async () => interruptible((await import("./simulate.ts")).simulate),
+  },
 ];
 
 // Set, not process.exit: what was written to a pipe still leaves.

@@ -77,6 +77,14 @@ export function parsePositive(text: string): number {
   throw new InvalidArgumentError(`It must be a number > 0.`);
 }
 
+/** A number >= 0. */
+export function parseNonNegative(text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && value >= 0 && Number.isFinite(value)) return value;
+  throw new InvalidArgumentError(`It must be a number >= 0.`);
+}
+
+/** An integer >= 1. */
 export function parseCount(text: string): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= 1 && Number.isSafeInteger(value)) return value;

@@ -181,7 +181,7 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
           type: "quantitative",
           ...logAxis(
             rows.map(({ ms }) => ms),
-            "Latency (ms, log scale)",
+            "Latency (ms, log scale; solid p99, dashed p50)",
           ),
         },
         order: { field: "offeredPerS", type: "quantitative" },
@@ -190,7 +190,6 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
         strokeDash: {
           field: "quantile",
           type: "nominal",
-          title: null,
           sort: ["p50", "p99"],
           scale: {
             domain: ["p50", "p99"],
@@ -199,7 +198,7 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
               [1, 0],
             ],
           },
-          legend: { symbolType: "stroke", symbolStrokeWidth: 2, symbolStrokeColor: "black" },
+          legend: null,
         },
       },
     }),

@@ -24,7 +24,7 @@ figure svg { max-width: 100%; height: auto } figcaption, dt { color: #555 }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1rem 1rem } dd { margin: 0; overflow-wrap: anywhere }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.85rem } .wide { overflow-x: auto }
 th, td { padding: 0.25rem 0.6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap }
-th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left }
+.text { text-align: left }
 @media print { h2, figure { break-inside: avoid } }
 </style>
 <h1>${escaped(title)}</h1>
@@ -38,9 +38,12 @@ ${charts.map(chartHtml).join("\n")}
 `;
 }
 
+const startsAsFigure = /^[\d.,–-]/;
+
 function tableHtml({ title, rows: [head = [], ...rows] }: ReportPage["tables"][number]): string {
+  const isText = head.map((_, column) => column === 0 || rows.some((row) => !startsAsFigure.test(row[column] ?? "")));
   const cells = (row: readonly string[], tag: string): string =>
-    row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join("");
+    row.map((cell, column) => `<${tag}${isText[column] ? ' class="text"' : ""}>${escaped(cell)}</${tag}>`).join("");
   const body = rows.map((row) => `<tr>${cells(row, "td")}</tr>`).join("\n");
   return `<h2>${escaped(title)}</h2>
 <div class="wide"><table><thead><tr>${cells(head, "th")}</tr></thead><tbody>

@@ -1,0 +1,270 @@
+import { readFile } from "node:fs/promises";
+import type { Command } from "commander";
+import type { Arrivals, SimulatedCost } from "sheaf/tuning";
+import {
+  UsageError,
+  exitCode,
+  listOf,
+  newCommand,
+  oneOf,
+  parseCount,
+  parseDurationMs,
+  parseNonNegative,
+  parsePositive,
+  runCommand,
+  usage,
+  type CommandStreams,
+} from "../load/command-line.ts";
+import { configurationNames, type ConfigurationName } from "../load/configurations.ts";
+import { figures, percent, progressOn, shownCommand, textTable } from "../load/terminal.ts";
+import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/what-if.ts";
+
+const patterns = ["poisson", "periodic", "burst", "clump", "closed"] as const;
+
+interface SimulateOptions {
+  readonly fixed?: number;
+  readonly perItem?: number;
+  readonly cost?: string;
+  readonly policy: ConfigurationName[];
+  readonly arrivals: (typeof patterns)[number];
+  readonly trace?: string;
+  readonly load: number[];
+  readonly rate?: number[];
+  readonly callers: number[];
+  readonly slots: number;
+  readonly maxBatchSize: number;
+  readonly maxWait: number;
+  readonly maxQueueSize: number;
+  readonly timeout?: number;
+  readonly budget?: number;
+  readonly target: number;
+  readonly noise: number;
+  readonly items: number;
+  readonly seed: number;
+  readonly report?: string;
+  readonly svg?: string;
+  readonly json?: true;
+}
+
+/** `sheaf simulate`: what if, on the real batcher and a virtual clock. */
+export function simulate(args: readonly string[], streams: CommandStreams): Promise<number> {
+  const command = newCommand("simulate", streams)
+    .description(
+      "Runs the real batcher on a virtual clock: policies over loads, for a given or a measured cost, in seconds.",
+    )
+    .option("--fixed <ms>", "run time of a batch however few items it holds", parseNonNegative)
+    .option("--per-item <ms>", "run time of one more item", parseNonNegative)
+    .option("--cost <file>", "measured cost instead: the output of sheaf tune --json")
+    .option(
+      "--policy <names>",
+      `comma-separated: ${configurationNames.join(", ")}`,
+      listOf(oneOf(configurationNames)),
+      [...configurationNames],
+    )
+    .option("--arrivals <pattern>", patterns.join(", "), oneOf(patterns), "poisson")
+    .option("--trace <file>", "recorded arrivals instead: one moment in milliseconds a line, ascending")
+    .option(
+      "--load <list>",
+      "shares of the capacity with full batches",
+      listOf(parsePositive),
+      [0.1, 0.3, 0.5, 0.7, 0.9],
+    )
+    .option("--rate <list>", "calls per second instead of --load", listOf(parsePositive))
+    .option("--callers <list>", "callers of closed arrivals", listOf(parseCount), [1, 4, 16, 64])
+    .option("--slots <n>", "batches at once", parseCount, 1)
+    .option("--max-batch-size <n>", "as MAX_BATCH_SIZE", parseCount, 32)
+    .option("--max-wait <time>", "as MAX_WAIT_MS", parseDurationMs, 50)
+    .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", parseCount, 1000)
+    .option("--timeout <time>", "a caller's whole wait (default: none)", parseDurationMs)
+    .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
+    .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
+    .option("--noise <share>", "coefficient of variation of run times", parseNonNegative, 0)
+    .option("--items <n>", "calls of every run", parseCount, 10_000)
+    .option("--seed <n>", "of arrivals and noise", parseCount, 1)
+    .option("--report <path>", "write an HTML report that opens offline")
+    .option("--svg <folder>", "write its pictures as SVG files")
+    .option("--json", "everything as JSON on stdout");
+  return runCommand(command, args, streams, (parsed) => runSimulate(parsed, args, streams));
+}
+
+async function runSimulate(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+  const options = command.opts<SimulateOptions>();
+  const whatIf: WhatIf = {
+    cost: await costOf(options),
+    slots: options.slots,
+    maxBatchSize: options.maxBatchSize,
+    maxWaitMs: options.maxWait,
+    maxQueueSize: options.maxQueueSize,
+    timeoutMs: options.timeout,
+    latencyBudgetMs: options.budget,
+    targetLatencyMs: options.target,
+    noise: options.noise,
+    items: options.items,
+    seed: options.seed,
+  };
+  const capacity = await settled(() => capacityPerS(whatIf));
+  const loads = await loadsOf(options, capacity);
+  const points: WhatIfPoint[] = [];
+  const progress = progressOn(streams.stderr);
+  progress.start("Simulating");
+  for (const { label, load, arrivals } of loads) {
+    for (const policy of options.policy) {
+      streams.signal?.throwIfAborted();
+      const result = await settled(() => simulatePolicy(policy, arrivals, whatIf));
+      points.push({ policy, label, load, result });
+      progress.update(points.length / (loads.length * options.policy.length), `${policy}, ${label}`);
+      // A virtual clock leaves no turn for signals and the bar.
+      await new Promise(setImmediate);
+    }
+  }
+  progress.end(`${points.length} runs`);
+  await publish(options, shownCommand("simulate", args), capacity, points, streams);
+  return exitCode.ok;
+}
+
+interface Load {
+  readonly label: string;
+  readonly load: number;
+  readonly arrivals: Arrivals;
+}
+
+async function loadsOf(options: SimulateOptions, capacity: number): Promise<Load[]> {
+  if (options.trace !== undefined) {
+    const atMs = await traceOf(options.trace);
+    const perS = (1000 * (atMs.length - 1)) / (atMs.at(-1)! - atMs[0]!);
+    return [{ label: `trace, ${figures(perS)}/s`, load: perS, arrivals: { pattern: "trace", atMs } }];
+  }
+  const { arrivals: pattern } = options;
+  if (pattern === "closed") {
+    return options.callers.map((clients) => ({
+      label: `${clients} callers`,
+      load: clients,
+      arrivals: { pattern, clients },
+    }));
+  }
+  const rates = options.rate ?? options.load.map((share) => share * capacity);
+  return rates.map((ratePerS) => ({
+    label: `${figures(ratePerS)}/s`,
+    load: ratePerS,
+    // A burst: 100 ms at four times the rate, 300 ms of nothing, on average.
+    arrivals: pattern === "burst" ? { pattern, ratePerS, onMs: 100, offMs: 300 } : { pattern, ratePerS },
+  }));
+}
+
+async function costOf({ fixed, perItem, cost }: SimulateOptions): Promise<SimulatedCost> {
+  if (cost === undefined) {
+    if (fixed !== undefined && perItem !== undefined && fixed + perItem > 0)
+      return { fixedMs: fixed, perItemMs: perItem };
+    throw new UsageError(
+      "say what a batch costs: --fixed 10 --per-item 0.3 (milliseconds, not both 0), or --cost FILE from sheaf tune --json.",
+    );
+  }
+  if (fixed !== undefined || perItem !== undefined)
+    throw new UsageError("--cost stands instead of --fixed and --per-item.");
+  const parsed = JSON.parse(await textOf("--cost", cost, isJson)) as { costModel?: { table?: unknown } };
+  const table = parsed.costModel?.table;
+  if (!Array.isArray(table) || !table.every(isPoint) || table.length === 0) {
+    throw new UsageError(
+      `--cost ${cost} holds no costModel.table of [size, milliseconds]: write it with sheaf tune --json.`,
+    );
+  }
+  return { table: table.map(([size, runMs]) => [size, runMs] as const) };
+}
+
+async function traceOf(path: string): Promise<number[]> {
+  const lines = (await textOf("--trace", path, () => true)).split("\n").filter((line) => line.trim() !== "");
+  const atMs = lines.map(Number);
+  if (
+    atMs.length >= 2 &&
+    atMs.every((ms, i) => Number.isFinite(ms) && ms >= (atMs[i - 1] ?? 0)) &&
+    atMs.at(-1)! > atMs[0]!
+  ) {
+    return atMs;
+  }
+  throw new UsageError(`--trace ${path} must hold two or more moments in milliseconds, one a line, ascending from 0.`);
+}
+
+async function textOf(flag: string, path: string, accepts: (text: string) => boolean): Promise<string> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`${flag} can not be read: ${(error as Error).message}`);
+  }
+  if (accepts(text)) return text;
+  throw new UsageError(`${flag} ${path} is not JSON.`);
+}
+
+const isPoint = (point: unknown): point is [number, number] =>
+  Array.isArray(point) && Number.isInteger(point[0]) && point[0] >= 1 && typeof point[1] === "number" && point[1] > 0;
+
+function isJson(text: string): boolean {
+  try {
+    return typeof JSON.parse(text) === "object";
+  } catch {
+    return false;
+  }
+}
+
+/** Options that the simulator refuses are the user's to mend. */
+async function settled<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    return usage(() => {
+      throw error;
+    });
+  }
+}
+
+async function publish(
+  options: SimulateOptions,
+  commandLine: string,
+  capacity: number,
+  points: readonly WhatIfPoint[],
+  { stdout, stderr }: CommandStreams,
+): Promise<void> {
+  const rows = tableOf(points);
+  const note = `Capacity with full batches: ${figures(capacity)} calls/s.`;
+  if (options.json) {
+    const flat = points.map(({ result, ...point }) => ({
+      ...point,
+      result: { ...result, batchSizes: [...result.batchSizes] },
+    }));
+    stdout.write(`${JSON.stringify({ command: commandLine, capacityPerS: capacity, points: flat })}\n`);
+  } else stdout.write(`${textTable(rows)}\n${note}\n`);
+  if (options.report === undefined && options.svg === undefined) return;
+  const [{ writeReport }, { simulateCharts }] = await Promise.all([
+    import("../load/report/write.ts"),
+    import("../load/report/simulate-charts.ts"),
+  ]);
+  const page = {
+    title: "What if",
+    verdicts: [note],
+    facts: [["Command", commandLine]] as const,
+    tables: [{ title: "Simulated", rows }],
+  };
+  const axis =
+    options.trace === undefined && options.arrivals === "closed" ? "Callers" : "Offered load (calls per second)";
+  const files = await writeReport({ html: options.report, svg: options.svg }, page, simulateCharts(points, axis));
+  stderr.write(`Wrote ${files.join(", ")}\n`);
+}
+
+function tableOf(points: readonly WhatIfPoint[]): string[][] {
+  return [
+    ["load", "policy", "calls/s", "mean ms", "p50 ms", "p95 ms", "p99 ms", "mean batch", "busy", "lost"],
+    ...points.map(({ policy, label, result }) => {
+      const { latencyMs, items } = result;
+      const lost = items.timeout + items.rejected + items.error;
+      return [
+        label,
+        policy,
+        figures(result.throughputPerS),
+        ...[latencyMs.mean, latencyMs.p50, latencyMs.p95, latencyMs.p99].map(figures),
+        figures(result.meanBatchSize),
+        percent(result.utilisation),
+        percent(lost / (lost + items.ok)),
+      ];
+    }),
+  ];
+}

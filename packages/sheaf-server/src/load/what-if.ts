@@ -1,0 +1,91 @@
+import { adaptive, auto, greedy, window } from "sheaf";
+import {
+  simulate,
+  type Arrivals,
+  type SimulatedCost,
+  type SimulationOptions,
+  type SimulationResult,
+} from "sheaf/tuning";
+import type { ConfigurationName } from "./configurations.ts";
+
+/** What every simulation of one what-if has in common. */
+export interface WhatIf {
+  readonly cost: SimulatedCost;
+  readonly slots: number;
+  readonly maxBatchSize: number;
+  readonly maxWaitMs: number;
+  readonly maxQueueSize: number;
+  readonly timeoutMs?: number | undefined;
+  readonly latencyBudgetMs?: number | undefined;
+  readonly targetLatencyMs: number;
+  /** Coefficient of variation of run times. */
+  readonly noise: number;
+  readonly items: number;
+  readonly seed: number;
+}
+
+/** One point: a policy under one load. */
+export interface WhatIfPoint {
+  readonly policy: ConfigurationName;
+  /** Rate, callers, or the trace, for people. */
+  readonly label: string;
+  /** Position on the axis: calls per second, or callers. */
+  readonly load: number;
+  readonly result: SimulationResult;
+}
+
+/** Runs the real batcher, as `sheaf serve` would set it up for this configuration, on a virtual clock. */
+export function simulatePolicy(
+  policy: ConfigurationName,
+  arrivals: Arrivals,
+  whatIf: WhatIf,
+): Promise<SimulationResult> {
+  const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
+  const shared: SimulationOptions = {
+    arrivals,
+    cost,
+    concurrency: slots,
+    maxBatchSize,
+    maxWaitMs,
+    maxQueueSize,
+    timeoutMs,
+    noise: { cv: noise },
+    items: arrivals.pattern === "trace" ? arrivals.atMs.length : items,
+    seed,
+  };
+  return simulate({ ...shared, ...ofPolicy(policy, whatIf) });
+}
+
+function ofPolicy(policy: ConfigurationName, { targetLatencyMs, latencyBudgetMs }: WhatIf): Partial<SimulationOptions> {
+  switch (policy) {
+    case "unbatched":
+      return { policy: greedy(), maxBatchSize: 1 };
+    case "greedy":
+      return { policy: greedy() };
+    case "fifo":
+      return { policy: window() };
+    case "adaptive":
+      return { policy: adaptive({ targetLatencyMs }) };
+    case "auto":
+      return { policy: auto({ latencyBudgetMs }) };
+  }
+}
+
+/** Calls a second with full batches in every slot. */
+export async function capacityPerS({ cost, slots, maxBatchSize }: WhatIf): Promise<number> {
+  const whatIf: WhatIf = {
+    cost,
+    slots,
+    maxBatchSize,
+    maxWaitMs: 1,
+    maxQueueSize: 1_000_000,
+    targetLatencyMs: 1,
+    noise: 0,
+    items: Math.max(1000, 40 * maxBatchSize * slots),
+    seed: 1,
+  };
+  // Twice as many callers as fit: no slot ever waits. The cost may be a staircase, so it is measured, not computed.
+  const clients = 2 * maxBatchSize * slots;
+  const { throughputPerS } = await simulatePolicy("greedy", { pattern: "closed", clients }, whatIf);
+  return throughputPerS;
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { simulate } from "../../dist/cli/simulate.js";
+import { collected } from "./streams.js";
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-simulate-"));
+process.on("exit", () => rmSync(folder, { recursive: true }));
+
+async function run(...args: string[]) {
+  const streams = collected();
+  const code = await simulate(args, streams);
+  return { code, out: streams.out(), err: streams.err() };
+}
+const line = ["--fixed", "10", "--per-item", "0.3", "--items", "2000"];
+
+interface Simulated {
+  capacityPerS: number;
+  points: {
+    policy: string;
+    load: number;
+    result: { latencyMs: { p50: number; p99: number }; meanBatchSize: number };
+  }[];
+}
+
+test("the same what-if gives the same answer, and a table of every policy under every load", async () => {
+  const first = await run(...line, "--load", "0.2,0.8");
+  assert.equal(first.code, 0, first.err);
+  assert.equal((await run(...line, "--load", "0.2,0.8")).out, first.out);
+  const lines = first.out.trim().split("\n");
+  assert.match(lines[0]!, /^load +policy +calls\/s +mean ms +p50 ms/);
+  assert.equal(lines.length, 1 + 2 * 5 + 1);
+  assert.match(lines.at(-1)!, /^Capacity with full batches: 1,6\d\d calls\/s\.$/);
+});
+
+test("at half load auto is faster than a fixed window and unbatched can not keep up", async () => {
+  const { out } = await run(...line, "--load", "0.5", "--json");
+  const { points, capacityPerS } = JSON.parse(out) as Simulated;
+  // 32 items in 19.6 ms.
+  assert.ok(Math.abs(capacityPerS / (32 / 0.0196) - 1) < 0.01, `${capacityPerS}`);
+  const p50 = Object.fromEntries(points.map(({ policy, result }) => [policy, result.latencyMs.p50]));
+  assert.ok(p50["auto"]! < p50["fifo"]! && p50["fifo"]! < p50["unbatched"]!, JSON.stringify(p50));
+});
+
+test("a measured staircase and a recorded trace are taken from files, and the pictures are drawn", async () => {
+  const cost = join(folder, "cost.json");
+  writeFileSync(
+    cost,
+    JSON.stringify({
+      costModel: {
+        table: [
+          [1, 4, 0.01],
+          [8, 4, 0.01],
+          [16, 8, 0.01],
+        ],
+      },
+    }),
+  );
+  const trace = join(folder, "trace.txt");
+  writeFileSync(trace, Array.from({ length: 500 }, (_, i) => 10 * Math.floor(i / 8)).join("\n"));
+  const html = join(folder, "out.html");
+  const { code, out, err } = await run(
+    "--cost",
+    cost,
+    "--trace",
+    trace,
+    "--policy",
+    "auto,unbatched",
+    "--json",
+    "--report",
+    html,
+  );
+  assert.equal(code, 0, err);
+  const { points } = JSON.parse(out) as Simulated;
+  const auto = points.find(({ policy }) => policy === "auto")!;
+  // Eight calls at once cost what one does.
+  assert.ok(auto.result.latencyMs.p50 < 8.1 && auto.result.meanBatchSize > 3.9, JSON.stringify(auto.result));
+  assert.ok(readFileSync(html, "utf8").includes("Latency by load"));
+});
+
+test("closed arrivals go by callers", async () => {
+  const { code, out } = await run(...line, "--arrivals", "closed", "--callers", "1,8", "--policy", "auto", "--json");
+  assert.equal(code, 0);
+  const { points } = JSON.parse(out) as Simulated;
+  assert.deepEqual(
+    points.map(({ load }) => load),
+    [1, 8],
+  );
+  assert.ok(points[1]!.result.meanBatchSize > 6);
+});
+
+test("a wrong command line ends with exit 2 and names what is wrong", async () => {
+  const bad = join(folder, "bad.txt");
+  writeFileSync(bad, "3\n2\n");
+  const cases: [string[], RegExp][] = [
+    [[], /say what a batch costs: --fixed 10 --per-item 0\.3/],
+    [["--fixed", "0", "--per-item", "0"], /not both 0/],
+    [["--fixed", "-1", "--per-item", "1"], /'-1' is invalid. It must be a number >= 0/],
+    [["--cost", "/nowhere"], /--cost can not be read: ENOENT/],
+    [["--cost", bad], /is not JSON|holds no costModel/],
+    [["--cost", bad, "--fixed", "1"], /--cost stands instead of/],
+    [[...line, "--trace", bad], /must hold two or more moments in milliseconds/],
+    [[...line, "--policy", "best"], /There are unbatched, greedy, fifo, adaptive, auto/],
+    [[...line, "--items", "100000000"], /items must be an integer/],
+    [[...line, "extra"], /too many arguments/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, err } = await run(...args);
+    assert.match(err, message);
+    assert.equal(code, 2, err);
+  }
+});
