@@ -1,5 +1,6 @@
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
+import { resolveModel } from "../runners/resolve-model.ts";
 import type { ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/model.ts";
 import type { Settings } from "../server/settings.ts";
@@ -15,26 +16,28 @@ const defaultModels: readonly ModelEntry[] = [{ model: "use-lite", settings: {} 
  */
 export function serve(words: readonly string[]): Promise<number> {
   const command = commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.");
-  command.argument("[model...]", `what to serve: ${Object.keys(builtinModels).join(", ")} (default: use-lite)`);
+  command.argument(
+    "[model...]",
+    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file or a worker module (.js) (default: use-lite)`,
+  );
+  command.option("--exact", "run a model one by one where its results depend on their batch-mates");
   return runCommand(command, words, async () => {
     const { settings, models } = await configOf(command);
+    const { exact = false } = command.opts<{ exact?: boolean }>();
     const named = command.args.map((model) => ({ model, settings: {} }));
     const entries: readonly ModelEntry[] = [named, models, defaultModels].find(({ length }) => length > 0)!;
     // Only now: `serve --help` answers without an HTTP server in memory.
     const { createServer } = await import("../server/server.ts");
-    const server = await createServer({ models: entries.map((entry) => definitionFor(entry, settings)), settings });
+    const specs: ModelSpec[] = [];
+    for (const { model, settings: own } of entries) {
+      specs.push(await resolveModel(model, { device: { ...settings, ...own }.inferenceDevice, exact }));
+    }
+    const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
+    const server = await createServer({ models: definitions, settings });
     return serveUntilSignal(server);
   });
 }
 
-function definitionFor({ model, name, settings: own }: ModelEntry, shared: Settings): ModelDefinition {
-  const settings = { ...shared, ...own };
-  const spec = specOf(model, settings);
-  return { ...definitionOf({ ...spec, name: name ?? spec.name }, settings), settings: own };
-}
-
-function specOf(model: string, { inferenceDevice }: Settings): ModelSpec {
-  const builtin = Object.hasOwn(builtinModels, model) ? builtinModels[model as keyof typeof builtinModels] : undefined;
-  if (builtin !== undefined) return builtin({ device: inferenceDevice });
-  throw new Error(`There is no model ${model}; there are: ${Object.keys(builtinModels).join(", ")}.`);
+function definitionFor({ name, settings: own }: ModelEntry, spec: ModelSpec, shared: Settings): ModelDefinition {
+  return { ...definitionOf({ ...spec, name: name ?? spec.name }, { ...shared, ...own }), settings: own };
 }

@@ -1,14 +1,14 @@
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
-
-const extension: string = import.meta.url.endsWith(".ts") ? "ts" : "js";
+import type { SessionSettings } from "./session.ts";
+import { workerModule } from "./worker-module.ts";
 
 /** The models that come with the package: no file to find, nothing to download. */
 export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: RunnerSettings) => ModelSpec>> = {
   "use-lite": (settings = {}) => ({
     name: "use-lite",
     task: "embedding",
-    workerUrl: new URL(`./use-lite-worker.${extension}`, import.meta.url),
-    data: { intraOpNumThreads: settings.intraOpNumThreads ?? 1 },
+    workerUrl: workerModule("use-lite-worker"),
+    data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },
     note: "Universal Sentence Encoder Lite: English, 512-d unit vectors, texts cut at 128 tokens.",
@@ -16,10 +16,14 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   mlp: (settings = {}) => ({
     name: "mlp",
     task: "tensor",
-    workerUrl: new URL(`./mlp-worker.${extension}`, import.meta.url),
-    data: { intraOpNumThreads: settings.intraOpNumThreads ?? 1 },
+    workerUrl: workerModule("mlp-worker"),
+    data: sessionSettings(settings),
     input: { kind: "floats", length: 768 },
     output: { kind: "vector", length: 768 },
     note: "A seeded 768-3072-768 network with random weights, for load tests.",
   }),
 };
+
+function sessionSettings({ intraOpNumThreads = 1, device = "cpu" }: RunnerSettings): SessionSettings {
+  return { intraOpNumThreads, device };
+}

@@ -1,6 +1,8 @@
-import { InferenceSession, Tensor } from "onnxruntime-node";
+import { Tensor, type InferenceSession } from "onnxruntime-node";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { OnnxGraph } from "./onnx-writer.ts";
+import { openSession, type SessionSettings } from "./session.ts";
+import { joinRows } from "./tensor-rows.ts";
 
 export const mlpLength: number = 768;
 const hiddenLength = 3072;
@@ -25,8 +27,8 @@ export function mlpGraph(seed = 1): Uint8Array {
   });
 }
 
-export async function loadMlp(data: { intraOpNumThreads?: number }): Promise<InferenceSession> {
-  return InferenceSession.create(mlpGraph(), { intraOpNumThreads: data.intraOpNumThreads ?? 1 });
+export async function loadMlp(settings: SessionSettings): Promise<InferenceSession> {
+  return (await openSession(mlpGraph(), settings)).session;
 }
 
 export async function runMlp(items: Float32Array[], session: InferenceSession): Promise<Float32Array[]> {
@@ -35,33 +37,12 @@ export async function runMlp(items: Float32Array[], session: InferenceSession): 
   return items.map((_, i) => rows.subarray(i * mlpLength, (i + 1) * mlpLength));
 }
 
-const worker: WorkerDefinition<Float32Array, Float32Array, { intraOpNumThreads?: number }> = defineWorker({
+const worker: WorkerDefinition<Float32Array, Float32Array, SessionSettings> = defineWorker({
   load: loadMlp,
   run: runMlp,
   unload: (session) => session.release(),
 });
 export default worker;
-
-/** Rows that come back to back in one buffer, as a worker gets them, are one tensor already; others are copied. */
-export function joinRows(rows: readonly Float32Array[]): Float32Array {
-  const [first] = rows;
-  if (first === undefined) return new Float32Array(0);
-  const total = rows.reduce((sum, row) => sum + row.length, 0);
-  let expectedOffset = first.byteOffset;
-  const isOneBlock = rows.every((row) => {
-    const follows = row.buffer === first.buffer && row.byteOffset === expectedOffset;
-    expectedOffset += row.byteLength;
-    return follows;
-  });
-  if (isOneBlock) return new Float32Array(first.buffer as ArrayBuffer, first.byteOffset, total);
-  const joined = new Float32Array(total);
-  let offset = 0;
-  for (const row of rows) {
-    joined.set(row, offset);
-    offset += row.length;
-  }
-  return joined;
-}
 
 /** Numbers in [-1, 1): a 32-bit xorshift (Marsaglia 2003), the same on every machine. */
 function uniformNoise(seed: number): () => number {

@@ -18,7 +18,9 @@ export type ModelInput =
   /** A Float32Array of exactly `length` numbers. */
   | { readonly kind: "floats"; readonly length: number }
   /** One typed array per tensor, by name, with `shape:NAME` (Int32Array) beside it where an axis is free. */
-  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] };
+  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] }
+  /** Any JSON value: a worker module checks its own items. */
+  | { readonly kind: "json" };
 
 /** One result as the worker gives it. */
 export type ModelOutput =
@@ -29,7 +31,9 @@ export type ModelOutput =
   /** `{ score: number, tokens: number, truncated: boolean }`. */
   | { readonly kind: "score" }
   /** As the input of that kind. */
-  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] };
+  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] }
+  /** Whatever JSON can hold; typed arrays as arrays. */
+  | { readonly kind: "json" };
 
 /** What the server needs to know of a model before and after its worker has loaded it. */
 export interface ModelSpec {
@@ -49,14 +53,18 @@ export interface ModelSpec {
   /** An item's weight in tokens, padding counted: the batcher's `weigh` with `batchWeight: "padded"`. */
   readonly weigh?: ((item: unknown) => number) | undefined;
   readonly maxBatchWeight?: number | undefined;
+  /** An item that the model takes, for its warm-up; where there is none the server makes one up. */
+  readonly sample?: unknown;
   /** Said in `/v1/models` and at start. */
   readonly note?: string | undefined;
 }
 
-/** What every model of a server is told; a worker gets it inside its `data`. */
+/** What every model of a server is told. */
 export interface RunnerSettings {
   /** Threads of one run inside a worker. Default 1: workers, not runs, use the cores. */
   readonly intraOpNumThreads?: number | undefined;
   /** `"cpu"`, `"cuda:0"`, or several with commas, tried in turn. Default `"cpu"`. */
   readonly device?: string | undefined;
+  /** Serves a model one by one whose results the self-test finds to depend on their batch-mates. Default false. */
+  readonly exact?: boolean | undefined;
 }

@@ -1,5 +1,6 @@
-import { InferenceSession, Tensor } from "onnxruntime-node";
+import { Tensor, type InferenceSession } from "onnxruntime-node";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import { openSession, type SessionSettings } from "./session.ts";
 import { unigramTokenizer, type UnigramTokenizer } from "./unigram-tokenizer.ts";
 import { useLiteGraph, useLiteMaxTokens, useLitePadding, useLiteVectorLength } from "./use-lite-graph.ts";
 import { readUseLiteWeights } from "./use-lite-weights.ts";
@@ -29,14 +30,12 @@ export interface UseLiteBatch {
 const reservedIds = 6;
 
 /** Builds the graph from the package's weights (a few tenths of a second); blocks its thread, as every run does. */
-export async function loadUseLite(data: {
-  intraOpNumThreads?: number;
-  layout?: "packed" | "padded";
-}): Promise<UseLiteModel> {
+export async function loadUseLite({
+  layout,
+  ...settings
+}: SessionSettings & { layout?: "packed" | "padded" }): Promise<UseLiteModel> {
   const weights = readUseLiteWeights();
-  const session = await InferenceSession.create(useLiteGraph(weights, data.layout), {
-    intraOpNumThreads: data.intraOpNumThreads ?? 1,
-  });
+  const { session } = await openSession(useLiteGraph(weights, layout), settings);
   return { session, tokenizer: unigramTokenizer(weights.pieces, reservedIds) };
 }
 
@@ -65,7 +64,7 @@ export function cutVectors({ texts }: UseLiteBatch, vectors: Float32Array): UseL
   }));
 }
 
-const worker: WorkerDefinition<string, UseLiteResult, { intraOpNumThreads?: number }> = defineWorker({
+const worker: WorkerDefinition<string, UseLiteResult, SessionSettings> = defineWorker({
   load: loadUseLite,
   preprocess: tokenizeTexts,
   run: embedTokens,

@@ -23,6 +23,8 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
       return (value, path) => floatsItem(value, path, input.length);
     case "tensors":
       return (value, path) => tensorItem(value, path, input.tensors);
+    case "json":
+      return (value) => value;
   }
 }
 
@@ -33,6 +35,7 @@ export const takesObjects = (input: ModelInput): boolean => input.kind === "text
 export function describeInput(input: ModelInput): string {
   if (input.kind === "text") return "a text that is not empty";
   if (input.kind === "text-pair") return `{ "query": text, "text": text }`;
+  if (input.kind === "json") return "any JSON value";
   if (input.kind === "floats") return `an array of ${input.length} numbers`;
   return input.tensors.map(describeTensor).join(", ");
 }

@@ -34,7 +34,17 @@ export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
       return [JSON.stringify((output as Fields).score)];
     case "tensors":
       return [tensorsJson(output as Record<string, unknown>, kind.tensors)];
+    case "json":
+      return [JSON.stringify(output, plainArrays) ?? "null"];
   }
+}
+
+/** Typed arrays as arrays, 64-bit integers as numbers. */
+function plainArrays(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  return ArrayBuffer.isView(value) && !(value instanceof DataView)
+    ? Array.from(value as unknown as ArrayLike<unknown>)
+    : value;
 }
 
 /** Nested arrays by name; 64-bit integers as JSON numbers. */

@@ -7,7 +7,8 @@ import { warmUpItemOf } from "./warm-up.ts";
 
 /** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
-  const { name, task, input, output, note, maxBatchSize, groupKey, weigh, maxBatchWeight, workerUrl, data } = spec;
+  const { name, task, input, output, note, maxBatchSize, groupKey, weigh, maxBatchWeight, workerUrl, data, sample } =
+    spec;
   const open = settings.workerIsolation === "process" ? workerProcess : workerThread;
   const run: Executor<never, unknown> = open<never, unknown>(workerUrl, { instances: settings.workers, data, name });
   return {
@@ -21,6 +22,6 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     weigh,
     maxBatchWeight,
     run,
-    warmUpItem: warmUpItemOf(input),
+    warmUpItem: sample ?? warmUpItemOf(input),
   };
 }

@@ -1,0 +1,82 @@
+import { stat } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+import { workerThread } from "sheaf/node";
+import type { ModelSpec, RunnerSettings, TensorSpec } from "./model-spec.ts";
+import type { OnnxData } from "./onnx-worker.ts";
+import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
+import { deviceNote, inspectionExecutor } from "./inspection.ts";
+import { shapeOf, type TensorItem } from "./tensor-rows.ts";
+import { workerModule } from "./worker-module.ts";
+
+/**
+ * A model of a `.onnx` file: what goes in and out, read from the file and tried out in a worker.
+ * @throws {Error} naming the file: it is missing, is no ONNX model, or no device takes it.
+ */
+export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+  const path = resolve(file);
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isFile() !== true) throw new Error(`${file}: there is no such file.`);
+  const { intraOpNumThreads = 1, device = "cpu", exact = false } = settings;
+  const inspection = await inspect(path, { path, intraOpNumThreads, device });
+  const { layout, unsteadyRate, sample } = inspection;
+  const isBare = isFlatFloats(layout.inputs) && isFlatFloats(layout.outputs);
+  const data: OnnxData = { path, layout, isBare, intraOpNumThreads, device: inspection.device };
+  const isOneByOne = layout.axis !== "batch" || (exact && unsteadyRate !== undefined);
+  const [input] = layout.inputs;
+  const [output] = layout.outputs;
+  const hasFreeAxes = layout.inputs.some(({ shape }) => shape.includes(null));
+  return {
+    name: basename(path, ".onnx"),
+    task: "tensor",
+    workerUrl: workerModule("onnx-worker"),
+    data,
+    input: isBare ? { kind: "floats", length: input!.shape[0]! } : { kind: "tensors", tensors: layout.inputs },
+    output: isBare ? { kind: "vector", length: output!.shape[0]! } : { kind: "tensors", tensors: layout.outputs },
+    maxBatchSize: isOneByOne ? 1 : undefined,
+    groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
+    sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,
+    note: noteOf(inspection, exact),
+  };
+}
+
+async function inspect(path: string, request: OnnxInspectionRequest): Promise<OnnxInspection> {
+  const executor = inspectionExecutor(
+    workerThread<OnnxInspectionRequest, OnnxInspection>(workerModule("onnx-inspection-worker"), { name: path }),
+  );
+  try {
+    return await executor(request);
+  } catch (error) {
+    throw new Error(`${path} can not be served: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const isFlatFloats = ([only, ...others]: readonly TensorSpec[]): boolean =>
+  only !== undefined &&
+  others.length === 0 &&
+  only.datatype === "FP32" &&
+  only.shape.length === 1 &&
+  only.shape[0] !== null;
+
+/** Items share a run only when every tensor of theirs has the same shape. */
+const shapeKey =
+  (inputs: readonly TensorSpec[]) =>
+  (item: unknown): string =>
+    inputs.map((spec) => shapeOf(spec, item as TensorItem).join("x")).join(" ");
+
+function noteOf({ layout, unsteadyRate, remark, device, refusedDevices }: OnnxInspection, exact: boolean): string {
+  const sentences = [deviceNote(device, refusedDevices)];
+  if (layout.reason !== undefined) {
+    sentences.push(`It can not be batched, as ${layout.reason}: items run one by one.`);
+  }
+  if (unsteadyRate !== undefined) sentences.push(unsteadyNote(unsteadyRate, exact));
+  if (remark !== undefined) sentences.push(`It was ${remark}`);
+  return sentences.join(" ");
+}
+
+/** What is said of a model whose results depend on their batch-mates. */
+export function unsteadyNote(rate: number, exact: boolean): string {
+  const share = `${(rate * 100).toPrecision(2)} %`;
+  return exact
+    ? `Its results would depend on their batch-mates (by up to ${share}), so items run one by one (--exact).`
+    : `Its results depend on their batch-mates: in a batch they differ by up to ${share}, as those of dynamically quantised models do. --exact runs items one by one.`;
+}

@@ -1,0 +1,44 @@
+import { stat } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { builtinModels } from "./builtin.ts";
+import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
+import { onnxFileSpec } from "./onnx-file.ts";
+import { devicesOf } from "./session.ts";
+
+/**
+ * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, or a worker module (`.js`, `.mjs`; `.ts` where
+ * Node loads it).
+ * @throws {Error} it is none of these, or can not be served: the message names it and says what to do.
+ */
+export async function resolveModel(word: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+  devicesOf(settings.device);
+  if (Object.hasOwn(builtinModels, word)) return builtinModels[word as keyof typeof builtinModels](settings);
+  const found = await stat(word).catch(() => undefined);
+  if (found === undefined) {
+    const names = Object.keys(builtinModels).join(", ");
+    throw new Error(
+      `There is no model ${word}: name a built-in one (${names}), an .onnx file or a worker module (.js).`,
+    );
+  }
+  if (found.isFile() && word.endsWith(".onnx")) return onnxFileSpec(word, settings);
+  if (found.isFile() && /\.m?[jt]s$/u.test(word)) return workerModuleSpec(word);
+  throw new Error(`${word} is neither an .onnx file nor a worker module (.js).`);
+}
+
+/** Items and results are whatever JSON values the module takes and gives. */
+function workerModuleSpec(file: string): ModelSpec {
+  const canLoadTypeScript = (process.features as { typescript?: unknown }).typescript !== undefined;
+  if (file.endsWith("ts") && !canLoadTypeScript && !process.execArgv.some((flag) => flag.includes("strip-types"))) {
+    throw new Error(`${file}: this Node (${process.version}) loads no TypeScript; build it to .js and name that.`);
+  }
+  return {
+    name: basename(file).replace(/\.m?[jt]s$/u, ""),
+    task: "tensor",
+    workerUrl: pathToFileURL(resolve(file)),
+    data: undefined,
+    input: { kind: "json" },
+    output: { kind: "json" },
+    note: "A worker module: takes and gives any JSON value.",
+  };
+}

@@ -1,0 +1,6 @@
+const extension: string = import.meta.url.endsWith(".ts") ? "ts" : "js";
+
+/** The worker module of that name beside this file, from source as from what is built of it. */
+export function workerModule(name: string): URL {
+  return new URL(`./${name}.${extension}`, import.meta.url);
+}

@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { createBatcher, greedy, type Batcher } from "sheaf";
+import { workerThread } from "sheaf/node";
+import type { ModelSpec } from "../../dist/runners/model-spec.js";
+import { onnxFileSpec } from "../../dist/runners/onnx-file.js";
+import { dynamicInt8, folder, lyingBatchAxis, scaling, twoInputs, write } from "./made-models.js";
+
+after(() => rmSync(folder, { recursive: true }));
+
+/** The batcher a server would make of the spec. */
+async function served<Result>(
+  { workerUrl, data, groupKey, maxBatchSize = 32 }: ModelSpec,
+  use: (infer: Batcher<unknown, unknown>) => Promise<Result>,
+): Promise<Result> {
+  const infer = createBatcher<unknown, unknown>(workerThread<unknown, unknown>(workerUrl, { data }), {
+    policy: greedy(),
+    maxBatchSize,
+    groupKey,
+  });
+  try {
+    return await use(infer);
+  } finally {
+    await infer.close();
+  }
+}
+
+test("one flat float input and output: floats in, a vector out, batched", async () => {
+  const spec = await onnxFileSpec(write("scale.onnx", scaling(["batch", 4])));
+  assert.equal(spec.name, "scale");
+  assert.deepEqual(spec.input, { kind: "floats", length: 4 });
+  assert.deepEqual(spec.output, { kind: "vector", length: 4 });
+  assert.equal(spec.maxBatchSize, undefined);
+  assert.equal(spec.note, "Runs on cpu.");
+  assert.ok(spec.sample instanceof Float32Array && spec.sample.length === 4);
+  await served(spec, async (infer) => {
+    const items = Array.from({ length: 20 }, (_, i) => Float32Array.of(i, 1, 2, 3));
+    const results = await Promise.all(items.map(infer));
+    assert.deepEqual(
+      results,
+      items.map((item) => item.map((value) => value * 2 + 1)),
+    );
+    assert.ok(infer.stats().batches <= 3, `${infer.stats().batches} batches`);
+  });
+});
+
+test("several inputs of several types and a free axis: only items of one shape share a run", async () => {
+  const spec = await onnxFileSpec(write("two.onnx", twoInputs()));
+  assert.deepEqual(spec.input, {
+    kind: "tensors",
+    tensors: [
+      { name: "ids", datatype: "INT64", shape: [null] },
+      { name: "bias", datatype: "FP32", shape: [4] },
+    ],
+  });
+  assert.deepEqual(spec.output, {
+    kind: "tensors",
+    tensors: [
+      { name: "vector", datatype: "FP32", shape: [4] },
+      { name: "next", datatype: "INT64", shape: [null] },
+    ],
+  });
+  const item = (ids: bigint[]) => ({
+    ids: BigInt64Array.from(ids),
+    "shape:ids": Int32Array.of(ids.length),
+    bias: Float32Array.of(10, 20, 30, 40),
+  });
+  await served(spec, async (infer) => {
+    const sizes: number[] = [];
+    infer.subscribe(({ size }) => sizes.push(size));
+    const all = Array.from({ length: 12 }, (_, i) => item(i % 2 === 0 ? [1n, 2n] : [7n]));
+    const results = (await Promise.all(all.map(infer))) as Record<string, unknown>[];
+    results.forEach((result, i) => {
+      assert.deepEqual(result["next"], i % 2 === 0 ? BigInt64Array.of(2n, 3n) : BigInt64Array.of(8n));
+      assert.deepEqual(result["shape:next"], Int32Array.of(i % 2 === 0 ? 2 : 1));
+      const first = i % 2 === 0 ? 4 / 8 + 8 / 8 : 28 / 8;
+      assert.equal((result["vector"] as Float32Array)[0], 10 + first);
+    });
+    assert.ok(sizes.length >= 2 && sizes.every((size) => size <= 6), `batches of ${sizes}`);
+    await assert.rejects(infer(item([99n])), /indices element out of data bounds/);
+    assert.ok(await infer(item([3n])), "the worker serves on after a failed run");
+  });
+});
+
+test("a batch axis that is fixed at 1 can not be batched, is said so and is served one by one", async () => {
+  const spec = await onnxFileSpec(write("fixed.onnx", scaling([1, 3])));
+  assert.deepEqual(spec.input, { kind: "floats", length: 3 });
+  assert.equal(spec.maxBatchSize, 1);
+  assert.match(
+    spec.note ?? "",
+    /can not be batched, as its batch axis is fixed at 1 \(axis 0 of x\): items run one by one/,
+  );
+  await served(spec, async (infer) => {
+    const results = await Promise.all([Float32Array.of(1, 2, 3), Float32Array.of(4, 5, 6)].map(infer));
+    assert.deepEqual(results, [Float32Array.of(3, 5, 7), Float32Array.of(9, 11, 13)]);
+  });
+});
+
+test("a model without a batch axis takes whole tensors, one by one", async () => {
+  const spec = await onnxFileSpec(write("whole.onnx", scaling([2, "width"])));
+  assert.deepEqual(spec.input, { kind: "tensors", tensors: [{ name: "x", datatype: "FP32", shape: [2, null] }] });
+  assert.equal(spec.maxBatchSize, 1);
+  assert.match(spec.note ?? "", /axis 0 of x is fixed at 2/);
+  const scalar = await onnxFileSpec(write("scalar.onnx", scaling([])));
+  assert.deepEqual(scalar.input, { kind: "tensors", tensors: [{ name: "x", datatype: "FP32", shape: [] }] });
+  await served(scalar, async (infer) => {
+    assert.deepEqual(await infer({ x: Float32Array.of(20) }), { y: Float32Array.of(41) });
+  });
+});
+
+test("a batch axis that only looks free is found out and served one by one", async () => {
+  const spec = await onnxFileSpec(write("lying.onnx", lyingBatchAxis()));
+  assert.equal(spec.maxBatchSize, 1);
+  assert.match(spec.note ?? "", /can not be batched, as it fails for two items at once/);
+  await served(spec, async (infer) => {
+    assert.deepEqual(await infer(Float32Array.of(1, 2, 3, 4)), Float32Array.of(1, 2, 3, 4));
+  });
+});
+
+test("dynamic int8 is caught: results depend on their batch-mates, and exact serves them one by one", async () => {
+  const path = write("int8.onnx", dynamicInt8());
+  const batched = await onnxFileSpec(path);
+  assert.match(batched.note ?? "", /results depend on their batch-mates: in a batch they differ by up to [\d.e+]+ %/);
+  assert.match(batched.note ?? "", /--exact/);
+  assert.equal(batched.maxBatchSize, undefined);
+  const exact = await onnxFileSpec(path, { exact: true });
+  assert.equal(exact.maxBatchSize, 1);
+  assert.match(exact.note ?? "", /items run one by one \(--exact\)/);
+
+  const small = Float32Array.from({ length: 8 }, (_, i) => i / 100);
+  const large = Float32Array.from({ length: 8 }, (_, i) => i * 10);
+  const [alone, together] = await served(batched, async (infer) => {
+    const lonely = await infer(small);
+    const [first] = await infer.many([small, large]);
+    return [lonely, first];
+  });
+  assert.notDeepEqual(alone, together);
+  const [exactAlone, exactTogether] = await served(exact, async (infer) => [
+    await infer(small),
+    (await infer.many([small, large]))[0],
+  ]);
+  assert.deepEqual(exactAlone, exactTogether);
+});
+
+test("exact changes nothing for a model whose results do not depend on their batch-mates", async () => {
+  const spec = await onnxFileSpec(write("steady.onnx", scaling(["n", 4])), { exact: true });
+  assert.equal(spec.maxBatchSize, undefined);
+});
+
+test("a missing file, a broken file and an unknown type are refused by name", async () => {
+  await assert.rejects(onnxFileSpec(join(folder, "absent.onnx")), /absent\.onnx: there is no such file/);
+  await assert.rejects(
+    onnxFileSpec(write("broken.onnx", "not a model")),
+    /broken\.onnx can not be served: .*[Pp]rotobuf/,
+  );
+  const cut = scaling(["batch", 4]).subarray(0, 60);
+  await assert.rejects(onnxFileSpec(write("cut.onnx", cut)), /cut\.onnx can not be served/);
+});
+
+test("devices are tried in turn, and the one that serves is said", async () => {
+  const path = write("device.onnx", scaling(["batch", 4]));
+  const spec = await onnxFileSpec(path, { device: "cuda:7,cpu" });
+  assert.match(spec.note ?? "", /^Runs on cpu; refused: cuda:7: /);
+  await assert.rejects(onnxFileSpec(path, { device: "cuda:7" }), /device\.onnx can not be served: cuda:7: /);
+});
