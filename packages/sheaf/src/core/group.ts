@@ -1,5 +1,8 @@
 import { Line, type Lane } from "./line.ts";
 
+/** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
+export const bulkPromotionMs = 5000;
+
 /** The waiting calls of one group key: never shares a batch with another group. */
 export class Group<In = unknown> {
   readonly key: unknown;
@@ -21,5 +24,17 @@ export class Group<In = unknown> {
 
   line(lane: Lane): Line<In> {
     return this.lines[lane];
+  }
+
+  /** The lane by which it is served: that of the first item to go. */
+  firstLane(nowMs: number): Lane {
+    const [immediate, interactive, bulk] = this.lines;
+    if (immediate.live > 0) return 0;
+    return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
+  }
+
+  oldestAtMs(): number {
+    const [immediate, interactive, bulk] = this.lines;
+    return Math.min(immediate.oldestAtMs(), interactive.oldestAtMs(), bulk.oldestAtMs());
   }
 }

@@ -1,26 +1,12 @@
 import { Chunk, type Settler } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
+import { Groups } from "./groups.ts";
 import { invariant } from "./invariant.ts";
 import type { Lane, Line } from "./line.ts";
-import type { OrderKey, OrderKeys } from "./order.ts";
+import type { OrderKeys } from "./order.ts";
+import { Selection, type BatchLimits } from "./selection.ts";
 import type { Watch } from "./watch.ts";
-
-/** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
-const bulkPromotionMs = 5000;
-
-/**
- * A new group goes ahead of those served in the last batches, this many: a stream
- * of new groups must not starve one that was served.
- */
-const newGroupHeadStart = 16;
-
-/** What may go in one batch. */
-export interface BatchLimits {
-  readonly maxBatchSize: number;
-  readonly maxBatchWeight: number;
-  readonly padded: boolean;
-}
 
 /** What the next batch of a group would be. Reused between calls. */
 export interface Preview {
@@ -50,16 +36,9 @@ export class Queue<In> {
   readonly #order: OrderKeys<In> | undefined;
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly #only: Group<In> | undefined;
-  // New groups and those that were served, each in order of turn: the smallest turn goes first.
-  readonly #fresh: Map<unknown, Group<In>> = new Map();
-  readonly #served: Map<unknown, Group<In>> = new Map();
-  #turn = 0;
+  readonly #groups: Groups<In> = new Groups();
   readonly #preview: Preview = { waiting: 0, oldestAtMs: 0, capacity: 0, weight: 0, closedByWeight: false };
-  /** The chosen entries of #choose, in order. */
-  readonly #chosenChunks: Chunk<In>[] = [];
-  readonly #chosenIndices: number[] = [];
-  #chosenWeight = 0;
-  #closedByWeight = false;
+  readonly #selection: Selection<In>;
 
   constructor(
     limits: BatchLimits,
@@ -69,6 +48,7 @@ export class Queue<In> {
     grouped: boolean,
   ) {
     this.#limits = limits;
+    this.#selection = new Selection(limits);
     // A chunk that fills up just as a batch does becomes one without a copy.
     this.#chunkSize = Math.min(limits.maxBatchSize, 256);
     this.#epochs = epochs;
@@ -78,13 +58,7 @@ export class Queue<In> {
   }
 
   groupOf(key: unknown): Group<In> {
-    if (this.#only !== undefined) return this.#only;
-    const known = this.#served.get(key) ?? this.#fresh.get(key);
-    if (known !== undefined) return known;
-    const group = new Group<In>(key);
-    group.turn = this.#turn - newGroupHeadStart;
-    this.#fresh.set(key, group);
-    return group;
+    return this.#only ?? this.#groups.of(key);
   }
 
   /** Appends an item; it stands at `count - 1` of the returned chunk. */
@@ -122,10 +96,7 @@ export class Queue<In> {
     if (line.lane === 0) this.immediate--;
     if (chunk.live > 0) return;
     line.unlink(chunk);
-    if (this.#only === undefined && line.live === 0 && line.group.waiting === 0) {
-      this.#fresh.delete(line.group.key);
-      this.#served.delete(line.group.key);
-    }
+    if (this.#only === undefined && line.group.waiting === 0) this.#groups.forget(line.group);
   }
 
   /** Moves a waiting entry to the end of a higher lane of its group. */
@@ -150,7 +121,7 @@ export class Queue<In> {
   everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.immediate > 0 ? 0 : 1; lane <= 2; lane++) {
-      for (const group of this.#inTurn()) if (firstLane(group, nowMs) === lane && visit(group)) return true;
+      for (const group of this.#groups.inTurn()) if (group.firstLane(nowMs) === lane && visit(group)) return true;
     }
     return false;
   }
@@ -162,21 +133,21 @@ export class Queue<In> {
     preview.closedByWeight = false;
     if (this.#order === undefined && this.#limits.maxBatchWeight === Infinity) {
       preview.waiting = group.waiting;
-      preview.oldestAtMs = oldestOf(group);
+      preview.oldestAtMs = group.oldestAtMs();
       preview.weight = preview.waiting;
       return preview;
     }
-    const count = this.#choose(group, this.#limits.maxBatchSize, nowMs);
+    const selection = this.#selection;
+    const count = selection.choose(group, this.#limits.maxBatchSize, nowMs);
     preview.waiting = count;
-    preview.closedByWeight = this.#closedByWeight;
-    preview.weight = this.#chosenWeight;
-    if (this.#closedByWeight) preview.capacity = count;
-    // All of them, blocked ones too: what is beyond the next batch only tells a policy how long the queue is.
-    if (count === preview.capacity)
-      preview.waiting = Math.max(count, this.#order === undefined ? group.waiting : count);
+    preview.closedByWeight = selection.closedByWeight;
+    preview.weight = selection.weight;
+    if (selection.closedByWeight) preview.capacity = count;
+    // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
+    if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;
     preview.oldestAtMs = Infinity;
     for (let i = 0; i < count; i++) {
-      const arrivedAtMs = this.#chosenChunks[i]!.arrivedAtMs(this.#chosenIndices[i]!);
+      const arrivedAtMs = selection.chunks[i]!.arrivedAtMs(selection.indices[i]!);
       if (arrivedAtMs < preview.oldestAtMs) preview.oldestAtMs = arrivedAtMs;
     }
     return preview;
@@ -226,7 +197,7 @@ export class Queue<In> {
     const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs);
     if (batch === undefined) return undefined;
     invariant(batch.count >= 1 && batch.count <= most, "a batch holds 1 to maxBatchSize items");
-    if (this.#only === undefined) this.#markServed(group);
+    if (this.#only === undefined) this.#groups.served(group);
     return batch;
   }
 
@@ -256,7 +227,7 @@ export class Queue<In> {
       }
     };
     if (this.#only !== undefined) ofGroup(this.#only);
-    else for (const group of [...this.#fresh.values(), ...this.#served.values()]) ofGroup(group);
+    else for (const group of this.#groups.all()) ofGroup(group);
   }
 
   /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
@@ -286,59 +257,14 @@ export class Queue<In> {
   }
 
   #takeChosen(group: Group<In>, limit: number, nowMs: number): Chunk<In> | undefined {
-    const count = this.#choose(group, limit, nowMs);
+    const { chunks, indices } = this.#selection;
+    const count = this.#selection.choose(group, limit, nowMs);
     if (count === 0) return undefined;
-    const batch = new Chunk<In>(this.#chosenChunks[0]!.epoch, undefined);
-    for (let i = 0; i < count; i++) this.#move(this.#chosenChunks[i]!, this.#chosenIndices[i]!, batch);
-    this.#chosenChunks.length = 0;
+    const batch = new Chunk<In>(chunks[0]!.epoch, undefined);
+    for (let i = 0; i < count; i++) this.#move(chunks[i]!, indices[i]!, batch);
+    chunks.length = 0;
     if (batch.slots !== undefined) this.#leaveKeys(batch);
     return batch;
-  }
-
-  /** Chooses at most `limit` entries in the order in which they should go; returns how many. */
-  #choose(group: Group<In>, limit: number, nowMs: number): number {
-    const [immediate, interactive, bulk] = group.lines.map((line) => new Cursor(line)) as Cursors<In>;
-    const { maxBatchWeight, padded } = this.#limits;
-    const touched: OrderKey<In>[] = [];
-    const withImmediate = !immediate.atEnd();
-    let count = 0;
-    let weight = 0;
-    let heaviest = 0;
-    this.#closedByWeight = false;
-    while (count < limit) {
-      let cursor = immediate;
-      if (immediate.atEnd()) {
-        // Bulk fills what interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
-        const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
-        if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.arrivedAtMs())) cursor = bulk;
-        else if (!interactive.atEnd()) cursor = interactive;
-        else if (!bulk.atEnd() && !withImmediate) cursor = bulk;
-        else break;
-      }
-      const { chunk, index } = cursor.take();
-      const order = chunk.slots?.[index]?.order;
-      if (order !== undefined) {
-        touched.push(order);
-        if (!order.admits(chunk.slots![index]!)) continue;
-      }
-      if (chunk.weights !== undefined) {
-        const itemWeight = chunk.weights[index]!;
-        const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
-        // The first item that does not fit closes the batch: a smaller one behind it must not overtake.
-        if (heavier > maxBatchWeight && count > 0) {
-          this.#closedByWeight = true;
-          break;
-        }
-        heaviest = Math.max(heaviest, itemWeight);
-        weight = heavier;
-      }
-      this.#chosenChunks[count] = chunk;
-      this.#chosenIndices[count] = index;
-      count++;
-    }
-    for (const order of touched) order.following = order.next = undefined;
-    this.#chosenWeight = weight;
-    return count;
   }
 
   /** Moves a live entry with everything that belongs to it to the end of another chunk. */
@@ -373,77 +299,4 @@ export class Queue<In> {
       slot.leaveDedupe?.(slot);
     }
   }
-
-  /** The least recently served group first. */
-  *#inTurn(): Generator<Group<In>, void> {
-    const freshGroups = this.#fresh.values();
-    const servedGroups = this.#served.values();
-    let fresh = freshGroups.next();
-    let served = servedGroups.next();
-    while (fresh.done !== true || served.done !== true) {
-      if (served.done === true || (fresh.done !== true && fresh.value.turn < served.value.turn)) {
-        yield fresh.value!;
-        fresh = freshGroups.next();
-      } else {
-        yield served.value;
-        served = servedGroups.next();
-      }
-    }
-  }
-
-  #markServed(group: Group<In>): void {
-    group.turn = ++this.#turn;
-    this.#fresh.delete(group.key);
-    this.#served.delete(group.key);
-    if (group.waiting > 0) this.#served.set(group.key, group);
-  }
-}
-
-type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
-
-/** Walks the live entries of a line without taking them. */
-class Cursor<In> {
-  #chunk: Chunk<In> | undefined;
-  #index: number;
-
-  constructor(line: Line<In>) {
-    this.#chunk = line.head;
-    this.#index = (this.#chunk?.head ?? 0) - 1;
-    this.#advance();
-  }
-
-  atEnd(): boolean {
-    return this.#chunk === undefined;
-  }
-
-  arrivedAtMs(): number {
-    return this.#chunk!.arrivedAtMs(this.#index);
-  }
-
-  take(): { readonly chunk: Chunk<In>; readonly index: number } {
-    const taken = { chunk: this.#chunk!, index: this.#index };
-    this.#advance();
-    return taken;
-  }
-
-  #advance(): void {
-    this.#index++;
-    while (this.#chunk !== undefined) {
-      while (this.#index < this.#chunk.count && this.#chunk.settlers[this.#index] === undefined) this.#index++;
-      if (this.#index < this.#chunk.count) return;
-      this.#chunk = this.#chunk.next;
-      this.#index = 0;
-    }
-  }
-}
-
-function firstLane<In>(group: Group<In>, nowMs: number): Lane {
-  const [immediate, interactive, bulk] = group.lines;
-  if (immediate.live > 0) return 0;
-  return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
-}
-
-function oldestOf<In>(group: Group<In>): number {
-  const [immediate, interactive, bulk] = group.lines;
-  return Math.min(immediate.oldestAtMs(), interactive.oldestAtMs(), bulk.oldestAtMs());
 }

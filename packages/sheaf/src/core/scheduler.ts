@@ -364,5 +364,7 @@ function clampSize(size: number, most: number): number {
 
 function weightOf(weights: readonly number[] | undefined, count: number, padded: boolean): number {
   if (weights === undefined) return count;
-  return padded ? count * Math.max(...weights) : weights.reduce((sum, weight) => sum + weight, 0);
+  return padded
+    ? count * weights.reduce((heaviest, weight) => Math.max(heaviest, weight), 0)
+    : weights.reduce((sum, weight) => sum + weight, 0);
 }

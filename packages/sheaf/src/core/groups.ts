@@ -1,0 +1,57 @@
+import { Group } from "./group.ts";
+
+/**
+ * A new group goes ahead of those served in the last batches, this many: a stream of new groups must not starve one
+ * that was served.
+ */
+const newGroupHeadStart = 16;
+
+/** The groups in which something waits, and whose turn it is. */
+export class Groups<In> {
+  // New groups and those that were served, each in order of turn: the smallest turn goes first.
+  readonly #fresh: Map<unknown, Group<In>> = new Map();
+  readonly #served: Map<unknown, Group<In>> = new Map();
+  #turn = 0;
+
+  of(key: unknown): Group<In> {
+    const known = this.#served.get(key) ?? this.#fresh.get(key);
+    if (known !== undefined) return known;
+    const group = new Group<In>(key);
+    group.turn = this.#turn - newGroupHeadStart;
+    this.#fresh.set(key, group);
+    return group;
+  }
+
+  all(): Group<In>[] {
+    return [...this.#fresh.values(), ...this.#served.values()];
+  }
+
+  /** The least recently served group first. */
+  *inTurn(): Generator<Group<In>, void> {
+    const freshGroups = this.#fresh.values();
+    const servedGroups = this.#served.values();
+    let fresh = freshGroups.next();
+    let served = servedGroups.next();
+    while (fresh.done !== true || served.done !== true) {
+      if (served.done === true || (fresh.done !== true && fresh.value.turn < served.value.turn)) {
+        yield fresh.value!;
+        fresh = freshGroups.next();
+      } else {
+        yield served.value;
+        served = servedGroups.next();
+      }
+    }
+  }
+
+  served(group: Group<In>): void {
+    group.turn = ++this.#turn;
+    this.forget(group);
+    if (group.waiting > 0) this.#served.set(group.key, group);
+  }
+
+  /** Nothing waits in it any more. */
+  forget(group: Group<In>): void {
+    this.#fresh.delete(group.key);
+    this.#served.delete(group.key);
+  }
+}
