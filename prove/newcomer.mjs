@@ -38,7 +38,7 @@ try {
   const lengths = vectors.map((vector) => `${vector.length} numbers of length ${Math.hypot(...vector).toFixed(4)}`);
   said(curl, asked, lengths.join(", "));
 } finally {
-  process.kill(-server.pid, "SIGTERM");
+  process.kill(-Number(server.pid), "SIGTERM");
 }
 await exited;
 
