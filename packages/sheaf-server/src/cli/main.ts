@@ -46,6 +46,11 @@ const commands: readonly Entry[] = [
     summary: "ask what if, on the real batcher and a virtual clock",
     load: async () => interruptible((await import("./simulate.ts")).simulate),
   },
+  {
+    name: "demo",
+    summary: "see what batching does, in a minute, offline",
+    load: async () => interruptible((await import("./demo.ts")).demo),
+  },
 ];
 
 // Set, not process.exit: what was written to a pipe still leaves.

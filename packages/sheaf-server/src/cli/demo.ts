@@ -1,0 +1,108 @@
+import type { Command } from "commander";
+import {
+  UsageError,
+  exitCode,
+  newCommand,
+  parseDurationMs,
+  runCommand,
+  type CommandStreams,
+} from "../load/command-line.ts";
+import type { DemoResult } from "../load/demo.ts";
+import { machine } from "../load/machine.ts";
+import type { LoadResult } from "../load/result.ts";
+import { resultTable } from "../load/result-table.ts";
+import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
+
+interface DemoFlags {
+  readonly duration: number;
+  readonly report?: string;
+  readonly svg?: string;
+  readonly json?: true;
+}
+
+/** `sheaf demo`: a minute, offline, of what batching does. */
+export function demo(args: readonly string[], streams: CommandStreams): Promise<number> {
+  const command = newCommand("demo", streams)
+    .description(
+      "A minute, offline: the same ramp one by one and batched, bursts, a poison item, a killed worker, and the verdict. " +
+        "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, about what a small network takes on a GPU.",
+    )
+    .option("--duration <time>", "of the whole, more or less", parseDurationMs, 60_000)
+    .option("--report <path>", "write an HTML report that opens offline")
+    .option("--svg <folder>", "write its pictures as SVG files")
+    .option("--json", "everything as JSON on stdout");
+  return runCommand(command, args, streams, (parsed) => showDemo(parsed, args, streams));
+}
+
+async function showDemo(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+  const options = command.opts<DemoFlags>();
+  if (options.duration < 3000) throw new UsageError("--duration must be at least 3s: there is much to show.");
+  const { runDemo } = await import("../load/demo.ts");
+  const progress = progressOn(streams.stderr);
+  let running = false;
+  const result = await runDemo({
+    durationMs: options.duration,
+    signal: streams.signal,
+    onStep(label) {
+      if (running) progress.end("done");
+      running = true;
+      progress.start(label);
+    },
+    onProgress: (share) => progress.update(share),
+  });
+  progress.end("done");
+
+  const loads = [result.ramp.unbatched, result.ramp.batched, result.burst, named("killed", result.killed.load)];
+  const lines = story(result);
+  if (options.json) streams.stdout.write(`${JSON.stringify({ machine: machine(), ...result })}\n`);
+  else streams.stdout.write(`${textTable(resultTable(loads))}\n\n${lines.join("\n")}\n`);
+  if (options.report !== undefined || options.svg !== undefined)
+    await report(options, args, result, loads, lines, streams);
+  const { failed } = result.poison;
+  return result.advice.verdict === "batch" && failed === 1 ? exitCode.ok : exitCode.no;
+}
+
+function story({ ramp, burst, poison, killed, calibration, advice }: DemoResult): string[] {
+  const { unbatched, batched } = ramp;
+  const { fixedMs, perItemMs, r2 } = calibration.costModel;
+  const p99 = (result: LoadResult): string => shownMs(result.latencyMs.p99);
+  return [
+    `Ramp: one by one ${figures(unbatched.achievedPerS)} calls/s and p99 ${p99(unbatched)} with ${percent(unbatched.successRate)} ` +
+      `answered; batched ${figures(batched.achievedPerS)} calls/s and p99 ${p99(batched)} with ${percent(batched.successRate)}.`,
+    `Bursts: p50 ${shownMs(burst.latencyMs.p50)}, p99 ${p99(burst)}, ${percent(burst.successRate)} answered.`,
+    `Poison: of ${poison.calls} calls ${poison.failed} failed, the bad one; ${poison.bisectRuns} extra runs found it.`,
+    `Killed: process ${killed.pid} got SIGKILL; ${percent(killed.load.successRate)} of ${figures(killed.load.requests)} calls ` +
+      `answered, the slowest after ${shownMs(killed.load.latencyMs.max)}; ${killed.restarts} restart.`,
+    `Verdict: s(n) = ${shownMs(fixedMs)} + ${shownMs(perItemMs)} · n (R² ${r2.toFixed(3)}): ` +
+      `${advice.verdict === "batch" ? "batch" : "DO NOT BATCH"}: ${advice.because}.`,
+  ];
+}
+
+async function report(
+  options: DemoFlags,
+  args: readonly string[],
+  { calibration }: DemoResult,
+  loads: readonly LoadResult[],
+  verdicts: readonly string[],
+  { stderr }: CommandStreams,
+): Promise<void> {
+  const [{ writeReport }, { loadCharts }, { tuneCharts }] = await Promise.all([
+    import("../load/report/write.ts"),
+    import("../load/report/load-charts.ts"),
+    import("../load/report/tune-charts.ts"),
+  ]);
+  const page = {
+    title: "What batching does, in a minute",
+    verdicts,
+    facts: [
+      ["Command", shownCommand("demo", args)],
+      ["Machine", machine()],
+    ] as const,
+    tables: [{ title: "Measured", rows: resultTable(loads) }],
+  };
+  const charts = [...loadCharts(loads), ...tuneCharts(calibration)];
+  const files = await writeReport({ html: options.report, svg: options.svg }, page, charts);
+  stderr.write(`Wrote ${files.join(", ")}\n`);
+}
+
+const named = (configuration: string, result: LoadResult): LoadResult => ({ ...result, configuration });

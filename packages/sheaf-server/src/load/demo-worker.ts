@@ -1,0 +1,16 @@
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
+
+/** What the demo's worker takes, in milliseconds: about what a small network takes on a GPU. */
+export const demoCost = { fixedMs: 10, perItemMs: 0.3 } as const;
+
+export const poison = -1;
+
+/** Waits as long as a batch would take; a batch with a poison item fails whole, as a bad row fails a whole tensor. */
+const worker: WorkerDefinition<number, number> = defineWorker({
+  async run(items: number[]) {
+    await new Promise((resolve) => setTimeout(resolve, demoCost.fixedMs + demoCost.perItemMs * items.length));
+    if (items.includes(poison)) throw new Error("the batch holds an item that can not be run");
+    return items;
+  },
+});
+export default worker;
