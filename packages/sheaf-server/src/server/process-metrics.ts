@@ -2,10 +2,12 @@ import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
 import type { MetricFamily } from "sheaf/metrics";
 
 const nsPerS = 1e9;
+/** The probe wakes this often; what a wake-up takes longer is the delay. */
+const resolutionMs = 10;
 
 /** Memory, CPU and event loop delay of this process, read at scrape time. */
 export class ProcessMetrics {
-  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: 10 });
+  readonly #delay: IntervalHistogram = monitorEventLoopDelay({ resolution: resolutionMs });
 
   constructor() {
     this.#delay.enable();
@@ -18,7 +20,8 @@ export class ProcessMetrics {
   /** The event loop's delay is that since the last scrape. */
   families(): MetricFamily[] {
     const { user, system } = process.cpuUsage();
-    const delayS = this.#delay.count > 0 ? this.#delay.percentile(99) / nsPerS : 0;
+    const wakeUpS = this.#delay.count > 0 ? this.#delay.percentile(99) / nsPerS : 0;
+    const delayS = Math.max(0, wakeUpS - resolutionMs / 1000);
     this.#delay.reset();
     return [
       family(

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { test } from "node:test";
+import { doubling, gated, serving } from "./serving.js";
+
+/** Opens a connection, sends the text, and gives all that comes back until the server closes it. */
+async function exchange(url: string, text: string): Promise<string> {
+  const socket = await open(url);
+  socket.write(text);
+  return allOf(socket);
+}
+
+async function open(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, "connect");
+  return socket;
+}
+
+async function allOf(socket: Socket): Promise<string> {
+  let received = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => (received += chunk));
+  socket.on("error", () => undefined);
+  if (!socket.closed) await once(socket, "close");
+  return received;
+}
+
+const post = (headers: string, body: string): string =>
+  `POST /infer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}\r\n${body}`;
+
+test("headers over MAX_HEADER_BYTES get 431, and no HTTP at all gets 400, both as problem documents", async (t) => {
+  const server = await serving(t, [doubling()], { maxHeaderBytes: 2048 });
+  const long = await exchange(server.url, post(`x-long: ${"x".repeat(4096)}\r\n`, ""));
+  assert.match(long, /^HTTP\/1\.1 431 [^]*"code":"HEADERS_TOO_LARGE"/);
+  const broken = await exchange(server.url, "hello\r\n\r\n");
+  assert.match(broken, /^HTTP\/1\.1 400 [^]*"code":"BAD_REQUEST"/);
+  assert.equal((await server.post("/infer", [1, 2, 3])).status, 200);
+});
+
+test("an upload that takes longer than UPLOAD_TIMEOUT_MS is ended with 408", async (t) => {
+  const server = await serving(t, [doubling()], { uploadTimeoutMs: 200 });
+  const slow = await exchange(server.url, post("content-length: 1000\r\n", "[1,"));
+  assert.match(slow, /^HTTP\/1\.1 408 [^]*"code":"REQUEST_TIMEOUT"/);
+  assert.equal((await server.post("/infer", [1, 2, 3])).status, 200);
+});
+
+test("a body that says it is over MAX_BODY_BYTES gets 413 without being read", async (t) => {
+  const server = await serving(t, [doubling()], { maxBodyBytes: 100 });
+  const reply = await exchange(server.url, post("content-length: 1000000\r\nconnection: close\r\n", ""));
+  assert.match(reply, /^HTTP\/1\.1 413 [^]*"code":"BODY_TOO_LARGE"/);
+});
+
+test("one connection more than MAX_CONNECTIONS is closed, and there is room again when one ends", async (t) => {
+  const server = await serving(t, [doubling()], { maxConnections: 2 });
+  const kept = [await open(server.url), await open(server.url)];
+  const refused = await open(server.url);
+  assert.equal(await allOf(refused), "");
+  for (const socket of kept) socket.destroy();
+  let reply = "";
+  // The server sees the closed sockets a moment later.
+  while (reply === "")
+    reply = await exchange(server.url, post("content-length: 7\r\nconnection: close\r\n", "[1,2,3]"));
+  assert.match(reply, /^HTTP\/1\.1 200 /);
+});
+
+test("pipelined requests are answered in order", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const one = (value: number): string => post("content-length: 7\r\n", `[${value},${value},${value}]`);
+  const last = post("content-length: 7\r\nconnection: close\r\n", "[3,3,3]");
+  const replies = await exchange(server.url, one(1) + one(2) + last);
+  const outputs = [...replies.matchAll(/"output":(\[[^\]]*\])/g)].map(([, output]) => output);
+  assert.deepEqual(outputs, ["[2,2,2]", "[4,4,4]", "[6,6,6]"]);
+});
+
+test("a request id is taken from the caller if it is one, and made up otherwise", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const own = await server.post("/infer", [1, 2, 3], { "x-request-id": "abc-123" });
+  assert.deepEqual([own.json.request_id, own.headers.get("x-request-id")], ["abc-123", "abc-123"]);
+  for (const wrong of ["", "with space", "x".repeat(129)]) {
+    const { json } = await server.post("/infer", [1, 2, 3], { "x-request-id": wrong });
+    assert.match(json.request_id, /^[\da-f]{32}$/);
+  }
+});
+
+test("there are no CORS headers by default; CORS_ORIGINS lets those pages in and no others", async (t) => {
+  const closed = await serving(t, [doubling()]);
+  const none = await closed.post("/infer", [1, 2, 3], { origin: "https://page.example" });
+  assert.equal(none.headers.get("access-control-allow-origin"), null);
+
+  const open = await serving(t, [doubling()], { corsOrigins: ["https://page.example"] });
+  const preflight = await fetch(`${open.url}/infer`, {
+    method: "OPTIONS",
+    headers: { origin: "https://page.example", "access-control-request-method": "POST" },
+  });
+  assert.equal(preflight.status, 204);
+  assert.equal(preflight.headers.get("access-control-allow-origin"), "https://page.example");
+  const other = await open.post("/infer", [1, 2, 3], { origin: "https://other.example" });
+  assert.notEqual(other.headers.get("access-control-allow-origin"), "https://other.example");
+});
+
+test("while it drains, what is in is finished, new requests get 503 and /readyz says so; then nobody listens", async (t) => {
+  const model = gated();
+  const server = await serving(t, [model], { maxBatchSize: 1 });
+  const accepted = [server.post("/infer", [1, 1, 1]), server.post("/infer", [2, 2, 2])];
+  await model.started;
+  while (server.models.all[0]!.batcher.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
+  const closed = server.close();
+  const refused = await server.post("/infer", [3, 3, 3]);
+  assert.deepEqual([refused.status, refused.json.error.code], [503, "DRAINING"]);
+  assert.ok(refused.headers.has("retry-after"));
+  const health = await server.get("/readyz");
+  assert.deepEqual([health.status, health.json.status], [503, "draining"]);
+  assert.equal((await server.get("/livez")).status, 200);
+  model.release();
+  for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);
+  assert.equal(await closed, true);
+  await assert.rejects(server.post("/infer", [4, 4, 4]));
+});
+
+test("a model that does not load: /readyz says why with 503, its requests get 503, another model serves", async (t) => {
+  const broken = {
+    ...doubling("broken"),
+    run: {
+      slots: 1,
+      ready: () => Promise.reject(new Error("weights are missing")),
+      run: () => Promise.reject(new Error("never")),
+      close: () => Promise.resolve(),
+    },
+  };
+  const server = await serving(t, [broken, doubling("fine")]);
+  await assert.rejects(server.ready(), /weights are missing/);
+  const health = await server.get("/readyz");
+  assert.equal(health.status, 503);
+  assert.deepEqual(health.json.models, [
+    { name: "broken", state: "failed", reason: "weights are missing" },
+    { name: "fine", state: "ready" },
+  ]);
+  assert.equal((await server.get("/livez")).status, 200);
+  const refused = await server.post("/infer", [1, 2, 3]);
+  assert.deepEqual([refused.status, refused.json.error.code], [503, "NOT_READY"]);
+  assert.equal((await server.post("/infer/fine", [1, 2, 3])).status, 200);
+});
+
+test("live at once, ready only after warm-up over sizes 1, 2, 4 … max", async (t) => {
+  const sizes: number[] = [];
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const cold = {
+    ...doubling(),
+    warmUpItem: new Float32Array(3),
+    run: {
+      slots: 1,
+      ready: () => released,
+      run: (items: Float32Array[]) => (sizes.push(items.length), Promise.resolve(items)),
+      close: () => Promise.resolve(),
+    },
+  };
+  const server = await serving(t, [cold], { maxBatchSize: 6, warmupBatches: 5 });
+  assert.equal((await server.get("/livez")).status, 200);
+  const early = await server.get("/readyz");
+  assert.deepEqual([early.status, early.json.status], [503, "warming"]);
+  assert.equal((await server.post("/infer", [1, 2, 3])).json.error.code, "NOT_READY");
+  release();
+  await server.ready();
+  assert.equal((await server.get("/readyz")).status, 200);
+  assert.deepEqual(sizes, [1, 2, 4, 6, 1]);
+});
