@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { statusOfCode } from "../../dist/server/problem.js";
+import { doubling, serving } from "./serving.js";
+
+const page = (name: string): string =>
+  readFileSync(new URL(`../../../../docs/reference/${name}.md`, import.meta.url), "utf8");
+/** The first cells of a page's tables that match. */
+const firstCells = (markdown: string, pattern: RegExp): string[] =>
+  [...markdown.matchAll(/^\| `([^`]+)` *\|/gm)].map(([, cell]) => cell!).filter((cell) => pattern.test(cell));
+
+test("every route stands in docs/reference/routes.md, and back", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const { json } = await server.get("/openapi.json");
+  const routes = Object.entries(json.paths as Record<string, object>).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const documented = firstCells(page("routes"), /^(GET|POST) /);
+  assert.deepEqual(documented.sort(), [...routes, "GET /docs", "GET /openapi.json"].sort());
+});
+
+test("every error code and its status stand in docs/reference/routes.md, and back", () => {
+  const rows = [...page("routes").matchAll(/^\| `([A-Z_]+)` *\| (\d{3}) /gm)];
+  assert.deepEqual(Object.fromEntries(rows.map(([, code, status]) => [code, Number(status)])), statusOfCode);
+});
+
+test("every metric stands in docs/reference/metrics.md with its type; those that always show, and no other, show", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.post("/infer", [1, 2, 3]);
+  await server.get("/livez");
+  const { text } = await server.get("/metrics");
+  const shown = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]));
+  const documented = new Map(
+    [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
+  );
+  for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
+  // These need what this model has not: workers, two batch sizes, 20 batches of one, a cost.
+  const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
+  assert.deepEqual(sometimes.sort(), [
+    "sheaf_cost_total",
+    "sheaf_scheduler_expected_speedup_ratio",
+    "sheaf_scheduler_fixed_seconds",
+    "sheaf_scheduler_item_seconds",
+    "sheaf_speedup_ratio",
+    "sheaf_worker_restarts_total",
+    "sheaf_workers",
+  ]);
+});
