@@ -10,6 +10,8 @@ export interface Bisection<In> {
   readonly maxBisectRuns: number | undefined;
   /** Runs some of the items again and returns a result for each, or throws. */
   runAgain(items: In[]): Promise<ArrayLike<unknown>>;
+  /** A run went past runTimeoutMs: the batch has lost its slot and nothing of it is run any more. */
+  isGivenUp(): boolean;
   now(): number;
 }
 
@@ -27,6 +29,9 @@ export async function bisect<In>(
 ): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
+  const failWithTheRest = (part: number[], reason: unknown): void => {
+    for (const rest of [part, ...parts]) for (const index of rest) how.calls.fail(batch, index, reason, how.now());
+  };
   const split = (part: number[], partError: unknown): void => {
     const culprit = (partError as { itemIndex?: unknown } | null | undefined)?.itemIndex;
     if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
@@ -45,14 +50,12 @@ export async function bisect<In>(
     // Callers that have gone meanwhile are not worth a run.
     const alive = part.filter((index) => batch.settlers[index] !== undefined);
     if (alive.length === 0) continue;
-    if (runsLeft-- <= 0) {
-      for (const rest of [alive, ...parts]) for (const index of rest) how.calls.fail(batch, index, error, how.now());
-      return;
-    }
+    if (runsLeft-- <= 0) return failWithTheRest(alive, error);
     try {
       const results = await how.runAgain(alive.map((index) => items[index]!));
       alive.forEach((index, position) => how.calls.settle(batch, index, results[position], how.now()));
     } catch (partError) {
+      if (how.isGivenUp()) return failWithTheRest(alive, partError);
       if (how.shouldBisect(partError)) split(alive, partError);
       else for (const index of alive) how.calls.fail(batch, index, partError, how.now());
     }

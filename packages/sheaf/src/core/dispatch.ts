@@ -136,9 +136,10 @@ export class Dispatcher<In, Out> {
       calls: this.#calls,
       shouldBisect: (partError) => {
         this.#events.failed(partError);
-        return !run.abandoned && this.#mayBisect(partError);
+        return this.#mayBisect(partError);
       },
       maxBisectRuns,
+      isGivenUp: () => run.abandoned,
       now: () => this.#clock.now(),
       runAgain: async (items) => {
         this.bisectRuns++;
