@@ -248,7 +248,9 @@ export class Scheduler<In, Out> {
     }
     const view = this.#fillView(nowMs);
     view.waiting = waiting;
-    view.oldestAtMs = oldestAtMs;
+    // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.
+    const interactive = group.line(1);
+    view.oldestAtMs = interactive.live > 0 ? Math.max(oldestAtMs, interactive.oldestAtMs()) : oldestAtMs;
     view.maxBatchSize = capacity;
     const decision = this.#ask(view);
     if (typeof decision === "object" && "run" in decision) {

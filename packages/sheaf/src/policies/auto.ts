@@ -16,7 +16,8 @@ export interface AutoOptions {
  * is faster. Nothing to tune. Four rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
  * - *pacing* (several slots): a few items wait for their slot's share of a run, so that idle slots do not grab crumbs;
- * - *linger*: wait for a clump or for callers just answered, while they come fast enough to pay for it; at most s(0)/4;
+ * - *linger*: wait for a clump (at most s(0)/4) or for callers just answered (at most s(0)/2), while they come fast
+ *   enough to pay for it;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
@@ -93,7 +94,7 @@ class Auto implements Policy {
     if (waiting >= maxBatchSize || this.#cost.batches === 0) return nowMs;
     let untilMs = Math.max(this.#pacedUntil(view), this.#lingerUntil(view));
     if (this.#latencyBudgetMs !== undefined && this.#cost.batches >= 4) {
-      const runMs = this.#cost.at(waiting) * (1 + 3 * this.#cost.noise);
+      const runMs = this.#cost.at(waiting) * (1.02 + 3 * this.#cost.noise);
       untilMs = Math.max(untilMs, oldestAtMs + this.#latencyBudgetMs - runMs);
     }
     return Math.min(untilMs, oldestAtMs + maxWaitMs);
@@ -115,30 +116,32 @@ class Auto implements Policy {
   // An arrival that joins the batch saves s(0) / W of slot time, and the n items that wait pay for the hold.
   #lingerUntil({ nowMs, waiting, oldestAtMs, slots }: QueueView): number {
     const { fixedMs } = this.#cost;
-    const limitMs = Math.max(oldestAtMs, this.#lastDoneAtMs) + fixedMs / 4;
-    if (nowMs >= limitMs) return nowMs;
+    const sinceMs = Math.max(oldestAtMs, this.#lastDoneAtMs);
+    if (nowMs >= sinceMs + fixedMs / 2) return nowMs;
     const payingPerMs = (2 * waiting * slots) / fixedMs;
     const share = this.#crowd / slots - 0.01;
     const least = octaveOf(fixedMs / 50); // a shorter look ahead is not worth a timer
     let untilMs = nowMs;
     let returningPerMs = 0;
     if (this.#missing > 0) {
-      const first = octaveOf(nowMs - this.#lastDoneAtMs);
+      const first = octaveOf(nowMs - this.#lastDoneAtMs + roundingMs);
       const last = Math.max(first, least);
       returningPerMs = this.#missing * this.#returns.between(first, last);
-      // Left behind, a caller who comes back waits for a whole run, not for a part of one: it may cost a little more.
-      if (returningPerMs > 0.7 * payingPerMs && waiting < share) untilMs = this.#lastDoneAtMs + octaveEndMs(last);
+      // Left behind, a caller who comes back waits for a whole run: worth waiting for longer than the rest of a clump.
+      if (returningPerMs > payingPerMs && waiting < share) {
+        untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(last), sinceMs + fixedMs / 2);
+      }
     }
-    const first = octaveOf(nowMs - this.#arrivals.lastAtMs);
+    const first = octaveOf(nowMs - this.#arrivals.lastAtMs + roundingMs);
     const last = Math.max(first, least);
     const arrivingPerMs = this.#gaps.between(first, last);
     // A clump that meets idle slots may be cut in fewer pieces than slots, to leave some for the next clump. Callers who
     // come back are all there are: a share of them is enough.
     const enough = slots > 1 && returningPerMs < 0.3 * arrivingPerMs ? 2 * share : share;
     if (arrivingPerMs > payingPerMs && waiting < enough) {
-      untilMs = Math.max(untilMs, this.#arrivals.lastAtMs + octaveEndMs(last));
+      untilMs = Math.max(untilMs, Math.min(this.#arrivals.lastAtMs + octaveEndMs(last), sinceMs + fixedMs / 4));
     }
-    return Math.min(untilMs, limitMs);
+    return untilMs;
   }
 
   // The mean latency of draining n items in runs of k, with what comes meanwhile: s(k) (1 + 2n / (k W (1 − busy))).
@@ -173,3 +176,7 @@ class Auto implements Policy {
     this.#exposedToMs = elapsedMs;
   }
 }
+
+// At the end of an octave the sum of a moment and a span falls short of it by rounding: without this the hold would end
+// there, as if nobody were expected any more.
+const roundingMs = 0.0005;
