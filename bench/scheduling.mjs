@@ -146,10 +146,7 @@ function printTargets(title, rows) {
 }
 
 console.log(`${machine()}\nnpm run bench -- scheduling --items ${items} --seeds ${seedCount}`);
-for (const [title, workloads] of [
-  ["developed on", tuned],
-  ["held out", heldOut],
-]) {
+for (const [title, workloads] of Object.entries({ "developed on": tuned, "held out": heldOut })) {
   const rows = [];
   for (const workload of workloads) {
     if (!workload.name.includes(values.only)) continue;
