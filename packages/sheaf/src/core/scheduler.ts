@@ -81,10 +81,12 @@ export class Scheduler<In, Out> {
 
   /** Notes `count` items that are about to enter the queue; `stampMs` is their arrival time. */
   arriving(count: number): void {
+    // Not every wake-up is an arrival: a burst that a flush or an abort began has no stamp yet.
+    if (this.#arrivals === 0) {
+      this.stampMs = this.#clock.now();
+      this.wake();
+    }
     this.#arrivals += count;
-    if (this.#bursting) return;
-    this.stampMs = this.#clock.now();
-    this.wake();
   }
 
   /** Something changed: look again at the end of this turn. Safe to call from any async context. */

@@ -68,6 +68,22 @@ test("timeoutMs counts from the call, queue wait and run together", async () => 
   assertCode(calls[1], "TIMEOUT");
 });
 
+for (const before of ["flush", "drain", "abort"] as const) {
+  test(`a call in the turn of a ${before} has its whole timeout, from its own arrival`, async () => {
+    const { batcher, clock } = heldBatcher({ policy: holdForEver(), maxWaitMs: 60 });
+    const controller = new AbortController();
+    watchAll(batcher, [1], { signal: controller.signal });
+    await clock.advanceAsync(50);
+    if (before === "abort") controller.abort();
+    else void batcher[before]();
+    const call = watch(batcher(2, { timeoutMs: 100 }));
+    await clock.advanceAsync(99);
+    assert.equal(call.status, "pending");
+    await clock.advanceAsync(1);
+    assertCode(call, "TIMEOUT");
+  });
+}
+
 test("when every caller of a running batch timed out, its signal aborts", async () => {
   const { batcher, clock, runs } = heldBatcher({ timeoutMs: 100 });
   watchAll(batcher, [1, 2]);
