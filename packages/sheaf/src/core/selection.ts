@@ -31,7 +31,7 @@ export class Selection<In> {
     const [immediate, interactive, bulk] = group.lines.map((line) => new Cursor(line)) as Cursors<In>;
     const { maxBatchWeight, padded } = this.#limits;
     const touched: OrderKey<In>[] = [];
-    const withImmediate = !immediate.atEnd();
+    let withImmediate = false;
     let count = 0;
     let weight = 0;
     let heaviest = 0;
@@ -63,6 +63,8 @@ export class Selection<In> {
         heaviest = Math.max(heaviest, itemWeight);
         weight = heavier;
       }
+      // Only one that goes counts: behind a blocked one, bulk may be what it waits for, in this group or in another.
+      if (chunk.line!.lane === 0) withImmediate = true;
       this.chunks[count] = chunk;
       this.indices[count] = index;
       count++;

@@ -143,3 +143,12 @@ test("order holds inside groups, and a key may span groups", async () => {
     .filter((item) => item[0] === "a");
   assert.deepEqual(ran, ["ax1", "ay2", "ax3"]);
 });
+
+test("immediate items of two groups that wait for each other's bulk items do not deadlock", async () => {
+  const { batcher, clock, finishAll } = heldBatcher<string>({ orderKey: letter, groupKey: (item) => item[1] });
+  const calls = watchAll(batcher, ["ax1", "by1"], { priority: "bulk" });
+  calls.push(...watchAll(batcher, ["bx2", "ay2"], { priority: "immediate" }));
+  await clock.settle();
+  await finishAll();
+  assert.deepEqual(statuses(calls), Array(4).fill("fulfilled"));
+});
