@@ -86,9 +86,13 @@ export class Calls<In> implements Withdrawals<In> {
     if (settler === undefined) return;
     this.tally[outcome]++;
     const epoch = chunk.epochOf(index);
-    if (!this.#handToSharer(chunk, index)) this.#remove(chunk, index);
+    const isHanded = this.#handToSharer(chunk, index);
+    if (!isHanded) this.#remove(chunk, index);
     reject(settler, error);
     epoch.settled(1);
+    // The heir's signal may be aborting in this very moment, and its own listener went with the chunk it left.
+    const signal = isHanded ? chunk.signals?.[index] : undefined;
+    if (signal?.aborted === true) this.aborted(chunk, index, signal.reason);
   }
 
   aborted(chunk: Chunk<In>, index: number, reason: unknown): void {
@@ -143,6 +147,8 @@ export class Calls<In> implements Withdrawals<In> {
     if (sharers === undefined || sharers.live === 0) return false;
     const heir = sharers.settlers.findIndex((settler) => settler !== undefined);
     chunk.settlers[index] = sharers.settlers[heir];
+    // The item has waited since its first caller came, however late its heir did: it must not be held from anew.
+    chunk.line?.keepAge(chunk.arrivedAtMs(index));
     chunk.arriveAt(index, sharers.arrivedAtMs(heir));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;
     if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;

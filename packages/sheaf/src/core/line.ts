@@ -15,8 +15,11 @@ export class Line<In = unknown> {
   tail: Chunk<In> | undefined = undefined;
   /** Calls that wait here. */
   live = 0;
-  /** Arrival of the oldest promoted item: promotion puts an item last whatever its age. */
-  promotedAtMs: number = Infinity;
+  /**
+   * Arrival of the oldest item whose place does not tell its age: promotion puts an item last, and an item can outlive
+   * the caller that it came with. A lower bound until the line is empty.
+   */
+  outOfPlaceAtMs: number = Infinity;
 
   constructor(group: Group<In>, lane: Lane) {
     this.group = group;
@@ -37,7 +40,11 @@ export class Line<In = unknown> {
     if (next === undefined) this.tail = previous;
     else next.previous = previous;
     chunk.line = chunk.previous = chunk.next = undefined;
-    if (this.head === undefined) this.promotedAtMs = Infinity;
+    if (this.head === undefined) this.outOfPlaceAtMs = Infinity;
+  }
+
+  keepAge(arrivedAtMs: number): void {
+    if (arrivedAtMs < this.outOfPlaceAtMs) this.outOfPlaceAtMs = arrivedAtMs;
   }
 
   /** Arrival of its oldest item, `Infinity` when it is empty. */
@@ -45,6 +52,6 @@ export class Line<In = unknown> {
     const { head } = this;
     if (head === undefined) return Infinity;
     while (head.settlers[head.head] === undefined) head.head++; // a chunk in a line has a live entry
-    return Math.min(head.arrivedAtMs(head.head), this.promotedAtMs);
+    return Math.min(head.arrivedAtMs(head.head), this.outOfPlaceAtMs);
   }
 }

@@ -108,7 +108,7 @@ export class Queue<In> {
     target.live++;
     this.size++;
     if (lane === 0) this.immediate++;
-    target.promotedAtMs = Math.min(target.promotedAtMs, chunk.arrivedAtMs(index));
+    target.keepAge(chunk.arrivedAtMs(index));
     this.#move(chunk, index, tail);
   }
 
@@ -145,11 +145,7 @@ export class Queue<In> {
     if (selection.closedByWeight) preview.capacity = count;
     // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
     if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;
-    preview.oldestAtMs = Infinity;
-    for (let i = 0; i < count; i++) {
-      const arrivedAtMs = selection.chunks[i]!.arrivedAtMs(selection.indices[i]!);
-      if (arrivedAtMs < preview.oldestAtMs) preview.oldestAtMs = arrivedAtMs;
-    }
+    preview.oldestAtMs = this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs;
     return preview;
   }
 

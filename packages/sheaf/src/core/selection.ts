@@ -20,6 +20,8 @@ export class Selection<In> {
   weight = 0;
   /** The next item would have been too much for maxBatchWeight. */
   closedByWeight = false;
+  /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
+  oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
 
   constructor(limits: BatchLimits) {
@@ -35,6 +37,7 @@ export class Selection<In> {
     let count = 0;
     let weight = 0;
     let heaviest = 0;
+    let oldestAtMs = Infinity;
     this.closedByWeight = false;
     while (count < limit) {
       let cursor = immediate;
@@ -52,6 +55,7 @@ export class Selection<In> {
         touched.push(order);
         if (!order.admits(chunk.slots![index]!)) continue;
       }
+      oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
       if (chunk.weights !== undefined) {
         const itemWeight = chunk.weights[index]!;
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
@@ -69,9 +73,27 @@ export class Selection<In> {
       this.indices[count] = index;
       count++;
     }
+    // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their line.
+    for (const cursor of [immediate, interactive, bulk]) {
+      oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, touched));
+      if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.line.outOfPlaceAtMs);
+    }
     for (const order of touched) order.following = order.next = undefined;
+    this.oldestAtMs = oldestAtMs;
     this.weight = weight;
     return count;
+  }
+
+  /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
+  #firstAdmitted(cursor: Cursor<In>, touched: OrderKey<In>[]): number {
+    while (!cursor.atEnd()) {
+      const { chunk, index } = cursor.take();
+      const slot = chunk.slots?.[index];
+      if (slot?.order === undefined) return chunk.arrivedAtMs(index);
+      touched.push(slot.order);
+      if (slot.order.admits(slot)) return chunk.arrivedAtMs(index);
+    }
+    return Infinity;
   }
 }
 
@@ -79,10 +101,12 @@ type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
 
 /** Walks the live entries of a line without taking them. */
 class Cursor<In> {
+  readonly line: Line<In>;
   #chunk: Chunk<In> | undefined;
   #index: number;
 
   constructor(line: Line<In>) {
+    this.line = line;
     this.#chunk = line.head;
     this.#index = (this.#chunk?.head ?? 0) - 1;
     this.#advance();

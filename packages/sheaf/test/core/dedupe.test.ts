@@ -166,3 +166,34 @@ test("an item that already runs for a caller who went away is still not shared",
   await runs[1]!.finish();
   assert.equal(next.value, 1);
 });
+
+test("a sharer whose signal is aborting goes too when the place of the first caller falls to it", async () => {
+  const { batcher, clock } = heldBatcher({ dedupeKey: itself, policy: holdForEver() });
+  const [first, second] = [new AbortController(), new AbortController()];
+  second.signal.addEventListener("abort", () => first.abort());
+  const calls = [watch(batcher(1, { signal: first.signal })), watch(batcher(1, { signal: second.signal }))];
+  await clock.settle();
+  second.abort();
+  await clock.settle();
+  assert.deepEqual(statuses(calls), ["rejected", "rejected"]);
+  assert.equal(batcher.stats().queued, 0);
+  assert.equal(batcher.stats().items.aborted, 2);
+});
+
+test("an item whose first caller has gone is not held from anew, nor is what came after it", async () => {
+  const { batcher, clock, batches, finishAll } = heldBatcher({
+    dedupeKey: itself,
+    policy: holdForEver(),
+    maxWaitMs: 20,
+  });
+  watch(batcher(1, { timeoutMs: 15 }));
+  await clock.advanceAsync(5);
+  watchAll(batcher, [2]);
+  await clock.advanceAsync(9);
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(5);
+  assert.deepEqual(batches(), []);
+  await clock.advanceAsync(1);
+  assert.deepEqual(batches(), [[1, 2]]);
+  await finishAll();
+});

@@ -162,3 +162,25 @@ test("an immediate item ends a window without touching the next one", async () =
   await clock.advanceAsync(1);
   assert.deepEqual(batches()[1], [3]);
 });
+
+for (const [what, options] of [
+  ["without weights", {}],
+  ["with weights", { weigh: () => 1, maxBatchWeight: 10 }],
+  ["with order", { orderKey: (item: number) => item }],
+] as const) {
+  test(`maxWaitMs holds for a bulk item behind interactive ones, ${what}`, async () => {
+    const { batcher, clock, batches, finishAll } = heldBatcher({
+      policy: holdForEver(),
+      maxWaitMs: 10,
+      maxBatchSize: 1,
+      concurrency: 3,
+      ...options,
+    });
+    watchAll(batcher, [1], bulk);
+    await clock.advanceAsync(8);
+    watchAll(batcher, [2]);
+    await clock.advanceAsync(2);
+    assert.deepEqual(batches(), [[2], [1]]);
+    await finishAll();
+  });
+}
