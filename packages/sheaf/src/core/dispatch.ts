@@ -164,7 +164,11 @@ export class Dispatcher<In, Out> {
       };
       settled(() => executor.run(items, context)).then(
         (results) => ended(() => resolve(results)),
-        (error: unknown) => ended(() => reject(error)),
+        (error: unknown) => {
+          // Also a run that was given up may bring the news that the service wants a pause.
+          if (run.abandoned) this.#events.failed(error);
+          ended(() => reject(error));
+        },
       );
     });
   }

@@ -160,3 +160,24 @@ test('"auto" needs timeoutMs: without it a RangeError says so', () => {
     message: /timeoutMs/,
   });
 });
+
+test('"auto": the queue holds about capacity × timeout once the batcher knows its run time', async () => {
+  const { batcher, clock, runs } = heldBatcher({
+    maxQueueSize: "auto",
+    timeoutMs: 1_000,
+    maxBatchSize: 10,
+    concurrency: 1,
+  });
+  for (let batch = 0; batch < 30; batch++) {
+    watchAll(batcher, numbers(10));
+    await clock.advanceAsync(100);
+    await runs[batch]!.finish();
+  }
+  // 10 items every 100 ms for 900 ms of waiting: about 81 with the factor 0.9, never thousands, never none.
+  watchAll(batcher, numbers(10));
+  await clock.settle();
+  const calls = watchAll(batcher, numbers(1_000));
+  await clock.settle();
+  const taken = calls.filter(({ status }) => status === "pending").length;
+  assert.ok(taken >= 40 && taken <= 110, `${taken} were taken`);
+});

@@ -186,3 +186,15 @@ test("a retryAfterMs that is no span of time is ignored", async () => {
     assert.equal(runs.length, 2, String(retryAfterMs));
   }
 });
+
+test("the retryAfterMs of a run that was given up pauses dispatch too", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, concurrency: 2, runTimeoutMs: 10 });
+  watchAll(batcher, [1]);
+  await clock.advanceAsync(20);
+  await runs[0]!.fail(Object.assign(new Error("slow down"), { retryAfterMs: 100 }));
+  watchAll(batcher, [2]);
+  await clock.advanceAsync(99);
+  assert.equal(runs.length, 1);
+  await clock.advanceAsync(1);
+  assert.equal(runs.length, 2);
+});

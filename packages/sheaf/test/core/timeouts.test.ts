@@ -166,6 +166,27 @@ test("one 10× outlier does not make a batcher shed for ever: traffic recovers w
   assert.ok(fulfilledInARow >= 3);
 });
 
+test("what can no longer make its deadline is dropped at dispatch, before it is paid for, as a predicted TIMEOUT", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 2, timeoutMs: 100 });
+  // Every run takes 60 ms; after enough of them the batcher knows.
+  for (let batch = 0; batch < 30; batch++) {
+    watchAll(batcher, [batch]);
+    await clock.advanceAsync(60);
+    await runs[batch]!.finish();
+  }
+  // Six items in one turn: the first two run until 60 ms, the next until 120 ms, too late.
+  const calls = watchAll(batcher, numbers(6, 100));
+  await clock.advanceAsync(60);
+  await runs[30]!.finish();
+  await clock.advanceAsync(60);
+  const dropped = calls.filter(({ status }) => status === "rejected");
+  for (const call of dropped) assertCode(call, "TIMEOUT");
+  const ran = batches().slice(30).flat();
+  assert.ok(!ran.includes(102) || !ran.includes(103), `ran ${String(ran)}`);
+  const error = assertCode(calls[2], "TIMEOUT");
+  assert.equal(error.details["predicted"], true);
+});
+
 async function settledNow<T>(promise: Promise<T>, clock: { settle(): Promise<void> }) {
   const call = watch(promise);
   await clock.settle();
