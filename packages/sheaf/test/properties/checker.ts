@@ -1,0 +1,314 @@
+import assert from "node:assert/strict";
+import { BatcherError, type BatchContext } from "../../dist/index.js";
+import type { Scenario } from "./scenario.js";
+
+/** An item of a simulation. Items with the same `equal` are the same in everything but `id`. */
+export interface Item {
+  readonly id: number;
+  readonly equal: number | undefined;
+  readonly weight: number;
+  readonly group: number | undefined;
+  readonly order: number | undefined;
+  readonly isBad: boolean;
+  readonly throwsKey: boolean;
+}
+
+export interface Result {
+  readonly of: Item;
+}
+
+/** One item's way through the batcher, as its caller sees it. */
+export interface Call {
+  readonly item: Item;
+  /** In order of arrival over all callers. */
+  readonly arrival: number;
+  readonly madeAtMs: number;
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** Single calls of a batcher without room to wait for: they are in the queue from the call on, or refused. */
+  readonly isSingle: boolean;
+  /** Undefined while it waits; of a list that tells only its whole outcome it stays so. */
+  outcome?: { readonly value: Result } | { readonly reason: unknown };
+  /** Its list has ended, or its map was left: nobody waits for it any more. */
+  isForgotten: boolean;
+  startedIn?: number;
+}
+
+export interface RunNote {
+  readonly batchId: number;
+  readonly items: readonly Item[];
+  readonly startedAtMs: number;
+  readonly isSubRun: boolean;
+  ended: boolean;
+  failedWith?: unknown;
+}
+
+/** Moments are sums of fractions where a rate limit made them. */
+const roundingMs = 1e-6;
+export const weightLimit = 40;
+export const keyError = new Error("a key function threw");
+
+/**
+ * Watches a simulation from outside: knows the options, what was called and what the batch function saw, nothing of the
+ * core. Every method asserts; the message says which promise broke.
+ */
+export class Checker {
+  readonly calls: Call[] = [];
+  readonly runs: RunNote[] = [];
+  readonly slotErrors: Map<Item, Error> = new Map();
+  closedAtMs: number | undefined;
+  cutOffAtMs: number | undefined;
+  refusedLists = 0;
+  readonly #scenario: Scenario;
+  readonly #now: () => number;
+  readonly #byItem: Map<Item, Call> = new Map();
+  readonly #active: Set<RunNote> = new Set();
+  readonly #firstOrder: Map<number, number> = new Map();
+  readonly #spent: { readonly atMs: number; readonly amount: number }[] = [];
+  #pausedUntilMs = -Infinity;
+
+  constructor(scenario: Scenario, now: () => number) {
+    this.#scenario = scenario;
+    this.#now = now;
+  }
+
+  called(call: Call): void {
+    this.calls.push(call);
+    this.#byItem.set(call.item, call);
+  }
+
+  /** The batch function or runOne was called. */
+  started(items: readonly Item[], context: BatchContext): RunNote {
+    const { maxBatchSize, concurrency, weights, groups, runTimeoutMs } = this.#scenario;
+    const nowMs = this.#now();
+    const isSubRun = this.runs.some(({ batchId }) => batchId === context.batchId);
+    const note: RunNote = { batchId: context.batchId, items, startedAtMs: nowMs, isSubRun, ended: false };
+
+    assert.ok(
+      items.length >= 1 && items.length <= maxBatchSize,
+      `a batch of ${items.length}, maxBatchSize ${maxBatchSize}`,
+    );
+    assert.equal(context.size, items.length, "context.size");
+    if (weights !== "none") assert.ok(this.#weightOf(items) <= weightLimit, `a batch weighs ${this.#weightOf(items)}`);
+    if (groups > 0) assert.equal(new Set(items.map(({ group }) => group)).size, 1, "groups share a batch");
+
+    const abandoned = [...this.#active].filter((run) => this.#isAbandoned(run, nowMs)).length;
+    const running = this.#active.size - abandoned;
+    assert.ok(running < concurrency, `${running + 1} runs in flight, concurrency ${concurrency}`);
+    if (!isSubRun && runTimeoutMs !== undefined) {
+      // A run that is just now as old as its timeout may end in the same moment.
+      const past = [...this.#active].filter(
+        ({ startedAtMs }) => nowMs - startedAtMs > runTimeoutMs + roundingMs,
+      ).length;
+      assert.ok(past < concurrency, `a batch started beside ${past} abandoned runs`);
+    }
+    if (this.cutOffAtMs !== undefined) assert.ok(nowMs <= this.cutOffAtMs, "a batch started after the grace period");
+    for (const item of items) this.#checkItem(item, note, nowMs);
+    if (!isSubRun) this.#checkRate(items.length, nowMs);
+    this.runs.push(note);
+    this.#active.add(note);
+    return note;
+  }
+
+  ended(note: RunNote, failure?: { readonly error: unknown }): void {
+    note.ended = true;
+    if (failure !== undefined) note.failedWith = failure.error;
+    this.#active.delete(note);
+    const pauseMs = (failure?.error as { retryAfterMs?: number } | undefined)?.retryAfterMs;
+    if (pauseMs !== undefined) this.#pausedUntilMs = Math.max(this.#pausedUntilMs, this.#now() + pauseMs);
+  }
+
+  /** A caller has its result or its error. */
+  settled(call: Call, outcome: NonNullable<Call["outcome"]>): void {
+    assert.equal(call.outcome, undefined, `item ${call.item.id} settled twice`);
+    call.outcome = outcome;
+    const nowMs = this.#now();
+    if ("value" in outcome) {
+      const { of } = outcome.value;
+      const isOwn = of === call.item || (of.equal !== undefined && of.equal === call.item.equal);
+      assert.ok(isOwn, `item ${call.item.id} got the result of item ${of.id}`);
+      assert.ok(
+        nowMs <= call.deadlineMs + roundingMs,
+        `item ${call.item.id} got a result ${nowMs - call.deadlineMs} ms after its deadline`,
+      );
+    } else {
+      this.checkReason(call, outcome.reason, nowMs);
+    }
+  }
+
+  /** Every rejection has a cause that the caller or the world gave. */
+  checkReason(call: Call, reason: unknown, nowMs: number): void {
+    const { item } = call;
+    if (reason === keyError) return assert.ok(item.throwsKey, `item ${item.id} has keys`);
+    if (call.signal?.aborted === true && reason === call.signal.reason) return;
+    const ran = this.runs.filter(({ items }) => items.some((other) => isSame(other, item)));
+    if (reason instanceof BatcherError && !ran.some(({ failedWith }) => failedWith === reason)) {
+      return this.#checkCode(call, reason, ran, nowMs);
+    }
+    if ([...this.slotErrors].some(([other, error]) => error === reason && isSame(other, item))) return;
+    const failed = ran.filter(({ failedWith }) => failedWith === reason);
+    assert.ok(failed.length > 0, `item ${item.id} was rejected with ${String(reason)}, of no run it was in`);
+    this.#checkBisection(item, reason, failed[0]!);
+  }
+
+  /** Looks at the moment after everything that could happen has happened. */
+  atRest(): void {
+    const { concurrency, maxWaitMs, rateLimit, onQueueFull, maxQueueSize } = this.#scenario;
+    const nowMs = this.#now();
+    for (const call of this.calls) {
+      if (call.outcome !== undefined || call.isForgotten) continue;
+      assert.ok(
+        nowMs <= call.deadlineMs + roundingMs,
+        `item ${call.item.id} is ${nowMs - call.deadlineMs} ms past its deadline`,
+      );
+      if (call.isSingle && call.signal?.aborted === true)
+        assert.fail(`item ${call.item.id} was aborted and still waits`);
+    }
+    const abandoned = [...this.#active].filter((run) => this.#isAbandoned(run, nowMs)).length;
+    const isFree = this.#active.size - abandoned < concurrency && abandoned < concurrency;
+    const neverFull = maxQueueSize === Infinity || onQueueFull === "reject";
+    if (!isFree || maxWaitMs === undefined || rateLimit !== undefined || nowMs < this.#pausedUntilMs || !neverFull)
+      return;
+    for (const call of this.calls) {
+      if (!call.isSingle || call.outcome !== undefined || this.#hasStarted(call) || this.#isBlocked(call)) continue;
+      const heldMs = nowMs - call.madeAtMs;
+      assert.ok(
+        heldMs <= maxWaitMs + roundingMs,
+        `item ${call.item.id} is held ${heldMs} ms with a slot free, maxWaitMs ${maxWaitMs}`,
+      );
+    }
+  }
+
+  /** Runs that never end by themselves any more. */
+  get unended(): number {
+    return this.#active.size;
+  }
+
+  #checkItem(item: Item, note: RunNote, nowMs: number): void {
+    const call = this.#byItem.get(item);
+    assert.ok(call !== undefined, "a batch holds an item that nobody called with");
+    const earlier = this.runs.find(({ items }) => items.includes(item));
+    if (earlier !== undefined) assert.equal(earlier.batchId, note.batchId, `item ${item.id} ran in two batches`);
+    call.startedIn ??= note.batchId;
+    const sharers = this.calls.filter((other) => isSame(other.item, item));
+    const isWanted = sharers.some(
+      (other) =>
+        (other.outcome === undefined || other.isForgotten) &&
+        other.signal?.aborted !== true &&
+        nowMs <= other.deadlineMs + roundingMs,
+    );
+    assert.ok(isWanted, `item ${item.id} ran though every caller of it had gone`);
+
+    if (item.order === undefined) return;
+    for (const run of this.#active) {
+      const holds = run.batchId !== note.batchId && run.items.some(({ order }) => order === item.order);
+      assert.ok(!holds, `key ${item.order} is in batches ${run.batchId} and ${note.batchId} at once`);
+    }
+    if (note.isSubRun) return;
+    const last = this.#firstOrder.get(item.order) ?? -1;
+    assert.ok(call.arrival > last, `item ${item.id} overtook a later one of key ${item.order}`);
+    // An earlier item of the key that waits would be overtaken; one that has gone, or that shares a later slot, would not.
+    this.#firstOrder.set(item.order, call.arrival);
+  }
+
+  #checkRate(items: number, nowMs: number): void {
+    assert.ok(
+      nowMs >= this.#pausedUntilMs - roundingMs,
+      `a batch started ${this.#pausedUntilMs - nowMs} ms before its pause ended`,
+    );
+    const { rateLimit } = this.#scenario;
+    if (rateLimit === undefined) return;
+    const most = rateLimit.runs ?? rateLimit.items!;
+    this.#spent.push({ atMs: nowMs, amount: rateLimit.runs === undefined ? items : 1 });
+    let sum = 0;
+    for (let index = this.#spent.length - 1; index >= 0; index--) {
+      const { atMs, amount } = this.#spent[index]!;
+      sum += amount;
+      const allowed = most + ((nowMs - atMs) / rateLimit.perMs) * most;
+      assert.ok(sum <= allowed + 1e-6, `${sum} went in ${nowMs - atMs} ms, ${allowed} may`);
+    }
+  }
+
+  #checkCode(call: Call, error: BatcherError, ran: readonly RunNote[], nowMs: number): void {
+    const { code } = error;
+    const { item } = call;
+    const { maxQueueSize, runTimeoutMs } = this.#scenario;
+    if (code === "TIMEOUT") {
+      const isPredicted = error.details["predicted"] === true;
+      assert.ok(
+        call.deadlineMs < Infinity && (isPredicted || nowMs >= call.deadlineMs - roundingMs),
+        `item ${item.id}: TIMEOUT too early: made at ${call.madeAtMs}, deadline ${call.deadlineMs}, now ${nowMs}: ${error.message}`,
+      );
+      assert.ok(nowMs <= call.deadlineMs + roundingMs, `item ${item.id}: TIMEOUT ${nowMs - call.deadlineMs} ms late`);
+    } else if (code === "QUEUE_FULL") {
+      assert.ok(maxQueueSize < Infinity, "an endless queue is full");
+    } else if (code === "CLOSED") {
+      assert.ok(this.closedAtMs !== undefined, `item ${item.id}: CLOSED by an open batcher`);
+      const isCutOff = this.cutOffAtMs !== undefined && nowMs >= this.cutOffAtMs;
+      assert.ok(isCutOff || call.madeAtMs >= this.closedAtMs, `item ${item.id}: CLOSED though it came in time`);
+    } else if (code === "ITEM_TOO_LARGE") {
+      assert.ok(this.#scenario.weights !== "none" && item.weight > weightLimit, `item ${item.id} is not too large`);
+    } else if (code === "RUN_TIMEOUT") {
+      assert.ok(runTimeoutMs !== undefined && ran.length > 0, `item ${item.id}: RUN_TIMEOUT without a run`);
+      const late = ran.some(({ startedAtMs }) => nowMs - startedAtMs >= runTimeoutMs - roundingMs);
+      assert.ok(late, `item ${item.id}: RUN_TIMEOUT too early`);
+    } else if (code === "RESULT_COUNT") {
+      assert.ok(ran.length > 0 && this.#scenario.run.shortRate > 0, `item ${item.id}: RESULT_COUNT`);
+    } else {
+      assert.fail(`item ${item.id} was rejected with ${code}`);
+    }
+  }
+
+  /** With at most 4 bad items in a batch exactly those fail. */
+  #checkBisection(item: Item, reason: unknown, failed: RunNote): void {
+    const { onBatchError, maxBisectRuns, runTimeoutMs } = this.#scenario;
+    const isItemsFault = reason instanceof BadItemError;
+    if (onBatchError !== "bisect" || maxBisectRuns !== undefined || !isItemsFault || item.isBad) return;
+    const runs = this.runs.filter(({ batchId }) => batchId === failed.batchId);
+    const bad = runs[0]!.items.filter(({ isBad }) => isBad).length;
+    const othersFault = runs.some(
+      ({ failedWith }) => failedWith !== undefined && !(failedWith instanceof BadItemError),
+    );
+    if (runTimeoutMs !== undefined || othersFault) return;
+    assert.ok(bad > 4, `item ${item.id} is good and failed for one of ${bad} bad items`);
+  }
+
+  /** Extra runs of every bisection stay within their bound. */
+  checkBisectBounds(): void {
+    const runsOf = new Map<number, RunNote[]>();
+    for (const run of this.runs) runsOf.set(run.batchId, [...(runsOf.get(run.batchId) ?? []), run]);
+    for (const [batchId, runs] of runsOf) {
+      const bound = this.#scenario.maxBisectRuns ?? 8 * Math.ceil(Math.log2(runs[0]!.items.length));
+      const extra = runs.length - 1;
+      if (this.#scenario.onBatchError === "fail") assert.equal(extra, 0, `batch ${batchId} ran again`);
+      assert.ok(extra <= bound, `batch ${batchId}: ${extra} extra runs, ${bound} may`);
+    }
+  }
+
+  #isAbandoned(run: RunNote, nowMs: number): boolean {
+    const { runTimeoutMs } = this.#scenario;
+    if (this.cutOffAtMs !== undefined && nowMs >= this.cutOffAtMs) return true;
+    return runTimeoutMs !== undefined && nowMs - run.startedAtMs >= runTimeoutMs - roundingMs;
+  }
+
+  #hasStarted(call: Call): boolean {
+    return this.runs.some(({ items }) => items.some((item) => isSame(item, call.item)));
+  }
+
+  #isBlocked({ item }: Call): boolean {
+    if (item.order === undefined) return false;
+    // Also an item behind an earlier one of its key: what holds that back holds this back.
+    return true;
+  }
+
+  #weightOf(items: readonly Item[]): number {
+    const weights = items.map(({ weight }) => weight);
+    if (this.#scenario.weights === "padded") return Math.max(...weights) * weights.length;
+    return weights.reduce((sum, weight) => sum + weight, 0);
+  }
+}
+
+export class BadItemError extends Error {}
+
+const isSame = (one: Item, other: Item): boolean =>
+  one === other || (one.equal !== undefined && one.equal === other.equal);

@@ -1,0 +1,12 @@
+import { test } from "node:test";
+import fc from "fast-check";
+import { scenarios } from "./scenario.js";
+import { simulate } from "./simulate.js";
+
+// Fixed, so that a red run is red for everybody; `npm run prove -- simulations` tries 100,000 others.
+const seed = 20_260_101;
+
+test("in 1,000 random simulations every call settles once, with its own result, within every limit", async (t) => {
+  t.mock.method(console, "warn", () => {}); // hostile policies and stuck runs are told of, rightly
+  await fc.assert(fc.asyncProperty(scenarios, simulate), { numRuns: 1_000, seed });
+});

@@ -1,0 +1,428 @@
+import assert from "node:assert/strict";
+import {
+  adaptive,
+  auto,
+  type BatchContext,
+  type Batcher,
+  BatcherError,
+  createBatcher,
+  greedy,
+  type Policy,
+  window,
+} from "../../dist/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
+import {
+  BadItemError,
+  type Call,
+  Checker,
+  type Item,
+  keyError,
+  type Result,
+  type RunNote,
+  weightLimit,
+} from "./checker.js";
+import { randomFrom } from "./drawn.js";
+import type { Action, ActionTerms, PolicyName, Scenario } from "./scenario.js";
+
+/** A run that does not end by itself ends after this long all the same, so that simulations end. */
+const hangMs = 3_000;
+
+/** Plays a scenario from its first call to the last settled one; throws at the first broken promise. */
+export async function simulate(scenario: Scenario): Promise<void> {
+  const simulation = new Simulation(scenario);
+  await simulation.play();
+}
+
+class Simulation {
+  readonly #scenario: Scenario;
+  readonly #clock = manualClock({ startMs: 1_000 });
+  readonly #random: () => number;
+  readonly #checker: Checker;
+  readonly #batcher: Batcher<Item, Result>;
+  readonly #controllers: AbortController[] = [0, 1, 2].map(() => new AbortController());
+  /** Lists, maps, flushes and drains under way. */
+  #open = 0;
+  #items = 0;
+  #arrivals = 0;
+  #asked = { ok: 0, timeout: 0, aborted: 0, all: 0, isExact: true };
+  #failure: unknown;
+  #closed: Promise<void> | undefined;
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario;
+    this.#random = randomFrom(scenario.seed);
+    this.#checker = new Checker(scenario, () => this.#clock.now());
+    const key = <T>(of: (item: Item) => T) => {
+      return (item: Item): T => {
+        if (item.throwsKey) throw keyError;
+        return of(item);
+      };
+    };
+    const { weights, groups, orders, equals, runOne, onBatchError, maxBisectRuns } = scenario;
+    this.#batcher = createBatcher<Item, Result>((items, context) => this.#run([...items], context), {
+      clock: this.#clock,
+      policy: policyOf(scenario.policy, randomFrom(scenario.seed + 1)),
+      maxBatchSize: scenario.maxBatchSize,
+      maxWaitMs: scenario.maxWaitMs,
+      concurrency: scenario.concurrency,
+      maxQueueSize: scenario.maxQueueSize,
+      onQueueFull: scenario.onQueueFull,
+      timeoutMs: scenario.timeoutMs,
+      runTimeoutMs: scenario.runTimeoutMs,
+      rateLimit: scenario.rateLimit,
+      onBatchError,
+      ...(weights === "none"
+        ? {}
+        : { weigh: key(({ weight }) => weight), maxBatchWeight: weightLimit, batchWeight: weights }),
+      ...(groups > 0 ? { groupKey: key(({ group }) => group) } : {}),
+      ...(orders > 0 ? { orderKey: key(({ order }) => order) } : {}),
+      ...(equals > 0 ? { dedupeKey: key(({ equal }) => equal) } : {}),
+      ...(onBatchError === "bisect" ? { maxBisectRuns } : {}),
+      ...(onBatchError === "bisect" && runOne
+        ? { runOne: async (item: Item, context: BatchContext) => (await this.#run([item], context, 0))[0]! }
+        : {}),
+    });
+  }
+
+  async play(): Promise<void> {
+    const { actions, close } = this.#scenario;
+    for (const [index, action] of actions.entries()) {
+      for (let ms = 0; ms < action.afterMs; ms++) await this.#step(1);
+      this.#act(action);
+      // Only now and then is there a pause between two callers: most arrive in one turn.
+      if (this.#random() < 0.5) await this.#step(0);
+      if (close !== undefined && close.afterAction === index) this.#close(close.graceMs);
+    }
+    for (let ms = 0; ms < 80; ms++) await this.#step(1);
+    if (this.#closed === undefined) await this.#settleWithoutPush();
+    if (this.#closed === undefined) this.#close(undefined);
+    await this.#stepUntil(() => this.#isQuiet());
+    const closing = this.#closed!.then(() => "closed");
+    await this.#stepUntil(() => this.#checker.unended === 0);
+    assert.equal(await Promise.race([closing, this.#step(0)]), "closed", "close did not resolve");
+    this.#checkTheEnd();
+  }
+
+  /** A batcher that nobody flushes must end its work by itself, unless its policy may hold for ever. */
+  async #settleWithoutPush(): Promise<void> {
+    const { policy, maxWaitMs } = this.#scenario;
+    const mayHold = maxWaitMs === undefined && (policy === "hold" || policy === "hostile" || policy === "window-size");
+    if (mayHold) return;
+    await this.#stepUntil(() => this.#isQuiet());
+  }
+
+  async #step(ms: number): Promise<undefined> {
+    await this.#clock.advanceAsync(ms);
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#checker.atRest();
+    return undefined;
+  }
+
+  /** Big steps: the laws of a moment are checked at each, and nothing new arrives. */
+  async #stepUntil(isDone: () => boolean): Promise<void> {
+    for (let step = 0; step < 3_000; step++) {
+      await this.#step(step < 50 ? 1 : 97);
+      if (isDone()) return;
+    }
+    const waiting = this.#checker.calls.filter(({ outcome, isForgotten }) => outcome === undefined && !isForgotten);
+    const { queued, inFlight } = this.#batcher.stats();
+    assert.fail(
+      `after ${this.#clock.now()} ms ${waiting.length} calls never settled (items ${waiting.map(({ item }) => item.id).join(" ")}; ` +
+        `${queued} queued, ${inFlight} in flight, ${this.#open} lists, maps, flushes or drains open)`,
+    );
+  }
+
+  #isQuiet(): boolean {
+    return (
+      this.#open === 0 && this.#checker.calls.every(({ outcome, isForgotten }) => outcome !== undefined || isForgotten)
+    );
+  }
+
+  #act(action: Action): void {
+    if (action.kind === "abort") {
+      this.#controllers[action.controller]!.abort(new Error(`abort ${action.controller}`));
+      this.#controllers[action.controller] = new AbortController();
+    } else if (action.kind === "calls") {
+      for (let call = 0; call < action.count; call++) this.#single(this.#newCall(action.terms, true), action.terms);
+    } else if (action.kind === "map") {
+      this.#map(action.count, action.take, action.terms);
+    } else if (action.kind === "many" || action.kind === "settle") {
+      this.#list(action.kind, action.count, action.terms);
+    } else if (action.kind === "flush" || action.kind === "drain") {
+      this.#watch(this.#batcher[action.kind](), () => {});
+    }
+  }
+
+  #single(call: Call, terms: ActionTerms): void {
+    this.#asked.all += 1;
+    this.#watch(this.#batcher(call.item, this.#optionsOf(call, terms)), (outcome) => {
+      this.#checker.settled(call, outcome);
+      this.#count(outcome);
+    });
+  }
+
+  #list(kind: "many" | "settle", count: number, terms: ActionTerms): void {
+    const calls = Array.from({ length: count }, () => this.#newCall(terms, false));
+    this.#asked.all += count;
+    const options = this.#optionsOf({ signal: this.#signalOf(terms) }, terms);
+    const items = calls.map(({ item }) => item);
+    if (kind === "many") {
+      this.#asked.isExact &&= count === 0;
+      this.#watch(this.#batcher.many(items, options), (outcome) => {
+        for (const call of calls) call.isForgotten = true;
+        if ("value" in outcome) {
+          assert.equal(outcome.value.length, count, "results of a list");
+          outcome.value.forEach((value, index) => this.#checker.settled(calls[index]!, { value }));
+          return;
+        }
+        this.#checkListReason(calls, outcome.reason);
+      });
+      return;
+    }
+    this.#watch(this.#batcher.settle(items, options), (outcome) => {
+      if ("reason" in outcome) {
+        for (const call of calls) call.isForgotten = true;
+        this.#asked.isExact = false;
+        this.#checkListReason(calls, outcome.reason);
+        return;
+      }
+      assert.equal(outcome.value.length, count, "outcomes of a list");
+      outcome.value.forEach((one, index) => {
+        const call = calls[index]!;
+        const own = one.status === "fulfilled" ? { value: one.value } : { reason: one.reason as unknown };
+        // The list tells at its end; its items settled before, so a deadline may have passed since.
+        if ("value" in own) call.outcome = own;
+        else {
+          call.outcome = own;
+          if (!(own.reason instanceof BatcherError)) this.#checker.checkReason(call, own.reason, this.#clock.now());
+        }
+        if ("value" in own) this.#checkOwn(call, own.value);
+        this.#count(own);
+      });
+    });
+  }
+
+  #map(count: number, take: number, terms: ActionTerms): void {
+    this.#asked.isExact = false;
+    const signal = this.#signalOf(terms);
+    const calls: Call[] = [];
+    let wasClosed = false;
+    const source = (function* (simulation: Simulation) {
+      try {
+        for (let pulled = 0; pulled < count; pulled++) {
+          const call = simulation.#newCall(terms, false, signal);
+          calls.push(call);
+          yield call.item;
+        }
+      } finally {
+        wasClosed = true;
+      }
+    })(this);
+    const reading = async (): Promise<void> => {
+      let read = 0;
+      if (take === 0) return;
+      for await (const result of this.#batcher.map(source, this.#optionsOf({ signal }, terms))) {
+        const call = calls[read++]!;
+        call.isForgotten = true;
+        this.#checkOwn(call, result);
+        if (read >= take) break;
+      }
+      assert.ok(wasClosed, "a map left its source open");
+      if (take > count) assert.equal(read, count, "results of a map");
+    };
+    this.#watch(reading(), (outcome) => {
+      for (const call of calls) call.isForgotten = true;
+      if ("reason" in outcome) {
+        if (outcome.reason instanceof assert.AssertionError) throw outcome.reason;
+        this.#checkListReason(calls, outcome.reason);
+      }
+    });
+  }
+
+  /** A list's error is the error of one of its items, or a refusal of the whole. */
+  #checkListReason(calls: readonly Call[], reason: unknown): void {
+    const isRefusal = reason instanceof BatcherError && (reason.code === "CLOSED" || reason.code === "QUEUE_FULL");
+    if (isRefusal && this.#checker.closedAtMs !== undefined) return;
+    if (isRefusal && reason.code === "QUEUE_FULL") return assert.ok(this.#scenario.maxQueueSize < Infinity);
+    const causes: unknown[] = [];
+    for (const call of calls) {
+      try {
+        return this.#checker.checkReason(call, reason, this.#clock.now());
+      } catch (error) {
+        causes.push(error);
+      }
+    }
+    throw causes[0] ?? new assert.AssertionError({ message: `an empty list failed with ${String(reason)}` });
+  }
+
+  #checkOwn(call: Call, { of }: Result): void {
+    const isOwn = of === call.item || (of.equal !== undefined && of.equal === call.item.equal);
+    assert.ok(isOwn, `item ${call.item.id} of a list got the result of item ${of.id}`);
+  }
+
+  #close(graceMs: number | undefined): void {
+    this.#checker.closedAtMs ??= this.#clock.now();
+    if (graceMs !== undefined) this.#checker.cutOffAtMs ??= this.#clock.now() + graceMs;
+    this.#closed = this.#batcher.close({ graceMs });
+    this.#watch(this.#closed, () => {});
+  }
+
+  #watch<T>(promise: Promise<T>, then: (outcome: { readonly value: T } | { readonly reason: unknown }) => void): void {
+    this.#open += 1;
+    let settled = 0;
+    const told = (outcome: { readonly value: T } | { readonly reason: unknown }): void => {
+      this.#open -= 1;
+      settled += 1;
+      try {
+        assert.equal(settled, 1);
+        then(outcome);
+      } catch (error) {
+        this.#failure ??= error;
+      }
+    };
+    promise.then(
+      (value) => told({ value }),
+      (reason: unknown) => told({ reason }),
+    );
+  }
+
+  #newCall(terms: ActionTerms, isSingle: boolean, signal = this.#signalOf(terms)): Call {
+    const { groups, orders, equals, weights, throwingKeys, run } = this.#scenario;
+    const id = this.#items++;
+    const equal = equals > 0 && this.#random() < 0.8 ? Math.floor(this.#random() * equals) : undefined;
+    // Equal items must agree in all that matters, so those are drawn from what they share.
+    const draw = equal === undefined ? this.#random : randomFrom(this.#scenario.seed + 17 * (equal + 1));
+    const item: Item = {
+      id,
+      equal,
+      weight: weights === "none" ? 1 : Math.floor(draw() * (draw() < 0.05 ? 60 : 16)),
+      group: groups > 0 ? Math.floor(draw() * groups) : undefined,
+      order: orders > 0 && draw() < 0.9 ? Math.floor(draw() * orders) : undefined,
+      isBad: draw() < run.badItemRate,
+      throwsKey: throwingKeys && groups + orders + equals > 0 && draw() < 0.1,
+    };
+    const timeoutMs = terms.timeoutMs ?? this.#scenario.timeoutMs ?? Infinity;
+    const madeAtMs = this.#clock.now();
+    const call: Call = {
+      item,
+      arrival: this.#arrivals++,
+      madeAtMs,
+      deadlineMs: madeAtMs + timeoutMs,
+      signal,
+      isSingle,
+      isForgotten: false,
+    };
+    this.#checker.called(call);
+    return call;
+  }
+
+  #signalOf({ controller }: ActionTerms): AbortSignal | undefined {
+    return controller === undefined ? undefined : this.#controllers[controller]!.signal;
+  }
+
+  #optionsOf({ signal }: Pick<Call, "signal">, { priority, timeoutMs }: ActionTerms) {
+    return { signal, priority, timeoutMs };
+  }
+
+  async #run(
+    items: Item[],
+    context: BatchContext,
+    shortRate = this.#scenario.run.shortRate,
+  ): Promise<(Result | Error)[]> {
+    const { run } = this.#scenario;
+    let note: RunNote;
+    try {
+      note = this.#checker.started(items, context);
+    } catch (error) {
+      this.#failure ??= error;
+      throw error;
+    }
+    const hangs = this.#random() < run.hangRate;
+    const runMs = hangs ? hangMs : run.fixedMs + run.perItemMs * items.length;
+    await this.#lasting(runMs, run.heedsSignal ? context.signal : undefined);
+    try {
+      const results = this.#resultsOf(items, shortRate);
+      this.#checker.ended(note);
+      return results;
+    } catch (error) {
+      this.#checker.ended(note, { error });
+      throw error;
+    }
+  }
+
+  #resultsOf(items: readonly Item[], shortRate: number): (Result | Error)[] {
+    const { run } = this.#scenario;
+    if (this.#random() < run.failureRate) {
+      const retryAfterMs = this.#random() < run.pauseRate ? Math.floor(this.#random() * 40) + 1 : undefined;
+      throw Object.assign(new Error("the service failed"), { status: 503 }, retryAfterMs && { retryAfterMs });
+    }
+    const bad = items.findIndex(({ isBad }) => isBad);
+    if (bad >= 0) {
+      const error = new BadItemError(`item ${items[bad]!.id} is bad`);
+      throw this.#random() < 0.3 ? Object.assign(error, { itemIndex: bad }) : error;
+    }
+    const results = items.map((item): Result | Error => {
+      if (this.#random() >= run.slotErrorRate) return { of: item };
+      const error = new Error(`item ${item.id} failed alone`);
+      this.#checker.slotErrors.set(item, error);
+      return error;
+    });
+    return this.#random() < shortRate ? results.slice(1) : results;
+  }
+
+  #lasting(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      if (ms === 0) return resolve();
+      this.#clock.after(ms, resolve);
+      signal?.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+
+  #count(outcome: { readonly value: unknown } | { readonly reason: unknown }): void {
+    if ("value" in outcome) this.#asked.ok += 1;
+    else if (outcome.reason instanceof BatcherError && outcome.reason.code === "TIMEOUT") this.#asked.timeout += 1;
+    else if (outcome.reason instanceof Error && outcome.reason.message.startsWith("abort ")) this.#asked.aborted += 1;
+  }
+
+  #checkTheEnd(): void {
+    this.#checker.checkBisectBounds();
+    const stats = this.#batcher.stats();
+    const mainRuns = this.#checker.runs.filter(({ isSubRun }) => !isSubRun);
+    assert.equal(stats.queued, 0, "items are left in the queue");
+    assert.equal(stats.inFlight, 0, "batches are left in flight");
+    assert.equal(stats.batches, mainRuns.length, "stats().batches");
+    assert.equal(stats.bisectRuns, this.#checker.runs.length - mainRuns.length, "stats().bisectRuns");
+    const reasons = Object.values(stats.reasons).reduce((sum, count) => sum + count, 0);
+    assert.equal(reasons, mainRuns.length, "stats().reasons");
+    const { ok, error, timeout, aborted, rejected } = stats.items;
+    for (const count of [ok, error, timeout, aborted, rejected]) assert.ok(Number.isInteger(count) && count >= 0);
+    if (!this.#asked.isExact) return;
+    assert.equal(ok + error + timeout + aborted + rejected, this.#asked.all, "stats().items adds up to the calls");
+    assert.equal(ok, this.#asked.ok, "stats().items.ok");
+    assert.equal(timeout, this.#asked.timeout, "stats().items.timeout");
+    assert.equal(aborted, this.#asked.aborted, "stats().items.aborted");
+  }
+}
+
+function policyOf(name: PolicyName, random: () => number): Policy {
+  if (name === "greedy") return greedy();
+  if (name === "window") return window();
+  if (name === "window-time") return window({ trigger: "time" });
+  if (name === "window-size") return window({ trigger: "size" });
+  if (name === "auto") return auto();
+  if (name === "adaptive") return adaptive({ targetLatencyMs: 50 });
+  if (name === "hold") return { name, decide: () => "wait" };
+  return {
+    name,
+    decide: ({ nowMs, waiting, maxBatchSize }) => {
+      const odd = random();
+      if (odd < 0.3) return { run: waiting };
+      if (odd < 0.5) return { waitUntilMs: nowMs + Math.floor(random() * 40) - 5 };
+      if (odd < 0.7) return "wait";
+      if (odd < 0.75) return { run: [0, -1, Number.NaN, Infinity, 1.5][Math.floor(random() * 5)]! };
+      if (odd < 0.8) return { waitUntilMs: [Number.NaN, Infinity, -Infinity][Math.floor(random() * 3)]! };
+      if (odd < 0.81) return undefined as never;
+      return { run: Math.ceil(random() * maxBatchSize) };
+    },
+  };
+}
