@@ -1,0 +1,19 @@
+// Plays some simulations in this process: SEED COUNT [PATH]. Prints what it played, or the failure and how to replay it.
+import fc from "fast-check";
+import { scenarios } from "../../packages/sheaf/dist-test/properties/scenario.js";
+import { simulate } from "../../packages/sheaf/dist-test/properties/simulate.js";
+
+const [seed, count, path] = process.argv.slice(2);
+console.warn = () => {}; // hostile policies and stuck runs are told of, rightly
+
+const property = fc.asyncProperty(scenarios, simulate);
+const result = await fc.check(property, { seed: Number(seed), numRuns: Number(count), ...(path ? { path } : {}) });
+const { user, system } = process.cpuUsage();
+if (result.failed) {
+  console.log(fc.stringify(result.counterexample));
+  console.log(result.errorInstance?.stack ?? result.errorInstance);
+  console.log(`npm run prove -- simulations --seed ${seed} --count ${count} --path ${result.counterexamplePath}`);
+  process.exit(1);
+}
+console.log(JSON.stringify({ played: result.numRuns, cpuMs: (user + system) / 1_000 }));
+process.exit(0);
