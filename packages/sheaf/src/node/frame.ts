@@ -1,39 +1,46 @@
-import type { Message } from "./message.ts";
+import type { Writable } from "node:stream";
+import { piecesOf, seal, unseal, type Message } from "./message.ts";
+import { headBytes } from "./wire.ts";
 
-/**
- * A message as bytes on a pipe: a head of 32 bytes (kind u8, reserved, id u32, value f64, memoryBytes f64, number of
- * parts u32), the length of each part as f64, then the parts: the packed buffer and its large rows, back to back.
+/*
+ * A message on a pipe: the buffer, whose head says how long it is and how many large rows follow, then the length of
+ * each as f64, then the rows.
  */
-const headBytes = 32;
+
 const lengthBytes = 8;
 
 /** How much is read at once while nothing big is under way. */
 const scratchBytes = 64 * 1024;
 
-/** The pieces to write, in order. The parts are the message's own memory, not copies. */
-export function frameOf({ kind, id, value, memoryBytes, packed }: Message): Uint8Array[] {
-  const parts = packed === undefined ? [] : [new Uint8Array(packed.buffer), ...packed.large];
-  const head = new DataView(new ArrayBuffer(headBytes + parts.length * lengthBytes));
-  head.setUint8(0, kind);
-  head.setUint32(4, id);
-  head.setFloat64(8, value);
-  head.setFloat64(16, memoryBytes);
-  head.setUint32(24, parts.length);
-  parts.forEach((part, i) => head.setFloat64(headBytes + i * lengthBytes, part.byteLength));
-  return [new Uint8Array(head.buffer), ...parts];
+/** The pieces to write, in order: the message's own memory, not copies. */
+export function frameOf(message: Message): Uint8Array[] {
+  const { buffer, large } = seal(message);
+  const main = new Uint8Array(buffer);
+  if (large.length === 0) return [main];
+  const lengths = Float64Array.from(large, (row) => row.byteLength);
+  return [main, new Uint8Array(lengths.buffer), ...large];
+}
+
+/** Writes a frame with one system call where the pipe has room. */
+export function writeFrame(pipe: Writable, message: Message): void {
+  const pieces = frameOf(message);
+  if (pieces.length > 1) pipe.cork();
+  for (const piece of pieces) pipe.write(piece);
+  if (pieces.length > 1) pipe.uncork();
 }
 
 /**
- * Puts frames together from whatever pieces arrive. Each part gets a buffer of its own; where the reader of the pipe
- * lets us choose (`target`), a big part is read straight into its place.
+ * Puts frames together from whatever pieces arrive. Each buffer and large row gets memory of its own; where the reader
+ * of the pipe lets us choose (`target`), a big one is read straight into its place.
  */
 export class FrameReader {
   readonly #onMessage: (message: Message) => void;
   readonly #scratch: Uint8Array = new Uint8Array(scratchBytes);
-  #head: Uint8Array<ArrayBuffer> = new Uint8Array(headBytes);
+  readonly #head: Uint8Array<ArrayBuffer> = new Uint8Array(headBytes);
+  #main: Uint8Array<ArrayBuffer> | undefined;
   #lengths: Uint8Array<ArrayBuffer> | undefined;
-  #parts: Uint8Array<ArrayBuffer>[] | undefined;
-  #part = 0;
+  #large: Uint8Array<ArrayBuffer>[] = [];
+  #nextLarge = 0;
   #filling: Uint8Array = this.#head;
   #filled = 0;
 
@@ -67,51 +74,40 @@ export class FrameReader {
   /** Goes on to the next piece while the present one is full; pieces may be empty. */
   #advance(): void {
     while (this.#filled === this.#filling.byteLength) {
-      if (this.#lengths === undefined) {
-        const count = viewOf(this.#head).getUint32(24);
-        if (count === 0) this.#emit();
-        else this.#fill((this.#lengths = new Uint8Array(count * lengthBytes)));
-      } else if (this.#parts === undefined) {
-        this.#parts = partsOf(viewOf(this.#lengths));
-        this.#part = 0;
-        this.#fill(this.#parts[0] as Uint8Array);
-      } else if (++this.#part < this.#parts.length) {
-        this.#fill(this.#parts[this.#part] as Uint8Array);
+      if (this.#main === undefined) {
+        this.#main = uninitialised(piecesOf(this.#head).bufferBytes);
+        this.#main.set(this.#head);
+        this.#fill(this.#main, headBytes);
+      } else if (this.#filling === this.#main) {
+        const { largeRows } = piecesOf(this.#head);
+        if (largeRows === 0) this.#emit(this.#main);
+        else this.#fill((this.#lengths = new Uint8Array(largeRows * lengthBytes)));
+      } else if (this.#lengths !== undefined && this.#filling === this.#lengths) {
+        this.#large = Array.from(new Float64Array(this.#lengths.buffer), uninitialised);
+        this.#nextLarge = 1;
+        this.#fill(this.#large[0] as Uint8Array);
+      } else if (this.#nextLarge < this.#large.length) {
+        this.#fill(this.#large[this.#nextLarge++] as Uint8Array);
       } else {
-        this.#emit();
+        this.#emit(this.#main);
       }
     }
   }
 
-  #emit(): void {
-    const head = viewOf(this.#head);
-    const [main, ...large] = this.#parts ?? [];
-    const message: Message = {
-      kind: head.getUint8(0),
-      id: head.getUint32(4),
-      value: head.getFloat64(8),
-      memoryBytes: head.getFloat64(16),
-      packed: main === undefined ? undefined : { buffer: main.buffer, large },
-    };
+  #emit(main: Uint8Array<ArrayBuffer>): void {
+    const message = unseal({ buffer: main.buffer, large: this.#large });
+    this.#main = undefined;
     this.#lengths = undefined;
-    this.#parts = undefined;
+    this.#large = [];
     this.#fill(this.#head);
     this.#onMessage(message);
   }
 
-  #fill(piece: Uint8Array): void {
+  #fill(piece: Uint8Array, from = 0): void {
     this.#filling = piece;
-    this.#filled = 0;
+    this.#filled = from;
   }
 }
-
-const viewOf = (bytes: Uint8Array<ArrayBuffer>): DataView => new DataView(bytes.buffer);
 
 // Not cleared first: every byte is overwritten before the message is handed on.
-function partsOf(lengths: DataView): Uint8Array<ArrayBuffer>[] {
-  const parts: Uint8Array<ArrayBuffer>[] = [];
-  for (let at = 0; at < lengths.byteLength; at += lengthBytes) {
-    parts.push(new Uint8Array(Buffer.allocUnsafeSlow(lengths.getFloat64(at)).buffer));
-  }
-  return parts;
-}
+const uninitialised = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);

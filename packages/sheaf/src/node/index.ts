@@ -5,3 +5,5 @@ export type { WorkerOptions } from "./options.ts";
 export type { InstanceEvent, WorkerExecutor } from "./pool.ts";
 export { workerThread } from "./worker-thread.ts";
 export { workerProcess } from "./worker-process.ts";
+export { pipeline } from "./pipeline.ts";
+export type { PipelineOptions } from "./pipeline.ts";

@@ -2,7 +2,7 @@ import { invariant } from "../core/invariant.ts";
 import type { BatchContext } from "../core/executor.ts";
 import type { Link, OpenLink } from "./link.ts";
 import { Kind, message, unpackError, type Message } from "./message.ts";
-import { pack, unpack, type Packed } from "./wire.ts";
+import { pack, unpack, type Packed, type RowOwnership } from "./wire.ts";
 
 /**
  * The life of an instance. `ready` and `busy` serve; `draining` finishes what it has; `dead` is the end.
@@ -36,6 +36,11 @@ export interface Run {
   reject(error: unknown): void;
 }
 
+export interface InstanceOptions {
+  readonly open: OpenLink;
+  readonly resultRows: RowOwnership;
+}
+
 export interface InstanceEvents {
   /** The state changed, or there is room for another batch. */
   changed(instance: Instance): void;
@@ -56,17 +61,19 @@ export class Instance {
   memoryBytes = 0;
   /** Set when `load` or `warmUp` failed. */
   loadError: Error | undefined;
+  readonly #resultRows: RowOwnership;
   readonly #link: Link;
   readonly #events: InstanceEvents;
   #runs: { readonly id: number; readonly run: Run }[] = [];
   #nextRunId = 1;
   #killed = false;
 
-  constructor(id: number, role: InstanceRole, open: OpenLink, events: InstanceEvents) {
+  constructor(id: number, role: InstanceRole, options: InstanceOptions, events: InstanceEvents) {
     this.id = id;
     this.role = role;
     this.#events = events;
-    this.#link = open({
+    this.#resultRows = options.resultRows;
+    this.#link = options.open({
       message: (received) => this.#receive(received),
       ended: (why, error) => this.#ended(why, error),
     });
@@ -175,7 +182,7 @@ export class Instance {
     if (kind === Kind.failure) {
       held.run.reject(unpackError(packed as Packed));
     } else {
-      held.run.resolve(unpack(packed as Packed, "own"));
+      held.run.resolve(unpack(packed as Packed, this.#resultRows));
     }
     if (this.#runs.length === 0 && this.state === "busy") {
       this.#link.hold(false);

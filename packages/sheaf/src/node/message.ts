@@ -1,6 +1,6 @@
-import { pack, unpack, type Packed } from "./wire.ts";
+import { headBytes, pack, unpack, type Packed } from "./wire.ts";
 
-/** Kinds of messages between a pool and its workers. Numbers: they are one byte in a frame. */
+/** Kinds of messages between a pool and its workers. */
 export const Kind = {
   // to the worker
   load: 1,
@@ -33,6 +33,12 @@ export interface Port {
   send(message: Message): void;
 }
 
+/**
+ * A message as it travels: one buffer that starts with its head, and its large rows. The head: kind u32, id u32,
+ * value f64, memoryBytes f64, bytes of the buffer f64, number of large rows u32, 4 unused.
+ */
+export type Sealed = Packed;
+
 export const message = (kind: number, id = 0, value = 0, packed?: Packed, memoryBytes = 0): Message => ({
   kind,
   id,
@@ -40,6 +46,41 @@ export const message = (kind: number, id = 0, value = 0, packed?: Packed, memory
   memoryBytes,
   packed,
 });
+
+// Numbers of a head are written and read here: four views for every message would cost more than the copy.
+const head = new ArrayBuffer(headBytes);
+const headWords = new Uint32Array(head);
+const headFloats = new Float64Array(head);
+
+/** Writes the head into the packed buffer. */
+export function seal({ kind, id, value, memoryBytes, packed }: Message): Sealed {
+  const buffer = packed?.buffer ?? new ArrayBuffer(headBytes);
+  headWords[0] = kind;
+  headWords[1] = id;
+  headFloats[1] = value;
+  headFloats[2] = memoryBytes;
+  headFloats[3] = buffer.byteLength;
+  headWords[8] = packed?.large.length ?? 0;
+  new Uint32Array(buffer, 0, headWords.length).set(headWords);
+  return { buffer, large: packed?.large ?? [] };
+}
+
+export function unseal({ buffer, large }: Sealed): Message {
+  headWords.set(new Uint32Array(buffer, 0, headWords.length));
+  return {
+    kind: headWords[0] as number,
+    id: headWords[1] as number,
+    value: headFloats[1] as number,
+    memoryBytes: headFloats[2] as number,
+    packed: buffer.byteLength === headBytes ? undefined : { buffer, large },
+  };
+}
+
+/** What the head says of the pieces to come. */
+export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; largeRows: number } {
+  new Uint8Array(head).set(headOfBuffer);
+  return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
+}
 
 /** An error is a list of one slot. */
 export const packError = (error: unknown): Packed =>

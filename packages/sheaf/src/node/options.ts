@@ -31,6 +31,13 @@ export interface WorkerOptions<Data = unknown> {
    * integer 0 … 19. Threads: on Linux only, where a thread has a priority of its own. Default 10.
    */
   readonly niceness?: number | undefined;
+  /**
+   * Typed arrays among the results. `"own"` (default): each has memory of its own, to keep, change or transfer. `"view"`:
+   * windows into one buffer of the whole batch; saves about a microsecond a row, for a caller that reads its result and
+   * drops it. Keeping one then keeps the batch's memory, and transferring one takes the others'. Rows of 64 KiB and up
+   * always have their own.
+   */
+  readonly resultRows?: "own" | "view" | undefined;
   /** How long `close` waits for an instance to unload. Milliseconds > 0. Default 10,000. */
   readonly closeTimeoutMs?: number | undefined;
   readonly clock?: Clock | undefined;
@@ -47,6 +54,7 @@ export interface WorkerSettings {
   readonly maxMemoryBytes: number;
   readonly heapLimitMb: number | undefined;
   readonly niceness: number;
+  readonly resultRows: "own" | "view";
   readonly closeTimeoutMs: number;
   readonly clock: Clock | undefined;
 }
@@ -67,6 +75,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     maxMemoryMb = Infinity,
     heapLimitMb,
     niceness = 10,
+    resultRows = "own",
     closeTimeoutMs = 10_000,
     clock,
   } = options;
@@ -87,6 +96,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     heapLimitMb,
   );
   check(Number.isInteger(niceness) && niceness >= 0 && niceness <= 19, "niceness", "an integer 0 … 19", niceness);
+  check(resultRows === "own" || resultRows === "view", "resultRows", '"own" or "view"', resultRows);
   check(closeTimeoutMs > 0 && closeTimeoutMs < Infinity, "closeTimeoutMs", "a number > 0", closeTimeoutMs);
   return {
     url: moduleUrl,
@@ -99,6 +109,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     maxMemoryBytes: maxMemoryMb * 1024 * 1024,
     heapLimitMb,
     niceness,
+    resultRows,
     closeTimeoutMs,
     clock,
   };

@@ -15,6 +15,7 @@ export interface PoolOptions {
   readonly onWorkerCrash: "isolate" | "fail";
   readonly recycleAfterBatches: number;
   readonly maxMemoryBytes: number;
+  readonly resultRows: "own" | "view";
   readonly closeTimeoutMs: number;
   readonly clock?: Clock | undefined;
   readonly open: OpenLink;
@@ -154,9 +155,9 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   #open(role: InstanceRole, events: InstanceEvents): Instance {
-    const instance = new Instance(this.#nextId++, role, this.#options.open, {
+    const instance = new Instance(this.#nextId++, role, this.#options, {
       changed: (changed) => {
-        this.#tell({ instance: changed.info });
+        if (this.#listeners.size > 0) this.#tell({ instance: changed.info });
         events.changed(changed);
       },
       ended: (dead, lost, why, error) => {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { frameOf, FrameReader } from "./frame.ts";
+import { FrameReader, writeFrame } from "./frame.ts";
 import type { HostOptions } from "./host.ts";
 import type { Link, LinkEvents } from "./link.ts";
 import { Kind, message, unpackError } from "./message.ts";
@@ -47,9 +47,7 @@ export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events
 
   const send: Link["send"] = (sent) => {
     if (ended || pipe.destroyed) return;
-    pipe.cork();
-    for (const piece of frameOf(sent)) pipe.write(piece);
-    pipe.uncork();
+    writeFrame(pipe, sent);
   };
   send(message(Kind.load, 0, 0, pack([host])));
   return {

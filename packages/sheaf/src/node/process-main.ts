@@ -1,6 +1,6 @@
 // The entry of every worker process. Frames come and go on file descriptor 3.
 import { Socket, type OnReadOpts, type SocketConstructorOpts } from "node:net";
-import { frameOf, FrameReader } from "./frame.ts";
+import { FrameReader, writeFrame } from "./frame.ts";
 import { Host, type HostOptions } from "./host.ts";
 import { Kind, message, packError, type Message } from "./message.ts";
 import { transferable, unpack, type Packed } from "./wire.ts";
@@ -47,7 +47,5 @@ process.on("uncaughtException", (error) => {
 function send(sent: Message): void {
   // A model may write its next output over this one before the pipe has taken it: large rows are copied.
   const packed = sent.packed === undefined ? undefined : transferable(sent.packed).packed;
-  pipe.cork();
-  for (const piece of frameOf({ ...sent, packed })) pipe.write(piece);
-  pipe.uncork();
+  writeFrame(pipe, { ...sent, packed });
 }

@@ -1,13 +1,12 @@
 // The entry of every worker thread.
 import { parentPort, workerData } from "node:worker_threads";
 import { Host, type HostOptions } from "./host.ts";
-import type { Message } from "./message.ts";
-import { transferable } from "./wire.ts";
+import { post, received, type Posted } from "./thread-message.ts";
 
 const port = parentPort;
 if (port !== null) {
   const host = new Host({
-    port: { send: (message) => sendTo(port, message) },
+    port: { send: (message) => post(port, message) },
     memoryBytes: () => {
       const { heapUsed, external } = process.memoryUsage();
       return heapUsed + external;
@@ -15,15 +14,6 @@ if (port !== null) {
     // In a worker thread this ends the thread. What was posted before still arrives.
     exit: () => process.exit(0),
   });
-  port.on("message", (message: Message) => host.receive(message));
+  port.on("message", (posted: Posted) => host.receive(received(posted)));
   host.load(workerData as HostOptions);
-}
-
-function sendTo(port: NonNullable<typeof parentPort>, message: Message): void {
-  if (message.packed === undefined) {
-    port.postMessage(message);
-  } else {
-    const { packed, transfer } = transferable(message.packed);
-    port.postMessage({ ...message, packed }, transfer);
-  }
 }

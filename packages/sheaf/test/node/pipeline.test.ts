@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createBatcher, greedy, type BatchContext } from "../../dist/index.js";
+import { pipeline, workerProcess } from "../../dist/node/index.js";
+import type probe from "./probe-worker.js";
+
+const context = (): BatchContext => ({ signal: new AbortController().signal, batchId: 1, size: 1, attempt: 1 });
+
+/** A stage whose batches end when the test says so. */
+class Gate {
+  readonly entered: string[] = [];
+  #waiting: (() => void)[] = [];
+
+  readonly run = async (items: string[]): Promise<string[]> => {
+    this.entered.push(items.join());
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return items;
+  };
+
+  async open(): Promise<void> {
+    this.#waiting.shift()?.();
+    await turn();
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test("stages overlap, each with one batch at a time", async () => {
+  const [before, middle, after] = [new Gate(), new Gate(), new Gate()];
+  const executor = pipeline({ before: before.run, executor: middle.run, after: after.run });
+  const entered = (): number[] => [before, middle, after].map((gate) => gate.entered.length);
+  const runs = ["a", "b", "c"].map((item) => executor.run([item], context()));
+  await turn();
+  assert.deepEqual(entered(), [1, 0, 0]);
+  await before.open();
+  assert.deepEqual(entered(), [2, 1, 0]);
+  await before.open();
+  assert.deepEqual(entered(), [3, 1, 0]);
+  await middle.open();
+  assert.deepEqual(entered(), [3, 2, 1]);
+  for (let i = 0; i < 3; i++) for (const gate of [before, middle, after]) await gate.open();
+  assert.deepEqual(await Promise.all(runs), [["a"], ["b"], ["c"]]);
+});
+
+test("batches leave in the order they came, though the middle finishes out of order", async () => {
+  const left: number[] = [];
+  const executor = pipeline({
+    executor: {
+      slots: 3,
+      ready: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+      run: async ([ms]: number[]) => {
+        await new Promise((resolve) => setTimeout(resolve, ms));
+        return [ms!];
+      },
+    },
+    after: (items: number[]) => {
+      left.push(...items);
+      return items;
+    },
+  });
+  assert.equal(executor.slots, 4);
+  await Promise.all([30, 1, 10].map((ms) => executor.run([ms], context())));
+  assert.deepEqual(left, [30, 1, 10]);
+});
+
+test("a batch that fails in a stage fails alone", async () => {
+  await using call = createBatcher(
+    pipeline({
+      before: (items: number[]) => {
+        if (items.includes(2)) throw new Error("not prepared");
+        return items;
+      },
+      executor: (items: number[]) => items.map((item) => item * 10),
+    }),
+    { maxBatchSize: 1, policy: greedy() },
+  );
+  const outcomes = await call.settle([1, 2, 3]);
+  assert.deepEqual(
+    outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : (outcome.reason as Error).message)),
+    [10, "not prepared", 30],
+  );
+});
+
+test("an Error in a slot ends that item's way and no other's", async () => {
+  const seen: number[][] = [];
+  const executor = pipeline({
+    before: (items: number[]) => items.map((item) => (item < 0 ? new RangeError(`negative: ${item}`) : item)),
+    executor: (items: number[]) => {
+      seen.push(items);
+      return items.map((item) => (item === 2 ? new Error("two") : item * item));
+    },
+    after: (squares: number[]) => squares.map(String),
+  });
+  const results = (await executor.run([1, -1, 2, 3], context())) as unknown[];
+  assert.deepEqual(seen, [[1, 2, 3]]);
+  assert.deepEqual([results[0], results[3]], ["1", "9"]);
+  assert.deepEqual([(results[1] as Error).message, (results[2] as Error).message], ["negative: -1", "two"]);
+});
+
+test("a stage that loses a result is named", async () => {
+  const executor = pipeline({ executor: (items: number[]) => items.slice(1) });
+  await assert.rejects(executor.run([1, 2], context()), {
+    code: "RESULT_COUNT",
+    message: /the executor stage.*1 results for 2/,
+  });
+});
+
+test("a worker process stands in the middle, and closes with the pipeline", async () => {
+  const executor = workerProcess<typeof probe>(new URL("./probe-worker.js", import.meta.url));
+  const call = createBatcher(
+    pipeline({
+      before: (texts: string[]) => texts.map((text) => ({ do: "double" as const, n: Number(text) })),
+      executor,
+      after: (results: (number | string)[]) => results.map(String),
+    }),
+  );
+  assert.deepEqual(await call.many(["1", "2", "3"]), ["2", "4", "6"]);
+  await call.close();
+  assert.deepEqual(executor.instances(), []);
+});
+
+test("maxInFlight is checked, and caps the slots", () => {
+  const executor = (items: number[]): number[] => items;
+  assert.throws(
+    () => pipeline({ executor, maxInFlight: 0 }),
+    new RangeError("maxInFlight must be an integer >= 1, got 0"),
+  );
+  assert.equal(pipeline({ before: executor, executor, after: executor }).slots, 3);
+  assert.equal(pipeline({ before: executor, executor, after: executor, maxInFlight: 2 }).slots, 2);
+});
