@@ -10,7 +10,7 @@ export class ArrivalRate {
   #firstAtMs = 0;
   #decayed = 0;
   #windowMs = 100;
-  // Mean gap over about the last 128 arrivals: how long 20 arrivals take.
+  // Mean gap over about the last 128 arrivals: how long 16 arrivals take.
   #meanGapMs = 0;
 
   /** @returns milliseconds since the arrivals before these; 0 for the first. */
@@ -19,8 +19,8 @@ export class ArrivalRate {
     if (this.count === 0) this.#firstAtMs = nowMs;
     else {
       const share = Math.min(1, arrivals / Math.min(this.count, 128));
-      // Longer gaps count as 5 s ÷ 20: one silent night must not blind it to the morning.
-      this.#meanGapMs += share * (Math.min(gapMs / arrivals, 250) - this.#meanGapMs);
+      // Longer gaps count as 5 s ÷ 16: one silent night must not blind it to the morning.
+      this.#meanGapMs += share * (Math.min(gapMs / arrivals, 312) - this.#meanGapMs);
     }
     if (gapMs > 0) this.#decayed *= Math.exp(-gapMs / this.#windowMs);
     this.#decayed += arrivals;
@@ -29,9 +29,9 @@ export class ArrivalRate {
     return gapMs;
   }
 
-  /** Averages over `spanMs` or 20 arrivals, whichever is longer, at most 5 s; gets there by steps of a fifth. */
+  /** Averages over `spanMs` or 16 arrivals, whichever is longer, at most 5 s; gets there by steps of a fifth. */
   spanAtLeast(spanMs: number): void {
-    const wantedMs = Math.max(spanMs, this.#meanGapMs > 0 ? Math.min(20 * this.#meanGapMs, 5000) : 5000);
+    const wantedMs = Math.max(spanMs, this.#meanGapMs > 0 ? Math.min(16 * this.#meanGapMs, 5000) : 5000);
     const change = Math.min(1.2, Math.max(0.8, wantedMs / this.#windowMs));
     if (!(change > 0)) return;
     this.#decayed *= change;

@@ -164,7 +164,7 @@ class Auto implements Policy {
     }
     // A size avoided after a bad look would stay unknown for ever: under a backlog it gets more, the more so the more
     // run times scatter.
-    if (best < most && most === maxBatchSize && cost.seen(most) < 1 + 12 * cost.noise && ++this.#avoided % 16 === 0)
+    if (best < most && most === maxBatchSize && cost.seen(most) < 0.5 + 12 * cost.noise && ++this.#avoided % 16 === 0)
       return most;
     return best;
   }
