@@ -6,7 +6,7 @@ import { root } from "./files.mjs";
 export const checks = {
   lint: ["oxlint"],
   format: ["prettier", "--check", "--log-level=warn", "--cache", "--cache-location=artifacts/prettier-cache", "."],
-  dependencies: ["knip", "--no-progress", "--no-config-hints", "--include=unlisted,unresolved,binaries"],
+  "unused files, exports and dependencies": ["knip", "--no-progress", "--no-config-hints"],
   "package sheaf": ["publint", "packages/sheaf", "--strict", "--pack=npm"],
   "package sheaf-server": ["publint", "packages/sheaf-server", "--strict", "--pack=npm"],
 };
