@@ -1,8 +1,8 @@
 import { Tensor, type InferenceSession } from "onnxruntime-node";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import { joinRows } from "./join-rows.ts";
 import { OnnxGraph } from "./onnx-writer.ts";
 import { openSession, type SessionSettings } from "./session.ts";
-import { joinRows } from "./tensor-rows.ts";
 
 export const mlpLength: number = 768;
 const hiddenLength = 3072;

@@ -9,29 +9,36 @@ export interface TensorSpec {
   readonly shape: readonly (number | null)[];
 }
 
+interface TensorsKind {
+  readonly kind: "tensors";
+  readonly tensors: readonly TensorSpec[];
+  /** False where the model has no batch axis: an item is all of every tensor. Default true. */
+  readonly hasBatchAxis?: boolean | undefined;
+}
+
 /** One item as the worker takes it; the kind says which type crosses. */
 export type ModelInput =
   /** A string; more than `maxTokens` tokens are cut off, and the result says so. */
   | { readonly kind: "text"; readonly maxTokens: number }
   /** `{ query: string, text: string }`, scored together. */
   | { readonly kind: "text-pair"; readonly maxTokens: number }
-  /** A Float32Array of exactly `length` numbers. */
-  | { readonly kind: "floats"; readonly length: number }
+  /** A Float32Array of exactly `length` numbers; `name` is the tensor's in the Open Inference Protocol, else "input". */
+  | { readonly kind: "floats"; readonly length: number; readonly name?: string | undefined }
   /** One typed array per tensor, by name, with `shape:NAME` (Int32Array) beside it where an axis is free. */
-  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] }
+  | TensorsKind
   /** Any JSON value: a worker module checks its own items. */
   | { readonly kind: "json" };
 
 /** One result as the worker gives it. */
 export type ModelOutput =
   /** For text: `{ vector: Float32Array, tokens: number, truncated: boolean }`; for floats: a bare Float32Array. */
-  | { readonly kind: "vector"; readonly length: number }
+  | { readonly kind: "vector"; readonly length: number; readonly name?: string | undefined }
   /** `{ scores: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order. */
   | { readonly kind: "labels"; readonly labels: readonly string[] }
   /** `{ score: number, tokens: number, truncated: boolean }`. */
   | { readonly kind: "score" }
   /** As the input of that kind. */
-  | { readonly kind: "tensors"; readonly tensors: readonly TensorSpec[] }
+  | TensorsKind
   /** Whatever JSON can hold; typed arrays as arrays. */
   | { readonly kind: "json" };
 

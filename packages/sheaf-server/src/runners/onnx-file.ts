@@ -5,7 +5,7 @@ import type { ModelSpec, RunnerSettings, TensorSpec } from "./model-spec.ts";
 import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
 import { deviceNote, inspectionExecutor } from "./inspection.ts";
-import { shapeOf, type TensorItem } from "./tensor-rows.ts";
+import { shapeOf, type TensorItem } from "./tensor-item.ts";
 import { workerModule } from "./worker-module.ts";
 
 /**
@@ -19,7 +19,8 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
   const { intraOpNumThreads = 1, device = "cpu", exact = false } = settings;
   const inspection = await inspect(path, { path, intraOpNumThreads, device });
   const { layout, unsteadyRate, sample } = inspection;
-  const isBare = isFlatFloats(layout.inputs) && isFlatFloats(layout.outputs);
+  const hasBatchAxis = layout.axis !== "whole";
+  const isBare = hasBatchAxis && isFlatFloats(layout.inputs) && isFlatFloats(layout.outputs);
   const data: OnnxData = { path, layout, isBare, intraOpNumThreads, device: inspection.device };
   const isOneByOne = layout.axis !== "batch" || (exact && unsteadyRate !== undefined);
   const [input] = layout.inputs;
@@ -30,8 +31,12 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
     task: "tensor",
     workerUrl: workerModule("onnx-worker"),
     data,
-    input: isBare ? { kind: "floats", length: input!.shape[0]! } : { kind: "tensors", tensors: layout.inputs },
-    output: isBare ? { kind: "vector", length: output!.shape[0]! } : { kind: "tensors", tensors: layout.outputs },
+    input: isBare
+      ? { kind: "floats", length: input!.shape[0]!, name: input!.name }
+      : { kind: "tensors", tensors: layout.inputs, hasBatchAxis },
+    output: isBare
+      ? { kind: "vector", length: output!.shape[0]!, name: output!.name }
+      : { kind: "tensors", tensors: layout.outputs, hasBatchAxis },
     maxBatchSize: isOneByOne ? 1 : undefined,
     groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
     sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,

@@ -2,7 +2,8 @@ import type { InferenceSession } from "onnxruntime-node";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import type { OnnxLayout } from "./onnx-layout.ts";
 import { openSession, type SessionSettings } from "./session.ts";
-import { cutRows, joinItems, type TensorItem } from "./tensor-rows.ts";
+import type { TensorItem } from "./tensor-item.ts";
+import { cutRows, joinItems } from "./tensor-rows.ts";
 
 export interface OnnxData extends SessionSettings {
   readonly path: string;

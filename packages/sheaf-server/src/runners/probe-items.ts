@@ -1,6 +1,6 @@
 import type { InferenceSession } from "onnxruntime-node";
 import type { TensorSpec } from "./model-spec.ts";
-import type { TensorItem } from "./tensor-rows.ts";
+import type { TensorItem } from "./tensor-item.ts";
 
 const freeAxisLength = 4;
 const itemCount = 3;

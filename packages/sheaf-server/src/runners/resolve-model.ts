@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { builtinModels } from "./builtin.ts";
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
 import { onnxFileSpec } from "./onnx-file.ts";
-import { devicesOf } from "./session.ts";
+import { devicesOf } from "./devices.ts";
 
 /**
  * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, or a worker module (`.js`, `.mjs`; `.ts` where

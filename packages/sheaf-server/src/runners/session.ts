@@ -1,4 +1,5 @@
 import { env, InferenceSession } from "onnxruntime-node";
+import { devicesOf } from "./devices.ts";
 
 // Failures come as errors, with their text; the runtime would print them to stderr as well.
 env.logLevel = "fatal";
@@ -41,16 +42,6 @@ export async function openSession(model: string | Uint8Array, settings: SessionS
     }
   }
   throw new Error(refused.join("; "));
-}
-
-/** The devices of a setting, in order. @throws {RangeError} one that is not known. */
-export function devicesOf(setting = "cpu"): string[] {
-  const devices = setting.split(",").map((device) => device.trim().toLowerCase());
-  const unknown = devices.find((device) => !/^(?:cpu|cuda(?::\d{1,2})?)$/u.test(device));
-  if (unknown === undefined) return devices;
-  throw new RangeError(
-    `INFERENCE_DEVICE must be cpu, cuda or cuda:N, or several of them with commas, got ${JSON.stringify(setting)}`,
-  );
 }
 
 function providerOf(device: string): InferenceSession.ExecutionProviderConfig {

@@ -1,20 +1,7 @@
 import { Tensor } from "onnxruntime-node";
+import { joinRows, type NumberArray } from "./join-rows.ts";
 import type { TensorDatatype, TensorSpec } from "./model-spec.ts";
-
-/** One item, or its result: one typed array (texts: string[]) by tensor, and `shape:NAME` where an axis is free. */
-export type TensorItem = Record<string, unknown>;
-
-type NumberArray =
-  | Float32Array
-  | Float64Array
-  | BigInt64Array
-  | BigUint64Array
-  | Int32Array
-  | Uint32Array
-  | Int16Array
-  | Uint16Array
-  | Int8Array
-  | Uint8Array;
+import { shapeOf, type TensorItem } from "./tensor-item.ts";
 
 const runtimeTypes = {
   FP32: "float32",
@@ -35,12 +22,6 @@ const runtimeTypes = {
 export function datatypeOf(runtimeType: string): TensorDatatype | undefined {
   const names = Object.keys(runtimeTypes) as TensorDatatype[];
   return names.find((name) => runtimeTypes[name] === runtimeType);
-}
-
-/** An item's shape of a tensor, from its spec and, where an axis is free, from the item itself. */
-export function shapeOf({ name, shape }: TensorSpec, item: TensorItem): readonly number[] {
-  if (!shape.includes(null)) return shape as readonly number[];
-  return Array.from(item[`shape:${name}`] as Int32Array);
 }
 
 /**
@@ -79,30 +60,4 @@ export function cutRows(
     result[spec.name] = Array.isArray(data) ? data.slice(from, to) : data.subarray(from, to);
     if (spec.shape.includes(null)) result[`shape:${spec.name}`] = Int32Array.from(itemAxes);
   }
-}
-
-/** Rows that stand back to back in one buffer, as a worker gets them, are one tensor already; others are copied. */
-export function joinRows<Row extends NumberArray>(rows: readonly Row[]): Row {
-  const [first] = rows;
-  if (first === undefined) throw new RangeError("There is no row to join.");
-  const construct = first.constructor as new (
-    source: number | ArrayBufferLike,
-    offset?: number,
-    length?: number,
-  ) => Row;
-  const total = rows.reduce((sum, row) => sum + row.length, 0);
-  let expectedOffset = first.byteOffset;
-  const isOneBlock = rows.every((row) => {
-    const follows = row.buffer === first.buffer && row.byteOffset === expectedOffset;
-    expectedOffset += row.byteLength;
-    return follows;
-  });
-  if (isOneBlock) return new construct(first.buffer, first.byteOffset, total);
-  const joined = new construct(total);
-  let offset = 0;
-  for (const row of rows) {
-    (joined as Float32Array).set(row as Float32Array, offset);
-    offset += row.length;
-  }
-  return joined;
 }

@@ -6,6 +6,7 @@ import { ServedModel, type ModelDefinition } from "./model.ts";
 import { Models } from "./models.ts";
 import { Problem, problemOf } from "./problem.ts";
 import { sendProblem } from "./replies.ts";
+import { kserveRoutes } from "./protocols/kserve.ts";
 import { healthPaths, healthRoutes } from "./routes/health.ts";
 import { inferRoutes } from "./routes/infer.ts";
 import { metricsRoute } from "./routes/metrics.ts";
@@ -58,6 +59,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   inferRoutes(app, models);
   openaiRoutes(app, models);
   healthRoutes(app, models);
+  await kserveRoutes(app, models);
   metricsRoute(app, models);
 }
 

@@ -3,8 +3,13 @@ import { BatcherError } from "sheaf";
 import type { ServedModel } from "./model.ts";
 import { Problem, problemBody, problemOf } from "./problem.ts";
 
-/** Answers with a problem document. */
+/** Answers with a problem document; on `/v2` as the Open Inference Protocol has it. */
 export function sendProblem(reply: FastifyReply, problem: Problem): void {
+  if (/^\/v2(?:[/?]|$)/.test(reply.request.url)) {
+    void reply.code(problem.status).headers(problem.headers).type("application/json");
+    void reply.send(JSON.stringify({ error: problem.message }));
+    return;
+  }
   void reply
     .code(problem.status)
     .headers(problem.headers)

@@ -56,12 +56,12 @@ const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
   ]),
 );
 
-const json = (description: string, schema: TSchema): object => ({
+export const json = (description: string, schema: TSchema): object => ({
   description,
   content: { "application/json": { schema } },
 });
 
-const inferenceHeaders: TObject = Type.Object({
+export const inferenceHeaders: TObject = Type.Object({
   "x-sheaf-priority": Type.Optional(
     Type.Union([Type.Literal("immediate"), Type.Literal("interactive"), Type.Literal("bulk")]),
   ),

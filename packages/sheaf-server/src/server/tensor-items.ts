@@ -1,7 +1,7 @@
 import type { TensorDatatype, TensorSpec } from "../runners/model-spec.ts";
 import { invalid } from "./problem.ts";
 
-type TypedArray =
+export type TypedArray =
   | Float32Array
   | Float64Array
   | BigInt64Array
@@ -13,7 +13,7 @@ type TypedArray =
   | Int8Array
   | Uint8Array;
 
-interface Element {
+export interface Element {
   readonly expected: string;
   make(length: number): TypedArray;
   /** Whether a JSON value is one. */
@@ -32,7 +32,7 @@ const real = (max: number, make: (length: number) => TypedArray): Element => ({
 });
 
 // 64-bit integers come as JSON numbers, exact up to 2^53 − 1.
-const elements: { readonly [Datatype in TensorDatatype]?: Element } = {
+export const elements: { readonly [Datatype in TensorDatatype]?: Element } = {
   FP32: real(3.4028234663852886e38, (length) => new Float32Array(length)),
   FP64: real(Number.MAX_VALUE, (length) => new Float64Array(length)),
   INT64: whole(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, (length) => new BigInt64Array(length)),

@@ -30,8 +30,8 @@ async function served<Result>(
 test("one flat float input and output: floats in, a vector out, batched", async () => {
   const spec = await onnxFileSpec(write("scale.onnx", scaling(["batch", 4])));
   assert.equal(spec.name, "scale");
-  assert.deepEqual(spec.input, { kind: "floats", length: 4 });
-  assert.deepEqual(spec.output, { kind: "vector", length: 4 });
+  assert.deepEqual(spec.input, { kind: "floats", length: 4, name: "x" });
+  assert.deepEqual(spec.output, { kind: "vector", length: 4, name: "y" });
   assert.equal(spec.maxBatchSize, undefined);
   assert.equal(spec.note, "Runs on cpu.");
   assert.ok(spec.sample instanceof Float32Array && spec.sample.length === 4);
@@ -54,6 +54,7 @@ test("several inputs of several types and a free axis: only items of one shape s
       { name: "ids", datatype: "INT64", shape: [null] },
       { name: "bias", datatype: "FP32", shape: [4] },
     ],
+    hasBatchAxis: true,
   });
   assert.deepEqual(spec.output, {
     kind: "tensors",
@@ -61,6 +62,7 @@ test("several inputs of several types and a free axis: only items of one shape s
       { name: "vector", datatype: "FP32", shape: [4] },
       { name: "next", datatype: "INT64", shape: [null] },
     ],
+    hasBatchAxis: true,
   });
   const item = (ids: bigint[]) => ({
     ids: BigInt64Array.from(ids),
@@ -86,7 +88,7 @@ test("several inputs of several types and a free axis: only items of one shape s
 
 test("a batch axis that is fixed at 1 can not be batched, is said so and is served one by one", async () => {
   const spec = await onnxFileSpec(write("fixed.onnx", scaling([1, 3])));
-  assert.deepEqual(spec.input, { kind: "floats", length: 3 });
+  assert.deepEqual(spec.input, { kind: "floats", length: 3, name: "x" });
   assert.equal(spec.maxBatchSize, 1);
   assert.match(
     spec.note ?? "",
@@ -100,11 +102,19 @@ test("a batch axis that is fixed at 1 can not be batched, is said so and is serv
 
 test("a model without a batch axis takes whole tensors, one by one", async () => {
   const spec = await onnxFileSpec(write("whole.onnx", scaling([2, "width"])));
-  assert.deepEqual(spec.input, { kind: "tensors", tensors: [{ name: "x", datatype: "FP32", shape: [2, null] }] });
+  assert.deepEqual(spec.input, {
+    kind: "tensors",
+    tensors: [{ name: "x", datatype: "FP32", shape: [2, null] }],
+    hasBatchAxis: false,
+  });
   assert.equal(spec.maxBatchSize, 1);
   assert.match(spec.note ?? "", /axis 0 of x is fixed at 2/);
   const scalar = await onnxFileSpec(write("scalar.onnx", scaling([])));
-  assert.deepEqual(scalar.input, { kind: "tensors", tensors: [{ name: "x", datatype: "FP32", shape: [] }] });
+  assert.deepEqual(scalar.input, {
+    kind: "tensors",
+    tensors: [{ name: "x", datatype: "FP32", shape: [] }],
+    hasBatchAxis: false,
+  });
   await served(scalar, async (infer) => {
     assert.deepEqual(await infer({ x: Float32Array.of(20) }), { y: Float32Array.of(41) });
   });

@@ -1,0 +1,111 @@
+import { Type, type TSchema } from "typebox";
+import { inferenceHeaders, json, type RouteSchema } from "../schemas.ts";
+
+const tags = ["Open Inference Protocol"];
+const params = Type.Object({ model: Type.String({ description: "Name of a model." }) });
+const error = Type.Object({ error: Type.String() });
+const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
+  Object.entries({
+    400: "Not the protocol: not JSON, a wrong length, a wrong name or datatype.",
+    401: "The key is missing or wrong.",
+    404: "No such model.",
+    415: "Neither application/json nor application/octet-stream.",
+    422: "A shape or a value that the model does not take.",
+    429: "The queue is full; see the headers retry-after and retry-after-ms.",
+    500: "The model failed.",
+    503: "Warming up, shutting down, or no worker is alive.",
+    504: "The deadline passed, or the run took too long.",
+  }).map(([status, description]) => [status, json(description, error)]),
+);
+
+const tensorFields = {
+  name: Type.String(),
+  datatype: Type.String({ description: "FP32, INT64, BYTES …" }),
+  shape: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
+};
+const metadataTensor = Type.Object(tensorFields);
+const tensor = Type.Object({
+  ...tensorFields,
+  parameters: Type.Optional(Type.Object({ binary_data_size: Type.Optional(Type.Integer({ minimum: 0 })) })),
+  data: Type.Optional(Type.Array(Type.Unknown(), { description: "In row order, flat or nested." })),
+});
+
+const route = (operationId: string, summary: string, response: TSchema): RouteSchema => ({
+  summary,
+  tags,
+  operationId,
+  response: { 200: json("OK", response) },
+});
+const open = { security: [] };
+
+export const serverV2Schema: RouteSchema = route(
+  "serverMetadata",
+  "Name the server and its extensions",
+  Type.Object({ name: Type.String(), version: Type.String(), extensions: Type.Array(Type.String()) }),
+);
+export const liveV2Schema: RouteSchema = {
+  ...route("serverLive", "Whether the process answers", Type.Object({ live: Type.Boolean() })),
+  ...open,
+};
+const ready = Type.Object({ ready: Type.Boolean() });
+export const readyV2Schema: RouteSchema = {
+  ...route("serverReady", "Whether every model is ready", ready),
+  ...open,
+  response: { 200: json("Every model is ready.", ready), 503: json("Not yet, or no longer.", ready) },
+};
+const modelReady = Type.Object({ name: Type.String(), ready: Type.Boolean() });
+export const modelReadyV2Schema: RouteSchema = {
+  ...route("modelReady", "Whether a model is ready", modelReady),
+  params,
+  response: { 200: json("It is.", modelReady), 404: errors[404], 503: json("It is not.", modelReady) },
+};
+export const modelV2Schema: RouteSchema = {
+  ...route("modelMetadata", "Name a model's tensors", Type.Unknown()),
+  params,
+  response: {
+    200: json(
+      "Inputs and outputs; axis 0 counts items.",
+      Type.Object({
+        name: Type.String(),
+        versions: Type.Array(Type.String()),
+        platform: Type.String(),
+        inputs: Type.Array(metadataTensor),
+        outputs: Type.Array(metadataTensor),
+        parameters: Type.Optional(Type.Object({ note: Type.String() })),
+      }),
+    ),
+    404: errors[404],
+  },
+};
+
+export const inferV2Schema: RouteSchema = {
+  summary: "Run a model on tensors",
+  description:
+    "Rows of axis 0 are items and may be more than a batch. With the header Inference-Header-Content-Length the JSON " +
+    "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
+    "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
+  tags,
+  operationId: "inferV2",
+  params,
+  headers: inferenceHeaders,
+  body: Type.Object({
+    id: Type.Optional(Type.String()),
+    parameters: Type.Optional(Type.Object({})),
+    inputs: Type.Array(tensor),
+    outputs: Type.Optional(
+      Type.Array(Type.Object({ name: Type.String(), parameters: Type.Optional(Type.Object({})) })),
+    ),
+  }),
+  response: {
+    200: json(
+      "The outputs, in the order asked for.",
+      Type.Object({
+        model_name: Type.String(),
+        model_version: Type.String(),
+        id: Type.Optional(Type.String()),
+        outputs: Type.Array(tensor),
+      }),
+    ),
+    ...errors,
+  },
+};

@@ -1,0 +1,359 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ModelDefinition } from "../../../dist/index.js";
+import { doubling, measuringTexts, serving, type Serving } from "../serving.js";
+
+/** One run for each item; two inputs, one of any length; also gives texts back. */
+const adding: ModelDefinition = {
+  name: "add",
+  input: {
+    kind: "tensors",
+    tensors: [
+      { name: "INPUT0", datatype: "INT32", shape: [2] },
+      { name: "INPUT1", datatype: "INT64", shape: [null] },
+      { name: "WORDS", datatype: "BYTES", shape: [1] },
+    ],
+  },
+  output: {
+    kind: "tensors",
+    tensors: [
+      { name: "SUM", datatype: "INT64", shape: [null] },
+      { name: "FIRST", datatype: "INT32", shape: [2] },
+      { name: "WORDS", datatype: "BYTES", shape: [1] },
+      { name: "EVEN", datatype: "BOOL", shape: [2] },
+    ],
+  },
+  groupKey: (item: Record<string, unknown>) => String(item["shape:INPUT1"]),
+  run: (items: { INPUT0: Int32Array; INPUT1: BigInt64Array; WORDS: string[]; "shape:INPUT1": Int32Array }[]) =>
+    items.map((item) => ({
+      SUM: item.INPUT1.map((value) => value + BigInt(item.INPUT0[0]!)),
+      "shape:SUM": item["shape:INPUT1"],
+      FIRST: item.INPUT0,
+      WORDS: item.WORDS.map((word) => word.toUpperCase()),
+      EVEN: Uint8Array.from(item.INPUT0, (value) => 1 - (value % 2)),
+    })),
+};
+
+interface BinaryReply {
+  readonly status: number;
+  readonly json: any;
+  readonly bytes: Buffer;
+  readonly type: string | null;
+}
+
+async function postBinary(
+  server: Serving,
+  path: string,
+  json: unknown,
+  bytes: Uint8Array,
+  headers: Record<string, string> = {},
+): Promise<BinaryReply> {
+  const head = Buffer.from(JSON.stringify(json));
+  const response = await fetch(server.url + path, {
+    method: "POST",
+    body: Buffer.concat([head, bytes]),
+    headers: {
+      "content-type": "application/octet-stream",
+      "inference-header-content-length": String(head.length),
+      ...headers,
+    },
+  });
+  const body = Buffer.from(await response.arrayBuffer());
+  const length = Number(response.headers.get("inference-header-content-length") ?? body.length);
+  return {
+    status: response.status,
+    json: JSON.parse(body.toString("utf8", 0, length)),
+    bytes: body.subarray(length),
+    type: response.headers.get("content-type"),
+  };
+}
+
+const floats = (...values: number[]): Buffer => Buffer.from(Float32Array.from(values).buffer);
+
+test("server, health and model metadata have the protocol's fields", async (t) => {
+  const server = await serving(t, [doubling(), adding, measuringTexts()]);
+  await server.ready();
+  const { json: metadata } = await server.get("/v2");
+  assert.equal(metadata.name, "sheaf");
+  assert.deepEqual(metadata.extensions, ["binary_tensor_data"]);
+  assert.deepEqual((await server.get("/v2/health/live")).json, { live: true });
+  assert.deepEqual((await server.get("/v2/health/ready")).json, { ready: true });
+  assert.deepEqual((await server.get("/v2/models/add/ready")).json, { name: "add", ready: true });
+  assert.deepEqual((await server.get("/v2/models/double")).json, {
+    name: "double",
+    versions: ["1"],
+    platform: "sheaf",
+    inputs: [{ name: "input", datatype: "FP32", shape: [-1, 3] }],
+    outputs: [{ name: "output", datatype: "FP32", shape: [-1, 3] }],
+  });
+  const { inputs } = (await server.get("/v2/models/add")).json;
+  assert.deepEqual(inputs[1], { name: "INPUT1", datatype: "INT64", shape: [-1, -1] });
+  assert.deepEqual((await server.get("/v2/models/measure")).json.inputs, [
+    { name: "text", datatype: "BYTES", shape: [-1] },
+  ]);
+  const missing = await server.get("/v2/models/none");
+  assert.equal(missing.status, 404);
+  assert.match(missing.json.error, /no model "none"; served are: double, add, measure/);
+  assert.deepEqual(Object.keys((await server.get("/v2/nothing")).json), ["error"]);
+  const wrongMethod = await server.post("/v2/models/double", {});
+  assert.deepEqual([wrongMethod.status, Object.keys(wrongMethod.json)], [405, ["error"]]);
+});
+
+test("JSON tensors, flat or nested, of several types; rows are items, and may be more than a batch", async (t) => {
+  const server = await serving(t, [adding], { maxBatchSize: 4 });
+  await server.ready();
+  const { status, json } = await server.post("/v2/models/add/infer", {
+    id: "42",
+    inputs: [
+      { name: "INPUT0", shape: [2, 2], datatype: "INT32", data: [1, 2, 3, 4] },
+      {
+        name: "INPUT1",
+        shape: [2, 3],
+        datatype: "INT64",
+        data: [
+          [10, 20, 30],
+          [40, 50, 60],
+        ],
+      },
+      { name: "WORDS", shape: [2, 1], datatype: "BYTES", data: ["a", "é"] },
+    ],
+    outputs: [{ name: "SUM" }, { name: "EVEN" }, { name: "WORDS" }],
+  });
+  assert.equal(status, 200);
+  assert.deepEqual(json, {
+    model_name: "add",
+    model_version: "1",
+    id: "42",
+    outputs: [
+      { name: "SUM", datatype: "INT64", shape: [2, 3], data: [11, 21, 31, 43, 53, 63] },
+      { name: "EVEN", datatype: "BOOL", shape: [2, 2], data: [false, true, false, true] },
+      { name: "WORDS", datatype: "BYTES", shape: [2, 1], data: ["A", "É"] },
+    ],
+  });
+});
+
+test("forty rows go through batches of four and come back in order", async (t) => {
+  const model = doubling();
+  const server = await serving(t, [model], { maxBatchSize: 4 });
+  await server.ready();
+  const data = Array.from({ length: 120 }, (_, i) => i);
+  const inputs = [{ name: "input", shape: [40, 3], datatype: "FP32", data }];
+  const { json } = await server.post("/v2/models/double/infer", { inputs });
+  assert.deepEqual(json.outputs, [
+    { name: "output", datatype: "FP32", shape: [40, 3], data: data.map((value) => value * 2) },
+  ]);
+  assert.ok(model.runs >= 10, `${model.runs} runs`);
+});
+
+test("the binary extension, in and out, mixed with JSON tensors", async (t) => {
+  const server = await serving(t, [adding, doubling()]);
+  await server.ready();
+  const words = Buffer.concat([Buffer.from([2, 0, 0, 0]), Buffer.from("é"), Buffer.from([0, 0, 0, 0])]);
+  const int64 = Buffer.from(BigInt64Array.of(9007199254740993n, -5n).buffer);
+  const reply = await postBinary(
+    server,
+    "/v2/models/add/infer",
+    {
+      inputs: [
+        { name: "WORDS", shape: [2, 1], datatype: "BYTES", parameters: { binary_data_size: words.length } },
+        { name: "INPUT0", shape: [2, 2], datatype: "INT32", data: [1, 2, 3, 4] },
+        { name: "INPUT1", shape: [2, 1], datatype: "INT64", parameters: { binary_data_size: 16 } },
+      ],
+      outputs: [
+        { name: "SUM", parameters: { binary_data: true } },
+        { name: "FIRST" },
+        { name: "WORDS", parameters: { binary_data: true } },
+      ],
+    },
+    Buffer.concat([words, int64]),
+  );
+  assert.equal(reply.status, 200, JSON.stringify(reply.json));
+  assert.equal(reply.type, "application/octet-stream");
+  assert.deepEqual(reply.json.outputs, [
+    { name: "SUM", datatype: "INT64", shape: [2, 1], parameters: { binary_data_size: 16 } },
+    { name: "FIRST", datatype: "INT32", shape: [2, 2], data: [1, 2, 3, 4] },
+    { name: "WORDS", datatype: "BYTES", shape: [2, 1], parameters: { binary_data_size: 10 } },
+  ]);
+  const [first, second] = [reply.bytes.readBigInt64LE(0), reply.bytes.readBigInt64LE(8)];
+  assert.deepEqual([first, second], [9007199254740994n, -2n], "64-bit integers are exact in binary");
+  assert.equal(reply.bytes.toString("utf8", 20, 22), "É");
+
+  const all = await postBinary(
+    server,
+    "/v2/models/double/infer",
+    {
+      parameters: { binary_data_output: true },
+      inputs: [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }],
+    },
+    floats(1, 2, 3),
+  );
+  assert.deepEqual(all.bytes, floats(2, 4, 6));
+});
+
+test("texts are BYTES, as a row or as a column, and an empty one is refused", async (t) => {
+  const server = await serving(t, [measuringTexts()]);
+  await server.ready();
+  for (const shape of [[2], [2, 1]]) {
+    const inputs = [{ name: "text", shape, datatype: "BYTES", data: ["ab", "c"] }];
+    const { json } = await server.post("/v2/models/measure/infer", { inputs });
+    assert.deepEqual(json.outputs, [{ name: "output", datatype: "FP32", shape: [2, 2], data: [2, 97, 1, 99] }]);
+  }
+  const inputs = [{ name: "text", shape: [2], datatype: "BYTES", data: ["ab", ""] }];
+  const { status, json } = await server.post("/v2/models/measure/infer", { inputs });
+  assert.equal(status, 422);
+  assert.match(json.error, /inputs\[0\]\.data\[1\] must be a text that is not empty/);
+});
+
+test("what breaks the protocol is a 400 with its reason, and the server serves on", async (t) => {
+  const server = await serving(t, [doubling(), measuringTexts()]);
+  await server.ready();
+  const input = { name: "input", shape: [1, 3], datatype: "FP32" };
+  const sized = (binary_data_size: unknown): object => ({ inputs: [{ ...input, parameters: { binary_data_size } }] });
+  const path = "/v2/models/double/infer";
+  const replies: [string, Promise<{ status: number; json: any }>][] = [
+    [
+      "length of the JSON, at most",
+      postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "99999999" }),
+    ],
+    [
+      "length of the JSON, at most",
+      postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "-1" }),
+    ],
+    [
+      "length of the JSON, at most",
+      postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "1e3" }),
+    ],
+    ["not JSON", postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "5" })],
+    ["body is empty", postBinary(server, path, sized(12), floats(1, 2, 3), { "inference-header-content-length": "0" })],
+    ["binary_data_size must be a length within", postBinary(server, path, sized(12), floats(1, 2))],
+    ["binary_data_size must be a length within", postBinary(server, path, sized(-4), floats(1, 2, 3))],
+    ["binary_data_size must be a length within", postBinary(server, path, sized("12"), floats(1, 2, 3))],
+    ["must have 12 bytes for 3 × FP32, got 8", postBinary(server, path, sized(8), floats(1, 2))],
+    ["4 bytes follow that belong to no input", postBinary(server, path, sized(12), floats(1, 2, 3, 4))],
+    ["datatype must be FP32", server.post(path, { inputs: [{ ...input, datatype: "INT64", data: [1, 2, 3] }] })],
+    ["datatype must be FP32", server.post(path, { inputs: [{ ...input, datatype: "nonsense", data: [1, 2, 3] }] })],
+    ["name must be one of input", server.post(path, { inputs: [{ ...input, name: "x", data: [1, 2, 3] }] })],
+    [
+      "each once",
+      server.post(path, {
+        inputs: [
+          { ...input, data: [1, 2, 3] },
+          { ...input, data: [1, 2, 3] },
+        ],
+      }),
+    ],
+    ["inputs lacks input", server.post(path, { inputs: [] })],
+    ["inputs must be an array", server.post(path, {})],
+    ["must be an object", server.post(path, "[]")],
+    ["must hold 3 elements", server.post(path, { inputs: [{ ...input, data: [1, 2] }] })],
+    ["shape must be an array of lengths", server.post(path, { inputs: [{ ...input, shape: [1, -3], data: [] }] })],
+    ["shape must be an array of lengths", server.post(path, { inputs: [{ ...input, shape: "3", data: [] }] })],
+    [
+      "outputs[0].name must be one of output",
+      server.post(path, { inputs: [{ ...input, data: [1, 2, 3] }], outputs: [{ name: "y" }] }),
+    ],
+    ["id must be a text", server.post(path, { id: 5, inputs: [{ ...input, data: [1, 2, 3] }] })],
+    ["not JSON", server.post(path, "{")],
+    [
+      "either data or binary_data_size",
+      postBinary(
+        server,
+        path,
+        { inputs: [{ ...input, data: [1, 2, 3], parameters: { binary_data_size: 12 } }] },
+        floats(1, 2, 3),
+      ),
+    ],
+    [
+      "claims 4294967295 bytes",
+      postBinary(
+        server,
+        "/v2/models/measure/infer",
+        { inputs: [{ name: "text", shape: [1], datatype: "BYTES", parameters: { binary_data_size: 5 } }] },
+        Buffer.from([255, 255, 255, 255, 1]),
+      ),
+    ],
+    [
+      "ends before text 1 of 2",
+      postBinary(
+        server,
+        "/v2/models/measure/infer",
+        { inputs: [{ name: "text", shape: [2], datatype: "BYTES", parameters: { binary_data_size: 5 } }] },
+        Buffer.from([1, 0, 0, 0, 65]),
+      ),
+    ],
+  ];
+  for (const [reason, promise] of replies) {
+    const { status, json } = await promise;
+    assert.deepEqual([status, json.error.includes(reason)], [400, true], `${reason}: ${status} ${json.error}`);
+    assert.deepEqual(Object.keys(json), ["error"]);
+  }
+  const { status } = await server.post(path, { inputs: [{ ...input, data: [1, 2, 3] }] });
+  assert.equal(status, 200);
+});
+
+test("shapes and values that the model does not take are a 422, before any queue space", async (t) => {
+  const model = doubling();
+  const server = await serving(t, [model], { maxInputs: 10 });
+  await server.ready();
+  const path = "/v2/models/double/infer";
+  const input = { name: "input", datatype: "FP32" };
+  const post = (shape: number[], data: unknown[]) => server.post(path, { inputs: [{ ...input, shape, data }] });
+  assert.match((await post([1, 4], [1, 2, 3, 4])).json.error, /shape must be \[-1, 3\] .* got \[1, 4\]/);
+  assert.equal((await post([3], [1, 2, 3])).status, 422);
+  assert.equal((await post([0, 3], [])).status, 422);
+  assert.match((await post([11, 3], [])).json.error, /at most 10 \(MAX_INPUTS/);
+  assert.equal((await post([1_000_000_000, 3], [])).status, 422);
+  assert.match((await post([1, 3], [1, "2", 3])).json.error, /data\[1\] must be a finite number/);
+  const infinite = await server.post(
+    path,
+    `{"inputs":[{"name":"input","shape":[1,3],"datatype":"FP32","data":[1,1e999,3]}]}`,
+  );
+  assert.equal(infinite.status, 422);
+  const binary = { inputs: [{ ...input, shape: [1, 3], parameters: { binary_data_size: 12 } }] };
+  assert.equal((await postBinary(server, path, binary, floats(1, NaN, 3))).status, 422);
+  assert.equal(model.items, 0);
+});
+
+test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are refused", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] }];
+  const post = (parameters: unknown) => server.post("/v2/models/double/infer", { inputs, parameters });
+  for (const priority of [0, 1, 2]) assert.equal((await post({ priority, timeout: 5_000_000 })).status, 200);
+  assert.equal((await post({ timeout: 0 })).status, 200);
+  assert.match((await post({ priority: 3 })).json.error, /priority must be 0, 1 or 2, got 3/);
+  assert.equal((await post({ timeout: -1 })).status, 422);
+  assert.equal((await post({ timeout: "soon" })).status, 422);
+  assert.equal((await post(7)).status, 400);
+});
+
+test("a body of no type is taken with a header length, another type is a 415", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  const inputs = [{ name: "input", shape: [1, 3], datatype: "FP32", parameters: { binary_data_size: 12 } }];
+  const body = { inputs };
+  const wrong = await postBinary(server, "/v2/models/double/infer", body, floats(1, 2, 3), {
+    "content-type": "text/plain",
+  });
+  assert.equal(wrong.status, 415);
+  assert.match(wrong.json.error, /application\/octet-stream/);
+  const none = await server.app.inject({
+    method: "POST",
+    url: "/v2/models/double/infer",
+    payload: Buffer.concat([Buffer.from(JSON.stringify(body)), floats(1, 2, 3)]),
+    headers: { "inference-header-content-length": String(JSON.stringify(body).length) },
+  });
+  assert.equal(none.statusCode, 200, none.body);
+});
+
+test("a model that takes JSON values says where to send them", async (t) => {
+  const server = await serving(t, [
+    { name: "any", input: { kind: "json" }, output: { kind: "json" }, run: (items: unknown[]) => items },
+  ]);
+  await server.ready();
+  const { status, json } = await server.post("/v2/models/any/infer", { inputs: [] });
+  assert.equal(status, 400);
+  assert.match(json.error, /use POST \/infer/);
+  assert.equal((await server.get("/v2/models/any")).status, 200);
+  assert.deepEqual((await server.post("/infer/any", { input: { a: [1, "b"] } })).json.output, { a: [1, "b"] });
+});
