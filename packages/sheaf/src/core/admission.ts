@@ -35,7 +35,7 @@ export interface Terms {
  * door what may wait for room.
  */
 export class Admission<In, Out> {
-  readonly door: Door<In> = new Door();
+  readonly door: Door<In>;
   /** Most items that may wait in the queue. `"auto"`: the default until run times are known, then as forecast. */
   maxQueueSize: number;
   readonly #settings: Settings<In, Out>;
@@ -57,6 +57,7 @@ export class Admission<In, Out> {
     order: OrderKeys<In> | undefined,
   ) {
     this.#settings = settings;
+    this.door = new Door(calls.watch.aborts);
     this.maxQueueSize = settings.maxQueueSize === "auto" ? optionDefaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
     this.#calls = calls;

@@ -1,3 +1,4 @@
+import type { AbortListeners } from "./abort-listeners.ts";
 import type { Settler } from "./chunk.ts";
 import type { Epoch } from "./epoch.ts";
 import type { Arrival, Terms } from "./admission.ts";
@@ -20,13 +21,17 @@ export interface Feed<In> extends Terms {
  * callers' arrays.
  */
 export class Door<In> {
+  /** Calls and lists that wait for room: the size of the set, which every call asks for. */
+  waiters = 0;
   /** A lower bound of the deadlines of those who wait. */
   earliestDeadlineMs: number = Infinity;
   /** In order of arrival; a Set, because a caller can leave from the middle. */
   readonly #feeds: Set<Feed<In>> = new Set();
+  readonly #aborts: AbortListeners;
 
-  /** Calls and lists that wait for room: the size of the set, which every call asks for. */
-  waiters = 0;
+  constructor(aborts: AbortListeners) {
+    this.#aborts = aborts;
+  }
 
   add(feed: Feed<In>, onAbort: () => void): void {
     this.#feeds.add(feed);
@@ -34,13 +39,13 @@ export class Door<In> {
     if (feed.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = feed.deadlineMs;
     if (feed.signal === undefined) return;
     feed.onAbort = onAbort;
-    feed.signal.addEventListener("abort", onAbort, { once: true });
+    this.#aborts.add(feed.signal, onAbort);
   }
 
   remove(feed: Feed<In>): void {
     this.#feeds.delete(feed);
     this.waiters = this.#feeds.size;
-    if (feed.onAbort !== undefined) feed.signal!.removeEventListener("abort", feed.onAbort);
+    if (feed.onAbort !== undefined) this.#aborts.remove(feed.signal!, feed.onAbort);
   }
 
   first(): Feed<In> | undefined {

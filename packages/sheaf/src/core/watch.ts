@@ -1,3 +1,4 @@
+import { AbortListeners } from "./abort-listeners.ts";
 import type { Chunk } from "./chunk.ts";
 import type { AbortSignalLike } from "./runtime.ts";
 
@@ -11,6 +12,8 @@ export interface Withdrawals<In> {
 export class Watch<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineMs: number = Infinity;
+  /** Also for those who wait at the door. */
+  readonly aborts: AbortListeners = new AbortListeners();
   readonly #report: Withdrawals<In>;
   /** Chunks in which a live entry may have a deadline. */
   readonly #timed: Set<Chunk<In>> = new Set();
@@ -25,7 +28,7 @@ export class Watch<In> {
     if (listeners.has(signal)) return;
     const listener = (): void => this.#abort(chunk, signal);
     listeners.set(signal, listener);
-    signal.addEventListener("abort", listener, { once: true });
+    this.aborts.add(signal, listener);
   }
 
   deadline(chunk: Chunk<In>, index: number, atMs: number): void {
@@ -46,7 +49,7 @@ export class Watch<In> {
   /** No entry of the chunk is live any more. */
   forget(chunk: Chunk<In>): void {
     if (chunk.listeners !== undefined) {
-      for (const [signal, listener] of chunk.listeners) signal.removeEventListener("abort", listener);
+      for (const [signal, listener] of chunk.listeners) this.aborts.remove(signal, listener);
       chunk.listeners = undefined;
     }
     if (chunk.deadlinesMs !== undefined) this.#timed.delete(chunk);

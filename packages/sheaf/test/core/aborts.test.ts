@@ -113,12 +113,30 @@ test("no listener stays on a signal after its calls have settled", async () => {
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("a long-lived signal has few listeners however many calls use it", async () => {
-  const { batcher, clock } = heldBatcher({ policy: holdForEver(), maxBatchSize: 100 });
+test("a signal has one listener however many calls use it, so that no runtime warns of a leak", async () => {
+  const { batcher, clock } = heldBatcher({
+    policy: holdForEver(),
+    maxBatchSize: 100,
+    maxQueueSize: 3_000,
+    onQueueFull: "wait",
+  });
   const { signal } = new AbortController();
-  watchAll(batcher, numbers(5_000), { signal });
+  watchAll(batcher, numbers(3_000), { signal });
+  watchAll(batcher, numbers(500), { signal });
+  watch(batcher.many(numbers(1_000), { signal }));
   await clock.settle();
-  assert.ok(getEventListeners(signal, "abort").length <= 500, `${getEventListeners(signal, "abort").length} listeners`);
+  assert.equal(getEventListeners(signal, "abort").length, 1);
+});
+
+test("calls that have settled leave those that still wait their listener", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1 });
+  const controller = new AbortController();
+  const calls = watchAll(batcher, [1, 2, 3], { signal: controller.signal });
+  await clock.settle();
+  await runs[0]!.finish();
+  controller.abort();
+  await clock.settle();
+  assert.deepEqual(statuses(calls), ["fulfilled", "rejected", "rejected"]);
 });
 
 test("aborting after the result changes nothing", async () => {
@@ -164,16 +182,16 @@ test("withdrawn items do not count towards a full batch", async () => {
   assert.deepEqual(batches(), [[3, 4, 5]]);
 });
 
-test("100,000 waiting items can be aborted one by one, the newest first, in bounded time", async () => {
-  const { batcher, clock } = heldBatcher({ policy: holdForEver(), maxQueueSize: 100_000 });
-  const controllers = numbers(100_000).map(() => new AbortController());
+test("20,000 waiting items can be aborted one by one, the newest first, in bounded time", async () => {
+  const { batcher, clock } = heldBatcher({ policy: holdForEver(), maxQueueSize: 20_000 });
+  const controllers = numbers(20_000).map(() => new AbortController());
   const calls = controllers.map(({ signal }, item) => watch(batcher(item, { signal })));
   await clock.settle();
   for (let item = controllers.length - 1; item >= 0; item--) controllers[item]!.abort();
   await clock.settle();
   assert.ok(calls.every(({ status }) => status === "rejected"));
   assert.equal(batcher.stats().queued, 0);
-  assert.equal(batcher.stats().items.aborted, 100_000);
+  assert.equal(batcher.stats().items.aborted, 20_000);
 });
 
 test("a caller that aborts from inside the batch function gets its reason", async () => {
