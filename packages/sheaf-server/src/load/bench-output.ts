@@ -44,7 +44,8 @@ export async function publishBench(
   ]);
   const page = {
     title: "Load report",
-    verdicts: [...verdicts, ...notes],
+    verdicts,
+    notes,
     facts: factsOf(options, command, results),
     tables: [{ title: "Results", rows: table }],
   };

@@ -175,8 +175,7 @@ function resultOf(
     lastErrorBody: recorder.lastErrorBody,
     saturated:
       sendLagMs.p99 > toleratedLagMs
-        ? `Generator saturated: 1 % of the requests left ${sendLagMs.p99.toFixed(1)} ms late or more ` +
-          `(tolerated ${toleratedLagMs} ms). The latencies hold this lag: lower the rate or free a core.`
+        ? `send lag p99 ${sendLagMs.p99.toFixed(1)} ms, above ${toleratedLagMs} ms: these latencies are the generator's too`
         : undefined,
     series: recorder.series,
     phases: recorder.phaseResults,

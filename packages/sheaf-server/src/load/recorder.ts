@@ -8,11 +8,12 @@ const mostPoints = 120;
 interface Slot {
   readonly latency: Histogram;
   scheduled: number;
+  ended: number;
   completed: number;
   ok: number;
 }
 
-const newSlot = (): Slot => ({ latency: new Histogram(), scheduled: 0, completed: 0, ok: 0 });
+const newSlot = (): Slot => ({ latency: new Histogram(), scheduled: 0, ended: 0, completed: 0, ok: 0 });
 
 /** Collects one run in constant memory: in all, per slice of time, and per phase of the pattern. */
 export class Recorder {
@@ -53,28 +54,26 @@ export class Recorder {
   /** A request that was to leave at `intendedAtMs` left `lagMs` later. Times from the start of the measured span. */
   wasSent(intendedAtMs: number, lagMs: number): void {
     this.#sendLag.record(lagMs);
-    this.#all.scheduled++;
-    this.#sliceAt(intendedAtMs).scheduled++;
-    const phase = this.#labels.get(this.#labelAt(intendedAtMs));
-    if (phase !== undefined) phase.scheduled++;
+    for (const slot of this.#slotsAt(intendedAtMs)) slot.scheduled++;
   }
 
-  /** A request ended, one way or the other; `latencyMs` since its intended send time. */
+  /**
+   * A request ended, one way or the other; `latencyMs` since its intended send time. What was refused or failed early
+   * has no latency: a server that answers 429 in a millisecond is not a fast one.
+   */
   ended(intendedAtMs: number, latencyMs: number, status: number | string, body: string | undefined): void {
     const name = String(status);
     this.#statuses.set(name, (this.#statuses.get(name) ?? 0) + 1);
     const ok = succeeded(status);
     if (!ok) this.#lastBody = body ?? this.#lastBody;
+    for (const slot of this.#slotsAt(intendedAtMs)) {
+      slot.ended++;
+      if (ok) slot.ok++;
+      if (ok || status === "timeout") slot.latency.record(latencyMs);
+    }
     const endedAtMs = intendedAtMs + latencyMs;
-    const phase = this.#labels.get(this.#labelAt(intendedAtMs));
-    for (const slot of [this.#all, this.#sliceAt(intendedAtMs), phase]) slot?.latency.record(latencyMs);
-    if (phase !== undefined && ok) phase.ok++;
-    if (ok) this.#sliceAt(intendedAtMs).ok++;
-    if (endedAtMs >= this.#durationMs) return;
-    this.#all.completed += Number(ok);
-    this.#sliceAt(endedAtMs).completed += Number(ok);
-    const endedIn = this.#labels.get(this.#labelAt(endedAtMs));
-    if (endedIn !== undefined) endedIn.completed += Number(ok);
+    if (!ok || endedAtMs >= this.#durationMs) return;
+    for (const slot of this.#slotsAt(endedAtMs)) slot.completed++;
   }
 
   get statuses(): Readonly<Record<string, number>> {
@@ -106,9 +105,12 @@ export class Recorder {
     return [...this.#labels].map(([label, slot]) => ({ label, ...figures(slot, slot.lengthMs) }));
   }
 
-  #sliceAt(ms: number): Slot {
+  /** Everything that a moment belongs to: the whole, its slice, and its phase where there is one. */
+  #slotsAt(ms: number): Slot[] {
     const last = this.#slices.length - 1;
-    return this.#slices[Math.max(0, Math.min(last, Math.floor(ms / this.#sliceMs)))]!;
+    const slice = this.#slices[Math.max(0, Math.min(last, Math.floor(ms / this.#sliceMs)))]!;
+    const phase = this.#labels.get(this.#labelAt(ms));
+    return phase === undefined ? [this.#all, slice] : [this.#all, slice, phase];
   }
 
   /** Phases are few and times nearly in order: a step from the last one found is enough. */
@@ -125,7 +127,7 @@ function figures(slot: Slot, lengthMs: number): Omit<SeriesPoint, "atMs"> {
     offeredPerS: (1000 * slot.scheduled) / lengthMs,
     achievedPerS: (1000 * slot.completed) / lengthMs,
     // Of what was to leave here; 1 where nothing was.
-    successRate: slot.latency.count === 0 ? 1 : slot.ok / slot.latency.count,
+    successRate: slot.ended === 0 ? 1 : slot.ok / slot.ended,
     latencyMs: summary(slot.latency),
   };
 }

@@ -26,27 +26,32 @@ const meanBatch = ({ batches }: { batches?: LoadResult["batches"] }): string =>
 
 /** What a reader must know beyond the table: other outcomes, a saturated generator, waits for a connection. */
 export function resultNotes(results: readonly LoadResult[]): string[] {
-  return results.flatMap((result) => {
-    const label = `${result.configuration}, ${result.pattern}`;
+  const notes = results.flatMap((result) => {
     const others = Object.entries(result.statuses).filter(([status]) => !/^2\d\d$/.test(status));
-    const notes: string[] = [];
-    if (others.length > 0) {
-      const counts = others.map(([status, count]) => `${figures(count)} × ${status}`).join(", ");
-      const body = result.lastErrorBody === undefined ? "" : `; last reply: ${oneLine(result.lastErrorBody)}`;
-      notes.push(`${label}: ${counts}${body}`);
-    }
-    if (result.saturated !== undefined) notes.push(`${label}: ${result.saturated}`);
-    if (result.waitedForConnection > 0) {
-      const waited = figures(result.waitedForConnection);
-      notes.push(
-        `${label}: ${waited} requests waited for one of the generator's connections; the wait is in their latency.`,
-      );
-    }
-    return notes;
+    if (others.length === 0) return [];
+    const counts = others.map(([status, count]) => `${figures(count)} × ${status}`).join(", ");
+    const body = result.lastErrorBody === undefined ? "" : `; last reply: ${oneLine(result.lastErrorBody)}`;
+    return [`${labelOf(result)}: ${counts}${body}`];
   });
+  const waited = results.filter(({ waitedForConnection }) => waitedForConnection > 0);
+  if (waited.length > 0) {
+    const counts = waited.map((result) => `${figures(result.waitedForConnection)} in ${labelOf(result)}`).join(", ");
+    notes.push(`Requests that waited for one of the generator's connections, which is in their latency: ${counts}.`);
+  }
+  const saturated = results.filter((result) => result.saturated !== undefined);
+  if (saturated.length > 0) {
+    const lags = saturated.map((result) => `${labelOf(result)} ${figures(result.sendLagMs.p99)} ms`).join(", ");
+    notes.push(
+      "Generator saturated: it could not keep its schedule within 10 ms at the p99, so these latencies are its own as much " +
+        `as the server's (lower the rate or free a core): ${lags}.`,
+    );
+  }
+  return notes;
 }
+
+const labelOf = ({ configuration, pattern }: LoadResult): string => `${configuration} ${pattern}`;
 
 export const oneLine = (text: string): string => {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 };

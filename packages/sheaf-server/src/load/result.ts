@@ -1,6 +1,9 @@
 import type { Pattern } from "./pattern.ts";
 
-/** Milliseconds since the *intended* send time; 0 without data. Timeouts count with the whole timeout. */
+/**
+ * Milliseconds since the *intended* send time, of the requests that ended 2xx and of those given up, which count with the
+ * whole timeout; what was refused or failed before is in `statuses` only. 0 without data.
+ */
 export interface LatencyMs {
   readonly mean: number;
   readonly p50: number;
@@ -18,7 +21,7 @@ export interface SeriesPoint {
   readonly atMs: number;
   readonly offeredPerS: number;
   readonly achievedPerS: number;
-  /** Share of the requests of this slice that ended 2xx, 0…1; 1 where none was to leave. */
+  /** Share of the requests to leave in this slice that ended 2xx, 0…1; 1 where there was none. */
   readonly successRate: number;
   readonly latencyMs: LatencyMs;
 }

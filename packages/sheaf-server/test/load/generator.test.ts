@@ -92,7 +92,7 @@ test("a generator that can not keep its schedule says so", async () => {
   const { target } = fakeTarget(clock, (atMs) => atMs + 1);
   const slowTimers = { now: () => clock.now(), after: (ms: number, f: () => void) => clock.after(ms + 50, f) };
   const result = await run(clock, { target, ratePerS: 100, clock: slowTimers });
-  assert.match(result.saturated ?? "", /^Generator saturated: 1 % of the requests left \d\d\.\d ms late or more/);
+  assert.match(result.saturated ?? "", /^send lag p99 \d\d\.\d ms, above 10 ms/);
   assert.ok(result.latencyMs.p50 > 20, "the lag is part of the latency");
 });
 
@@ -135,6 +135,7 @@ test("errors keep their name and the reply's text, and are not throughput", asyn
   const { target } = fakeTarget(clock, (atMs) => atMs + 1, 503);
   const result = await run(clock, { target, ratePerS: 100 });
   assert.deepEqual(Object.keys(result.statuses), ["503"]);
+  assert.equal(result.latencyMs.p99, 0, "a refusal in a millisecond is no fast answer");
   assert.equal(result.achievedPerS, 0);
   assert.equal(result.successRate, 0);
 });

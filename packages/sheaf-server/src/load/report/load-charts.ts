@@ -53,30 +53,33 @@ function overview(results: readonly LoadResult[]): Chart {
     name: "overview",
     title: "Latency by pattern",
     reading: "From p50 to p99 of each configuration, from the moment a request was to leave. Lower is better.",
-    spec: chartSpec(rows, {
-      ...widthOf(results),
-      layer: [
-        {
-          transform: [{ filter: "datum.quantile === 'p99'" }],
-          mark: { type: "rule", strokeWidth: 2, opacity: 0.5 },
-          encoding: { ...place, y: { ...y, field: "p50" }, y2: { field: "ms" } },
-        },
-        {
-          mark: { type: "point", filled: true, size: 70, opacity: 1 },
-          encoding: {
-            ...place,
-            y,
-            shape: {
-              field: "quantile",
-              type: "nominal",
-              title: null,
-              sort: quantiles,
-              scale: { domain: quantiles, range: ["circle", "diamond", "triangle-up"] },
+    spec: chartSpec(
+      rows.filter(({ p50 }) => p50 > 0),
+      {
+        ...widthOf(results),
+        layer: [
+          {
+            transform: [{ filter: "datum.quantile === 'p99'" }],
+            mark: { type: "rule", strokeWidth: 2, opacity: 0.5 },
+            encoding: { ...place, y: { ...y, field: "p50" }, y2: { field: "ms" } },
+          },
+          {
+            mark: { type: "point", filled: true, size: 70, opacity: 1 },
+            encoding: {
+              ...place,
+              y,
+              shape: {
+                field: "quantile",
+                type: "nominal",
+                title: null,
+                sort: quantiles,
+                scale: { domain: quantiles, range: ["circle", "diamond", "triangle-up"] },
+              },
             },
           },
-        },
-      ],
-    }),
+        ],
+      },
+    ),
   };
 }
 
@@ -166,42 +169,46 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
     reading:
       `One point per ${steps.length > 0 ? "level of the step" : "phase"}, joined in the order of the offered rate. ` +
       "Right and low is better; a line that turns up, or back, has met its capacity.",
-    spec: chartSpec(rows, {
-      width: 560,
-      height: 320,
-      mark: { type: "line", point: { filled: true, size: 45 }, strokeWidth: 2 },
-      encoding: {
-        x: {
-          field: "achievedPerS",
-          type: "quantitative",
-          axis: { title: "Achieved throughput (requests per second)" },
-        },
-        y: {
-          field: "ms",
-          type: "quantitative",
-          ...logAxis(
-            rows.map(({ ms }) => ms),
-            "Latency (ms, log scale; solid p99, dashed p50)",
-          ),
-        },
-        order: { field: "offeredPerS", type: "quantitative" },
-        color: colourOf(names),
-        detail: { field: "line" },
-        strokeDash: {
-          field: "quantile",
-          type: "nominal",
-          sort: ["p50", "p99"],
-          scale: {
-            domain: ["p50", "p99"],
-            range: [
-              [5, 4],
-              [1, 0],
-            ],
+    spec: chartSpec(
+      rows.filter(({ ms }) => ms > 0),
+      {
+        width: 560,
+        height: 320,
+        mark: { type: "line", point: { filled: true, size: 45 }, strokeWidth: 2 },
+        encoding: {
+          x: {
+            field: "achievedPerS",
+            type: "quantitative",
+            scale: { zero: true },
+            axis: { title: "Achieved throughput (requests per second)", format: ",~f" },
           },
-          legend: null,
+          y: {
+            field: "ms",
+            type: "quantitative",
+            ...logAxis(
+              rows.map(({ ms }) => ms),
+              "Latency (ms, log scale; solid p99, dashed p50)",
+            ),
+          },
+          order: { field: "offeredPerS", type: "quantitative" },
+          color: colourOf(names),
+          detail: { field: "line" },
+          strokeDash: {
+            field: "quantile",
+            type: "nominal",
+            sort: ["p50", "p99"],
+            scale: {
+              domain: ["p50", "p99"],
+              range: [
+                [5, 4],
+                [1, 0],
+              ],
+            },
+            legend: null,
+          },
         },
       },
-    }),
+    ),
   };
 }
 
