@@ -18,7 +18,7 @@ export function serve(words: readonly string[]): Promise<number> {
   const command = commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.");
   command.argument(
     "[model...]",
-    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file or a worker module (.js) (default: use-lite)`,
+    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder or a worker module (.js) (default: use-lite)`,
   );
   command.option("--exact", "run a model one by one where its results depend on their batch-mates");
   return runCommand(command, words, async () => {

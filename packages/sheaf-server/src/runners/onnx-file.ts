@@ -4,7 +4,7 @@ import { workerThread } from "sheaf/node";
 import type { ModelSpec, RunnerSettings, TensorSpec } from "./model-spec.ts";
 import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
-import { deviceNote, inspectionExecutor } from "./inspection.ts";
+import { deviceNote, inspectionExecutor, unsteadyNote } from "./inspection.ts";
 import { shapeOf, type TensorItem } from "./tensor-item.ts";
 import { workerModule } from "./worker-module.ts";
 
@@ -76,12 +76,4 @@ function noteOf({ layout, unsteadyRate, remark, device, refusedDevices }: OnnxIn
   if (unsteadyRate !== undefined) sentences.push(unsteadyNote(unsteadyRate, exact));
   if (remark !== undefined) sentences.push(`It was ${remark}`);
   return sentences.join(" ");
-}
-
-/** What is said of a model whose results depend on their batch-mates. */
-export function unsteadyNote(rate: number, exact: boolean): string {
-  const share = `${(rate * 100).toPrecision(2)} %`;
-  return exact
-    ? `Its results would depend on their batch-mates (by up to ${share}), so items run one by one (--exact).`
-    : `Its results depend on their batch-mates: in a batch they differ by up to ${share}, as those of dynamically quantised models do. --exact runs items one by one.`;
 }

@@ -4,11 +4,12 @@ import { pathToFileURL } from "node:url";
 import { builtinModels } from "./builtin.ts";
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
 import { onnxFileSpec } from "./onnx-file.ts";
+import { textFolderSpec } from "./text-folder.ts";
 import { devicesOf } from "./devices.ts";
 
 /**
- * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, or a worker module (`.js`, `.mjs`; `.ts` where
- * Node loads it).
+ * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, or a worker
+ * module (`.js`, `.mjs`; `.ts` where Node loads it).
  * @throws {Error} it is none of these, or can not be served: the message names it and says what to do.
  */
 export async function resolveModel(word: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
@@ -18,9 +19,10 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
   if (found === undefined) {
     const names = Object.keys(builtinModels).join(", ");
     throw new Error(
-      `There is no model ${word}: name a built-in one (${names}), an .onnx file or a worker module (.js).`,
+      `There is no model ${word}: name a built-in one (${names}), an .onnx file, a folder or a worker module (.js).`,
     );
   }
+  if (found.isDirectory()) return textFolderSpec(word, settings);
   if (found.isFile() && word.endsWith(".onnx")) return onnxFileSpec(word, settings);
   if (found.isFile() && /\.m?[jt]s$/u.test(word)) return workerModuleSpec(word);
   throw new Error(`${word} is neither an .onnx file nor a worker module (.js).`);

@@ -1,0 +1,58 @@
+import { basename, resolve } from "node:path";
+import { workerThread } from "sheaf/node";
+import { deviceNote, inspectionExecutor, unsteadyNote } from "./inspection.ts";
+import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
+import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
+import { workerModule } from "./worker-module.ts";
+
+// Kept in step with what a worker runs at once; see text-model.ts.
+const maxPaddedTokens = 16_384;
+
+/**
+ * A model of a folder in the Hugging Face layout: sentence embeddings, text classification or a cross-encoder.
+ * @throws {Error} naming the folder and what is missing, broken or not served.
+ */
+export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+  const path = resolve(folder);
+  const { intraOpNumThreads = 1, device = "cpu", exact = false } = settings;
+  const ask = inspectionExecutor(
+    workerThread<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker"), { name: path }),
+  );
+  const found = await ask({ folder: path, intraOpNumThreads, device }).catch((error: unknown) => {
+    throw new Error(`${folder} can not be served: ${(error as Error).message}`, { cause: error });
+  });
+  const { task, maxTokens, labels } = found.settings;
+  const isOneByOne = exact && found.unsteadyRate !== undefined;
+  return {
+    name: basename(path),
+    task,
+    workerUrl: workerModule("text-worker"),
+    data: { folder: path, settings: found.settings, intraOpNumThreads, device: found.device },
+    input: { kind: task === "rerank" ? "text-pair" : "text", maxTokens },
+    output:
+      task === "rerank"
+        ? { kind: "score" }
+        : task === "classification"
+          ? { kind: "labels", labels }
+          : { kind: "vector", length: found.vectorLength },
+    maxBatchSize: isOneByOne ? 1 : undefined,
+    weigh: (item) => weightOf(item, maxTokens),
+    maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),
+    note: noteOf(found, exact),
+  };
+}
+
+/** Tokens by the rule of thumb of three characters each: the worker counts exactly, and parts what is too uneven. */
+function weightOf(item: unknown, maxTokens: number): number {
+  const { query, text } =
+    typeof item === "string" ? { query: "", text: item } : (item as Record<"query" | "text", string>);
+  return Math.min(maxTokens, Math.ceil((query.length + text.length) / 3) + 2);
+}
+
+function noteOf({ settings, device, refusedDevices, unsteadyRate }: TextInspection, exact: boolean): string {
+  const { task, maxTokens, pooling, isNormalized } = settings;
+  const sentences = [deviceNote(device, refusedDevices), `Texts are cut at ${maxTokens} tokens.`];
+  if (task === "embedding") sentences.push(`${pooling} pooling, ${isNormalized ? "" : "not "}normalised.`);
+  if (unsteadyRate !== undefined) sentences.push(unsteadyNote(unsteadyRate, exact));
+  return sentences.join(" ");
+}

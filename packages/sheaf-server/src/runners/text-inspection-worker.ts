@@ -1,0 +1,52 @@
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import { readFolder, type FolderSettings } from "./folder-settings.ts";
+import { largestSteadyRate, selfTest } from "./self-test.ts";
+import type { SessionSettings } from "./session.ts";
+import { loadTextModel, runTogether, type TextItem } from "./text-model.ts";
+
+export interface TextInspectionRequest extends SessionSettings {
+  readonly folder: string;
+}
+
+/** What a look into a folder and a few runs say. */
+export interface TextInspection {
+  readonly settings: FolderSettings;
+  readonly device: string;
+  readonly refusedDevices: readonly string[];
+  readonly vectorLength: number;
+  readonly unsteadyRate?: number | undefined;
+}
+
+const words: readonly string[] = ["a", "The cat sits outside, 3 of 4!", "zebra"];
+
+async function inspect({ folder, ...session }: TextInspectionRequest): Promise<TextInspection> {
+  const settings = readFolder(folder);
+  const model = await loadTextModel({ folder, settings, ...session });
+  try {
+    const items: TextItem[] = words.map((text) => (settings.task === "rerank" ? { query: "cat", text } : text));
+    const [first] = await runTogether(items.slice(0, 1), model);
+    const { differenceRate } = await selfTest((batch) => runTogether(batch as TextItem[], model), items);
+    const scoreCount = first?.scores?.length ?? settings.labels.length;
+    if (settings.task === "classification" && scoreCount !== settings.labels.length)
+      throw new Error(`the model gives ${scoreCount} scores for ${settings.labels.length} labels`);
+    return {
+      settings,
+      device: model.device,
+      refusedDevices: model.refused,
+      vectorLength: first?.vector?.length ?? 0,
+      unsteadyRate: differenceRate > largestSteadyRate ? differenceRate : undefined,
+    };
+  } finally {
+    await model.session.release();
+  }
+}
+
+const worker: WorkerDefinition<TextInspectionRequest, TextInspection | Error> = defineWorker({
+  run: (requests: TextInspectionRequest[]) =>
+    Promise.all(
+      requests.map((request) =>
+        inspect(request).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error)))),
+      ),
+    ),
+});
+export default worker;

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { after, test } from "node:test";
+import { createBatcher, greedy } from "sheaf";
+import { workerThread } from "sheaf/node";
+import type { ModelSpec } from "../../dist/runners/model-spec.js";
+import { resolveModel } from "../../dist/runners/resolve-model.js";
+import { folderOf, headWeights, referenceStates, tinyBert, width } from "./made-folders.js";
+import { folder } from "./made-models.js";
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Result {
+  readonly vector: Float32Array;
+  readonly scores: Float32Array;
+  readonly score: number;
+  readonly tokens: number;
+  readonly truncated: boolean;
+}
+
+async function run({ workerUrl, data }: ModelSpec, items: readonly unknown[]): Promise<Result[]> {
+  const infer = createBatcher<unknown, Result>(workerThread<unknown, Result>(workerUrl, { data }), {
+    policy: greedy(),
+  });
+  try {
+    return await infer.many([...items]);
+  } finally {
+    await infer.close();
+  }
+}
+
+function assertClose(actual: Float32Array, expected: readonly number[]): void {
+  assert.equal(actual.length, expected.length);
+  expected.forEach((value, i) =>
+    assert.ok(Math.abs(actual[i]! - value) < 1e-5, `${actual.join()} is not ${expected.join()}`),
+  );
+}
+
+const bert = { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 16, pad_token_id: 0 };
+const texts = ["the cat sits.", "Cat", "The dog runs in the cat.", "zebra"];
+const ids = [
+  [2, 4, 5, 6, 11, 3],
+  [2, 5, 3],
+  [2, 4, 8, 9, 10, 12, 4, 5, 11, 3],
+  [2, 1, 3],
+];
+const mean = (states: number[][]): number[] =>
+  Array.from({ length: width }, (_, i) => states.reduce((sum, state) => sum + state[i]!, 0) / states.length);
+
+test("sentence embeddings equal the float64 reference, mean pooled and normalised as the folder says", async () => {
+  const path = folderOf("sentences", {
+    "onnx/model.onnx": tinyBert(),
+    "config.json": bert,
+    "modules.json": ["Transformer", "Pooling", "Normalize"].map((name) => ({
+      type: `sentence_transformers.models.${name}`,
+    })),
+    "1_Pooling/config.json": {
+      word_embedding_dimension: width,
+      pooling_mode_mean_tokens: true,
+      pooling_mode_cls_token: false,
+    },
+  });
+  const spec = await resolveModel(path);
+  assert.deepEqual([spec.name, spec.task, spec.input], ["sentences", "embedding", { kind: "text", maxTokens: 16 }]);
+  assert.deepEqual(spec.output, { kind: "vector", length: width });
+  assert.equal(spec.note, "Runs on cpu. Texts are cut at 16 tokens. mean pooling, normalised.");
+  const results = await run(spec, texts);
+  results.forEach(({ vector, tokens, truncated }, i) => {
+    const expected = mean(referenceStates(ids[i]!));
+    const length = Math.hypot(...expected);
+    assertClose(
+      vector,
+      expected.map((value) => value / length),
+    );
+    assert.deepEqual([tokens, truncated], [ids[i]!.length, false]);
+  });
+});
+
+test("cls pooling without normalisation, and mean pooling where the folder says nothing", async () => {
+  const cls = await resolveModel(
+    folderOf("cls", {
+      "model.onnx": tinyBert(),
+      "config.json": bert,
+      "1_Pooling/config.json": { pooling_mode_cls_token: true, pooling_mode_mean_tokens: false },
+    }),
+  );
+  assert.match(cls.note ?? "", /cls pooling, not normalised/);
+  (await run(cls, texts)).forEach(({ vector }, i) => assertClose(vector, referenceStates(ids[i]!)[0]!));
+  const plain = await resolveModel(folderOf("plain", { "model.onnx": tinyBert(), "config.json": bert }));
+  (await run(plain, texts)).forEach(({ vector }, i) => assertClose(vector, mean(referenceStates(ids[i]!))));
+});
+
+test("a longer text is cut before its last special token, and says so", async () => {
+  const path = folderOf("short", {
+    "model.onnx": tinyBert(),
+    "config.json": bert,
+    "tokenizer_config.json": { model_max_length: 5 },
+  });
+  const [long, fitting] = await run(await resolveModel(path), ["the cat sits in the dog", "the cat sits"]);
+  assertClose(long!.vector, mean(referenceStates([2, 4, 5, 6, 3])));
+  assert.deepEqual([long!.tokens, long!.truncated, fitting!.truncated], [5, true, false]);
+});
+
+test("classification gives a share for each label", async () => {
+  const path = folderOf("classify", {
+    "model.onnx": tinyBert(3),
+    "config.json": {
+      ...bert,
+      architectures: ["BertForSequenceClassification"],
+      id2label: { 0: "good", 1: "bad", 2: "odd" },
+    },
+  });
+  const spec = await resolveModel(path);
+  assert.deepEqual([spec.task, spec.output], ["classification", { kind: "labels", labels: ["good", "bad", "odd"] }]);
+  (await run(spec, texts)).forEach(({ scores }, i) => {
+    const [first] = referenceStates(ids[i]!);
+    const powers = [0, 1, 2].map((label) =>
+      Math.exp(first!.reduce((sum, value, j) => sum + value * headWeights[j * 3 + label]!, 0)),
+    );
+    const total = powers.reduce((sum, power) => sum + power, 0);
+    assertClose(
+      scores,
+      powers.map((power) => power / total),
+    );
+  });
+});
+
+test("a cross-encoder scores a query and a text together, with their own token types", async () => {
+  const path = folderOf("rerank", {
+    "model.onnx": tinyBert(1),
+    "config.json": { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
+  });
+  const spec = await resolveModel(path);
+  assert.deepEqual(
+    [spec.task, spec.input, spec.output],
+    ["rerank", { kind: "text-pair", maxTokens: 16 }, { kind: "score" }],
+  );
+  const results = await run(spec, [
+    { query: "the cat", text: "dog runs" },
+    { query: "cat", text: "cat" },
+  ]);
+  const expected = [
+    referenceStates([2, 4, 5, 3, 8, 9, 10, 3], [0, 0, 0, 0, 1, 1, 1, 1]),
+    referenceStates([2, 5, 3, 5, 3], [0, 0, 0, 1, 1]),
+  ].map(([first]) => 1 / (1 + Math.exp(-first!.reduce((sum, value, j) => sum + value * headWeights[j]!, 0))));
+  results.forEach(({ score }, i) => assert.ok(Math.abs(score - expected[i]!) < 1e-5, `${score} is not ${expected[i]}`));
+});
+
+test("what a folder lacks or asks for in vain is said by name", async () => {
+  const refused = (name: string, files: Record<string, unknown>, message: RegExp): Promise<void> =>
+    assert.rejects(resolveModel(folderOf(name, files)), message);
+  await refused("no-model", { "config.json": bert }, /no-model has neither model\.onnx nor onnx\/model\.onnx/);
+  await refused("no-config", { "model.onnx": tinyBert() }, /no-config has no config\.json/);
+  await refused(
+    "no-tokenizer",
+    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": undefined },
+    /has no tokenizer\.json/,
+  );
+  await refused(
+    "bad-tokenizer",
+    { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": Buffer.from("{") },
+    /tokenizer\.json/,
+  );
+  await refused(
+    "bad-model",
+    { "model.onnx": Buffer.from("no model"), "config.json": bert },
+    /bad-model can not be served/,
+  );
+  const max = {
+    "model.onnx": tinyBert(),
+    "config.json": bert,
+    "1_Pooling/config.json": { pooling_mode_max_tokens: true },
+  };
+  await refused("max-pooling", max, /asks for pooling_mode_max_tokens; mean and cls are served/);
+});
