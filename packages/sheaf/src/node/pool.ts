@@ -41,6 +41,8 @@ export interface WorkerExecutor<In, Out> extends Executor<In, Out> {
 /** A place for one serving instance, kept filled. */
 interface Place {
   instance: Instance;
+  /** When the instance took this place. */
+  sinceMs: number;
   successor: Instance | undefined;
   cancelRestart: (() => void) | undefined;
   /** The restart limit was passed: it stays empty. */
@@ -49,6 +51,9 @@ interface Place {
 
 // Batches that wait for an instance. A batcher hands over no more than it has slots; this bounds everyone else.
 const maxWaiting = 1024;
+
+// A model that needs more than maxMemoryMb from the start must not be replaced after every batch.
+const leastServiceMs = 10_000;
 
 export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   readonly slots: number;
@@ -82,7 +87,13 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     // Whoever does not ask ready() hears of it from the first batch.
     this.#started.catch(() => undefined);
     for (let i = 0; i < options.instances; i++) {
-      this.#places.push({ instance: this.#openServing(), successor: undefined, cancelRestart: undefined, lost: false });
+      this.#places.push({
+        instance: this.#openServing(),
+        sinceMs: this.#clock.now(),
+        successor: undefined,
+        cancelRestart: undefined,
+        lost: false,
+      });
     }
   }
 
@@ -196,10 +207,11 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   /** A successor is loaded beside the worn-out instance, one in the whole pool at a time: memory for one copy more. */
-  #wornOut({ instance, successor, lost }: Place): boolean {
+  #wornOut({ instance, sinceMs, successor, lost }: Place): boolean {
     const { recycleAfterBatches, maxMemoryBytes } = this.#options;
     if (lost || successor !== undefined || this.#closing !== undefined || !instance.serves) return false;
-    if (instance.batches < recycleAfterBatches && instance.memoryBytes <= maxMemoryBytes) return false;
+    const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - sinceMs >= leastServiceMs;
+    if (instance.batches < recycleAfterBatches && !tooBig) return false;
     return this.#places.every((place) => place.successor === undefined);
   }
 
@@ -217,6 +229,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   #takeOver(place: Place, successor: Instance): void {
     place.instance.drain();
     place.instance = successor;
+    place.sinceMs = this.#clock.now();
     place.successor = undefined;
     successor.role = "serving";
   }
@@ -285,6 +298,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   #restart(place: Place): void {
     this.restarts++;
     place.instance = this.#openServing();
+    place.sinceMs = this.#clock.now();
   }
 
   #lose(place: Place, error: Error): void {

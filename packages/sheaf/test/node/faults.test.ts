@@ -157,10 +157,16 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
-    test("an instance past maxMemoryMb is replaced", async () => {
-      const { executor, call } = await setUp(kind, { maxMemoryMb: 1 }, { maxBatchSize: 4 });
+    test("an instance past maxMemoryMb is replaced, once it has served 10 s", async () => {
+      let nowMs = 0;
+      const clock = { ...impatient, now: () => nowMs };
+      const { executor, call } = await setUp(kind, { maxMemoryMb: 1, clock }, { maxBatchSize: 4 });
       const reasons: string[] = [];
       executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
+      nowMs = 9_999;
+      for (let i = 0; i < 20; i++) await call(double(1));
+      assert.deepEqual(reasons, []);
+      nowMs = 10_000;
       while (executor.instances().every(({ id }) => id === 1)) await call(double(1));
       assert.match(reasons.join(), /being replaced after \d+ MB \(maxMemoryMb\)/);
       await call.close();
