@@ -11,7 +11,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
     data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },
-    note: "Universal Sentence Encoder Lite: English, 512-d unit vectors, texts cut at 128 tokens.",
+    note: "Universal Sentence Encoder Lite: English, 512-d unit vectors, texts cut at 128 tokens. Also answers /rerank, by the cosine of the vectors.",
   }),
   mlp: (settings = {}) => ({
     name: "mlp",

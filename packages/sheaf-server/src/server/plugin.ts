@@ -11,6 +11,7 @@ import { healthPaths, healthRoutes } from "./routes/health.ts";
 import { inferRoutes } from "./routes/infer.ts";
 import { metricsRoute } from "./routes/metrics.ts";
 import { openaiRoutes } from "./routes/openai.ts";
+import { rerankRoute } from "./routes/rerank.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 
 export interface SheafPluginOptions {
@@ -58,6 +59,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   for (const model of models.all) logModel(app.log, model);
   inferRoutes(app, models);
   openaiRoutes(app, models);
+  rerankRoute(app, models);
   healthRoutes(app, models);
   await kserveRoutes(app, models);
   metricsRoute(app, models);

@@ -149,6 +149,29 @@ export const embeddingsSchema: RouteSchema = {
   },
 };
 
+export const rerankSchema: RouteSchema = {
+  summary: "Rank texts by how well they answer a query",
+  description: "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model.",
+  tags: ["inference"],
+  operationId: "rerank",
+  headers: inferenceHeaders,
+  body: Type.Object(
+    {
+      query: Type.String({ minLength: 1 }),
+      texts: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
+      model: Type.Optional(text("Default: the first model that can rank.")),
+    },
+    { additionalProperties: false },
+  ),
+  response: {
+    200: json(
+      "The best first; index is the place in texts.",
+      Type.Array(Type.Object({ index: count("Place in texts."), score: Type.Number() })),
+    ),
+    ...problemResponses,
+  },
+};
+
 export const modelsSchema: RouteSchema = {
   summary: "List the models",
   tags: ["OpenAI"],
