@@ -1,0 +1,29 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const entry = fileURLToPath(new URL("../../packages/sheaf-server/dist/cli/main.js", import.meta.url));
+
+/** Starts the built server on a free port, as users run it; resolves with its URL once it is ready. */
+export async function serve(t, ...words) {
+  const child = spawn(process.execPath, [entry, "serve", ...words, "--port", "0"], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = once(child, "close");
+  t.after(async () => {
+    child.kill("SIGTERM");
+    await ended;
+  });
+  let output = "";
+  const ready = new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text) => {
+        output += text;
+        const url = /listening on (http:\/\/[^"]+)/.exec(output)?.[1];
+        if (url !== undefined && output.includes('"msg":"ready"')) resolve(url);
+      });
+    }
+    void ended.then(([code]) => reject(new Error(`sheaf serve ended with ${code}: ${output}`)));
+  });
+  return ready;
+}
