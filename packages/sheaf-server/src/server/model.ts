@@ -7,15 +7,16 @@ import {
   window,
   type Batcher,
   type BatchFunction,
+  type BatcherStats,
   type CallOptions,
   type Executor,
   type Policy,
 } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
 import type { ModelInput, ModelOutput } from "../runners/model-spec.ts";
-import { DrainTime } from "./drain-time.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
 import type { Settings } from "./settings.ts";
+import { WaitEstimate } from "./wait-estimate.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** A model to serve: what goes in and out, and what runs it. */
@@ -48,9 +49,15 @@ export interface Served {
   readonly batchSize: number;
 }
 
+type Lane = 0 | 1 | 2;
+
+/** What part of its deadline an item may be expected to take; the rest is for the estimate's error and for HTTP. */
+const deadlineShare = 0.85;
+
 /** What waits in a batcher: the item, and what its dispatch writes down about it. */
 interface Entry {
   readonly item: unknown;
+  readonly lane: Lane;
   readonly arrivedAtMs: number;
   queueMs: number;
   batchSize: number;
@@ -74,8 +81,13 @@ export class ServedModel {
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   #phase: Exclude<ModelState, "restarting"> = "loading";
-  #waiting = 0;
-  readonly #drainTime: DrainTime;
+  /** Items that wait, by lane: immediate, interactive, bulk. */
+  readonly #waiting: [number, number, number] = [0, 0, 0];
+  /** Batches handed to the executor. */
+  #running = 0;
+  /** Items refused before they reached the batcher. */
+  #refused = 0;
+  readonly #estimate: WaitEstimate;
 
   constructor(definition: ModelDefinition, settings: Settings) {
     this.name = definition.name;
@@ -84,7 +96,6 @@ export class ServedModel {
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
     const executor = this.#executor();
-    this.#drainTime = new DrainTime(executor.slots);
     const { groupKey, weigh, maxBatchWeight } = definition as ModelDefinition & {
       readonly groupKey?: (item: unknown) => unknown;
       readonly weigh?: (item: unknown) => number;
@@ -102,7 +113,9 @@ export class ServedModel {
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
     });
-    this.batcher.subscribe((record) => this.#drainTime.observe(record));
+    const limits = { slots: executor.slots, maxBatchSize: this.maxBatchSize };
+    this.#estimate = new WaitEstimate(limits, () => this.batcher.stats());
+    this.batcher.subscribe((record) => this.#estimate.observe(record));
     this.batcher.ready().then(
       () => this.#became("ready"),
       (error: unknown) => {
@@ -124,17 +137,25 @@ export class ServedModel {
 
   /** Items that wait for their batch. */
   get waiting(): number {
-    return this.#waiting;
+    const [immediate, interactive, bulk] = this.#waiting;
+    return immediate + interactive + bulk;
   }
 
   /** How long what waits now will take to leave the queue, in milliseconds. */
   get drainMs(): number {
-    return this.#drainTime.estimateMs(this.#waiting);
+    return this.#estimate.drainMs(this.waiting);
+  }
+
+  /** The batcher's figures; what was refused before it counts as rejected too. */
+  stats(): BatcherStats {
+    const stats = this.batcher.stats();
+    return { ...stats, items: { ...stats.items, rejected: stats.items.rejected + this.#refused } };
   }
 
   /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
   async infer(item: unknown, options: CallOptions): Promise<Served> {
-    const entry = this.#enter(item);
+    this.#admit(1, options);
+    const entry = this.#enter(item, options);
     try {
       const output = await this.batcher(entry, options);
       return { output, queueMs: entry.queueMs, batchSize: entry.batchSize };
@@ -151,12 +172,8 @@ export class ServedModel {
    * @throws {BatcherError} `QUEUE_FULL` when not all of them find room.
    */
   async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
-    const { queueMaxSize } = this.settings;
-    if (this.#waiting + items.length > queueMaxSize) {
-      const numbers = { waiting: this.#waiting, items: items.length, queueMaxSize };
-      throw new BatcherError("QUEUE_FULL", `${this.name}: no room for ${items.length} more items.`, numbers);
-    }
-    const entries = items.map((item) => this.#enter(item));
+    this.#admit(items.length, options);
+    const entries = items.map((item) => this.#enter(item, options));
     try {
       const outcomes = await this.batcher.settle(entries, options);
       return outcomes.map((outcome, index) => {
@@ -180,13 +197,36 @@ export class ServedModel {
     }
   }
 
-  #enter(item: unknown): Entry {
-    this.#waiting++;
-    return { item, arrivedAtMs: performance.now(), queueMs: 0, batchSize: 0, isDispatched: false };
+  /**
+   * Refuses what does not fit, and what could not be answered in time: an answer at once is worth more to the caller than
+   * one after the deadline, and a queue that is older than its deadlines serves nobody.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  #admit(items: number, { timeoutMs, priority }: CallOptions): void {
+    const { waiting } = this;
+    const { queueMaxSize } = this.settings;
+    if (waiting + items > queueMaxSize) {
+      this.#refused += items;
+      const numbers = { waiting, items, queueMaxSize };
+      throw new BatcherError("QUEUE_FULL", `${this.name}: no room for ${items} more.`, numbers);
+    }
+    const before = this.#waiting.slice(0, laneOf(priority) + 1).reduce((sum, count) => sum + count, 0);
+    if (timeoutMs === undefined || before === 0) return;
+    const expectedMs = this.#estimate.latencyMs(before + items - 1, this.#running);
+    if (expectedMs === undefined || expectedMs <= deadlineShare * timeoutMs) return;
+    this.#refused += items;
+    const numbers = { waiting, expectedMs, timeoutMs };
+    throw new BatcherError("QUEUE_FULL", `${this.name}: no result is to be had in time.`, numbers);
+  }
+
+  #enter(item: unknown, { priority }: CallOptions): Entry {
+    const lane = laneOf(priority);
+    this.#waiting[lane]++;
+    return { item, lane, arrivedAtMs: performance.now(), queueMs: 0, batchSize: 0, isDispatched: false };
   }
 
   #left(entry: Entry): void {
-    if (!entry.isDispatched) this.#waiting--;
+    if (!entry.isDispatched) this.#waiting[entry.lane]--;
     entry.isDispatched = true;
   }
 
@@ -206,21 +246,29 @@ export class ServedModel {
         if (warmUpItem !== undefined)
           await warmUp(inner, warmUpItem, { batches: this.settings.warmupBatches, maxBatchSize: this.maxBatchSize });
       },
-      run: (entries, context) => {
+      run: async (entries, context) => {
         const startedAtMs = performance.now();
         for (const entry of entries) {
           this.#left(entry);
           entry.queueMs = startedAtMs - entry.arrivedAtMs;
           entry.batchSize = context.size;
         }
-        return inner.run(
-          entries.map(({ item }) => item),
-          context,
-        );
+        const items = entries.map(({ item }) => item);
+        this.#running++;
+        try {
+          return await inner.run(items, context);
+        } finally {
+          this.#running--;
+        }
       },
       close: () => inner.close(),
     };
   }
+}
+
+function laneOf(priority: CallOptions["priority"]): Lane {
+  if (priority === "immediate") return 0;
+  return priority === "bulk" ? 2 : 1;
 }
 
 function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {

@@ -21,7 +21,12 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
 export function problemFor(error: unknown, { name, waiting, drainMs, settings }: ServedModel): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { queueMaxSize, queueFullStatus: status } = settings;
-  const message = `The queue of ${name} is full: ${waiting} items wait (QUEUE_MAX_SIZE ${queueMaxSize}). Retry in ${drainMs} ms.`;
+  const { expectedMs, timeoutMs } = error.details as { readonly expectedMs?: number; readonly timeoutMs?: number };
+  const reason =
+    expectedMs === undefined
+      ? `The queue of ${name} is full: ${waiting} items wait (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
+  const message = `${reason} Retry in ${drainMs} ms.`;
   const headers = { "retry-after": String(Math.ceil(drainMs / 1000)), "retry-after-ms": String(drainMs) };
   return new Problem("QUEUE_FULL", message, { status, headers, cause: error });
 }

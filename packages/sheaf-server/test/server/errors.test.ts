@@ -196,3 +196,31 @@ test("every error code of a batcher has its status", () => {
   }
   for (const [code, status] of Object.entries(statusOfCode)) assert.ok(status >= 400 && status < 600, code);
 });
+
+test("a deadline that the queue is too long for gets 429 at once; a higher priority does not count what it overtakes", async (t) => {
+  let release!: () => void;
+  const gate: { held?: Promise<void> } = {};
+  const model: ModelDefinition = {
+    ...doubling("held"),
+    run: async (items: Float32Array[]) => {
+      await (gate.held ?? new Promise((resolve) => setTimeout(resolve, 50)));
+      return items;
+    },
+  };
+  const server = await serving(t, [model], { maxBatchSize: 1 });
+  const { batcher } = server.models.all[0]!;
+  await server.post("/infer", [0, 0, 0]); // It now knows what a full batch takes: 50 ms.
+  gate.held = new Promise((resolve) => (release = resolve));
+  const accepted: Promise<Reply>[] = [];
+  for (let i = 0; i < 10; i++) accepted.push(server.post("/infer", [i, 0, 0], { "x-sheaf-priority": "bulk" }));
+  while (batcher.stats().queued < 9) await new Promise((resolve) => setImmediate(resolve));
+
+  const late = await server.post("/infer", [1, 1, 1], { "x-request-timeout-ms": "300", "x-sheaf-priority": "bulk" });
+  assertProblem(late, { status: 429, code: "QUEUE_FULL", message: /too long for a deadline of 300 ms: a result is expected after \d{3} ms/ }); // prettier-ignore
+  assert.ok(late.headers.has("retry-after-ms"));
+  const urgent = server.post("/infer", [2, 2, 2], { "x-request-timeout-ms": "3000", "x-sheaf-priority": "immediate" });
+  while (batcher.stats().queued < 10) await new Promise((resolve) => setImmediate(resolve));
+  release();
+  assert.equal((await urgent).status, 200);
+  for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);
+});

@@ -66,7 +66,7 @@ test("openai's client waits as long as a full queue asks, then succeeds", async 
   const accepted = [0, 1].map(() => server.post("/v1/embeddings", { model: "measure", input: "x" }));
   while (batcher.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
   const retried = client.embeddings.create({ model: "measure", input: "late" });
-  while (batcher.stats().items.rejected < 1) await new Promise((resolve) => setImmediate(resolve));
+  while (server.models.all[0]!.stats().items.rejected < 1) await new Promise((resolve) => setImmediate(resolve));
   release();
   assert.deepEqual(Array.from((await retried).data[0]!.embedding), [4, 108]);
   for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);

@@ -1,0 +1,46 @@
+// The server under attack, in a process of its own: two models that never fail, small limits. Answers "report" with its
+// memory after a collection and what is still open; ends when its parent lets go.
+import { createServer } from "../../packages/sheaf-server/dist/index.js";
+
+const doubling = {
+  name: "double",
+  input: { kind: "floats", length: 3 },
+  output: { kind: "vector", length: 3 },
+  run: (items) => items.map((item) => item.map((number) => number / 2)),
+};
+const measuring = {
+  name: "measure",
+  input: { kind: "text", maxTokens: 128 },
+  output: { kind: "vector", length: 1 },
+  run: (texts) => texts.map((text) => ({ vector: Float32Array.of(text.length), tokens: 1, truncated: false })),
+};
+
+const settings = {
+  port: 0,
+  logLevel: "silent",
+  maxBodyBytes: 100_000,
+  maxInputs: 100,
+  maxTextChars: 1000,
+  uploadTimeoutMs: 2000,
+};
+const server = await createServer({ models: [doubling, measuring], settings });
+const url = await server.listen();
+await server.ready();
+process.send({ url });
+process.on("message", () => {
+  globalThis.gc();
+  const models = server.models.all.map(({ waiting, batcher }) => ({
+    waiting,
+    queued: batcher.stats().queued,
+    inFlight: batcher.stats().inFlight,
+  }));
+  server.app.server.getConnections((_error, connections) => {
+    process.send({
+      heapBytes: process.memoryUsage().heapUsed,
+      rssBytes: process.memoryUsage.rss(),
+      connections,
+      models,
+    });
+  });
+});
+process.on("disconnect", () => process.exit(0));
