@@ -10,7 +10,13 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
   const { name, task, input, output, note, maxBatchSize, groupKey, weigh, maxBatchWeight, workerUrl, data, sample } =
     spec;
   const open = settings.workerIsolation === "process" ? workerProcess : workerThread;
-  const run: Executor<never, unknown> = open<never, unknown>(workerUrl, { instances: settings.workers, data, name });
+  const run: Executor<never, unknown> = open<never, unknown>(workerUrl, {
+    instances: settings.workers,
+    data,
+    name,
+    // A result is written into its reply and dropped: it needs no memory of its own.
+    resultRows: "view",
+  });
   return {
     name,
     task,
