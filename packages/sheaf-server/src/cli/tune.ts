@@ -42,7 +42,7 @@ export function tune(args: readonly string[], streams: CommandStreams): Promise<
     .description(
       "Measures run time over batch sizes and advises: sizes and waits, or do not batch, with the inequality.",
     )
-    .argument("<target>", "a built-in model, a worker module (.js, may export sample) or a URL")
+    .argument("<target>", "a model as for sheaf serve (a worker module may export sample), or a URL")
     .option("--sizes <list>", "batch sizes", listOf(parseCount), [1, 2, 4, 8, 16, 32])
     .option("--workers <n>", "copies of the model, or requests at once to a URL", parseCount, 1)
     .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(parseCount))

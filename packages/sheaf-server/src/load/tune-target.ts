@@ -1,11 +1,8 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { BatchFunction, Executor } from "sheaf";
 import { workerThread } from "sheaf/node";
-import { builtinModels } from "../runners/builtin.ts";
-import type { ModelInput } from "../runners/model-spec.ts";
-import { UsageError, usage } from "./command-line.ts";
+import type { ModelInput, ModelSpec } from "../runners/model-spec.ts";
+import { resolveModel } from "../runners/resolve-model.ts";
+import { CommandFailure, UsageError, usage } from "./command-line.ts";
 import { itemsFromTemplate, wordsItem } from "./payload.ts";
 import { seededRandom } from "./random.ts";
 import { urlBatches } from "./url-batches.ts";
@@ -20,7 +17,7 @@ export interface TuneTarget {
 }
 
 export interface TuneTargetOptions {
-  /** A built-in model, the path of a worker module, or a URL. */
+  /** What `sheaf serve` takes as a model, or a URL. */
   readonly target: string;
   /** Template of one item, as in `--payload`. */
   readonly item?: string | undefined;
@@ -30,60 +27,54 @@ export interface TuneTargetOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Resolves what was named on the command line. @throws {UsageError} where there is no such thing, or nothing to send. */
+/**
+ * Resolves what was named on the command line.
+ * @throws {CommandFailure} where there is no such model; {UsageError} where nothing says what to send.
+ */
 export async function tuneTarget(options: TuneTargetOptions): Promise<TuneTarget> {
   const { target, item, seed, workers } = options;
   const given = item === undefined ? undefined : usage(() => itemsFromTemplate(item, seed));
   if (/^https?:\/\//i.test(target)) return urlBatches({ ...options, slots: workers, items: given });
-  if (Object.hasOwn(builtinModels, target)) {
-    const { workerUrl, data, input } = builtinModels[target as keyof typeof builtinModels]();
-    const convert = (value: unknown): unknown =>
-      input.kind === "floats" ? Float32Array.from(value as number[]) : value;
-    const sample = given === undefined ? sampleOf(input, seed) : cycled(given.map(convert));
-    return ofWorker(workerUrl, data, workers, sample);
-  }
-  const path = resolve(target);
-  if (!/\.[cm]?[jt]s$/.test(target) || !existsSync(path)) {
-    throw new UsageError(
-      `there is no ${target}: name a model (${Object.keys(builtinModels).join(", ")}), the path of a worker module (.js) or a URL.`,
-    );
-  }
-  const url = pathToFileURL(path);
-  const exported = (await import(url.href)) as { sample?: unknown };
-  if (given !== undefined) return ofWorker(url, undefined, workers, cycled(given));
-  if (exported.sample === undefined) {
-    throw new UsageError(
-      `${target} does not say what to send: export const sample (an item, or index => item), or give --item.`,
-    );
-  }
-  const { sample } = exported;
+  const spec = await modelNamed(target);
   return ofWorker(
-    url,
-    undefined,
+    spec,
     workers,
-    typeof sample === "function" ? (sample as (i: number) => unknown) : () => sample,
+    given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed)),
   );
 }
 
-function ofWorker(url: URL, data: unknown, instances: number, sample: (index: number) => unknown): TuneTarget {
+async function modelNamed(target: string): Promise<ModelSpec> {
+  try {
+    return await resolveModel(target);
+  } catch (error) {
+    throw new CommandFailure((error as Error).message);
+  }
+}
+
+/** Items to measure with: made up, the model's own, or what a worker module exports. */
+async function samplesOf({ input, sample, workerUrl }: ModelSpec, target: string, seed: number): Promise<Samples> {
+  const random = seededRandom(seed);
+  const made = <Item>(make: () => Item): Item[] => Array.from({ length: 256 }, make);
+  if (input.kind === "text") return made(() => wordsItem(12, random));
+  if (input.kind === "text-pair") return made(() => ({ query: wordsItem(6, random), text: wordsItem(24, random) }));
+  if (input.kind === "floats") return made(() => Float32Array.from({ length: input.length }, () => 2 * random() - 1));
+  if (sample !== undefined) return [sample];
+  const exported = input.kind === "json" ? ((await import(workerUrl.href)) as { sample?: unknown }).sample : undefined;
+  if (typeof exported === "function") return exported as (index: number) => unknown;
+  if (exported !== undefined) return [exported];
+  throw new UsageError(
+    `${target} does not say what to send: export const sample (an item, or index => item), or give --item.`,
+  );
+}
+
+const asInput = (input: ModelInput, item: unknown): unknown =>
+  input.kind === "floats" ? Float32Array.from(item as number[]) : item;
+
+type Samples = readonly unknown[] | ((index: number) => unknown);
+
+function ofWorker({ workerUrl, data }: ModelSpec, instances: number, samples: Samples): TuneTarget {
   // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
-  const executor = workerThread(url, { instances, data, ahead: 0 }) as Executor<unknown, unknown>;
+  const executor = workerThread(workerUrl, { instances, data, ahead: 0 }) as Executor<unknown, unknown>;
+  const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
   return { run: executor, sample, slots: instances, close: () => executor.close() };
 }
-
-/** Items of a built-in model's kind, 256 of them in turn. */
-function sampleOf(input: ModelInput, seed: number): (index: number) => unknown {
-  const random = seededRandom(seed);
-  if (input.kind === "text") return cycled(Array.from({ length: 256 }, () => wordsItem(12, random)));
-  if (input.kind === "floats") {
-    return cycled(
-      Array.from({ length: 256 }, () => Float32Array.from({ length: input.length }, () => 2 * random() - 1)),
-    );
-  }
-  throw new UsageError(`items of this model (${input.kind}) can not be made up: give --item.`);
-}
-
-const cycled =
-  (items: readonly unknown[]) =>
-  (index: number): unknown =>
-    items[index % items.length];

@@ -103,6 +103,7 @@ test("what can not be measured ends with exit 1 and says why", async (t) => {
   const refusing = await fixedCostServer(t, 503);
   const cases: [string[], RegExp][] = [
     [[refusing, "--item", "1"], /answered 503: \{"outputs":\[1\],"detail":"no"\}/],
+    [["no-such-model"], /There is no model no-such-model: name a built-in one \(use-lite, mlp\)/],
     [[fixture("failing-worker")], /failed while it was measured: out of range/],
   ];
   for (const [args, message] of cases) {
@@ -116,7 +117,6 @@ test("what can not be measured ends with exit 1 and says why", async (t) => {
 test("a wrong command line ends with exit 2 and names what is wrong", async () => {
   const cases: [string[], RegExp][] = [
     [[], /missing required argument 'target'/],
-    [["no-such-model"], /there is no no-such-model: name a model \(use-lite, mlp\), the path of a worker module/],
     [["http://[broken", "--item", "1"], /is not a URL/],
     [[fixture("failing-worker"), "--sizes", "1,x"], /'1,x' is invalid. It must be an integer >= 1/],
     [[fixture("failing-worker"), "--budget", "0s"], /--budget must be above 0/],
