@@ -154,7 +154,7 @@ export class Scheduler<In, Out> {
     const { queue, admission } = this.#parts;
     if (this.#turnEndPending || this.#stopped) return;
     if (queue.size === 0 && admission.door.waiters === 0) return;
-    if (this.#freeSlots() <= 0) return;
+    if (this.#freeSlots() <= 0 && !this.#mayGoAhead()) return;
     this.#turnEndPending = true;
     this.#clock.after(0, () => {
       this.#turnEndPending = false;
@@ -168,10 +168,18 @@ export class Scheduler<In, Out> {
     return settings.concurrency - dispatcher.inFlight;
   }
 
+  /** Whether a full batch may be handed to a busy slot, to hide the time that it takes to wake up for the next. */
+  #mayGoAhead(): boolean {
+    const { dispatcher, settings, queue } = this.#parts;
+    if (settings.ahead === 0 || queue.size < settings.maxBatchSize) return false;
+    if (!this.open || this.#stopped || dispatcher.abandonedNow > 0) return false;
+    return dispatcher.inFlight < settings.concurrency * (1 + settings.ahead);
+  }
+
   #dispatchAll(nowMs: number): void {
     const { admission, queue } = this.#parts;
     admission.feed();
-    while (this.#freeSlots() > 0 && queue.size > 0 && this.#dispatchOne(nowMs)) {
+    while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
       this.#progress++;
       admission.feed();
       // A batch function may have worked before it returned; where no slot is left nobody asks.
@@ -200,14 +208,18 @@ export class Scheduler<In, Out> {
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
     const { queue, limiter, dispatcher, admission, settings } = this.#parts;
-    const dropped = this.#forecast !== undefined && this.#dropHopeless(this.#forecast, group, nowMs);
+    const isAhead = this.#freeSlots() <= 0;
+    const dropped = !isAhead && this.#forecast !== undefined && this.#dropHopeless(this.#forecast, group, nowMs);
     const preview = queue.preview(group, nowMs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
+    // Ahead go full batches only: a partial one goes on filling until a slot is free.
+    if (isAhead && preview.waiting < capacity) return Infinity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decide(group, preview, nowMs, dropped);
+    if (isAhead && !("run" in decision && decision.run >= capacity)) return Infinity;
     if (!("run" in decision)) return decision.waitUntilMs;
     const batch = queue.take(group, Math.min(decision.run, capacity), nowMs);
     if (batch === undefined) return Infinity;
@@ -254,6 +266,7 @@ export class Scheduler<In, Out> {
     const interactive = group.line(1);
     view.oldestAtMs = interactive.live > 0 ? Math.max(oldestAtMs, interactive.oldestAtMs()) : oldestAtMs;
     view.maxBatchSize = capacity;
+    view.freeSlots = Math.max(1, view.freeSlots); // ahead, the one that will be free next
     const decision = this.#ask(view);
     if (typeof decision === "object" && "run" in decision) {
       const run = clampSize(decision.run, Math.min(waiting, capacity));
@@ -305,7 +318,7 @@ export class Scheduler<In, Out> {
     view.oldestAtMs = nowMs;
     view.outstanding = queue.size + dispatcher.running;
     view.slots = settings.concurrency;
-    view.freeSlots = this.#freeSlots();
+    view.freeSlots = Math.max(0, this.#freeSlots());
     view.maxBatchSize = settings.maxBatchSize;
     view.maxWaitMs = settings.maxWaitMs;
     return view;

@@ -13,6 +13,8 @@ export interface Settings<In, Out> extends Omit<
   readonly maxBatchSize: number;
   readonly maxWaitMs: number;
   readonly concurrency: number;
+  /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */
+  readonly ahead: number;
   readonly maxQueueSize: number | "auto";
   readonly clock: Clock;
   readonly name: string;
@@ -57,6 +59,7 @@ export function settingsOf<In, Out>(
     maxBatchSize: options.maxBatchSize ?? optionDefaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
     concurrency: options.concurrency ?? slots,
+    ahead: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.ahead ?? 0),
     maxQueueSize: options.maxQueueSize ?? optionDefaults.maxQueueSize,
     clock: options.clock ?? systemClock,
     name: options.name ?? optionDefaults.name,

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { auto, createBatcher, greedy, type Executor, type Policy } from "../../dist/index.js";
+import { virtualClock, type VirtualClock } from "../../dist/tuning/index.js";
+
+/** Runs one batch after the other, 10 ms each, and takes 2 ms to wake up for one that it has not been given ahead. */
+const executor = (
+  clock: VirtualClock,
+  ahead: 0 | 1,
+  sizes: number[],
+  inFlight: { most: number },
+): Executor<number, number> => {
+  let holding = 0;
+  let freeAtMs = 0;
+  return {
+    slots: 1,
+    ahead,
+    ready: () => Promise.resolve(),
+    run: async (items, context) => {
+      inFlight.most = Math.max(inFlight.most, ++holding);
+      sizes.push(items.length);
+      const startsAtMs = Math.max(clock.now() + 2, freeAtMs);
+      freeAtMs = startsAtMs + 10;
+      context.runMs = 10;
+      await new Promise<void>((resolve) => void clock.at(startsAtMs + 10, resolve));
+      holding--;
+      return items;
+    },
+    close: () => Promise.resolve(),
+  };
+};
+
+const drained = async (ahead: 0 | 1, policy: Policy, calls: number, concurrency?: number) => {
+  const clock = virtualClock();
+  const sizes: number[] = [];
+  const inFlight = { most: 0 };
+  const batcher = createBatcher(executor(clock, ahead, sizes, inFlight), {
+    clock,
+    policy,
+    maxBatchSize: 8,
+    concurrency,
+  });
+  await batcher.ready();
+  const results = await Promise.all(Array.from({ length: calls }, (_, i) => batcher(i)));
+  assert.deepEqual(
+    results,
+    Array.from({ length: calls }, (_, i) => i),
+  );
+  return { sizes, most: inFlight.most, endMs: clock.now() };
+};
+
+for (const policy of [greedy, auto]) {
+  test(`${policy.name}: full batches are handed over ahead, which hides the wake-up; never more than one a slot`, async () => {
+    const late = await drained(0, policy(), 80);
+    const early = await drained(1, policy(), 80);
+    assert.deepEqual([late.most, early.most], [1, 2]);
+    assert.deepEqual(early.sizes, late.sizes);
+    assert.ok(Math.abs(late.endMs - 120) < 0.1 && Math.abs(early.endMs - 102) < 0.1, `${late.endMs}, ${early.endMs}`);
+  });
+}
+
+test("a partial batch is bound late: it fills until the slot is free", async () => {
+  const { sizes, endMs } = await drained(1, greedy(), 12);
+  assert.deepEqual(sizes, [8, 4]);
+  assert.ok(Math.abs(endMs - 24) < 0.1, String(endMs));
+});
+
+test("a concurrency that the caller set is a cap: nothing goes ahead of it", async () => {
+  assert.equal((await drained(1, greedy(), 80, 1)).most, 1);
+});
