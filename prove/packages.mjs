@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
 
@@ -19,14 +20,11 @@ await installTarballs(tarballs, project);
 
 const use = `const double = createBatcher((items) => items.map((item) => 2 * item));
   Promise.all([1, 2].map(double)).then((results) => { if (results.join() !== "2,4") process.exitCode = 1; });`;
-writeFileSync(
-  join(project, "use.mjs"),
-  `import { createBatcher } from "sheaf"; import "sheaf/node"; import "sheaf/tuning"; ${use}`,
-);
-writeFileSync(
-  join(project, "use.cjs"),
-  `const { createBatcher } = require("sheaf"); require("sheaf/node"); require("sheaf/tuning"); ${use}`,
-);
+const points = entryPoints("sheaf").map(({ specifier }) => specifier);
+const imports = points.map((point) => `import "${point}";`).join(" ");
+const requires = points.map((point) => `require("${point}");`).join(" ");
+writeFileSync(join(project, "use.mjs"), `import { createBatcher } from "sheaf"; ${imports} ${use}`);
+writeFileSync(join(project, "use.cjs"), `const { createBatcher } = require("sheaf"); ${requires} ${use}`);
 for (const { name, command } of installRuntimes(folder, ["Node 22", "Node 24"]))
   for (const file of ["use.mjs", "use.cjs"]) step(`${name} runs ${file}`, [...command, file]);
 
