@@ -1,0 +1,143 @@
+/**
+ * What HTTP costs: `npm run bench -- http`. CPU microseconds of the server's process per request, by route and format,
+ * beside a bare node:http server that parses and serialises the same with JSON.parse and JSON.stringify; then what a lone
+ * request takes beyond the run of the model. About a minute.
+ */
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import http from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createServer, builtinModels, defaultSettings, workerModel } from "../packages/sheaf-server/dist/index.js";
+import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
+import { httpTarget } from "../packages/sheaf-server/dist/load/http-target.js";
+import { renderRequest } from "../packages/sheaf-server/dist/load/request.js";
+import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
+import { machine, median, table } from "./lib/machine.mjs";
+
+const floats = Array.from({ length: 768 }, (_, i) => Math.fround(Math.cos(i + 1)));
+const binary = binaryRequest(Float32Array.from(floats));
+const text = { model: "texts", input: "The cat sits outside" };
+/** Each with the route of the bare server that does the same work. */
+const formats = [
+  { name: "/infer, 768 floats as JSON in and out", path: "/infer", body: JSON.stringify(floats) },
+  { name: "/v1/embeddings, text in, 384 floats as JSON out", path: "/v1/embeddings", body: JSON.stringify(text) },
+  {
+    name: "/v1/embeddings, text in, 384 floats as base64 out",
+    path: "/v1/embeddings",
+    body: JSON.stringify({ ...text, encoding_format: "base64" }),
+  },
+  {
+    name: "/v2 …/infer, 768 floats as bytes in and out (bare: as JSON)",
+    path: "/v2/models/floats/infer",
+    ...binary,
+    bare: { path: "/infer", body: JSON.stringify(floats) },
+  },
+];
+const rounds = 3;
+const spanMs = 1500;
+
+console.log(machine());
+console.log("npm run bench -- http");
+const servers = { sheaf: await start("sheaf"), bare: await start("bare") };
+const costs = formats.map(() => ({ sheaf: [], bare: [] }));
+for (let round = 0; round <= rounds; round++) {
+  for (const [i, format] of formats.entries()) {
+    for (const name of round % 2 === 0 ? ["sheaf", "bare"] : ["bare", "sheaf"]) {
+      const shape = name === "bare" && format.bare !== undefined ? format.bare : format;
+      const cost = await cpuPerRequest(servers[name], shape);
+      if (round > 0) costs[i][name].push(cost); // The first warms up.
+    }
+  }
+}
+for (const { child } of Object.values(servers)) child.kill();
+console.log(
+  table([
+    ["CPU µs a request (median of 3)", "sheaf", "bare node:http", "ratio"],
+    ...formats.map(({ name }, i) => {
+      const [ours, bare] = [median(costs[i].sheaf), median(costs[i].bare)];
+      return [name, ours.toFixed(0), bare.toFixed(0), (ours / bare).toFixed(2)];
+    }),
+  ]),
+);
+await loneRequests();
+
+async function start(kind) {
+  const child = fork(new URL("http-server.mjs", import.meta.url), [kind]);
+  const [{ url }] = await once(child, "message");
+  return { child, url };
+}
+
+async function cpuPerRequest({ child, url: origin }, { path, body, headers = {} }) {
+  const url = new URL(path, origin);
+  const head = { "content-type": "application/json", ...headers };
+  const request = Buffer.isBuffer(body)
+    ? Buffer.concat([renderRequest({ url, method: "POST", headers: { ...head, "content-length": String(body.length) } }), body])
+    : renderRequest({ url, method: "POST", headers: head, body }); // prettier-ignore
+  const target = httpTarget({ url, requests: [request] });
+  const options = { configuration: path, target, clock: systemClock, pattern: "closed", callers: 32, seed: 1 };
+  const before = await cpuOf(child);
+  const { requests, ok, lastErrorBody } = await runLoad({ ...options, durationMs: spanMs });
+  const cpuUs = (await cpuOf(child)) - before;
+  target.close();
+  if (ok < requests) throw new Error(`${requests - ok} of ${requests} requests failed: ${lastErrorBody}`);
+  return cpuUs / requests;
+}
+
+async function cpuOf(child) {
+  child.send("cpu");
+  return (await once(child, "message"))[0].cpuUs;
+}
+
+/** The binary tensor extension: a JSON head that says how long the tensor after it is. */
+function binaryRequest(values) {
+  const data = Buffer.from(values.buffer);
+  const input = {
+    name: "input",
+    shape: [1, values.length],
+    datatype: "FP32",
+    parameters: { binary_data_size: data.length },
+  };
+  const head = Buffer.from(JSON.stringify({ inputs: [input], parameters: { binary_data_output: true } }));
+  const headers = {
+    "content-type": "application/octet-stream",
+    "inference-header-content-length": String(head.length),
+  };
+  return { body: Buffer.concat([head, data]), headers };
+}
+
+/** One request every 20 ms to `mlp` in its worker, against the run time that the worker measured. */
+async function loneRequests() {
+  const server = await createServer({
+    models: [workerModel(builtinModels.mlp(), defaultSettings)],
+    settings: { port: 0, logLevel: "silent" },
+  });
+  const url = new URL("/infer", await server.listen());
+  await server.ready();
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const body = JSON.stringify(floats);
+  const times = [];
+  for (let i = 0; i < 320; i++) {
+    await sleep(20);
+    const startedAtMs = performance.now();
+    await post(url, agent, body);
+    if (i >= 20) times.push(performance.now() - startedAtMs);
+  }
+  const { runMs, queueWaitMs } = server.models.all[0].batcher.stats();
+  const p50 = median(times);
+  console.log(
+    `A lone request to mlp (768 floats in and out): p50 ${p50.toFixed(2)} ms, its run ${runMs.p50.toFixed(2)} ms, ` +
+      `added ${(p50 - runMs.p50).toFixed(2)} ms (promised: at most 1.5), of that in the queue ${queueWaitMs.p50.toFixed(2)} ms.`,
+  );
+  agent.destroy();
+  await server.close();
+}
+
+function post(url, agent, body) {
+  return new Promise((resolve, reject) => {
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const request = http.request(url, { method: "POST", agent, headers }, (response) => {
+      response.resume().once("end", resolve);
+    });
+    request.once("error", reject).end(body);
+  });
+}
