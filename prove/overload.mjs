@@ -26,14 +26,14 @@ console.log(`npm run prove -- overload ${seconds}: 4 × capacity for ${seconds} 
 const rows = [
   ["max batch", "nominal/s", "offered/s", "goodput/s", "run p50 ms", "limit/s", "goodput ÷ limit", "200 p99 ms", "429 p50 ms", "429 p99 ms", "statuses", "resident MiB"],
 ]; // prettier-ignore
-let worst = Infinity;
-for (const settings of rounds) {
-  const share = await round(settings);
-  worst = Math.min(worst, share);
-}
+const shares = [];
+for (const settings of rounds) shares.push(await round(settings));
 console.log(table(rows));
-if (worst < needed) {
-  console.error(`goodput fell to ${worst.toFixed(3)} of the limit; ${needed} was promised.`);
+// A generator that could not keep its schedule offered something else than was to be proved.
+const judged = shares.filter(({ saturated }) => saturated === undefined).map(({ share }) => share);
+if (judged.length < shares.length) console.log("A row whose generator was late is shown and not judged.");
+if (judged.length === 0 || Math.min(...judged) < needed) {
+  console.error(judged.length === 0 ? "No row could be judged: free a core." : `${needed} was promised.`);
   process.exitCode = 1;
 }
 
@@ -76,7 +76,7 @@ async function round(settings) {
     console.log(
       `mean batch ${after.stats.meanBatchSize.toFixed(1)}, send lag p99 ${result.sendLagMs.p99.toFixed(1)} ms${result.saturated ? `, ${result.saturated}` : ""}`,
     );
-    return share;
+    return { share, saturated: result.saturated };
   } finally {
     child.kill();
   }
