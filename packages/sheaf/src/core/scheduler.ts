@@ -13,6 +13,8 @@ import type { Settings } from "./settings.ts";
 
 /** A batcher that makes no progress for this long, with all slots taken and items waiting, says so once. */
 const stallWarningMs = 10_000;
+/** Batches that end without the event loop's turn (a synchronous batch function) may follow each other this long. */
+const longestTurnMs = 10;
 /** A timer shorter than this could come back before its moment by rounding alone, for ever. */
 const shortestTimerMs = 0.001;
 /** Of #tryGroup: a batch has started. */
@@ -64,6 +66,7 @@ export class Scheduler<In, Out> {
   #arrivals = 0;
   #stopped = false;
   #turnEndPending = false;
+  #turnStartedAtMs = 0;
   #timerAtMs = Infinity;
   #cancelTimer: () => void = () => undefined;
   #deadlineAtMs = Infinity;
@@ -100,8 +103,8 @@ export class Scheduler<In, Out> {
   freed(nowMs: number): void {
     this.#progress++;
     const { queue, settings } = this.#parts;
-    if (queue.size >= settings.maxBatchSize) this.#dispatchAll(nowMs);
-    else this.#atTurnEnd();
+    if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) this.#dispatchAll(nowMs);
+    else this.#atTurnEnd(nowMs);
     this.#watchDeadlines();
     this.#watchStall();
   }
@@ -129,7 +132,7 @@ export class Scheduler<In, Out> {
       await new Promise<void>((resolve) => (this.#wake = resolve));
       this.#bursting = false;
       if (this.#arrivals > 0) this.#reportArrivals();
-      this.#atTurnEnd();
+      this.#atTurnEnd(this.stampMs);
       this.#watchDeadlines();
       this.#watchStall();
     }
@@ -150,16 +153,28 @@ export class Scheduler<In, Out> {
   }
 
   /** At the end of the turn, so that whatever arrives in one turn of the event loop can share a batch. */
-  #atTurnEnd(): void {
+  #atTurnEnd(nowMs: number): void {
     const { queue, admission } = this.#parts;
     if (this.#turnEndPending || this.#stopped) return;
     if (queue.size === 0 && admission.door.waiters === 0) return;
     if (this.#freeSlots() <= 0 && !this.#mayGoAhead()) return;
+    this.#requestTurnEnd(nowMs);
+  }
+
+  #requestTurnEnd(nowMs: number): void {
     this.#turnEndPending = true;
+    this.#turnStartedAtMs = nowMs;
     this.#clock.after(0, () => {
       this.#turnEndPending = false;
       this.#dispatchAll(this.#clock.now());
     });
+  }
+
+  /** False once batches have followed each other for too long in one turn: timers and I/O must get theirs. */
+  #isWithinTurn(nowMs: number): boolean {
+    if (this.#turnEndPending) return nowMs - this.#turnStartedAtMs < longestTurnMs;
+    this.#requestTurnEnd(nowMs);
+    return true;
   }
 
   #freeSlots(): number {
