@@ -1,18 +1,16 @@
-import { greedy } from "../policies/greedy.ts";
-import type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from "../policies/policy.ts";
+import type { BatchRecord, DispatchReason, QueueView } from "../policies/policy.ts";
 import type { Admission } from "./admission.ts";
 import type { Calls } from "./calls.ts";
 import type { Clock } from "./clock.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { Forecast } from "./forecast.ts";
 import type { Group } from "./group.ts";
+import { GuardedPolicy } from "./guarded-policy.ts";
 import type { Preview, Queue } from "./queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
-import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
+import { StallWatch } from "./stall-watch.ts";
 
-/** A batcher that makes no progress for this long, with all slots taken and items waiting, says so once. */
-const stallWarningMs = 10_000;
 /** Batches that end without the event loop's turn (a synchronous batch function) may follow each other this long. */
 const longestTurnMs = 10;
 /** A timer shorter than this could come back before its moment by rounding alone, for ever. */
@@ -60,7 +58,7 @@ export class Scheduler<In, Out> {
   readonly #view: View = new View();
   /** From the first deadline on. */
   #forecast: Forecast | undefined = undefined;
-  #policy: Policy;
+  readonly #policy: GuardedPolicy;
   #wake: () => void = () => undefined;
   #bursting = false;
   #arrivals = 0;
@@ -71,14 +69,13 @@ export class Scheduler<In, Out> {
   #cancelTimer: () => void = () => undefined;
   #deadlineAtMs = Infinity;
   #cancelDeadline: () => void = () => undefined;
-  #cancelStallWatch: (() => void) | undefined = undefined;
-  #progress = 0;
-  #warnedOfStall = false;
+  readonly #stallWatch: StallWatch;
 
   constructor(parts: SchedulerParts<In, Out>) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
-    this.#policy = parts.settings.policy;
+    this.#policy = new GuardedPolicy(parts.settings.policy, parts.settings.name);
+    this.#stallWatch = new StallWatch(parts.settings);
     void this.#loop();
   }
 
@@ -101,7 +98,7 @@ export class Scheduler<In, Out> {
 
   /** A slot came free; called in the batcher's own context. A full batch goes at once, the rest at the turn's end. */
   freed(nowMs: number): void {
-    this.#progress++;
+    this.#stallWatch.progressed();
     const { queue, settings } = this.#parts;
     if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) this.#dispatchAll(nowMs);
     else this.#atTurnEnd(nowMs);
@@ -112,18 +109,14 @@ export class Scheduler<In, Out> {
   observe(record: BatchRecord, nowMs: number): void {
     if (this.#parts.calls.watch.nextDeadlineMs < Infinity) this.#forecast ??= new Forecast();
     if (this.#forecast !== undefined) this.#foresee(this.#forecast, record);
-    try {
-      this.#policy.observe?.(record, nowMs);
-    } catch (error) {
-      this.#replacePolicy(error);
-    }
+    this.#policy.observe(record, nowMs);
   }
 
   stop(): void {
     this.#stopped = true;
     this.#cancelTimer();
     this.#cancelDeadline();
-    this.#cancelStallWatch?.();
+    this.#stallWatch.stop();
     this.wake();
   }
 
@@ -141,14 +134,9 @@ export class Scheduler<In, Out> {
   #reportArrivals(): void {
     const arrivals = this.#arrivals;
     this.#arrivals = 0;
-    if (this.#policy.arrived === undefined) return;
     const view = this.#fillView(this.stampMs);
     view.arrivals = arrivals;
-    try {
-      this.#policy.arrived(view);
-    } catch (error) {
-      this.#replacePolicy(error);
-    }
+    this.#policy.arrived(view);
     view.arrivals = 0;
   }
 
@@ -195,7 +183,7 @@ export class Scheduler<In, Out> {
     const { admission, queue } = this.#parts;
     admission.feed();
     while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
-      this.#progress++;
+      this.#stallWatch.progressed();
       admission.feed();
       // A batch function may have worked before it returned; where no slot is left nobody asks.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
@@ -282,7 +270,7 @@ export class Scheduler<In, Out> {
     view.oldestAtMs = interactive.live > 0 ? Math.max(oldestAtMs, interactive.oldestAtMs()) : oldestAtMs;
     view.maxBatchSize = capacity;
     view.freeSlots = Math.max(1, view.freeSlots); // ahead, the one that will be free next
-    const decision = this.#ask(view);
+    const decision = this.#policy.decide(view);
     if (typeof decision === "object" && "run" in decision) {
       const run = clampSize(decision.run, Math.min(waiting, capacity));
       const full: DispatchReason = preview.closedByWeight ? "weight" : "full";
@@ -302,27 +290,6 @@ export class Scheduler<In, Out> {
   #lastChanceAtMs(group: Group<In>, size: number): number {
     const likelyMs = this.#forecast?.likelyMs(size) ?? 0;
     return likelyMs > 0 ? this.#parts.queue.earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
-  }
-
-  #ask(view: View): Decision {
-    let decision: Decision | undefined;
-    try {
-      decision = this.#policy.decide(view);
-    } catch (error) {
-      this.#replacePolicy(error);
-    }
-    if (decision === "wait") return decision;
-    if (typeof decision === "object" && decision !== null) {
-      if ("run" in decision) return decision;
-      if (typeof decision.waitUntilMs === "number" && decision.waitUntilMs > view.nowMs) return decision;
-    }
-    return { run: view.waiting };
-  }
-
-  /** A policy that throws is replaced by greedy, with one warning: its batcher goes on. */
-  #replacePolicy(error: unknown): void {
-    warn(`${this.#parts.settings.name}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
-    this.#policy = greedy();
   }
 
   #fillView(nowMs: number): View {
@@ -366,27 +333,9 @@ export class Scheduler<In, Out> {
     });
   }
 
-  /** Mostly a batch function that calls its own batcher and waits for the answer. */
   #watchStall(): void {
-    if (this.#warnedOfStall) return;
-    if (this.#parts.queue.size === 0 || this.#freeSlots() > 0) {
-      this.#cancelStallWatch?.();
-      this.#cancelStallWatch = undefined;
-      return;
-    }
-    if (this.#cancelStallWatch !== undefined) return;
-    const progressThen = this.#progress;
-    this.#cancelStallWatch = this.#clock.after(stallWarningMs, () => {
-      this.#cancelStallWatch = undefined;
-      if (this.#progress !== progressThen) return this.#watchStall();
-      this.#warnedOfStall = true;
-      const { queue, dispatcher, settings } = this.#parts;
-      warn(
-        `${settings.name}: no progress for ${stallWarningMs / 1000} s: ${queue.size} items wait and all ` +
-          `${dispatcher.inFlight} slots are taken. Does the batch function call its own batcher and wait for it? ` +
-          "Set runTimeoutMs to bound a run, or raise concurrency.",
-      );
-    });
+    const { queue, dispatcher } = this.#parts;
+    this.#stallWatch.look(queue.size > 0 && this.#freeSlots() <= 0, queue.size, dispatcher.inFlight);
   }
 }
 
