@@ -6,7 +6,8 @@ export { definitionOf as workerModel } from "./server/worker-model.ts";
 export { builtinModels } from "./runners/builtin.ts";
 export { defaultSettings } from "./server/settings.ts";
 export type { Settings } from "./server/settings.ts";
-export type { ModelDefinition, ModelState, Served, ServedModel } from "./server/model.ts";
+export type { ModelDefinition } from "./server/model-definition.ts";
+export type { ModelState, Served, ServedModel } from "./server/model.ts";
 export type { Models } from "./server/models.ts";
 export type {
   ModelInput,

@@ -2,7 +2,7 @@ import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import { resolveModel } from "../runners/resolve-model.ts";
 import type { ModelEntry } from "../server/config.ts";
-import type { ModelDefinition } from "../server/model.ts";
+import type { ModelDefinition } from "../server/model-definition.ts";
 import type { Settings } from "../server/settings.ts";
 import { definitionOf } from "../server/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";

@@ -15,7 +15,7 @@ export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings)
     openapi: {
       openapi: "3.1.0",
       info: { title: "Sheaf", version: packageVersion(), description: "Model inference with dynamic batching." },
-      tags: ["inference", "OpenAI", "KServe", "health", "observation"].map((name) => ({ name })),
+      tags: ["inference", "OpenAI", "Open Inference Protocol", "health", "observation"].map((name) => ({ name })),
       ...(hasKey
         ? { components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } }, security: [{ key: [] }] }
         : {}),
@@ -25,7 +25,8 @@ export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings)
     routePrefix: "/docs",
     staticCSP: true,
     transformStaticCSP: () => contentPolicy,
-    uiConfig: { validatorUrl: null, deepLinking: true },
+    // Without the bar that asks for the address of another description.
+    uiConfig: { validatorUrl: null, deepLinking: true, layout: "BaseLayout" },
     theme: { title: "Sheaf: the HTTP API" },
   });
   app.get("/openapi.json", { schema: { hide: true } }, () => app.swagger());

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { answerBrokenRequests } from "./broken-requests.ts";
 import { answerUnknownRoutes } from "./unknown-routes.ts";
 import { documentRoutes } from "./openapi.ts";
-import type { ModelDefinition } from "./model.ts";
+import type { ModelDefinition } from "./model-definition.ts";
 import type { Models } from "./models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
 import { problemOf } from "./problem.ts";

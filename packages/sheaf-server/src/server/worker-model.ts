@@ -1,7 +1,7 @@
 import type { Executor } from "sheaf";
 import { workerProcess, workerThread } from "sheaf/node";
 import type { ModelSpec } from "../runners/model-spec.ts";
-import type { ModelDefinition } from "./model.ts";
+import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "./settings.ts";
 import { warmUpItemOf } from "./warm-up.ts";
 

@@ -1,0 +1,24 @@
+import type { BatchFunction, Executor } from "sheaf";
+import type { ModelInput, ModelOutput } from "../runners/model-spec.ts";
+import type { Settings } from "./settings.ts";
+
+/** A model to serve: what goes in and out, and what runs it. */
+export interface ModelDefinition {
+  /** As in `/infer/{name}`. */
+  readonly name: string;
+  readonly input: ModelInput;
+  readonly output: ModelOutput;
+  /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
+  readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
+  readonly task?: string | undefined;
+  readonly note?: string | undefined;
+  /** The most items it takes at once, whatever the setting says. */
+  readonly maxBatchSize?: number | undefined;
+  readonly groupKey?: ((item: never) => unknown) | undefined;
+  readonly weigh?: ((item: never) => number) | undefined;
+  readonly maxBatchWeight?: number | undefined;
+  /** Run in batches of growing size before the model is ready; without it nothing is run (a function may cost money). */
+  readonly warmUpItem?: unknown;
+  /** Settings of its own, over the server's. */
+  readonly settings?: Partial<Settings> | undefined;
+}
