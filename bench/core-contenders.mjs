@@ -83,7 +83,6 @@ export const features = {
   "groupKey, 8 groups": sheaf(() => ({ groupKey: (item) => item % 8 })),
   "orderKey, 1,000 keys": sheaf(() => ({ orderKey: (item) => item % 1_000 })),
   "dedupeKey, all different": sheaf(() => ({ dedupeKey: (item) => item })),
-  "dedupeKey, pairs": sheaf(() => ({ dedupeKey: (item) => item >> 1 })),
   "rateLimit, never reached": sheaf(() => ({ rateLimit: { items: 1e12, perMs: 1 } })),
   runTimeoutMs: sheaf(() => ({ runTimeoutMs: 60_000 })),
   'onQueueFull: "wait", never full': sheaf(() => ({ onQueueFull: "wait" })),
