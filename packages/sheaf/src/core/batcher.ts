@@ -196,9 +196,13 @@ export function batcherWith<In, Out>(
     dispatcher.cutOff(error);
   };
 
+  const closeSignal = settings.signal as unknown as AbortSignalLike | undefined;
+  const closeOnAbort = (): void => void methods.close().catch(() => undefined);
+
   const finish = async (): Promise<void> => {
     await drainAll();
     scheduler.stop();
+    closeSignal?.removeEventListener("abort", closeOnAbort);
     await executor.close();
   };
 
@@ -220,11 +224,21 @@ export function batcherWith<In, Out>(
       if (callOptions !== undefined) checkCallOptions(callOptions);
       const { signal } = callOptions ?? {};
       const watched = signal as unknown as AbortSignalLike | undefined;
-      const passOn = (): void => controller.abort(watched!.reason);
-      if (watched?.aborted === true) passOn();
-      else watched?.addEventListener("abort", passOn, { once: true });
+      let passOn = (): void => undefined;
+      const begin = (): Promise<never> | undefined => {
+        if (watched === undefined) return undefined;
+        return new Promise((_, reject) => {
+          passOn = () => {
+            controller.abort(watched.reason);
+            reject(watched.reason as Error);
+          };
+          if (watched.aborted) passOn();
+          else watched.addEventListener("abort", passOn, { once: true });
+        });
+      };
       return mapOver<In, Out>(items, {
         window: Math.max(1, Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1), 4096)),
+        begin,
         hasRoom: () => admission.hasRoom(),
         call: (item) => enter(item, { ...callOptions, signal: controller.signal }, true),
         withdraw: () => {
@@ -307,8 +321,6 @@ export function batcherWith<In, Out>(
     readiness.then(open, break_);
   }
 
-  const closeSignal = settings.signal as unknown as AbortSignalLike | undefined;
-  const closeOnAbort = (): void => void methods.close().catch(() => undefined);
   if (closeSignal?.aborted === true) closeOnAbort();
   else closeSignal?.addEventListener("abort", closeOnAbort, { once: true });
 

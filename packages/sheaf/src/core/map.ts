@@ -2,6 +2,8 @@
 export interface MapTarget<In, Out> {
   /** Calls that may be under way at once: enough to fill every slot and the batches behind them. */
   readonly window: number;
+  /** Called when the first result is asked for; rejects when the caller aborts. `undefined` without a signal. */
+  begin(): Promise<never> | undefined;
   hasRoom(): boolean;
   call(item: In): Promise<Out>;
   /** Withdraws every call that still waits. */
@@ -19,13 +21,18 @@ export async function* mapOver<In, Out>(
   target: MapTarget<In, Out>,
 ): AsyncGenerator<Out, void, void> {
   const iterator = iteratorOf(source);
+  const aborted = target.begin();
+  let isAborted = false;
+  aborted?.catch(() => (isAborted = true));
   const underWay: Promise<Out>[] = [];
   let pulling: Promise<IteratorResult<In>> | undefined;
   let end: { readonly error?: unknown } | undefined;
+  let isSourceOpen = true;
   const take = (pulled: IteratorResult<In>): void => {
     pulling = undefined;
     if (pulled.done === true) {
       end = {};
+      isSourceOpen = false;
       return;
     }
     const result = target.call(pulled.value);
@@ -43,14 +50,21 @@ export async function* mapOver<In, Out>(
             continue;
           }
           pulling = step;
-          // A slow source must not hold back a result that is ready.
-          const pulled = head === undefined ? await step : await Promise.race([step, head.then(ready, ready)]);
+          // A slow source must hold back neither a result that is ready nor an abort.
+          const first: Promise<IteratorResult<In> | undefined>[] = [step];
+          if (head !== undefined) first.push(head.then(ready, ready));
+          if (aborted !== undefined) first.push(aborted);
+          const pulled = first.length === 1 ? await step : await Promise.race(first);
           if (pulled !== undefined) {
             take(pulled);
             continue;
           }
         } catch (error) {
-          pulling = undefined;
+          // An abort leaves the source open, and perhaps asked for its next item.
+          if (!isAborted) {
+            pulling = undefined;
+            isSourceOpen = false;
+          }
           end = { error };
           continue;
         }
@@ -62,7 +76,7 @@ export async function* mapOver<In, Out>(
     if (end !== undefined && "error" in end) throw end.error;
   } finally {
     target.withdraw();
-    if (end === undefined) {
+    if (isSourceOpen) {
       const closed = Promise.resolve(iterator.return?.());
       // A source that is asked for its next item right now may never answer: do not wait for it.
       if (pulling === undefined) await closed;

@@ -167,3 +167,51 @@ test("a map whose queue is full with other callers waits for room", async () => 
   assert.deepEqual(mapping.value, numbers(5));
   assert.deepEqual([others.status, more.status], ["fulfilled", "fulfilled"]);
 });
+
+test("an abort ends a map whose source never answers, and closes the source", async () => {
+  const { batcher } = heldBatcher();
+  const abort = new AbortController();
+  let closed = false;
+  const source: AsyncIterable<number> = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise(() => undefined),
+      return: async () => {
+        closed = true;
+        return { done: true, value: undefined };
+      },
+    }),
+  };
+  const next = watch(batcher.map(source, { signal: abort.signal }).next());
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(next.status, "pending");
+  abort.abort(new Error("enough"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(next.status, "rejected");
+  assert.equal((next.reason as Error).message, "enough");
+  assert.equal(closed, true);
+});
+
+test("a map that nobody iterates, and a closed batcher, leave no listener on the signals they were given", async () => {
+  const { signal, listeners } = countedSignal();
+  const { batcher } = heldBatcher({ signal });
+  assert.equal(listeners(), 1);
+  batcher.map([1, 2], { signal });
+  assert.equal(listeners(), 1);
+  await batcher.close();
+  assert.equal(listeners(), 0);
+});
+
+function countedSignal(): { readonly signal: AbortSignal; listeners(): number } {
+  const { signal } = new AbortController();
+  let count = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args: unknown[]) => {
+    count++;
+    Reflect.apply(addEventListener, signal, args);
+  };
+  signal.removeEventListener = (...args: unknown[]) => {
+    count--;
+    Reflect.apply(removeEventListener, signal, args);
+  };
+  return { signal, listeners: () => count };
+}
