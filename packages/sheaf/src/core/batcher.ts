@@ -230,7 +230,7 @@ export function batcherWith<In, Out>(
         return new Promise((_, reject) => {
           passOn = () => {
             controller.abort(watched.reason);
-            reject(watched.reason as Error);
+            reject(watched.reason);
           };
           if (watched.aborted) passOn();
           else watched.addEventListener("abort", passOn, { once: true });
