@@ -1,31 +1,20 @@
+import type { NumberArray } from "../runners/join-rows.ts";
 import type { TensorDatatype, TensorSpec } from "../runners/model-spec.ts";
 import { invalid } from "./problem.ts";
 
-export type TypedArray =
-  | Float32Array
-  | Float64Array
-  | BigInt64Array
-  | BigUint64Array
-  | Int32Array
-  | Uint32Array
-  | Int16Array
-  | Uint16Array
-  | Int8Array
-  | Uint8Array;
-
 export interface Element {
   readonly expected: string;
-  make(length: number): TypedArray;
+  make(length: number): NumberArray;
   /** Whether a JSON value is one. */
   holds(value: unknown): boolean;
 }
 
-const whole = (min: number, max: number, make: (length: number) => TypedArray): Element => ({
+const whole = (min: number, max: number, make: (length: number) => NumberArray): Element => ({
   expected: `an integer from ${min} to ${max}`,
   make,
   holds: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
 });
-const real = (max: number, make: (length: number) => TypedArray): Element => ({
+const real = (max: number, make: (length: number) => NumberArray): Element => ({
   expected: "a finite number",
   make,
   holds: (value) => typeof value === "number" && value >= -max && value <= max,

@@ -32,7 +32,6 @@ export class Dispatcher<In, Out> {
   /** Runs that were given up and have not ended. */
   abandonedNow = 0;
   abandonedRuns = 0;
-  bisectRuns = 0;
   readonly #executor: Pick<Executor<In, Out>, "run">;
   readonly #settings: Settings<In, Out>;
   readonly #clock: Clock;
@@ -142,7 +141,6 @@ export class Dispatcher<In, Out> {
       isGivenUp: () => run.abandoned,
       now: () => this.#clock.now(),
       runAgain: async (items) => {
-        this.bisectRuns++;
         this.#events.ranAgain(items.length, (run.weight * items.length) / run.size);
         const executor = items.length === 1 && one !== undefined ? one : this.#executor;
         return checkResults(await this.#attempt(run, items, executor), items.length, this.#settings.name);

@@ -2,7 +2,7 @@ import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../
 import { joinRows } from "../../runners/join-rows.ts";
 import { vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";
-import type { TypedArray } from "../tensor-items.ts";
+import type { NumberArray } from "../../runners/join-rows.ts";
 import { malformed, type TensorData } from "./tensor-data.ts";
 
 /** A tensor of a model as the protocol names it; `shape` is one item's. */
@@ -137,6 +137,6 @@ export function resultTensor(output: ModelOutput, tensor: ProtocolTensor, result
     if (output.kind === "score") return Float32Array.of((result as { score: number }).score);
     return (result as Record<string, TensorData>)[name]!;
   });
-  const data = datatype === "BYTES" ? (rows.flat() as string[]) : joinRows(rows as TypedArray[]);
+  const data = datatype === "BYTES" ? (rows.flat() as string[]) : joinRows(rows as NumberArray[]);
   return { name, datatype, shape: axes, data };
 }

@@ -1,9 +1,10 @@
 import type { TensorDatatype } from "../../runners/model-spec.ts";
 import { describe, invalid, Problem } from "../problem.ts";
-import { elements, type TypedArray } from "../tensor-items.ts";
+import type { NumberArray } from "../../runners/join-rows.ts";
+import { elements } from "../tensor-items.ts";
 
 /** A tensor's elements in row order: texts for BYTES, 0 and 1 for BOOL. */
-export type TensorData = TypedArray | string[];
+export type TensorData = NumberArray | string[];
 
 const bytesEach = {
   FP32: 4,
