@@ -1,4 +1,4 @@
-// The middle of examples/pipeline.mjs: takes 1 ms · ln(n + 1) for n numbers, and squares them.
+// The middle of the pipeline: takes 1 ms · ln(n + 1) for n numbers, and squares them.
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineWorker } from "sheaf/node";
 

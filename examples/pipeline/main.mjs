@@ -1,16 +1,20 @@
 // The classic pipeline: 880 items, at most 200 in a batch, through a stage before, a worker process and a stage after.
 // One caller after the other against all at once, with a window of 100 ms and with the default policy.
-// Run it with `node examples/pipeline.mjs` (about 100 s: the window makes each lone caller wait 100 ms).
+// `node main.mjs` takes about 100 s, as the window makes each lone caller wait 100 ms; `node main.mjs 40` is quick.
 import { createBatcher, window } from "sheaf";
 import { pipeline, workerProcess } from "sheaf/node";
 
-const items = Array.from({ length: 880 }, (_, i) => i);
+const count = Number(process.argv[2] ?? 880);
+if (!(Number.isInteger(count) && count >= 1 && count <= 880)) {
+  throw new RangeError(`the number of items must be an integer, 1 to 880, got ${process.argv[2]}`);
+}
+const items = Array.from({ length: count }, (_, i) => i);
 
 const square = (options) =>
   createBatcher(
     pipeline({
       before: (texts) => texts.map(Number),
-      executor: workerProcess(new URL("./pipeline-worker.mjs", import.meta.url)),
+      executor: workerProcess(new URL("./worker.mjs", import.meta.url)),
       after: (squares) => squares.map(String),
     }),
     { maxBatchSize: 200, ...options },

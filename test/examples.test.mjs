@@ -1,0 +1,49 @@
+// Every folder in examples/ is listed, can be copied out of the repository, and is run: here, or by a test that brings what
+// it needs.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+import { test } from "node:test";
+import { complaintsOnManifest, examples, isLight, runExample } from "../scripts/lib/examples.mjs";
+import { filesBelow, root } from "../scripts/lib/files.mjs";
+import { tableRows } from "../scripts/lib/markdown.mjs";
+
+const all = examples();
+const read = (path) => readFileSync(`${root}/${path}`, "utf8");
+
+test("examples/README.md lists every example, and no other", () => {
+  const listed = tableRows(read("examples/README.md"), "example").map(([cell]) => /^\[(.+)\]\(\1\)$/.exec(cell)?.[1]);
+  assert.deepEqual(listed.sort(), all.map(({ name }) => name).sort());
+});
+
+test("every example has a package.json with a start script that names the packages its files import", () => {
+  assert.deepEqual(all.flatMap(complaintsOnManifest), []);
+});
+
+test("an example that needs more than the root installs is run by a test in integration/ or in a package", () => {
+  const tests = ["integration", "packages/sheaf/test", "packages/sheaf-server/test"]
+    .flatMap((folder) => filesBelow(folder, ""))
+    .filter((file) => /\.test\.m?[jt]s$/.test(file) && !file.includes("/node_modules/"))
+    .map((file) => ({ file: relative(root, file), source: readFileSync(file, "utf8") }));
+  const missing = all
+    .filter((example) => !isLight(example))
+    .filter(({ name }) => !tests.some(({ source }) => source.includes(`examples/${name}`)))
+    .map(({ name }) => `no test names examples/${name}`);
+  assert.deepEqual(missing, []);
+});
+
+test("a missing script, an import that package.json does not name, and a missing package.json are complaints", () => {
+  assert.deepEqual(complaintsOnManifest({ name: "gone", manifest: undefined }), ["examples/gone has no package.json"]);
+  assert.deepEqual(complaintsOnManifest({ name: "hello", manifest: { dependencies: {} } }), [
+    `examples/hello/package.json has no "start" script`,
+    "examples/hello/package.json does not name sheaf",
+  ]);
+});
+
+test("an example that fails is a failure, with its output", async () => {
+  const broken = { name: "hello", manifest: { scripts: { test: "there is none" } } };
+  await assert.rejects(runExample(broken), /examples\/hello ended with 1:[^]*Missing script: "test"/);
+});
+
+for (const example of all.filter(isLight))
+  test(`examples/${example.name} runs, and what it claims holds`, () => runExample(example));
