@@ -47,7 +47,7 @@ export async function runExample({ name, manifest }) {
   const script = manifest.scripts.test === undefined ? "start" : "test";
   const options = { cwd: `${root}/examples/${name}`, env: strangersEnvironment(), timeout: 60_000 };
   try {
-    await promisify(execFile)("npm", ["run", "--silent", script], options);
+    await promisify(execFile)("npm", ["run", "--loglevel=error", script], options);
   } catch (error) {
     const how = error.killed ? "did not end within 60 s" : `ended with ${error.code}`;
     throw new Error(`examples/${name} ${how}:\n${error.stdout}${error.stderr}`, { cause: error });
