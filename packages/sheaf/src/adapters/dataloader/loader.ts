@@ -1,0 +1,201 @@
+import { checkResults } from "../../core/demux.ts";
+import { systemClock, type Clock } from "../../core/clock.ts";
+import { show } from "../../core/settings.ts";
+import { createBatcher, greedy, type BatchContext, type Batcher, type BatcherStats, type Policy } from "../../index.ts";
+import { checkLoaderOptions, type BatchLoadFn, type CacheMap, type DataLoaderOptions } from "./options.ts";
+
+/** A key that waits or runs, and the cache hits of its frame, which resolve when it does. */
+interface Entry<K> {
+  readonly key: K;
+  hits: (() => void)[] | undefined;
+  dispatched: boolean;
+}
+
+/**
+ * A drop-in for the class of the npm package `dataloader`, on Sheaf's batcher: all loads of one turn of the event loop
+ * share a batch, and each key is loaded once. Make one a request where what may be seen depends on who asks.
+ */
+export class DataLoader<K, V, C = K> {
+  readonly name: string | null;
+  readonly #batcher: Batcher<Entry<K>, V>;
+  readonly #batchLoadFn: BatchLoadFn<K, V>;
+  readonly #batchScheduleFn: ((callback: () => void) => void) | undefined;
+  readonly #cacheKeyFn: ((key: K) => C) | undefined;
+  readonly #cacheMap: CacheMap<C, Promise<V>> | null;
+  readonly #clock: Clock;
+  readonly #givesUp: boolean;
+  /** The latest key that was enqueued. */
+  #latest: Entry<K> | undefined = undefined;
+  /** Cache hits of a frame in which no key has to be loaded so far; the first one that has takes them over. */
+  #idleHits: (() => void)[] | undefined = undefined;
+  #scheduled = false;
+
+  /** @throws {TypeError | RangeError} a wrong option, with what it got. */
+  constructor(batchLoadFn: BatchLoadFn<K, V>, options: DataLoaderOptions<K, V, C> = {}) {
+    checkLoaderOptions(batchLoadFn, options);
+    const {
+      batch = true,
+      maxBatchSize = Infinity,
+      batchScheduleFn,
+      cache = true,
+      cacheKeyFn,
+      cacheMap,
+      name,
+    } = options;
+    const { concurrency = Infinity, policy, maxWaitMs, runTimeoutMs, rateLimit, clock = systemClock } = options;
+    this.name = name ?? null;
+    this.#batchLoadFn = batchLoadFn;
+    this.#batchScheduleFn = batchScheduleFn;
+    this.#cacheKeyFn = cacheKeyFn;
+    this.#cacheMap = cache ? (cacheMap === undefined ? new Map<C, Promise<V>>() : cacheMap) : null;
+    this.#clock = clock;
+    this.#givesUp = runTimeoutMs !== undefined;
+    this.#batcher = createBatcher<Entry<K>, V>((entries, context) => this.#load(entries, context), {
+      name: name ?? "DataLoader",
+      maxBatchSize: batch ? Math.floor(maxBatchSize) : 1,
+      // The keys are in the caller's hands already, and a loader that refuses some would be none: no bound of its own.
+      maxQueueSize: Infinity,
+      concurrency,
+      policy: policy ?? (batchScheduleFn === undefined ? greedy() : untilFlushed()),
+      maxWaitMs,
+      runTimeoutMs,
+      rateLimit,
+      clock,
+    });
+  }
+
+  /**
+   * The value of a key, from the cache or with the batch of this turn.
+   * @throws {TypeError} at once for null and undefined.
+   */
+  load(key: K): Promise<V> {
+    if (key === null || key === undefined) {
+      throw new TypeError(`load(key) needs a key, got ${String(key)}`);
+    }
+    const cacheMap = this.#cacheMap;
+    if (cacheMap === null) return this.#enqueue(key);
+    const cacheKey = this.#cacheKeyOf(key);
+    const cached = cacheMap.get(cacheKey);
+    if (cached) return this.#withItsFrame(cached);
+    const promise = this.#enqueue(key);
+    cacheMap.set(cacheKey, promise);
+    return promise;
+  }
+
+  /** Values in the order of the keys; an `Error` stands in the place of a key that failed. Never rejects. */
+  loadMany(keys: ArrayLike<K>): Promise<(V | Error)[]> {
+    if (typeof keys !== "object" || keys === null || !Number.isInteger(keys.length)) {
+      throw new TypeError(`loadMany(keys) needs an array of keys, got ${show(keys)}`);
+    }
+    return Promise.all(Array.from(keys, (key) => this.load(key).catch((error: unknown) => error as Error)));
+  }
+
+  /** Puts a value (or the promise of one, or an `Error`) into the cache, unless the key is there. */
+  prime(key: K, value: V | PromiseLike<V> | Error): this {
+    const cacheMap = this.#cacheMap;
+    if (cacheMap === null) return this;
+    const cacheKey = this.#cacheKeyOf(key);
+    if (cacheMap.get(cacheKey) !== undefined) return this;
+    const promise = value instanceof Error ? Promise.reject(value) : Promise.resolve(value);
+    // Primed on purpose: nobody has to have asked for it yet.
+    if (value instanceof Error) promise.catch(() => undefined);
+    cacheMap.set(cacheKey, promise);
+    return this;
+  }
+
+  /** Forgets one key. */
+  clear(key: K): this {
+    this.#cacheMap?.delete(this.#cacheKeyOf(key));
+    return this;
+  }
+
+  /** Forgets every key. */
+  clearAll(): this {
+    this.#cacheMap?.clear();
+    return this;
+  }
+
+  /** Of the batches, as of every batcher; cache hits are not in it. */
+  stats(): BatcherStats {
+    return this.#batcher.stats();
+  }
+
+  #cacheKeyOf(key: K): C {
+    return this.#cacheKeyFn === undefined ? (key as unknown as C) : this.#cacheKeyFn(key);
+  }
+
+  #enqueue(key: K): Promise<V> {
+    const entry: Entry<K> = { key, hits: this.#idleHits, dispatched: false };
+    this.#idleHits = undefined;
+    this.#latest = entry;
+    const promise = this.#batcher(entry);
+    this.#schedule();
+    return promise;
+  }
+
+  /**
+   * A cached value resolves with the batch of its turn: what callers then load next, from a cached value or a fresh one,
+   * can share a batch again.
+   */
+  #withItsFrame(cached: Promise<V>): Promise<V> {
+    return new Promise((resolve) => {
+      const hit = (): void => resolve(cached);
+      const latest = this.#latest;
+      if (latest !== undefined && !latest.dispatched) {
+        (latest.hits ??= []).push(hit);
+      } else if (this.#idleHits === undefined) {
+        this.#idleHits = [hit];
+        if (this.#batchScheduleFn === undefined) this.#clock.after(0, () => this.#resolveIdleHits());
+        else this.#schedule();
+      } else {
+        this.#idleHits.push(hit);
+      }
+    });
+  }
+
+  #schedule(): void {
+    if (this.#batchScheduleFn === undefined || this.#scheduled) return;
+    this.#scheduled = true;
+    this.#batchScheduleFn(() => {
+      this.#scheduled = false;
+      void this.#batcher.flush();
+      this.#resolveIdleHits();
+    });
+  }
+
+  #resolveIdleHits(): void {
+    const hits = this.#idleHits;
+    this.#idleHits = undefined;
+    resolveAll(hits);
+  }
+
+  async #load(entries: readonly Entry<K>[], context: BatchContext): Promise<ArrayLike<V | Error>> {
+    const keys: K[] = [];
+    for (const entry of entries) {
+      entry.dispatched = true;
+      keys.push(entry.key);
+    }
+    // Asked for only where it can abort: a signal is made on demand.
+    if (this.#givesUp) context.signal.addEventListener("abort", () => this.#forget(keys), { once: true });
+    try {
+      return checkResults(await this.#batchLoadFn(keys), keys.length, this.#batcher.name) as ArrayLike<V | Error>;
+    } catch (error) {
+      // An Error in a slot stays cached; what the whole batch failed with may be gone the next time.
+      this.#forget(keys);
+      throw error;
+    } finally {
+      for (const entry of entries) resolveAll(entry.hits);
+    }
+  }
+
+  #forget(keys: readonly K[]): void {
+    for (const key of keys) this.clear(key);
+  }
+}
+
+function resolveAll(hits: readonly (() => void)[] | undefined): void {
+  if (hits !== undefined) for (const hit of hits) hit();
+}
+
+/** Keys wait for the callback of batchScheduleFn, which flushes. */
+const untilFlushed = (): Policy => ({ name: "batchScheduleFn", decide: () => "wait" });
