@@ -10,7 +10,11 @@ for (const name of ["sheaf", "sheaf-server"]) {
   compile(`packages/${name}`);
   if (tests) compile(`packages/${name}/test`);
 }
-if (tests) compile("packages/sheaf/tsconfig.core.json");
+if (tests) {
+  compile("packages/sheaf/tsconfig.core.json");
+  // The page runs as it is written; its types are checked.
+  compile("packages/sheaf-server/tsconfig.page.json");
+}
 
 function compile(project) {
   const { status } = spawnSync(process.execPath, [`${root}/node_modules/typescript/bin/tsc`, "-p", project], {

@@ -1,4 +1,4 @@
-import { Histogram } from "./histogram.ts";
+import { Histogram } from "../shared/histogram.ts";
 import type { Phase } from "./pattern.ts";
 import type { LatencyMs, PhaseResult, SeriesPoint } from "./result.ts";
 import { succeeded } from "./target.ts";

@@ -8,6 +8,8 @@ import { Models } from "./models.ts";
 import { Problem, problemOf } from "./problem.ts";
 import { sendProblem } from "./replies.ts";
 import { kserveRoutes } from "./protocols/kserve.ts";
+import { publicPagePaths } from "../dashboard/plugin.ts";
+import { dashboardRoutes } from "./routes/dashboard.ts";
 import { healthPaths, healthRoutes } from "./routes/health.ts";
 import { inferRoutes } from "./routes/infer.ts";
 import { metricsRoute } from "./routes/metrics.ts";
@@ -64,6 +66,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   healthRoutes(app, models);
   await kserveRoutes(app, models);
   metricsRoute(app, models);
+  await dashboardRoutes(app, models);
 }
 
 /** Compares digests, in constant time: how long it takes says nothing about the key. */
@@ -71,7 +74,8 @@ function keyCheck(apiKey: string, prefix: string): (request: FastifyRequest) => 
   const digestOf = (value: string): Buffer => createHash("sha256").update(value).digest();
   const expected = digestOf(apiKey);
   return async ({ headers, routeOptions }) => {
-    if (healthPaths.has((routeOptions.url ?? "").slice(prefix.length))) return;
+    const path = routeOptions.url?.slice(prefix.length);
+    if (path !== undefined && (healthPaths.has(path) || publicPagePaths.has(path))) return;
     const given = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1];
     if (given !== undefined && timingSafeEqual(digestOf(given), expected)) return;
     throw new Problem(

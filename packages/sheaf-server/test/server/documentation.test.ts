@@ -17,7 +17,10 @@ test("every route stands in docs/reference/routes.md, and back", async (t) => {
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
   const documented = firstCells(page("routes"), /^(GET|POST) /);
-  assert.deepEqual(documented.sort(), [...routes, "GET /docs", "GET /openapi.json"].sort());
+  assert.deepEqual(
+    documented.sort(),
+    [...routes, "GET /", "GET /dashboard/events", "GET /docs", "GET /openapi.json"].sort(),
+  );
 });
 
 test("every error code and its status stand in docs/reference/routes.md, and back", () => {

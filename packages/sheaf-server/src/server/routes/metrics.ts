@@ -19,6 +19,8 @@ export function metricsRoute(app: FastifyInstance, models: Models): void {
   const requests = new RequestMetrics();
   const processMetrics = new ProcessMetrics();
   app.addHook("onResponse", (request, reply, done) => {
+    // A stream ends when its viewer goes: its length says nothing about requests.
+    if (reply.getHeader("content-type") === "text/event-stream") return done();
     requests.record(request.routeOptions.url ?? "none", reply.statusCode, reply.elapsedTime);
     done();
   });

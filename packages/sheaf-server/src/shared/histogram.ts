@@ -8,7 +8,7 @@ const bucketCount = octaves * bucketsPerOctave + 1;
  * constant memory and without allocation. Smaller and larger values count in the first and last bucket.
  */
 export class Histogram {
-  readonly #counts = new Uint32Array(bucketCount);
+  readonly #counts = new Float64Array(bucketCount);
   #count = 0;
   #sum = 0;
   #max = 0;
@@ -26,12 +26,13 @@ export class Histogram {
     return this.#max;
   }
 
-  record(ms: number): void {
+  /** Counts `ms` as `times` values. */
+  record(ms: number, times: number = 1): void {
     const bucket = ms <= smallestMs ? 0 : Math.ceil(Math.log2(ms / smallestMs) * bucketsPerOctave);
     const index = Math.min(bucket, bucketCount - 1);
-    this.#counts[index] = this.#counts[index]! + 1;
-    this.#count++;
-    this.#sum += ms;
+    this.#counts[index] = this.#counts[index]! + times;
+    this.#count += times;
+    this.#sum += ms * times;
     if (ms > this.#max) this.#max = ms;
   }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Histogram } from "../../dist/load/histogram.js";
+import { Histogram } from "../../dist/shared/histogram.js";
 
 test("every quantile is within 0.3 % of the exact one, from microseconds to minutes", () => {
   const histogram = new Histogram();

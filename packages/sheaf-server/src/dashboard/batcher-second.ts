@@ -1,0 +1,110 @@
+import type { BatchRecord, BatcherStats } from "sheaf";
+import { Histogram } from "../shared/histogram.ts";
+import { barOf, sizeBounds } from "./batch-sizes.ts";
+import type { DashboardBatcher } from "./observed.ts";
+
+/** What one batcher did in one second: a point of every chart. */
+export interface BatcherSecond {
+  /** Items settled, by outcome. */
+  readonly items: BatcherStats["items"];
+  readonly batches: number;
+  /** Arrival to result; null without a batch. Waits within a batch are taken as evenly spread up to the longest. */
+  readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null;
+  /** Items waiting and batches running at its end. */
+  readonly queued: number;
+  readonly inFlight: number;
+  /** Items in its batches. */
+  readonly batchedItems: number;
+  /** [bar of the histogram, batches in it]. */
+  readonly sizes: readonly (readonly [number, number])[];
+  readonly reasons: Readonly<Record<string, number>>;
+  /** Batches that failed, by code; `MODEL` where it was no error of the batcher. */
+  readonly failures: Readonly<Record<string, number>>;
+  /** Its last batches: size, reason, whether it failed. */
+  readonly recent: readonly (readonly [number, string, boolean])[];
+}
+
+/** Points a batch adds to the latency distribution at most. */
+const spreadOver = 8;
+const recentKept = 24;
+
+/** Gathers batch records, second by second. A record costs a microsecond or two, whoever watches. */
+export class SecondsOf {
+  readonly bounds: readonly number[];
+  readonly #end: () => void;
+  #latencyMs = new Histogram();
+  #sizes = new Map<number, number>();
+  #reasons: Record<string, number> = {};
+  #failures: Record<string, number> = {};
+  #recent: (readonly [number, string, boolean])[] = [];
+  #batches = 0;
+  #batchedItems = 0;
+  #itemsBefore: BatcherStats["items"] = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
+
+  constructor(batcher: DashboardBatcher) {
+    this.bounds = sizeBounds(batcher.maxBatchSize);
+    this.#end = batcher.subscribe((record) => this.#observe(record));
+  }
+
+  close(): void {
+    this.#end();
+  }
+
+  /** Ends the second: what happened since the last call. */
+  take({ items, queued, inFlight }: BatcherStats): BatcherSecond {
+    const before = this.#itemsBefore;
+    const latencyMs = this.#latencyMs;
+    const second: BatcherSecond = {
+      items: {
+        ok: items.ok - before.ok,
+        error: items.error - before.error,
+        timeout: items.timeout - before.timeout,
+        aborted: items.aborted - before.aborted,
+        rejected: items.rejected - before.rejected,
+      },
+      batches: this.#batches,
+      latencyMs:
+        latencyMs.count === 0
+          ? null
+          : { p50: latencyMs.quantile(0.5), p95: latencyMs.quantile(0.95), p99: latencyMs.quantile(0.99) },
+      queued,
+      inFlight,
+      batchedItems: this.#batchedItems,
+      sizes: [...this.#sizes],
+      reasons: this.#reasons,
+      failures: this.#failures,
+      recent: this.#recent,
+    };
+    this.#itemsBefore = items;
+    this.#reset();
+    return second;
+  }
+
+  #reset(): void {
+    if (this.#latencyMs.count > 0) this.#latencyMs = new Histogram();
+    this.#sizes = new Map();
+    this.#reasons = {};
+    this.#failures = {};
+    this.#recent = [];
+    this.#batches = this.#batchedItems = 0;
+  }
+
+  #observe({ size, reason, queueWaitMs, runMs, outcome, errorCode }: BatchRecord): void {
+    this.#batches++;
+    this.#batchedItems += size;
+    const bar = barOf(size, this.bounds);
+    this.#sizes.set(bar, (this.#sizes.get(bar) ?? 0) + 1);
+    this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
+    const hasFailed = outcome === "error";
+    if (hasFailed) this.#failures[errorCode ?? "MODEL"] = (this.#failures[errorCode ?? "MODEL"] ?? 0) + 1;
+    this.#recent.push([size, reason, hasFailed]);
+    if (this.#recent.length > recentKept) this.#recent.shift();
+    // Arrivals at random are evenly spread over the time in which a batch gathers; mean and longest wait are known.
+    const points = Math.min(size, spreadOver);
+    const shortestMs = Math.max(0, 2 * queueWaitMs.mean - queueWaitMs.max);
+    for (let point = 0; point < points; point++) {
+      const share = points === 1 ? 1 : point / (points - 1);
+      this.#latencyMs.record(runMs + shortestMs + share * (queueWaitMs.max - shortestMs), size / points);
+    }
+  }
+}

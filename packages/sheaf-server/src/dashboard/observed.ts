@@ -1,0 +1,39 @@
+import type { BatchRecord, BatcherStats } from "sheaf";
+
+/** A batcher on the page. */
+export interface DashboardBatcher {
+  readonly name: string;
+  readonly maxBatchSize: number;
+  stats(): BatcherStats;
+  subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** What the page's playground sends; without it the batcher has none. */
+  readonly playground?: Playground | undefined;
+}
+
+/** Where the playground sends `{"input": …}` or `{"inputs": […]}`, and what an input is. */
+export interface Playground {
+  /** Relative to the page: `infer/use-lite`. */
+  readonly path: string;
+  readonly input: { readonly kind: "text" | "json" } | { readonly kind: "floats"; readonly length: number };
+  /** An input in words: "a text of at most 128 tokens". */
+  readonly description: string;
+}
+
+/** What the page says of a batcher beside its own figures. */
+export interface BatcherState {
+  /** `ready`, `loading`, `restarting`, `failed` …: one word. */
+  readonly state: string;
+  /** Why it is not ready. */
+  readonly reason?: string | undefined;
+  readonly workers?: readonly { readonly id: number | string; readonly state: string }[] | undefined;
+  /** Workers started again so far. */
+  readonly restarts?: number | undefined;
+}
+
+/** What the page says of the whole, once a second. */
+export interface DashboardState {
+  /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
+  readonly status: string;
+  /** By name of the batcher. */
+  readonly batchers: Readonly<Record<string, BatcherState>>;
+}

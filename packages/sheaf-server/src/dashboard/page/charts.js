@@ -1,0 +1,190 @@
+import uPlot from "./uPlot.js";
+import { shownS } from "./history.js";
+
+/**
+ * A series of a time chart. Colours are names of custom properties, read at every draw: a change of theme needs no
+ * new chart.
+ * @typedef {{ label: string, colour: string, fill?: string, width?: number }} Series
+ */
+
+const css = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const font = () => `11px ${css("--font") || "sans-serif"}`;
+/** @type {Set<uPlot>} */
+const plots = new Set();
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const plot of plots) plot.redraw();
+});
+
+/** @type {uPlot.Axis} */
+const axis = {
+  stroke: () => css("--muted"),
+  grid: { stroke: () => css("--grid"), width: 1 },
+  ticks: { show: false },
+  gap: 6,
+};
+
+/**
+ * Lines over the last two minutes, with a legend that shows the values under the cursor, else the latest.
+ * @param {string} id of the plot's element; its legend is `id-legend`
+ * @param {{
+ *   series: Series[],
+ *   bands?: { between: [number, number], fill: string }[],
+ *   format: (value: number) => string,
+ *   tick?: (value: number) => string,
+ *   smallestMax: number,
+ * }} options
+ */
+export function timeChart(id, { series, bands = [], format, tick = format, smallestMax }) {
+  const element = /** @type {HTMLElement} */ (document.getElementById(id));
+  const legend = /** @type {HTMLElement} */ (document.getElementById(`${id}-legend`));
+  const entries = series.map(({ label, colour }) => legendEntry(legend, label, colour));
+  /** @type {uPlot.AlignedData} */
+  let data = [[], ...series.map(() => [])];
+
+  const show = (/** @type {number | null | undefined} */ index) => {
+    const at = index ?? data[0].length - 1;
+    entries.forEach((entry, i) => {
+      const value = data[i + 1][at];
+      entry.textContent = typeof value === "number" ? format(value) : "–";
+    });
+  };
+  const plot = new uPlot(
+    {
+      width: 300,
+      height: 170,
+      padding: [8, 18, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+      scales: {
+        x: { time: false, range: [-shownS, 0] },
+        y: { range: (_, _min, max) => [0, Math.max(smallestMax, (max ?? 0) * 1.12)] },
+      },
+      axes: [
+        {
+          ...axis,
+          font: font(),
+          size: 24,
+          grid: { show: false },
+          splits: () => [-120, -90, -60, -30, 0],
+          values: () => ["2 min ago", "", "1 min ago", "", "now"],
+        },
+        { ...axis, font: font(), size: 58, space: 36, values: (_, ticks) => ticks.map((value) => tick(value)) },
+      ],
+      series: [
+        {},
+        ...series.map(({ label, colour, fill, width = 2 }) => ({
+          label,
+          stroke: () => css(colour),
+          ...(fill === undefined ? {} : { fill: () => css(fill) }),
+          width,
+          points: { show: false },
+          spanGaps: false,
+        })),
+      ],
+      bands: bands.map(({ between, fill }) => ({ series: between, fill: () => css(fill) })),
+      hooks: { setCursor: [({ cursor }) => show(cursor.idx)] },
+    },
+    data,
+    element,
+  );
+  follow(plot, element);
+  return {
+    /** @param {(number | null)[][]} columns @param {string} summary what a screen reader says of it */
+    set(columns, summary) {
+      data = /** @type {uPlot.AlignedData} */ (/** @type {unknown} */ (columns));
+      plot.setData(data, true);
+      show(plot.cursor.left !== undefined && plot.cursor.left >= 0 ? plot.cursor.idx : undefined);
+      element.setAttribute("aria-label", summary);
+    },
+  };
+}
+
+/** Bars, one for each range of sizes. */
+export function barChart(/** @type {string} */ id, /** @type {{ colour: string, fill: string }} */ { colour, fill }) {
+  const element = /** @type {HTMLElement} */ (document.getElementById(id));
+  /** @type {string[]} */
+  let labels = [];
+  const plot = new uPlot(
+    {
+      width: 300,
+      height: 170,
+      legend: { show: false },
+      cursor: { show: false },
+      scales: {
+        x: { time: false, range: () => [-0.6, Math.max(0.6, labels.length - 0.4)] },
+        y: { range: (_, _min, max) => [0, Math.max(0.1, (max ?? 0) * 1.08)] },
+      },
+      axes: [
+        {
+          ...axis,
+          font: font(),
+          size: 24,
+          grid: { show: false },
+          splits: () => labels.map((_, index) => index),
+          values: () => thinned(labels),
+        },
+        {
+          ...axis,
+          font: font(),
+          size: 58,
+          space: 36,
+          values: (_, ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`),
+        },
+      ],
+      series: [
+        {},
+        {
+          stroke: () => css(colour),
+          fill: () => css(fill),
+          width: 1,
+          points: { show: false },
+          paths: /** @type {NonNullable<typeof uPlot.paths.bars>} */ (uPlot.paths.bars)({
+            size: [0.82, 56],
+            radius: 0.15,
+          }),
+        },
+      ],
+    },
+    [[], []],
+    element,
+  );
+  follow(plot, element);
+  return {
+    /** @param {string[]} names @param {number[]} values @param {string} summary */
+    set(names, values, summary) {
+      labels = names;
+      plot.setData([names.map((_, index) => index), values], true);
+      element.setAttribute("aria-label", summary);
+    },
+  };
+}
+
+/** At most about ten labels, the first and the last among them. */
+function thinned(/** @type {string[]} */ labels) {
+  const step = Math.ceil(labels.length / 9);
+  return labels.map((label, index) =>
+    index === 0 || index === labels.length - 1 || ((index + 1) % step === 0 && labels.length - index > step)
+      ? label
+      : "",
+  );
+}
+
+/** As wide as its element, whatever becomes of that. */
+function follow(/** @type {uPlot} */ plot, /** @type {HTMLElement} */ element) {
+  plots.add(plot);
+  new ResizeObserver(() => {
+    const { clientWidth: width, clientHeight: height } = element;
+    if (width > 0) plot.setSize({ width, height });
+  }).observe(element);
+}
+
+function legendEntry(/** @type {HTMLElement} */ legend, /** @type {string} */ label, /** @type {string} */ colour) {
+  const entry = document.createElement("span");
+  const dot = document.createElement("i");
+  dot.style.setProperty("--dot", `var(${colour})`);
+  const value = document.createElement("b");
+  entry.append(dot, `${label} `, value);
+  legend.append(entry);
+  return value;
+}

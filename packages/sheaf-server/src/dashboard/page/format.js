@@ -1,0 +1,36 @@
+/** Three significant digits at most, thousands apart. */
+export function number(/** @type {number} */ value) {
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  return value.toLocaleString("en", { maximumFractionDigits: digits });
+}
+
+/** A whole number, thousands apart. */
+export const count = (/** @type {number} */ value) => Math.round(value).toLocaleString("en");
+
+/** Milliseconds in the unit that reads best. */
+export function duration(/** @type {number} */ ms) {
+  if (ms >= 10_000) return `${number(ms / 1000)} s`;
+  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  if (ms >= 100) return `${ms.toFixed(0)} ms`;
+  if (ms >= 1) return `${ms.toFixed(1)} ms`;
+  return `${ms.toFixed(2)} ms`;
+}
+
+/** The same for the ticks of an axis: no digit that says nothing. */
+export const tickDuration = (/** @type {number} */ ms) =>
+  ms >= 1000 ? `${ms / 1000} s` : `${Number(ms.toPrecision(3))} ms`;
+
+export const percent = (/** @type {number} */ share) =>
+  share > 0 && share < 0.01 ? "under 1 %" : `${Math.round(share * 100)} %`;
+
+export const times = (/** @type {number} */ factor) => `${factor >= 10 ? factor.toFixed(0) : factor.toFixed(1)}×`;
+
+export const plural = (
+  /** @type {number} */ amount,
+  /** @type {string} */ word,
+  /** @type {string} */ words = `${word}s`,
+) => `${count(amount)} ${Math.round(amount) === 1 ? word : words}`;
+
+export function bytes(/** @type {number} */ amount) {
+  return amount >= 2 ** 30 ? `${(amount / 2 ** 30).toFixed(2)} GiB` : `${(amount / 2 ** 20).toFixed(0)} MiB`;
+}

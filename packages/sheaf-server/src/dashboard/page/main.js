@@ -1,0 +1,212 @@
+import { barChart, timeChart } from "./charts.js";
+import { count, duration, number, percent, plural, tickDuration } from "./format.js";
+import { History } from "./history.js";
+import { byId, element, showAdvice, showAll, showReasons, showRecent, showTiles, showWorkers } from "./panels.js";
+import { openPlayground } from "./playground.js";
+import { openStream } from "./stream.js";
+import { verdictOf } from "./verdict.js";
+
+/** @import { Hello, Tick } from "../ticks.ts" */
+
+const keyName = "sheaf-api-key";
+
+/** @type {Hello | undefined} */
+let hello;
+/** @type {Tick | undefined} */
+let tick;
+/** @type {History[]} */
+let histories = [];
+let selected = 0;
+
+const charts = {
+  throughput: timeChart("throughput", {
+    series: [
+      { label: "answered", colour: "--accent", fill: "--accent-fill" },
+      { label: "failed or refused", colour: "--bad", fill: "--bad-fill" },
+    ],
+    format: number,
+    smallestMax: 1,
+  }),
+  latency: timeChart("latency", {
+    series: [
+      { label: "p99", colour: "--p99", width: 1 },
+      { label: "p95", colour: "--p95", width: 1 },
+      { label: "p50", colour: "--p50", width: 2 },
+    ],
+    bands: [
+      { between: [1, 2], fill: "--fan-outer" },
+      { between: [2, 3], fill: "--fan-inner" },
+    ],
+    format: duration,
+    tick: tickDuration,
+    smallestMax: 1,
+  }),
+  queue: timeChart("queue", {
+    series: [
+      { label: "waiting", colour: "--queue", fill: "--queue-fill" },
+      { label: "batches running", colour: "--muted", width: 1.5 },
+    ],
+    format: number,
+    smallestMax: 4,
+  }),
+  sizes: barChart("sizes", { colour: "--accent", fill: "--accent-fill" }),
+};
+
+const key = () => sessionStorage.getItem(keyName) ?? undefined;
+const playground = openPlayground({
+  shown: () => ({ batcher: /** @type {Hello} */ (hello).batchers[selected], tick: tick?.batchers[selected] }),
+  headers: () => (key() === undefined ? {} : { authorization: `Bearer ${key()}` }),
+});
+
+const stream = openStream(new URL("events", import.meta.url), {
+  key,
+  event: (name, data) => {
+    if (name === "hello") greet(data);
+    else if (name === "tick") take(data);
+  },
+  lost: (why, retryInMs) => {
+    setStatus("lost", "Not connected");
+    byId("notice-text").textContent =
+      `${why} The figures stand still; trying again ${retryInMs < 1000 ? "at once" : `in ${Math.round(retryInMs / 1000)} s`}.`;
+    byId("notice").hidden = false;
+    byId("main").classList.add("stale");
+  },
+  refused: (isWrong) => {
+    setStatus("locked", "Key needed");
+    byId("key").hidden = false;
+    byId("main").hidden = true;
+    byId("forget").hidden = true;
+    byId("notice").hidden = true;
+    byId("key-error").textContent = isWrong ? "The key is wrong." : "";
+    sessionStorage.removeItem(keyName);
+    byId("key-input").focus();
+  },
+});
+
+byId("retry").addEventListener("click", () => stream.retry());
+byId("key").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const input = /** @type {HTMLInputElement} */ (byId("key-input"));
+  sessionStorage.setItem(keyName, input.value);
+  input.value = "";
+  stream.retry();
+});
+byId("forget").addEventListener("click", () => {
+  sessionStorage.removeItem(keyName);
+  stream.retry();
+});
+
+/** The first event of a connection: what there is to show, and its last two minutes. */
+function greet(/** @type {Hello} */ said) {
+  const isSame =
+    hello?.batchers.map(({ name }) => name).join("\n") === said.batchers.map(({ name }) => name).join("\n");
+  if (!isSame) selected = 0;
+  hello = said;
+  histories = said.batchers.map(() => new History());
+  for (const { atMs, seconds } of said.history) seconds.forEach((second, index) => histories[index].add(atMs, second));
+  byId("title").textContent = said.title;
+  byId("version").textContent = said.version;
+  byId("key").hidden = true;
+  byId("notice").hidden = true;
+  byId("forget").hidden = key() === undefined;
+  byId("main").hidden = false;
+  byId("main").classList.remove("stale");
+  if (!isSame) offerModels(said);
+  playground.update();
+  if (said.last !== undefined) show(said.last);
+  else setStatus("connecting", "Connected");
+}
+
+function take(/** @type {Tick} */ said) {
+  said.batchers.forEach(({ second }, index) => histories[index].add(said.atMs, second));
+  show(said);
+}
+
+function offerModels(/** @type {Hello} */ { batchers }) {
+  const choices = batchers.map(({ name }, index) => {
+    const input = element("input", {
+      type: "radio",
+      name: "model",
+      value: String(index),
+      ...(index === selected ? { checked: "" } : {}),
+    });
+    input.addEventListener("change", () => {
+      selected = index;
+      playground.update();
+      if (tick !== undefined) show(tick);
+    });
+    return element("label", {}, input, element("span", {}, name));
+  });
+  const models = byId("models");
+  models.replaceChildren(models.children[0], ...choices);
+  models.hidden = batchers.length < 2;
+}
+
+const statusWords = /** @type {Record<string, string>} */ ({
+  ok: "Ready",
+  warming: "Loading",
+  restarting: "Worker restarting",
+  draining: "Shutting down",
+  failed: "Failed",
+});
+
+function setStatus(/** @type {string} */ status, /** @type {string} */ words) {
+  const shown = byId("status");
+  if (shown.dataset.status === status) return;
+  shown.dataset.status = status;
+  shown.textContent = words;
+}
+
+function show(/** @type {Tick} */ said) {
+  tick = said;
+  const shown = /** @type {Hello} */ (hello).batchers[selected];
+  const batcher = said.batchers[selected];
+  const history = histories[selected];
+  setStatus(said.status, statusWords[said.status] ?? said.status);
+  document.title = `${shown.name} · ${/** @type {Hello} */ (hello).title}`;
+
+  const { mood, title, why } = verdictOf(shown.name, batcher, history);
+  byId("verdict").textContent = title;
+  byId("verdict-why").textContent = why;
+  /** @type {HTMLElement} */ (document.querySelector(".verdict")).dataset.mood = mood;
+  showRecent(shown, history);
+  showTiles(shown, batcher, history);
+  showReasons(history);
+  showAdvice(batcher.stats.advice);
+  showWorkers(batcher, said);
+  showAll(/** @type {Hello} */ (hello).batchers, said, histories);
+  drawCharts(shown, batcher.second, history);
+}
+
+/** @param {import("./panels.js").Shown} shown @param {import("../batcher-second.ts").BatcherSecond} second @param {History} history */
+function drawCharts(shown, second, history) {
+  charts.throughput.set(
+    history.columns([({ items }) => items.ok, ({ items }) => items.error + items.timeout + items.rejected]),
+    `${plural(second.items.ok, "item")} answered in the last second`,
+  );
+  charts.latency.set(
+    history.columns([
+      ({ latencyMs }) => latencyMs?.p99 ?? null,
+      ({ latencyMs }) => latencyMs?.p95 ?? null,
+      ({ latencyMs }) => latencyMs?.p50 ?? null,
+    ]),
+    second.latencyMs === null
+      ? "No batch in the last second"
+      : `Half of the last second's items within ${duration(second.latencyMs.p50)}, 99 of 100 within ${duration(second.latencyMs.p99)}`,
+  );
+  charts.queue.set(
+    history.columns([({ queued }) => queued, ({ inFlight }) => inFlight]),
+    `${plural(second.queued, "item")} waiting, ${plural(second.inFlight, "batch", "batches")} running`,
+  );
+  const { sizes, batches, batchedItems } = history.over(120);
+  const shares = shown.sizeBounds.map((_, bar) => (batches === 0 ? 0 : (sizes.get(bar) ?? 0) / batches));
+  charts.sizes.set(
+    shown.sizeBounds.map((bound) => count(bound)),
+    shares,
+    batches === 0 ? "No batch yet" : `Batch sizes; the mean is ${number(batchedItems / batches)}`,
+  );
+  byId("sizes-legend").textContent =
+    batches === 0
+      ? "No batch in the last two minutes"
+      : `Share of ${plural(batches, "batch", "batches")}, last two minutes${shown.maxBatchSize === null ? "" : `; ${percent(batchedItems / batches / shown.maxBatchSize)} filled`}`;
+}

@@ -1,0 +1,256 @@
+import { count, duration, number, plural } from "./format.js";
+import { byId, element } from "./panels.js";
+
+/** @import { Shown } from "./panels.js" @import { BatcherTick } from "../ticks.ts" */
+
+/** "Send 200" is five callers with forty items each, at once: a browser opens six connections at most. */
+const callers = 5;
+const itemsEach = 40;
+const dotsShown = 64;
+
+/**
+ * @param {{
+ *   shown: () => { batcher: Shown, tick: BatcherTick | undefined },
+ *   headers: () => Record<string, string>,
+ * }} page
+ */
+export function openPlayground(page) {
+  const form = /** @type {HTMLFormElement} */ (byId("send"));
+  const input = /** @type {HTMLTextAreaElement} */ (byId("input"));
+  const buttons = /** @type {HTMLButtonElement[]} */ ([...form.querySelectorAll("button")]);
+  const result = byId("result");
+  let shownFor = "";
+
+  async function send(/** @type {(value: unknown) => Promise<Node[]>} */ how) {
+    const { batcher } = page.shown();
+    for (const button of buttons) button.disabled = true;
+    result.replaceChildren(element("p", { class: "hint" }, "Sending …"));
+    try {
+      result.replaceChildren(...(await how(readInput(input.value, batcher))));
+    } catch (error) {
+      result.replaceChildren(failure(error));
+    }
+    for (const button of buttons) button.disabled = false;
+  }
+
+  /** @param {unknown} body */
+  async function post(body) {
+    const { batcher } = page.shown();
+    const startedAtMs = performance.now();
+    const response = await fetch(new URL(batcher.playground?.path ?? "", document.baseURI), {
+      method: "POST",
+      headers: { "content-type": "application/json", ...page.headers() },
+      body: JSON.stringify(body),
+    }).catch(() => {
+      throw new Problem("No answer", "The server does not answer.");
+    });
+    const json = await response.json().catch(() => undefined);
+    if (!response.ok)
+      throw new Problem(
+        json?.error?.code ?? String(response.status),
+        json?.error?.message ?? `Status ${response.status}.`,
+      );
+    return { json, tookMs: performance.now() - startedAtMs };
+  }
+
+  async function sendOne(/** @type {unknown} */ value) {
+    const { json, tookMs } = await post({ input: value });
+    return oneResult(json, tookMs);
+  }
+
+  async function sendMany(/** @type {unknown} */ value) {
+    const startedAtMs = performance.now();
+    const replies = await Promise.allSettled(
+      Array.from({ length: callers }, (_, caller) =>
+        post({ inputs: Array.from({ length: itemsEach }, (_, index) => varied(value, caller * itemsEach + index)) }),
+      ),
+    );
+    return manyResults(replies, performance.now() - startedAtMs, page.shown().tick);
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void send(sendOne);
+  });
+  byId("send-many").addEventListener("click", () => void send(sendMany));
+  byId("fill").addEventListener("click", () => {
+    input.value = randomNumbers(page.shown().batcher);
+    input.focus();
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+
+  return {
+    /** Another model may be shown now. */
+    update() {
+      const { batcher } = page.shown();
+      byId("playground").hidden = batcher.playground === undefined;
+      if (shownFor === batcher.name) return;
+      shownFor = batcher.name;
+      const kind = batcher.playground?.input.kind;
+      byId("input-label").textContent = `Input for ${batcher.name}`;
+      byId("input-hint").textContent = `${sentence(batcher.playground?.description ?? "")} Ctrl + Enter sends it.`;
+      byId("fill").hidden = kind !== "floats";
+      input.value = kind === "text" ? "The cat sits outside" : kind === "floats" ? randomNumbers(batcher) : "{}";
+      result.replaceChildren();
+    },
+  };
+}
+
+class Problem extends Error {
+  constructor(/** @type {string} */ code, /** @type {string} */ message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** @returns {unknown} */
+function readInput(/** @type {string} */ text, /** @type {Shown} */ { playground }) {
+  const kind = playground?.input.kind;
+  if (kind === "text") return text;
+  if (kind === "json") {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new Problem("Not JSON", "The input is not JSON; nothing was sent.");
+    }
+  }
+  const words = text.split(/[\s,;[\]]+/).filter((word) => word !== "");
+  const wrong = words.find((word) => !Number.isFinite(Number(word)));
+  if (wrong !== undefined) throw new Problem("Not a number", `“${wrong}” is not a number; nothing was sent.`);
+  return words.map(Number);
+}
+
+/** Another item of the same kind. */
+function varied(/** @type {unknown} */ value, /** @type {number} */ index) {
+  if (typeof value === "string") return `${value} ${index + 1}`;
+  if (Array.isArray(value) && value.every((part) => typeof part === "number"))
+    return value.map((part) => part * (1 + index / 1000));
+  return value;
+}
+
+function randomNumbers(/** @type {Shown} */ { playground }) {
+  const length = playground?.input.kind === "floats" ? playground.input.length : 0;
+  return Array.from({ length }, () => (Math.random() * 2 - 1).toFixed(3)).join(", ");
+}
+
+/** @param {any} json @param {number} tookMs */
+function oneResult(json, tookMs) {
+  const runMs = Math.max(0, json.latency_ms - json.queue_ms);
+  const size = json.batch_size;
+  const alone = size === 1 ? "It ran alone." : `It rode in a batch of ${count(size)}.`;
+  const dots = element("div", { class: "dots", role: "img", "aria-label": alone });
+  for (let i = 0; i < Math.min(size, dotsShown); i++) dots.append(element("i", i === 0 ? { class: "own" } : {}));
+  const bar = element(
+    "div",
+    { class: "timeline", "aria-hidden": "true" },
+    element("i", { class: "wait" }),
+    element("i", { class: "run" }),
+  );
+  bar.style.setProperty("--wait", String(json.queue_ms));
+  bar.style.setProperty("--run", String(Math.max(runMs, 0.001)));
+  return [
+    element(
+      "p",
+      { class: "figure" },
+      duration(json.latency_ms).split(" ")[0],
+      element("small", {}, ` ${duration(json.latency_ms).split(" ")[1]} in the server`),
+    ),
+    bar,
+    element(
+      "p",
+      { class: "hint" },
+      `${duration(json.queue_ms)} waiting, ${duration(runMs)} in its run; ${duration(tookMs)} seen from here`,
+    ),
+    element("p", {}, alone),
+    dots,
+    ...outputOf(json.output),
+  ];
+}
+
+/** @param {PromiseSettledResult<{ json: any, tookMs: number }>[]} replies @param {number} tookMs @param {BatcherTick | undefined} tick */
+function manyResults(replies, tookMs, tick) {
+  const outputs = replies.flatMap((reply) => (reply.status === "fulfilled" ? reply.value.json.outputs : []));
+  const errors = [
+    ...outputs.flatMap((output) =>
+      output?.error?.message === undefined ? [] : [`${output.error.code}: ${output.error.message}`],
+    ),
+    ...replies.flatMap((reply) =>
+      reply.status === "rejected"
+        ? Array.from({ length: itemsEach }, () => `${reply.reason.code}: ${reply.reason.message}`)
+        : [],
+    ),
+  ];
+  const answered = callers * itemsEach - errors.length;
+  const largest = Math.max(
+    0,
+    ...replies.map((reply) => (reply.status === "fulfilled" ? reply.value.json.batch_size : 0)),
+  );
+  const waitMs = Math.max(0, ...replies.map((reply) => (reply.status === "fulfilled" ? reply.value.json.queue_ms : 0)));
+  const [value, unit] = duration(tookMs).split(" ");
+  const made = [
+    element("p", { class: "figure" }, value, element("small", {}, ` ${unit} for ${plural(answered, "answer")}`)),
+    element(
+      "p",
+      {},
+      `${number((answered * 1000) / tookMs)} items a second from ${callers} callers. The largest batch held ${count(largest)}, the longest wait was ${duration(waitMs)}.`,
+    ),
+  ];
+  const model = tick?.stats.costModel ?? null;
+  if (model !== null && answered > 0) {
+    const aloneMs = answered * (model.fixedMs + model.perItemMs);
+    made.push(
+      element("p", { class: "hint" }, `One by one their runs would take ${duration(aloneMs)}, by the cost model.`),
+    );
+  }
+  const kinds = [...new Set(errors)];
+  if (kinds.length > 0)
+    made.push(element("p", { class: "error", role: "alert" }, `${plural(errors.length, "item")} failed. ${kinds[0]}`));
+  return made;
+}
+
+/** @param {any} output */
+function outputOf(output) {
+  if (Array.isArray(output) && output.length > 8 && output.every((value) => typeof value === "number")) {
+    return [
+      spark(output),
+      element(
+        "p",
+        { class: "hint" },
+        `${count(output.length)} numbers: ${output.slice(0, 4).map(number).join(", ")} …`,
+      ),
+    ];
+  }
+  const text = JSON.stringify(output, undefined, 1) ?? "null";
+  return [
+    element("pre", { tabindex: "0", "aria-label": "Result" }, text.length > 1200 ? `${text.slice(0, 1200)} …` : text),
+  ];
+}
+
+/** A vector's shape at a glance: at most 128 bars around a middle line. */
+function spark(/** @type {number[]} */ values) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const bars = Math.min(128, values.length);
+  svg.setAttribute("viewBox", `0 0 ${bars} 32`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("class", "spark");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `A vector of ${values.length} numbers`);
+  const largest = Math.max(1e-9, ...values.map(Math.abs));
+  for (let i = 0; i < bars; i++) {
+    const value = values[Math.floor((i * values.length) / bars)] / largest;
+    const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    const height = Math.max(0.6, Math.abs(value) * 15);
+    for (const [name, number] of Object.entries({ x: i + 0.1, width: 0.8, height, y: value > 0 ? 16 - height : 16 }))
+      bar.setAttribute(name, String(number));
+    svg.append(bar);
+  }
+  return svg;
+}
+
+function failure(/** @type {any} */ error) {
+  return element("p", { class: "error", role: "alert" }, element("b", {}, error.code ?? "Error"), ` ${error.message}`);
+}
+
+const sentence = (/** @type {string} */ words) => (words === "" ? "" : `${words[0].toUpperCase()}${words.slice(1)}.`);

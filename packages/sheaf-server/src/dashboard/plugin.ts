@@ -1,0 +1,80 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { assetNames, readAssets, type Asset } from "./assets.ts";
+import type { DashboardBatcher, DashboardState } from "./observed.ts";
+import { Streams } from "./streams.ts";
+import { Ticks } from "./ticks.ts";
+
+export interface DashboardOptions {
+  readonly batchers: readonly DashboardBatcher[];
+  /** Asked once a second, for all viewers. Default: every batcher is ready. */
+  readonly state?: (() => DashboardState) | undefined;
+  /** Stands at the top. Default `"Sheaf"`. */
+  readonly title?: string | undefined;
+  readonly version?: string | undefined;
+  /** Most viewers at once; one more is told so. Default 32. */
+  readonly maxViewers?: number | undefined;
+}
+
+/** The page itself needs no key: it shows nothing before it has one. Everything it shows comes from `dashboard/events`. */
+export const publicPagePaths: ReadonlySet<string> = new Set([
+  "",
+  "/",
+  ...assetNames.map((name) => `/dashboard/${name}`),
+]);
+
+// The page's own files and its own server, and nothing else: no inline script or style, no frame around it.
+const contentPolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/**
+ * Fastify plugin with the live page: `GET /`, its files at `/dashboard/…`, and `/dashboard/events`, which sends every
+ * viewer the same snapshot once a second as server-sent events.
+ */
+export async function dashboardPlugin(app: FastifyInstance, options: DashboardOptions): Promise<void> {
+  const { batchers, title = "Sheaf", version = "", maxViewers = 32 } = options;
+  const ticks = new Ticks(batchers, options.state ?? (() => ({ status: "ok", batchers: {} })));
+  const streams = new Streams(ticks, maxViewers);
+  const assets = readAssets();
+  const hidden = { schema: { hide: true } as object, logLevel: "warn" } as const;
+
+  app.get("/", hidden, (request, reply) => {
+    // The page's links are relative to its folder: `/ai` must become `/ai/`.
+    const [path = "", query] = request.url.split("?", 2);
+    if (!path.endsWith("/"))
+      return reply.redirect(`${path.split("/").at(-1)}/${query === undefined ? "" : `?${query}`}`, 308);
+    return sendAsset(request, reply, assets.get("index.html")!);
+  });
+  for (const [name, asset] of assets)
+    app.get(`/dashboard/${name}`, hidden, (request, reply) => sendAsset(request, reply, asset));
+  app.get("/dashboard/events", hidden, (_request, reply) => {
+    if (streams.isFull)
+      return reply
+        .code(503)
+        .header("retry-after", "10")
+        .send({
+          error: { message: `${maxViewers} viewers watch already; close one of them.`, code: "TOO_MANY_VIEWERS" },
+        });
+    void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
+    return reply.send(streams.open(ticks.hello(title, version)));
+  });
+  // The last tick tells the viewers why their streams end.
+  app.addHook("preClose", (done) => {
+    ticks.take();
+    streams.close();
+    ticks.close();
+    done();
+  });
+}
+
+function sendAsset(request: FastifyRequest, reply: FastifyReply, { type, content, etag }: Asset): FastifyReply {
+  void reply.headers({
+    "content-security-policy": contentPolicy,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+    etag,
+  });
+  if (request.headers["if-none-match"] === etag) return reply.code(304).send();
+  return reply.type(type).send(content);
+}

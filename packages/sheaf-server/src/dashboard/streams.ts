@@ -1,0 +1,40 @@
+import { PassThrough } from "node:stream";
+import type { Ticks } from "./ticks.ts";
+
+/** Sends every tick to every open stream as server-sent events. A reader that is too slow misses ticks. */
+export class Streams {
+  readonly #streams = new Set<PassThrough>();
+  readonly #unsubscribe: () => void;
+  readonly #most: number;
+
+  constructor(ticks: Ticks, most: number) {
+    this.#most = most;
+    this.#unsubscribe = ticks.subscribe((tick) => {
+      if (this.#streams.size === 0) return;
+      const text = event("tick", tick);
+      for (const stream of this.#streams) if (!stream.writableNeedDrain) stream.write(text);
+    });
+  }
+
+  get isFull(): boolean {
+    return this.#streams.size >= this.#most;
+  }
+
+  /** A stream that starts with `hello`. It ends when its reader goes, or with `close`. */
+  open(hello: unknown): PassThrough {
+    const stream = new PassThrough({ highWaterMark: 1024 * 1024 });
+    this.#streams.add(stream);
+    stream.once("close", () => this.#streams.delete(stream));
+    // How long a browser's own EventSource waits before it comes back.
+    stream.write(`retry: 1000\n\n${event("hello", hello)}`);
+    return stream;
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    for (const stream of this.#streams) stream.end();
+    this.#streams.clear();
+  }
+}
+
+const event = (name: string, data: unknown): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;

@@ -1,0 +1,108 @@
+import type { BatcherStats } from "sheaf";
+import { SecondsOf, type BatcherSecond } from "./batcher-second.ts";
+import type { BatcherState, DashboardBatcher, DashboardState, Playground } from "./observed.ts";
+
+/** What the page is told once a second: the same for every viewer, computed once. */
+export interface Tick {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly status: string;
+  /** Of this process since the last tick: 1 is one core. */
+  readonly cpuCores: number;
+  readonly memoryBytes: number;
+  /** In the order of `Hello.batchers`. */
+  readonly batchers: readonly BatcherTick[];
+}
+
+export interface BatcherTick extends BatcherState {
+  /** Since construction, distributions over the last 60 s. */
+  readonly stats: BatcherStats;
+  readonly second: BatcherSecond;
+}
+
+/** What a viewer is told first. */
+export interface Hello {
+  readonly title: string;
+  readonly version: string;
+  /** Tells one life of the server from the next. */
+  readonly startedAtMs: number;
+  readonly batchers: readonly {
+    readonly name: string;
+    readonly maxBatchSize: number | null;
+    readonly sizeBounds: readonly number[];
+    readonly playground?: Playground | undefined;
+  }[];
+  /** The last seconds, oldest first: `seconds` in the order of `batchers`. */
+  readonly history: readonly { readonly atMs: number; readonly seconds: readonly BatcherSecond[] }[];
+  readonly last: Tick | undefined;
+}
+
+/** Two minutes of points for a viewer who comes later. */
+const historyKept = 120;
+const tickMs = 1000;
+
+/** Takes a snapshot of all batchers once a second, and keeps the last two minutes of points. */
+export class Ticks {
+  readonly #batchers: readonly DashboardBatcher[];
+  readonly #state: () => DashboardState;
+  readonly #seconds: readonly SecondsOf[];
+  readonly #history: { atMs: number; seconds: BatcherSecond[] }[] = [];
+  readonly #listeners = new Set<(tick: Tick) => void>();
+  readonly #timer: NodeJS.Timeout;
+  #last: Tick | undefined;
+  #cpu = process.cpuUsage();
+  #cpuAtMs = performance.now();
+
+  constructor(batchers: readonly DashboardBatcher[], state: () => DashboardState) {
+    this.#batchers = batchers;
+    this.#state = state;
+    this.#seconds = batchers.map((batcher) => new SecondsOf(batcher));
+    this.#timer = setInterval(() => this.take(), tickMs);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const seconds of this.#seconds) seconds.close();
+  }
+
+  subscribe(listener: (tick: Tick) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  hello(title: string, version: string): Hello {
+    const batchers = this.#batchers.map(({ name, maxBatchSize, playground }, index) => ({
+      name,
+      maxBatchSize: maxBatchSize === Infinity ? null : maxBatchSize,
+      sizeBounds: this.#seconds[index]!.bounds,
+      playground,
+    }));
+    const startedAtMs = Math.round(performance.timeOrigin);
+    return { title, version, startedAtMs, batchers, history: this.#history, last: this.#last };
+  }
+
+  /** Ends the current second now. */
+  take(): void {
+    const atMs = Date.now();
+    const { status, batchers: states } = this.#state();
+    const batchers = this.#batchers.map((batcher, index): BatcherTick => {
+      const stats = batcher.stats();
+      const { state, reason, workers, restarts } = states[batcher.name] ?? { state: "ready" };
+      return { state, reason, workers, restarts, stats, second: this.#seconds[index]!.take(stats) };
+    });
+    const tick = { atMs, status, cpuCores: this.#cpuCores(), memoryBytes: process.memoryUsage.rss(), batchers };
+    this.#last = tick;
+    this.#history.push({ atMs, seconds: batchers.map(({ second }) => second) });
+    if (this.#history.length > historyKept) this.#history.shift();
+    for (const listener of this.#listeners) listener(tick);
+  }
+
+  #cpuCores(): number {
+    const { user, system } = process.cpuUsage(this.#cpu);
+    const elapsedMs = performance.now() - this.#cpuAtMs;
+    this.#cpu = process.cpuUsage();
+    this.#cpuAtMs += elapsedMs;
+    return elapsedMs > 0 ? (user + system) / 1000 / elapsedMs : 0;
+  }
+}

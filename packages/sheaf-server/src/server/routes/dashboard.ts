@@ -1,0 +1,47 @@
+import type { FastifyInstance } from "fastify";
+import type { DashboardState, Playground } from "../../dashboard/observed.ts";
+import { dashboardPlugin } from "../../dashboard/plugin.ts";
+import { describeInput } from "../inputs.ts";
+import type { ServedModel } from "../model.ts";
+import type { Models } from "../models.ts";
+import { messageOf } from "../problem.ts";
+import { packageVersion } from "../version.ts";
+
+/** The live page at `/`: every model's figures, and a playground. */
+export async function dashboardRoutes(app: FastifyInstance, models: Models): Promise<void> {
+  await dashboardPlugin(app, {
+    version: packageVersion(),
+    batchers: models.all.map((model) => ({
+      name: model.name,
+      maxBatchSize: model.maxBatchSize,
+      stats: () => model.stats(),
+      subscribe: (listener) => model.batcher.subscribe(listener),
+      playground: playgroundOf(model),
+    })),
+    state: () => stateOf(models),
+  });
+}
+
+function playgroundOf({ name, definition: { input } }: ServedModel): Playground {
+  const path = `infer/${encodeURIComponent(name)}`;
+  const description = describeInput(input);
+  if (input.kind === "floats") return { path, description, input: { kind: "floats", length: input.length } };
+  return { path, description, input: { kind: input.kind === "text" ? "text" : "json" } };
+}
+
+function stateOf(models: Models): DashboardState {
+  return {
+    status: models.status,
+    batchers: Object.fromEntries(
+      models.all.map(({ name, state, failure, workers }) => [
+        name,
+        {
+          state,
+          reason: failure === undefined ? undefined : messageOf(failure),
+          workers: workers?.instances().map(({ id, state }) => ({ id, state })),
+          restarts: workers?.restarts,
+        },
+      ]),
+    ),
+  };
+}
