@@ -1,0 +1,66 @@
+import type { Batcher } from "../../core/batcher.ts";
+import { createBatcher } from "../../core/create-batcher.ts";
+import { connectionOf, type PostgresClient, type ResultRow } from "../shared/postgres/client.ts";
+import { checkNames, qualified, type TableName } from "../shared/postgres/identifier.ts";
+import { keyOf } from "../shared/postgres/key.ts";
+import { batcherOptionsOf, type DatabaseBatcherOptions } from "../shared/postgres/options.ts";
+import { lookupStatement, ordinal, type Returning } from "../shared/postgres/statement.ts";
+import { Catalog } from "../shared/postgres/table.ts";
+import { runStatement, sourceOf } from "../shared/postgres/write.ts";
+
+/** Options of `lookupBatcher`. */
+export interface LookupOptions<Key, Row> extends TableName, DatabaseBatcherOptions<Key, Row> {
+  /** A column, whose value is the item; or several, and the item is an object of their values. */
+  readonly key: string | readonly string[];
+  /** Columns of the rows. Default `"*"`, all. */
+  readonly columns?: Returning | undefined;
+  /** `"one"` (default): the row, or undefined when there is none. `"all"`: an array of every row that has the key. */
+  readonly rows?: "one" | "all" | undefined;
+}
+
+/** What `lookupBatcher` gives for a key. */
+export type Found<Row, Rows> = Rows extends "all" ? Row[] : Row | undefined;
+
+/**
+ * Lookups by key that share a `SELECT … JOIN unnest(…)`. Equal keys that wait share one slot and get the same object. A key
+ * that the column's type can not read fails alone. With `rows: "one"`, a key that several rows have is an error.
+ */
+export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Rows extends "one" | "all" = "one">(
+  client: PostgresClient,
+  options: LookupOptions<Key, Found<Row, Rows>> & { readonly rows?: Rows | undefined },
+): Batcher<Key, Found<Row, Rows>> {
+  const { table, schema, key, columns = "*", rows: expected = "one", ...rest } = options;
+  const connection = connectionOf(client);
+  const name = qualified({ table, schema });
+  const keyColumns = typeof key === "string" ? [key] : key;
+  checkNames("key", keyColumns, 1);
+  if (columns !== "*") checkNames("columns", columns, 1);
+  if (expected !== "one" && expected !== "all") {
+    throw new RangeError(`rows must be "one" or "all", got ${JSON.stringify(expected)}`);
+  }
+  const catalog = new Catalog(connection, name);
+  const partsOf = (item: unknown): Record<string, unknown> =>
+    typeof key === "string" ? { [key]: item } : (item as Record<string, unknown>);
+
+  return createBatcher<Key, unknown>(
+    async (items, context) => {
+      const { table: read, columns: typed } = await catalog.columns(keyColumns);
+      const found: unknown[] = items.map(() => (expected === "all" ? [] : undefined));
+      const keys = items.map((item) => keyColumns.map((column) => partsOf(item)[column]));
+      const { source, places } = sourceOf(keys, typed, (place, error) => (found[place] = error));
+      if (places.length === 0) return found;
+      const rows = await runStatement(connection, catalog, lookupStatement(read, source, columns), context);
+      for (const { [ordinal]: number, ...row } of rows) {
+        const place = places[(number as number) - 1]!;
+        if (expected === "all") (found[place] as unknown[]).push(row);
+        else if (found[place] === undefined) found[place] = row;
+        else found[place] = new Error(`${name} has several rows for this key; \`rows: "all"\` gives them all.`);
+      }
+      return found;
+    },
+    {
+      ...batcherOptionsOf<Key, unknown>(connection, `look up ${table}`, rest),
+      dedupeKey: (item) => keyOf(partsOf(item), keyColumns),
+    },
+  ) as unknown as Batcher<Key, Found<Row, Rows>>;
+}

@@ -1,0 +1,41 @@
+import type { Batcher } from "../../../core/batcher.ts";
+import { createBatcher } from "../../../core/create-batcher.ts";
+import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
+import { checkNames, qualified, type TableName } from "./identifier.ts";
+import { batcherOptionsOf, type DatabaseBatcherOptions } from "./options.ts";
+import { insertStatement, type Returning } from "./statement.ts";
+import { Catalog } from "./table.ts";
+import { shapeOf, writeRows, type InputRow } from "./write.ts";
+
+/** Options of `insertBatcher`. */
+export interface InsertOptions<Row, Returned> extends TableName, DatabaseBatcherOptions<Row, Returned> {
+  /** Columns of the row that each caller gets back. Default `"*"`, all; `[]` gives `{}` and spares RETURNING. */
+  readonly returning?: Returning | undefined;
+}
+
+/**
+ * Single-row inserts that share statements: `INSERT … SELECT … FROM unnest(…)`, with one parameter for each column.
+ * Column types are read from the catalog once. Each caller gets its own row as stored, or its own error.
+ *
+ * A row is sent again only after the server said that the statement which held it wrote nothing (see `isRowError`): a row
+ * is written at most once. Where a connection is lost, its callers get that error and the outcome is unknown.
+ * `onBatchError: "fail"` makes a batch atomic: all its rows are written, or none.
+ * @throws {TypeError | RangeError} a wrong client or option, with what it got.
+ */
+export function insertBatcher<Row extends object = InputRow, Returned extends object = ResultRow>(
+  client: PostgresClient,
+  options: InsertOptions<Row, Returned>,
+): Batcher<Row, Returned> {
+  const { table, schema, returning = "*", ...rest } = options;
+  const connection = connectionOf(client);
+  const name = qualified({ table, schema });
+  if (returning !== "*") checkNames("returning", returning, 0);
+  const catalog = new Catalog(connection, name);
+  return createBatcher<Row, Returned>(
+    async (rows, context) =>
+      (await writeRows(connection, catalog, rows as readonly InputRow[], returning, context, (read, source) =>
+        insertStatement(read, source, returning),
+      )) as (Returned | Error)[],
+    { ...batcherOptionsOf(connection, `insert into ${table}`, rest), groupKey: shapeOf },
+  );
+}

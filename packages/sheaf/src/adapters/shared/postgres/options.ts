@@ -1,0 +1,36 @@
+import type { BatcherOptions } from "../../../core/options.ts";
+import type { Connection } from "./client.ts";
+import { isRowError } from "./row-error.ts";
+
+/** Options of the batcher that are left to the user; the rest follows from the table. */
+export type DatabaseBatcherOptions<In, Out> = Omit<
+  BatcherOptions<In, Out>,
+  "groupKey" | "orderKey" | "dedupeKey" | "runOne"
+>;
+
+export const databaseDefaults = { maxBatchSize: 500 } as const;
+
+/**
+ * Bisects on errors of rows: such a statement wrote nothing, so sending parts of it again is safe. Up to 2n runs find
+ * every bad row among n, however many there are.
+ */
+export function batcherOptionsOf<In, Out>(
+  connection: Connection,
+  name: string,
+  options: DatabaseBatcherOptions<In, Out>,
+): DatabaseBatcherOptions<In, Out> {
+  const { maxBatchSize = databaseDefaults.maxBatchSize, onBatchError = "bisect" } = options;
+  const bisecting =
+    onBatchError === "bisect"
+      ? { shouldBisect: isRowError, maxBisectRuns: Math.min(2 * maxBatchSize, Number.MAX_SAFE_INTEGER) }
+      : {};
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return {
+    concurrency: connection.concurrency,
+    name,
+    ...bisecting,
+    ...Object.fromEntries(given),
+    maxBatchSize,
+    onBatchError,
+  };
+}
