@@ -2,6 +2,7 @@ import { serialize } from "node:v8";
 import { isNativeError } from "node:util/types";
 import { describeError } from "./wire-error.ts";
 import {
+  arrayBufferKind,
   bytesPerElement,
   headerBytes,
   kindOfPrototype,
@@ -65,7 +66,9 @@ export function planSlots(values: ArrayLike<unknown>): Column {
 }
 
 const isError = (value: unknown): boolean => typeof value === "object" && value !== null && looksLikeError(value);
-const looksLikeError = (value: object): boolean => value instanceof Error || isNativeError(value);
+// Most results are rows; the check for an error of another realm is a call into native code.
+const looksLikeError = (value: object): boolean =>
+  !ArrayBuffer.isView(value) && (value instanceof Error || isNativeError(value));
 
 function planColumn(values: ArrayLike<unknown>, depth: number): Column {
   const first = values[0];
@@ -160,7 +163,10 @@ function planRows(values: ArrayLike<unknown>, first: object): Column | undefined
   };
 }
 
-// One view over the place of all small rows: `set` then copies each without a view of its own.
+/**
+ * Rows that stand back to back in one buffer, as cut from one tensor, are copied as one. For the others one view over the
+ * place of all small rows: `set` then copies each without a view of its own.
+ */
 function writeRows(
   writer: Writer,
   rows: ArrayLike<TypedArray | ArrayBuffer>,
@@ -169,6 +175,11 @@ function writeRows(
 ): void {
   const Elements = rowConstructors[kind] ?? Uint8Array;
   const place = new Elements(writer.buffer, writer.at, smallElements) as unknown as Uint8Array;
+  if (isOneBlock(rows, kind)) {
+    const { buffer, byteOffset } = rows[0] as TypedArray;
+    place.set(new Elements(buffer as ArrayBuffer, byteOffset, smallElements) as unknown as Uint8Array);
+    return;
+  }
   let at = 0;
   for (let i = 0; i < rows.length; i++) {
     const row = rows[i] as Uint8Array | ArrayBuffer;
@@ -180,6 +191,23 @@ function writeRows(
       at += elements.length;
     }
   }
+}
+
+// The engine keeps short arrays without a buffer until somebody asks for it: asking would cost more than it saves.
+const fewestBlockBytes = 128;
+
+function isOneBlock(rows: ArrayLike<TypedArray | ArrayBuffer>, kind: number): boolean {
+  if (kind === arrayBufferKind || rows.length < 2) return false;
+  const { byteLength } = rows[0] as TypedArray;
+  if (byteLength < fewestBlockBytes || byteLength >= largeRowBytes) return false;
+  const { buffer, byteOffset } = rows[0] as TypedArray;
+  let nextOffset = byteOffset + byteLength;
+  for (let i = 1; i < rows.length; i++) {
+    const row = rows[i] as TypedArray;
+    if (row.byteOffset !== nextOffset || row.byteLength >= largeRowBytes || row.buffer !== buffer) return false;
+    nextOffset += row.byteLength;
+  }
+  return true;
 }
 
 const bytesOf = (row: TypedArray | ArrayBuffer): Uint8Array =>

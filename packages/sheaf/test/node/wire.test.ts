@@ -70,6 +70,23 @@ test("packing changes and detaches nothing of the caller's", () => {
   );
 });
 
+test("rows that stand back to back in one buffer, as cut from one tensor, come out as they went in", () => {
+  const all = floats(1000, 5);
+  const cuts = [
+    [0, 40, 80, 120], // equal rows
+    [7, 47, 50, 50, 200], // rows of any length, an empty one too
+  ];
+  for (const ends of cuts) {
+    const rows = ends.slice(1).map((end, i) => all.subarray(ends[i]!, end));
+    for (const ownership of ["own", "view"] as const) assert.deepEqual(there(rows, ownership), rows);
+    for (const other of [rows.toReversed(), [...rows, all.slice(3, 90)], [all.subarray(0, 40), all.subarray(41, 81)]])
+      assert.deepEqual(there(other), other);
+  }
+  const bytes = Buffer.from(all.buffer);
+  const buffers = [bytes.subarray(8, 408), bytes.subarray(408, 900)];
+  assert.deepEqual(there(buffers), buffers);
+});
+
 test("rows from windows of a bigger buffer carry their own bytes only", () => {
   const all = floats(100);
   const rows = [all.subarray(3, 7), all.subarray(50, 54)];
