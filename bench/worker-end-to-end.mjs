@@ -1,12 +1,14 @@
 /**
- * How much of a model's own speed is left behind HTTP: `npm run bench -- worker-end-to-end`. One model thread, the
- * server and the generator share this machine's cores; the model's own limit (full batches of 32, one ahead, nothing
- * else) is measured in the same run. Also where the CPU went, by thread, and how long /livez took. About a minute.
+ * How much of a model's own speed is left behind HTTP: `npm run bench -- worker-end-to-end [--rounds 5]`. One model thread,
+ * the server and the generator share this machine's cores; the model's own limit (full batches of 32, one ahead, nothing
+ * else) is measured in the same run. Also where the CPU went, by thread, and the p99 of /livez: idle, saturated, and
+ * saturated with workers whose priority is not lowered (WORKER_NICENESS=0). About a minute and a half.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { workerThread } from "sheaf/node";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
 import { httpTarget } from "../packages/sheaf-server/dist/load/http-target.js";
@@ -15,8 +17,10 @@ import { serveModel } from "../packages/sheaf-server/dist/load/served-model.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
-const rounds = 5;
+const { values: flags } = parseArgs({ options: { rounds: { type: "string", default: "5" } } });
+const rounds = Number(flags.rounds);
 const roundMs = 2000;
+const warmUpMs = 500;
 const callers = 256;
 const batch = 32;
 const entry = fileURLToPath(new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url));
@@ -29,60 +33,78 @@ const models = [
 ];
 
 console.log(machine());
-console.log(`npm run bench -- worker-end-to-end (load average before: ${loadavg()[0].toFixed(1)})`);
-const rows = [["model", "limit items/s", "served items/s", "fraction", "livez p99 idle", "saturated ms"]];
+console.log(
+  `npm run bench -- worker-end-to-end --rounds ${rounds} (load average before: ${loadavg()[0].toFixed(1)}); medians of the rounds`,
+);
+const rows = [["model", "limit items/s", "served items/s", "fraction"]];
+const livezRows = [["/livez p99 ms", "idle", "saturated", "saturated, priority not lowered", "items/s then"]];
 const accounts = [];
-for (const { name, url, data, model, item, body } of models) {
-  const served = await serveModel({ entry, model });
-  const idleMs = await livezP99(served.origin, sleep(roundMs));
-  const infer = new URL("/infer", served.origin);
-  const request = renderRequest({ url: infer, method: "POST", headers: {}, body });
-  const target = httpTarget({ url: infer, requests: [request] });
-  const limits = [];
-  const rates = [];
-  const livez = [];
-  const before = cpuByThread(served.pid);
-  let generatorUs = 0;
-  let items = 0;
-  // The limit and the served rate take turns, so that what else runs here hits both.
+for (const model of models) {
+  const { name, url, data, item } = model;
+  const served = await serveModel({ entry, model: model.model });
+  const equal = await serveModel({ entry, model: model.model, flags: ["--worker-niceness", "0"] });
+  const [limits, rates, ratesOfEqual, idle, saturated, saturatedEqual] = [[], [], [], [], [], []];
+  const account = { name, cpu: new Map(), generatorUs: 0, items: 0 };
+  // All take turns, so that what else runs here hits each.
   for (let round = 0; round < rounds; round++) {
     limits.push(await limitOf(url, data, item));
+    idle.push(await livezP99(served.origin, sleep(roundMs)));
+    const before = cpuByThread(served.pid);
     const own = process.cpuUsage();
-    const load = runLoad({
-      configuration: name,
-      target,
-      clock: systemClock,
-      pattern: "closed",
-      callers,
-      seed: round + 1,
-      durationMs: roundMs,
-      warmUpMs: 500,
-    });
-    livez.push(await livezP99(served.origin, load));
-    const { achievedPerS } = await load;
-    rates.push(achievedPerS);
+    const { perS, p99Ms } = await saturate(served.origin, model, round);
     const { user, system } = process.cpuUsage(own);
-    generatorUs += user + system;
-    items += (achievedPerS * (roundMs + 500)) / 1000;
+    account.generatorUs += user + system;
+    account.items += (perS * (roundMs + warmUpMs)) / 1000;
+    for (const [thread, ms] of cpuByThread(served.pid))
+      account.cpu.set(thread, (account.cpu.get(thread) ?? 0) + ms - (before.get(thread) ?? 0));
+    rates.push(perS);
+    saturated.push(p99Ms);
+    const withoutLowering = await saturate(equal.origin, model, round);
+    ratesOfEqual.push(withoutLowering.perS);
+    saturatedEqual.push(withoutLowering.p99Ms);
   }
-  accounts.push({ name, after: cpuByThread(served.pid), before, generatorUs, items });
-  target.close();
+  accounts.push(account);
   await served.stop();
+  await equal.stop();
   const fractions = rates.map((rate, i) => rate / limits[i]);
-  const figures = [median(limits).toFixed(0), median(rates).toFixed(0), median(fractions).toFixed(2)];
-  rows.push([name, ...figures, idleMs.toFixed(1), median(livez).toFixed(1)]);
+  rows.push([name, median(limits).toFixed(0), median(rates).toFixed(0), median(fractions).toFixed(2)]);
+  const p99s = [idle, saturated, saturatedEqual].map((ms) => median(ms).toFixed(1));
+  livezRows.push([name, ...p99s, `${median(rates).toFixed(0)} / ${median(ratesOfEqual).toFixed(0)}`]);
 }
 console.log(table(rows));
+console.log(`\n${table(livezRows)}`);
 console.log(
   "\nCPU by thread of the server, µs an item (its model thread is the busiest beside HTTP; the others are V8's and ONNX's):",
 );
-for (const { name, after, before, generatorUs, items } of accounts) {
-  const spent = Array.from(after)
-    .map(([thread, ms]) => [thread, ((ms - (before.get(thread) ?? 0)) * 1000) / items])
+for (const { name, cpu, generatorUs, items } of accounts) {
+  const spent = Array.from(cpu, ([thread, ms]) => [thread, (ms * 1000) / items])
     .filter(([, us]) => us >= 0.5)
     .toSorted((a, b) => b[1] - a[1])
     .map(([thread, us]) => `${thread} ${us.toFixed(1)}`);
   console.log(`  ${name}: ${spent.join(", ")}; generator ${(generatorUs / items).toFixed(1)}`);
+}
+
+/** Replies a second to callers that keep the model busy, and the p99 of /livez meanwhile. */
+async function saturate(origin, { name, body }, round) {
+  const infer = new URL("/infer", origin);
+  const target = httpTarget({
+    url: infer,
+    requests: [renderRequest({ url: infer, method: "POST", headers: {}, body })],
+  });
+  const load = runLoad({
+    configuration: name,
+    target,
+    clock: systemClock,
+    pattern: "closed",
+    callers,
+    seed: round + 1,
+    durationMs: roundMs,
+    warmUpMs,
+  });
+  const p99Ms = await livezP99(origin, load);
+  const { achievedPerS } = await load;
+  target.close();
+  return { perS: achievedPerS, p99Ms };
 }
 
 /** Items a second of the bare executor with full batches, one running and one ahead. */

@@ -166,6 +166,7 @@ export class ServedModel {
     return {
       slots: inner.slots,
       ahead: inner.ahead,
+      reportsStart: inner.reportsStart,
       ready: async () => {
         await inner.ready();
         if (warmUpItem !== undefined)

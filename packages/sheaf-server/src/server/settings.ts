@@ -13,6 +13,7 @@ export interface Settings {
   readonly runTimeoutMs: number;
   readonly workers: number;
   readonly workerIsolation: "thread" | "process";
+  readonly workerNiceness: number;
   readonly maxBodyBytes: number;
   readonly maxInputs: number;
   readonly maxTextChars: number;
@@ -79,6 +80,7 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
   runTimeoutMs: integer(60_000, 1, longestMs, "Longest run of one batch; past it the batch is given up."),
   workers: integer(1, 1, 256, "Instances of each model, each in a worker of its own."),
   workerIsolation: choice(["thread", "process"], "thread", "What holds an instance of a model."),
+  workerNiceness: integer(10, 0, 19, "How far the scheduling priority of workers is lowered; 0 leaves it as it is."),
   maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Largest request body in bytes."),
   maxInputs: integer(1000, 1, 1_000_000, "Most inputs in one request."),
   maxTextChars: integer(100_000, 1, 100_000_000, "Longest text in UTF-16 characters."),

@@ -14,6 +14,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     instances: settings.workers,
     data,
     name,
+    niceness: settings.workerNiceness,
     // A result is written into its reply and dropped: it needs no memory of its own.
     resultRows: "view",
   });

@@ -23,6 +23,8 @@ export interface DispatchEvents {
   freed(nowMs: number): void;
 }
 
+type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
+
 /** Runs batches, each in one slot from start to the last of its bisection, and hands their outcome to the callers. */
 export class Dispatcher<In, Out> {
   /** Batches that hold a slot. */
@@ -32,7 +34,7 @@ export class Dispatcher<In, Out> {
   /** Runs that were given up and have not ended. */
   abandonedNow = 0;
   abandonedRuns = 0;
-  readonly #executor: Pick<Executor<In, Out>, "run">;
+  readonly #executor: Runner<In, Out>;
   readonly #settings: Settings<In, Out>;
   readonly #clock: Clock;
   readonly #calls: Calls<In>;
@@ -43,7 +45,7 @@ export class Dispatcher<In, Out> {
   #warnedOfShouldBisect = false;
 
   constructor(
-    executor: Pick<Executor<In, Out>, "run">,
+    executor: Runner<In, Out>,
     settings: Settings<In, Out>,
     calls: Calls<In>,
     order: OrderKeys<In> | undefined,
@@ -128,7 +130,7 @@ export class Dispatcher<In, Out> {
   #bisect(run: Run<In>, error: unknown): Promise<void> {
     const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
-    const one: Pick<Executor<In, Out>, "run"> | undefined = runOne && {
+    const one: Runner<In, Out> | undefined = runOne && {
       run: async ([item], context) => [await runOne(item!, context)],
     };
     return bisect(batch, batch.items, error, {
@@ -149,17 +151,26 @@ export class Dispatcher<In, Out> {
   }
 
   /** One run under runTimeoutMs. */
-  #attempt(run: Run<In>, items: In[], executor: Pick<Executor<In, Out>, "run">): Promise<unknown> {
+  #attempt(run: Run<In>, items: In[], executor: Runner<In, Out>): Promise<unknown> {
     const { runTimeoutMs } = this.#settings;
     const context = items.length === run.size ? run : partOf(run, items.length);
     if (runTimeoutMs === undefined) return executor.run(items, context);
     return new Promise((resolve, reject) => {
-      const cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+      let cancel: (() => void) | undefined;
+      let isOver = false;
+      const arm = (): void => {
+        cancel?.();
+        if (!isOver && !run.abandoned)
+          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+      };
       const ended = (settle: () => void): void => {
-        cancel();
-        if (run.abandoned) this.#endAbandoned(run);
+        isOver = true;
+        cancel?.();
+        if (run.abandoned) this.#endAbandoned(run, context.stillRuns);
         else settle();
       };
+      if (executor.reportsStart === true) context.started = arm;
+      else arm();
       settled(() => executor.run(items, context)).then(
         (results) => ended(() => resolve(results)),
         (error: unknown) => {
@@ -185,9 +196,15 @@ export class Dispatcher<In, Out> {
     return error;
   }
 
-  #endAbandoned(run: Run<In>): void {
+  /** The executor serves again; where the run itself goes on (`stillRuns`), its keys wait for it. */
+  #endAbandoned(run: Run<In>, stillRuns: Promise<unknown> | undefined): void {
     this.abandonedNow--;
-    this.#order?.release(run.calls);
+    const release = (): void => {
+      this.#order?.release(run.calls);
+      this.#events.freed(this.#clock.now());
+    };
+    if (stillRuns === undefined) return release();
+    stillRuns.then(release, release);
     this.#events.freed(this.#clock.now());
   }
 

@@ -9,6 +9,13 @@ export interface BatchContext {
   attempt: number;
   /** An executor that measured the run itself (start of run → results, without its own queueing) puts it here. */
   runMs?: number | undefined;
+  /**
+   * An executor that settles a run it gave up before the run has ended (a thread can not be stopped) puts a promise of
+   * that end here: until then the batch's orderKeys stay blocked.
+   */
+  stillRuns?: Promise<unknown> | undefined;
+  /** For an executor that `reportsStart`: tells that the run begins now, again for each attempt. */
+  started?: (() => void) | undefined;
 }
 
 /** Runs one batch: results are positional, an `Error` in a slot rejects that caller only. */
@@ -23,6 +30,11 @@ export interface Executor<In, Out> {
   readonly slots: number;
   /** 0 or 1: *full* batches that may be handed to a busy instance early, to hide its wake-up. Default 0. */
   readonly ahead?: number | undefined;
+  /**
+   * Batches may wait in it, for an instance that is started again or for the one before: it calls `context.started` when
+   * a run begins, and `runTimeoutMs` counts from then. Default false: from dispatch.
+   */
+  readonly reportsStart?: boolean | undefined;
   /** Resolves when it can run batches (models loaded and warm); rejects with the reason it never will. */
   ready(): Promise<void>;
   run(items: In[], context: BatchContext): Promise<ArrayLike<Out | Error>>;

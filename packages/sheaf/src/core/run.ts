@@ -11,6 +11,8 @@ export class Run<In> implements BatchContext {
   readonly weight: number;
   attempt = 1;
   runMs: number | undefined = undefined;
+  stillRuns: Promise<unknown> | undefined = undefined;
+  started: (() => void) | undefined = undefined;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;
   readonly group: unknown;

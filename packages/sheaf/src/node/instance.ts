@@ -46,6 +46,8 @@ export interface InstanceEvents {
   changed(instance: Instance): void;
   /** It ended. `lost` is what it had and did not answer, the running one first. */
   ended(instance: Instance, lost: readonly Run[], why: string, error: Error | undefined): void;
+  /** It was not ready in time and can not be stopped: it is left behind, and `ended` comes when it ends after all. */
+  left(instance: Instance, error: Error): void;
 }
 
 /** One worker and the batches it holds; they run in the order they were given. */
@@ -61,6 +63,9 @@ export class Instance {
   memoryBytes = 0;
   /** Set when `load` or `warmUp` failed. */
   loadError: Error | undefined;
+  /** Resolves when its thread or process has ended. */
+  readonly whenDead: Promise<void>;
+  #dead: (() => void) | undefined;
   readonly #resultRows: RowOwnership;
   readonly #link: Link;
   readonly #events: InstanceEvents;
@@ -73,6 +78,7 @@ export class Instance {
     this.role = role;
     this.#events = events;
     this.#resultRows = options.resultRows;
+    this.whenDead = new Promise((resolve) => (this.#dead = resolve));
     this.#link = options.open({
       message: (received) => this.#receive(received),
       ended: (why, error) => this.#ended(why, error),
@@ -108,6 +114,7 @@ export class Instance {
     // Sent before anybody hears of it: a listener may hand over the next one.
     this.#link.send(message(Kind.batch, id, run.attempt, packed));
     if (this.#runs.length === 1) {
+      run.context.started?.();
       this.#link.hold(true);
       this.#become("busy");
     }
@@ -121,6 +128,11 @@ export class Instance {
 
   holds(run: Run): boolean {
     return this.#runs.some((held) => held.run === run);
+  }
+
+  /** Whether this batch is the one that runs; the others wait for it. */
+  isRunning(run: Run): boolean {
+    return this.#runs[0]?.run === run;
   }
 
   /** Takes back every batch: its answers are no longer heard. */
@@ -176,6 +188,7 @@ export class Instance {
     if (held === undefined) return;
     invariant(held.id === id, "a worker answers in the order it was asked");
     this.#runs.shift();
+    this.#runs[0]?.run.context.started?.();
     this.batches++;
     if (memoryBytes > 0) this.memoryBytes = memoryBytes;
     held.run.context.runMs = runMs;
@@ -202,6 +215,7 @@ export class Instance {
     const lost = this.#runs.map(({ run }) => run);
     this.#runs = [];
     this.state = "dead";
+    this.#dead?.();
     this.#events.ended(this, lost, why, error);
   }
 }

@@ -38,6 +38,11 @@ export interface WorkerOptions<Data = unknown> {
    * always have their own.
    */
   readonly resultRows?: "own" | "view" | undefined;
+  /**
+   * How long an instance may load and warm up. Past it `ready()` rejects, or, of one that is started again, it counts as a
+   * crash. Milliseconds > 0, or Infinity. Default 600,000.
+   */
+  readonly loadTimeoutMs?: number | undefined;
   /** How long `close` waits for an instance to unload. Milliseconds > 0. Default 10,000. */
   readonly closeTimeoutMs?: number | undefined;
   readonly clock?: Clock | undefined;
@@ -55,6 +60,7 @@ export interface WorkerSettings {
   readonly heapLimitMb: number | undefined;
   readonly niceness: number;
   readonly resultRows: "own" | "view";
+  readonly loadTimeoutMs: number;
   readonly closeTimeoutMs: number;
   readonly clock: Clock | undefined;
 }
@@ -76,6 +82,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     heapLimitMb,
     niceness = 10,
     resultRows = "own",
+    loadTimeoutMs = 600_000,
     closeTimeoutMs = 10_000,
     clock,
   } = options;
@@ -97,6 +104,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
   );
   check(Number.isInteger(niceness) && niceness >= 0 && niceness <= 19, "niceness", "an integer 0 … 19", niceness);
   check(resultRows === "own" || resultRows === "view", "resultRows", '"own" or "view"', resultRows);
+  check(loadTimeoutMs > 0, "loadTimeoutMs", "a number > 0", loadTimeoutMs);
   check(closeTimeoutMs > 0 && closeTimeoutMs < Infinity, "closeTimeoutMs", "a number > 0", closeTimeoutMs);
   return {
     url: moduleUrl,
@@ -110,6 +118,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     heapLimitMb,
     niceness,
     resultRows,
+    loadTimeoutMs,
     closeTimeoutMs,
     clock,
   };

@@ -113,13 +113,18 @@ class PipelineBatch {
     signal.throwIfAborted();
     const context: BatchContext = { signal, batchId, attempt, size: places.length };
     const startedAtMs = performance.now();
-    const results = await stage(
-      places.map((place) => this.values[place]),
-      context,
-    );
-    // A stage that knows its own run time leaves out how long the batch waited for it.
-    this.runMs += context.runMs ?? performance.now() - startedAtMs;
-    this.#context.attempt = Math.max(attempt, context.attempt);
+    let results: ArrayLike<unknown>;
+    try {
+      results = await stage(
+        places.map((place) => this.values[place]),
+        context,
+      );
+    } finally {
+      // A stage that knows its own run time leaves out how long the batch waited for it.
+      this.runMs += context.runMs ?? performance.now() - startedAtMs;
+      this.#context.attempt = Math.max(attempt, context.attempt);
+      this.#context.stillRuns = context.stillRuns;
+    }
     const checked = checkResults(results, places.length, `the ${name} stage`);
     places.forEach((place, i) => (this.values[place] = checked[i]));
   }

@@ -1,5 +1,6 @@
 import { BatcherError } from "../core/errors.ts";
-import type { Instance, InstanceEvents, Run } from "./instance.ts";
+import type { Instance, Run } from "./instance.ts";
+import type { Instances } from "./instances.ts";
 
 /** A part of a suspect batch. */
 interface Part {
@@ -26,7 +27,7 @@ interface Suspect {
  */
 export class Quarantine {
   readonly #name: string;
-  readonly #open: (events: InstanceEvents) => Instance;
+  readonly #instances: Instances;
   readonly #suspects: Suspect[] = [];
   #busy: Promise<void> | undefined;
   #instance: Instance | undefined;
@@ -34,9 +35,9 @@ export class Quarantine {
   #onReady: (() => void) | undefined;
   #onEnd: ((crash: Error) => void) | undefined;
 
-  constructor(name: string, open: (events: InstanceEvents) => Instance) {
+  constructor(name: string, instances: Instances) {
     this.#name = name;
-    this.#open = open;
+    this.#instances = instances;
   }
 
   /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
@@ -51,7 +52,7 @@ export class Quarantine {
     if (suspect === undefined) return false;
     suspect.abort ??= { reason };
     // A hung suspect can not be told to stop. A thread that can not be killed is left behind.
-    if (suspect === this.#running && this.#instance !== undefined) this.#leave(this.#instance);
+    if (suspect === this.#running && this.#instance !== undefined) this.#leave(this.#instance, run);
     return true;
   }
 
@@ -148,7 +149,7 @@ export class Quarantine {
   }
 
   #start(): Instance {
-    return this.#open({
+    return this.#instances.open("quarantined", {
       changed: (instance) => {
         if (instance !== this.#instance || !instance.serves) return;
         const then = this.#onReady;
@@ -158,6 +159,9 @@ export class Quarantine {
       ended: (instance, _lost, why, error) => {
         if (instance !== this.#instance) return;
         this.#ended(instance.loadError ?? error ?? new Error(`the worker ended: ${why}`));
+      },
+      left: (instance, error) => {
+        if (instance === this.#instance) this.#ended(error);
       },
     });
   }
@@ -170,12 +174,11 @@ export class Quarantine {
     then?.(crash);
   }
 
-  #leave(instance: Instance): void {
+  #leave(instance: Instance, run: Run): void {
     instance.takeBack();
+    run.context.stillRuns = instance.whenDead;
     if (instance.kill()) return;
-    instance.role = "hung";
-    instance.drain();
-    instance.letGo();
+    this.#instances.leave(instance);
     this.#ended(new Error("the run was given up"));
   }
 }

@@ -1,7 +1,8 @@
 import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
 import { workerSettings, type WorkerOptions } from "./options.ts";
-import { Pool, type WorkerExecutor } from "./pool.ts";
+import { Pool } from "./pool.ts";
 import { openThread } from "./thread-link.ts";
+import type { WorkerExecutor } from "./worker-executor.ts";
 
 /**
  * Runs batches in worker threads: each loads the worker module once and keeps its model.

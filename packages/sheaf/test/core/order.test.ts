@@ -110,6 +110,26 @@ test("an abandoned run keeps its keys blocked until it ends", async () => {
   assert.deepEqual(batches(), [["a1"], ["b1"], ["a2"]]);
 });
 
+test("an executor that settles a run before it has ended keeps its keys blocked until then, and serves others", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher<string>({
+    orderKey: letter,
+    maxBatchSize: 1,
+    runTimeoutMs: 100,
+  });
+  watchAll(batcher, ["a1", "a2", "b1"]);
+  await clock.advanceAsync(100);
+  let end = (): void => undefined;
+  runs[0]!.context.stillRuns = new Promise<void>((resolve) => (end = resolve));
+  await runs[0]!.fail(new BatcherError("RUN_TIMEOUT", "its thread can not be stopped"));
+  assert.deepEqual(batches(), [["a1"], ["b1"]]);
+  await runs[1]!.finish();
+  await clock.advanceAsync(10_000);
+  assert.deepEqual(batches(), [["a1"], ["b1"]]);
+  end();
+  await clock.settle();
+  assert.deepEqual(batches(), [["a1"], ["b1"], ["a2"]]);
+});
+
 test("order holds across lanes: interactive never overtakes an earlier bulk item of its key", async () => {
   const { batcher, clock, runs, batches, finishAll } = heldBatcher<string>({ orderKey: letter, maxBatchSize: 1 });
   watchAll(batcher, ["z"]);

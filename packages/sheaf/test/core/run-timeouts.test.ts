@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createBatcher, greedy, type BatchContext } from "../../dist/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, heldBatcher, statuses, watch, watchAll } from "../support/rig.js";
 
 test("past runTimeoutMs the signal aborts and every caller of the batch gets RUN_TIMEOUT", async () => {
@@ -141,4 +143,44 @@ test("a part of a bisection past runTimeoutMs ends the bisection: everyone left 
   await runs[2]!.finish();
   assert.deepEqual(statuses(next), ["fulfilled", "fulfilled"]);
   assert.equal(batcher.stats().inFlight, 0);
+});
+
+test("an executor that reports the start of its runs has runTimeoutMs counted from there, anew for each attempt", async () => {
+  const clock = manualClock();
+  const contexts: BatchContext[] = [];
+  const executor = {
+    slots: 2,
+    reportsStart: true,
+    ready: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    run: (_items: number[], context: BatchContext) => {
+      contexts.push(context);
+      return new Promise<number[]>(() => undefined);
+    },
+  };
+  const batcher = createBatcher(executor, { clock, policy: greedy(), maxBatchSize: 1, runTimeoutMs: 100 });
+  const [first, second] = watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(5000);
+  contexts[0]!.started?.();
+  await clock.advanceAsync(90);
+  contexts[0]!.started?.();
+  await clock.advanceAsync(99);
+  assert.deepEqual(statuses([first!, second!]), ["pending", "pending"]);
+  await clock.advanceAsync(1);
+  assertCode(first, "RUN_TIMEOUT");
+  assert.equal(second!.status, "pending");
+  contexts[0]!.started?.();
+  contexts[1]!.started?.();
+  await clock.advanceAsync(100);
+  assertCode(second, "RUN_TIMEOUT");
+  assert.equal(batcher.stats().abandonedRuns, 2);
+});
+
+test("a function's run is timed from its dispatch, and is told no start", async () => {
+  const { batcher, clock, runs } = heldBatcher({ runTimeoutMs: 100 });
+  const [call] = watchAll(batcher, [1]);
+  await clock.advanceAsync(0);
+  assert.equal(runs[0]!.context.started, undefined);
+  await clock.advanceAsync(100);
+  assertCode(call, "RUN_TIMEOUT");
 });

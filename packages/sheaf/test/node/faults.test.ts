@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createBatcher, type Batcher, type BatcherOptions } from "../../dist/index.js";
 import { workerProcess, workerThread, type WorkerExecutor, type WorkerOptions } from "../../dist/node/index.js";
-import type { Command } from "./probe-worker.js";
+import type { Command, ProbeData } from "./probe-worker.js";
 import type probe from "./probe-worker.js";
 
 const probeUrl = new URL("./probe-worker.js", import.meta.url);
@@ -17,7 +20,7 @@ type KindOfWorker = keyof typeof kinds;
 
 async function setUp(
   kind: KindOfWorker,
-  options: WorkerOptions<undefined> = {},
+  options: WorkerOptions<ProbeData | undefined> = {},
   batching: BatcherOptions<Command, string | number> = {},
 ): Promise<Setup> {
   const executor = kinds[kind](probeUrl, options);
@@ -30,10 +33,14 @@ const double = (n: number): Command => ({ do: "double", n });
 const poisoned = (poison: Command, size: number): Command[] =>
   Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
 
-/** Restarts do not wait for their back-off. */
+/** Restarts do not wait for their back-off; what takes longer than any of those is not hurried. */
 const impatient = {
   now: () => performance.now(),
-  after: (_delayMs: number, callback: () => void): (() => void) => {
+  after: (delayMs: number, callback: () => void): (() => void) => {
+    if (delayMs > 5000) {
+      const timer = setTimeout(callback, delayMs);
+      return () => clearTimeout(timer);
+    }
     const soon = setImmediate(callback);
     return () => clearImmediate(soon);
   },
@@ -73,6 +80,19 @@ for (const kind of ["thread", "process"] as const) {
         assert.deepEqual(executor.instances(), []);
       });
     }
+
+    test("a throw costs its batch the error, and the instance goes on", async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 2 });
+      const outcomes = await call.settle([{ do: "throw", message: "teapot" }, double(1), double(2)]);
+      for (const outcome of outcomes.slice(0, 2)) {
+        const { name, message, status } = (outcome as PromiseRejectedResult).reason;
+        assert.deepEqual([name, message, status], ["RangeError", "teapot", 418]);
+      }
+      assert.deepEqual(outcomes[2], { status: "fulfilled", value: 4 });
+      assert.equal(await call({ do: "loads" }), 1);
+      assert.equal(executor.restarts, 0);
+      await call.close();
+    });
 
     test('with onWorkerCrash: "fail" the batch of a crash gets WORKER_CRASHED and is not run again', async () => {
       const { call } = await setUp(kind, { onWorkerCrash: "fail" }, { maxBatchSize: 3 });
@@ -135,6 +155,87 @@ for (const kind of ["thread", "process"] as const) {
       assert.notEqual(serving[0]!.id, before!.id);
       assert.match(events.join("\n"), /1: .*runTimeoutMs/);
       await call.close();
+    });
+
+    test("every instance dead at once, under load: no call is lost or answered twice", async () => {
+      const { executor, call } = await setUp(kind, { instances: 2, clock: impatient }, { maxBatchSize: 8 });
+      const settled = new Map<number, number>();
+      const calls = Array.from({ length: 200 }, async (_, i) => {
+        const outcome = await call(i === 20 || i === 30 ? { do: "exit" } : double(i)).catch((error) => error.code);
+        settled.set(i, (settled.get(i) ?? 0) + 1);
+        return outcome as unknown;
+      });
+      const results = await Promise.all(calls);
+      results.forEach((result, i) => assert.equal(result, i === 20 || i === 30 ? "WORKER_CRASHED" : i * 2));
+      assert.deepEqual([settled.size, Math.max(...settled.values())], [200, 1]);
+      assert.ok(executor.restarts >= 2, `${executor.restarts} restarts`);
+      assert.deepEqual([call.stats().items.ok, call.stats().items.error], [198, 2]);
+      await call.close();
+    });
+
+    test("a hung run keeps its orderKey blocked until it has ended; other keys are served meanwhile", async () => {
+      const { executor, call } = await setUp(
+        kind,
+        { clock: impatient },
+        { maxBatchSize: 1, runTimeoutMs: 1500, orderKey: (item) => ("key" in item ? item.key : undefined) },
+      );
+      const ended: string[] = [];
+      executor.onInstance(({ instance: { id, state } }) => state === "dead" && ended.push(`instance ${id}`));
+      const hung = call({ do: "spin", ms: 4000, key: "a" });
+      // A hung thread alone does not keep a program alive; a deadline does.
+      const next = call({ do: "double", n: 1, key: "a" }, { timeoutMs: 60_000 });
+      const isNext = next.then(() => ended.push("next of its key"));
+      await assert.rejects(hung, { code: "RUN_TIMEOUT" });
+      assert.equal(await call({ do: "double", n: 2, key: "b" }), 4);
+      await isNext;
+      assert.deepEqual(ended.slice(0, 2), ["instance 1", "next of its key"]);
+      await call.close();
+    });
+
+    test("a batch that waits for an instance to come back, or behind a hung one, is timed from its own start", async () => {
+      const { call } = await setUp(
+        kind,
+        { data: { loadMs: 1500 }, onWorkerCrash: "fail" },
+        { maxBatchSize: 1, runTimeoutMs: 1200 },
+      );
+      await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
+      assert.equal(await call(double(1)), 2);
+      // The second goes ahead to the instance that the first hangs in.
+      const [hung, behind] = await call.settle([
+        { do: "spin", ms: 3000 },
+        { do: "wait", ms: 400 },
+      ]);
+      assert.equal((hung as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
+      assert.deepEqual(behind, { status: "fulfilled", value: "waited" });
+      assert.equal(call.stats().abandonedRuns, 1);
+      await call.close();
+    });
+
+    test("a load that does not end within loadTimeoutMs rejects ready() and every call, and says what to do", async () => {
+      const executor = kinds[kind](probeUrl, { data: { loadMs: 5000 }, loadTimeoutMs: 500 });
+      const call = createBatcher(executor);
+      const refusal = { code: "WORKER_CRASHED", message: /not ready after 500 ms \(loadTimeoutMs\).*raise/s };
+      await assert.rejects(call.ready(), refusal);
+      await assert.rejects(call(double(1)), refusal);
+      await call.close();
+    });
+
+    test("a restart whose load does not end counts as a crash, and the next one serves", async () => {
+      const flag = `${process.pid}-${kind}-${Date.now()}`;
+      const file = join(tmpdir(), `sheaf-slow-second-load-${flag}`);
+      const { executor, call } = await setUp(kind, {
+        data: { slowLoad: { file, load: 2, ms: 30_000 } },
+        loadTimeoutMs: 4000,
+        onWorkerCrash: "fail",
+      });
+      const why: string[] = [];
+      executor.onInstance((event) => event.why !== undefined && why.push(event.why));
+      await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
+      assert.equal(await call(double(1)), 2);
+      assert.match(why.join("\n"), /not ready after 4000 ms \(loadTimeoutMs\)/);
+      assert.equal(executor.restarts, 2);
+      await call.close();
+      rmSync(file);
     });
 
     test("a worker that ends while it loads rejects ready()", async () => {

@@ -1,15 +1,16 @@
+import { appendFileSync, statSync } from "node:fs";
 import { defineWorker } from "../../dist/node/index.js";
 
 /** What the probe does with an item. */
 export type Command =
-  | { do: "double"; n: number }
+  | { do: "double"; n: number; key?: string }
   | { do: "thread" }
   | { do: "loads" }
   | { do: "slot-error"; message: string }
   | { do: "throw"; message: string }
   | { do: "wait"; ms: number }
   | { do: "until-abort" }
-  | { do: "spin"; ms: number }
+  | { do: "spin"; ms: number; key?: string }
   | { do: "exit" }
   | { do: "uncaught" }
   | { do: "fill-heap" }
@@ -19,11 +20,28 @@ export type Command =
   | { do: "attempt" }
   | { do: "hang" };
 
+export interface ProbeData {
+  readonly failWith?: string;
+  readonly offset?: number;
+  /** How long `load` takes. */
+  readonly loadMs?: number;
+  /** Which load, counted over all instances in a file, takes so long. */
+  readonly slowLoad?: { readonly file: string; readonly load: number; readonly ms: number };
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
 let loads = 0;
 
 export default defineWorker({
-  load: async (data: { failWith?: string; offset?: number } | undefined) => {
+  load: async (data: ProbeData | undefined) => {
     loads++;
+    if (data?.loadMs !== undefined) await sleep(data.loadMs);
+    if (data?.slowLoad !== undefined) {
+      const { file, load, ms } = data.slowLoad;
+      appendFileSync(file, "|");
+      if (statSync(file).size === load) await sleep(ms);
+    }
     if (data?.failWith !== undefined) throw new RangeError(data.failWith);
     return { offset: data?.offset ?? 0, warm: false };
   },
@@ -55,7 +73,7 @@ async function obey(
     case "throw":
       throw Object.assign(new RangeError(item.message), { status: 418 });
     case "wait":
-      await new Promise((resolve) => setTimeout(resolve, item.ms));
+      await sleep(item.ms);
       return "waited";
     case "until-abort":
       await new Promise((resolve) => context.signal.addEventListener("abort", resolve));

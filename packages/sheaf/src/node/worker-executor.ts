@@ -1,0 +1,19 @@
+import type { Executor } from "../core/executor.ts";
+import type { InstanceInfo } from "./instance.ts";
+
+/** Something happened to an instance. */
+export interface InstanceEvent {
+  readonly instance: InstanceInfo;
+  /** Why an instance died or was taken out of service, where there is a reason to tell. */
+  readonly why?: string | undefined;
+}
+
+/** An executor whose batches run in worker threads or processes. */
+export interface WorkerExecutor<In, Out> extends Executor<In, Out> {
+  /** Every instance that is not dead, and the dead ones of places that will not be filled again. */
+  instances(): readonly InstanceInfo[];
+  /** Instances that were started again after a crash or a hang, since construction. */
+  readonly restarts: number;
+  /** Tells each change of state; returns a function that ends it. A listener that throws is reported on the console. */
+  onInstance(listener: (event: InstanceEvent) => void): () => void;
+}
