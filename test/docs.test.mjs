@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { test } from "node:test";
-import { deadLinks, differences, documents } from "../scripts/lib/docs.mjs";
+import { commandNames, flagsOf, helpOf } from "../scripts/lib/commands.mjs";
+import { deadLinks, differences, differencesOfCommands, documents } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
 import { batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
@@ -35,6 +36,23 @@ test("every option of a call stands in docs/reference/options.md, and back", asy
 
 test("every environment variable and its default stand in docs/reference/environment.md, and back", async () => {
   assert.deepEqual(differences(read("docs/reference/environment.md"), "variable", await serverVariables()), []);
+});
+
+const commands = new Map(commandNames().map((name) => [name, flagsOf(helpOf(name))]));
+
+test("every command, every flag and its default stand in docs/reference/commands.md, and back", () => {
+  const flags = new Map([...commands].map(([name, { flags }]) => [name, flags]));
+  assert.deepEqual(differencesOfCommands(read("docs/reference/commands.md"), flags), []);
+});
+
+test("every environment variable is a flag of the same name, and every setting's flag a variable", async () => {
+  const variables = [...(await serverVariables()).keys()].sort();
+  for (const name of ["serve", "config"]) {
+    const { settings } = commands.get(name);
+    assert.deepEqual([...settings.values()].sort(), variables);
+    for (const [flag, variable] of settings)
+      assert.equal(flag, `--${variable.toLowerCase().replaceAll("_", "-")}`, "as docs/reference/commands.md says");
+  }
 });
 
 const blocks = snippets();

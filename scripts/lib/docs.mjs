@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { filesBelow, root } from "./files.mjs";
-import { anchors, links, tableRows } from "./markdown.mjs";
+import { anchors, links, sections, tableRows } from "./markdown.mjs";
 
 /** Every Markdown file that a reader of the repository or of a package meets. */
 export function documents() {
@@ -48,11 +48,32 @@ export function differences(markdown, heading, actual) {
   return complaints;
 }
 
+/**
+ * Compares docs/reference/commands.md with what the commands' help says, both ways: a section `sheaf NAME …` for each
+ * command, with a table of its flags. `commands` maps each command's name to its flags, as flagsOf gives them.
+ */
+export function differencesOfCommands(markdown, commands) {
+  const documented = new Map(
+    sections(markdown)
+      .map(({ title, text }) => [/^`sheaf ([\w-]+)/.exec(title)?.[1], text])
+      .filter(([name]) => name !== undefined),
+  );
+  return [
+    ...[...documented.keys()].filter((name) => !commands.has(name)).map((name) => `there is no command ${name}`),
+    ...[...commands].flatMap(([name, flags]) =>
+      documented.has(name)
+        ? differences(documented.get(name), "flag", flags).map((complaint) => `sheaf ${name}: ${complaint}`)
+        : [`sheaf ${name} has no section`],
+    ),
+  ];
+}
+
 function differenceOfDefault(name, value, cell) {
   const shown = /`([^`]+)`/.exec(cell)?.[1];
-  const isLiteral = shown !== undefined && /^(?:[\d"'.-]|true$|false$|Infinity$)/.test(shown);
+  const isLiteral = shown !== undefined && /^(?:[\d"'.]|-\d|true$|false$|Infinity$)/.test(shown);
   if (value === undefined) return isLiteral ? [`${name} has no default, documented is ${shown}`] : [];
   const expected = typeof value === "string" ? [value, JSON.stringify(value)] : [String(value)];
-  if (shown !== undefined && expected.includes(shown.replaceAll(/(?<=\d)[,_](?=\d)/g, ""))) return [];
+  const plain = shown?.replaceAll(/(?<=\d)[,_](?=\d)/g, "");
+  if (expected.includes(shown) || expected.includes(plain)) return [];
   return [`${name} has the default ${expected.at(-1)}, documented is ${shown ?? cell}`];
 }

@@ -55,6 +55,12 @@ export function anchors(markdown) {
   });
 }
 
+/** The sections under headings of the second level: `{ title, text }`, the text without its heading. */
+export function sections(markdown) {
+  const parts = markdown.split(/^## +(.+?) *$/m).slice(1);
+  return parts.flatMap((title, i) => (i % 2 === 0 ? [{ title, text: parts[i + 1] }] : []));
+}
+
 /** Rows of every table whose first column is headed so: each an array of trimmed cells, without the header. */
 export function tableRows(markdown, firstHeading) {
   const tables = markdown.matchAll(/^\|(.+)\|[ \t]*\n\|[\s:|-]+\|[ \t]*\n((?:\|.*\|[ \t]*(?:\n|$))*)/gm);

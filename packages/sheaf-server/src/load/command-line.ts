@@ -1,4 +1,4 @@
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, CommanderError, InvalidArgumentError, type Option } from "commander";
 import type { Output } from "./terminal.ts";
 
 /** What a command talks to: the process, or a test. */
@@ -26,11 +26,22 @@ export class CommandFailure extends Error {
 
 /** A command of `sheaf` that writes to these streams and throws instead of ending the process. */
 export function newCommand(name: string, { stdout, stderr }: CommandStreams): Command {
-  return new Command(name)
+  return new Command(`sheaf ${name}`)
     .exitOverride()
+    .configureHelp({ optionDescription: describedWithDefault })
     .configureOutput({ writeOut: (text) => void stdout.write(text), writeErr: (text) => void stderr.write(text) })
     .showHelpAfterError(`Run sheaf ${name} --help for all options.`);
 }
+
+/** With its default as a user would type it: `10s`, `1,2,4`. */
+function describedWithDefault({ description, defaultValue, flags }: Option): string {
+  const isNone = defaultValue === undefined || (Array.isArray(defaultValue) && defaultValue.length === 0);
+  if (isNone) return description;
+  const shown = flags.includes("<time>") ? shownDuration(defaultValue as number) : String(defaultValue);
+  return `${description} (default: ${shown})`;
+}
+
+const shownDuration = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`);
 
 /** Parses and runs; turns every way to fail into a message on stderr and an exit code, the action's where it ends. */
 export async function runCommand(
@@ -53,12 +64,12 @@ function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStr
   // commander has written its own message by now.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
   if (signal?.aborted === true) {
-    stderr.write(`\nsheaf ${name}: interrupted.\n`);
+    stderr.write(`\n${name}: interrupted.\n`);
     return exitCode.failure;
   }
   const usage = error instanceof UsageError;
   const known = usage || error instanceof CommandFailure;
-  stderr.write(`sheaf ${name}: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
+  stderr.write(`${name}: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
   return usage ? exitCode.usage : exitCode.failure;
 }
 

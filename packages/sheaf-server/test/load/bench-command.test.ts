@@ -181,5 +181,5 @@ test("a wrong command line ends with exit 2 and names what is wrong", async (t) 
 test("--help goes to stdout with exit 0", async () => {
   const { code, out, err } = await run("--help");
   assert.deepEqual([code, err], [0, ""]);
-  assert.match(out, /Usage: bench \[options\] \[target\]/);
+  assert.match(out, /Usage: sheaf bench \[options\] \[target\]/);
 });
