@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { deadLinks, differences } from "../scripts/lib/docs.mjs";
+import { commandLines, staleCommandLines } from "../scripts/lib/command-lines.mjs";
+import { flagsOf } from "../scripts/lib/commands.mjs";
+import { deadLinks, differences, differencesOfCommands } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { codeBlocks } from "../scripts/lib/markdown.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
@@ -47,6 +49,82 @@ test("a name that is missing in the document, or in the code, is a difference", 
 
 test("a table under another heading does not count", () => {
   assert.deepEqual(differences(table, "code", new Map([["size", undefined]])), ["size is not documented"]);
+});
+
+const help = `Usage: sheaf bench [options] [target]
+
+Loads a server.
+
+Options:
+  --rate <n>        mean requests
+                    per second (default: 100)
+  --port <value>    Takes an integer (PORT; default 8000)
+  --seen <names>    (default: a,b)
+  --budget <time>   (default: none)
+  --json            results as JSON
+  -h, --help        display help for command
+`;
+const bench = flagsOf(help);
+
+test("a help text gives its flags and their defaults, wrapped lines joined, settings apart", () => {
+  assert.deepEqual(
+    [...bench.flags],
+    [
+      ["--rate <n>", "100"],
+      ["--seen <names>", "a,b"],
+      ["--budget <time>", undefined],
+      ["--json", undefined],
+    ],
+  );
+  assert.deepEqual([...bench.settings], [["--port", "PORT"]]);
+});
+
+test("a flag or command that is missing in the document or in the help, and a flag's wrong default, are differences", () => {
+  const page = (rate) => `
+## \`sheaf bench [target]\`
+
+| flag | default | meaning |
+| ---- | ------- | ------- |
+| \`--rate <n>\` | \`${rate}\` | |
+| \`--seen <names>\` | \`a,b\` | |
+| \`--budget <time>\` | none | |
+| \`--json\` | off | |
+`;
+  const commands = new Map([["bench", bench.flags]]);
+  assert.deepEqual(differencesOfCommands(page(100), commands), []);
+  assert.deepEqual(differencesOfCommands(page(50), commands), [
+    `sheaf bench: --rate <n> has the default "100", documented is 50`,
+  ]);
+  const more = new Map([...commands, ["proxy", new Map()]]);
+  assert.deepEqual(differencesOfCommands(page(100), more), ["sheaf proxy has no section"]);
+  assert.deepEqual(differencesOfCommands(page(100), new Map()), ["there is no command bench"]);
+  const fewer = new Map([["bench", new Map([...bench.flags, ["--new", undefined]])]]);
+  fewer.get("bench").delete("--json");
+  assert.deepEqual(differencesOfCommands(page(100), fewer), [
+    "sheaf bench: --new is not documented",
+    "sheaf bench: --json is documented but does not exist",
+  ]);
+});
+
+test("a command line with a command, flag, script, bench or proof that does not exist is stale", () => {
+  const markdown = `Measured by \`npm run bench -- gone --rounds 3\`, \`npm run bench -- core --rounds 3\`,
+    \`npm run prove -- gone\`, \`npm run bench -- core --no-such\`, \`npm run gone\` and \`sheaf COMMAND --help\`.
+\`\`\`sh
+MAX_WAIT_MS=5 npx sheaf bench --rate 5 \\
+  --port 80 --no-such x && sheaf gone # sheaf also-gone
+\`\`\`
+\`\`\`js
+"sheaf nowhere"
+\`\`\`\n`;
+  assert.equal(commandLines(markdown).length, 8);
+  assert.deepEqual(staleCommandLines(markdown, new Map([["bench", bench]])), [
+    "sheaf bench has no --no-such: sheaf bench --rate 5 --port 80 --no-such x",
+    "there is no command sheaf gone: sheaf gone",
+    "there is no bench/gone.mjs: npm run bench -- gone --rounds 3",
+    "there is no prove/gone.mjs: npm run prove -- gone",
+    "bench/core.mjs does not know --no-such: npm run bench -- core --no-such",
+    "package.json has no script gone: npm run gone",
+  ]);
 });
 
 test("a dead link is found, to a file or to a heading; a link in code is none", () => {
@@ -99,4 +177,12 @@ test("a stale snippet does not compile, does not run, or prints something else",
   const stale = compileSnippets(snippets([file]), join(folder, "stale"));
   assert.ok(!stale.ok);
   assert.match(stale.messages, /page-md-line-2\.ts.*noSuchName[^]*page-md-line-6\.ts.*not assignable to type 'number'/);
+
+  // JavaScript: what only an annotation could say is let pass, a name or an option that does not exist is not.
+  const script = (option) =>
+    block(`import { workerThread } from "sheaf/node";\nworkerThread(new URL("./a.js", import.meta.url), { ${option} });\nconst f = (a) => a;`, "js"); // prettier-ignore
+  writeFileSync(file, script("instances: 2") + script("copies: 2"));
+  const scripts = compileSnippets(snippets([file], "js"), join(folder, "js"));
+  assert.match(scripts.messages, /^\S+page-md-line-8\.js[^]*'copies' does not exist/);
+  assert.equal(scripts.messages.match(/page-md-line/g).length, 1);
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { test } from "node:test";
+import { staleCommandLines } from "../scripts/lib/command-lines.mjs";
 import { commandNames, flagsOf, helpOf } from "../scripts/lib/commands.mjs";
 import { deadLinks, differences, differencesOfCommands, documents } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
@@ -53,6 +54,23 @@ test("every environment variable is a flag of the same name, and every setting's
     for (const [flag, variable] of settings)
       assert.equal(flag, `--${variable.toLowerCase().replaceAll("_", "-")}`, "as docs/reference/commands.md says");
   }
+});
+
+test("every command line of every document starts a command, script, bench or proof that exists, with flags it has", () => {
+  const stale = documents().flatMap((file) =>
+    staleCommandLines(readFileSync(file, "utf8"), commands).map((complaint) => `${relative(root, file)}: ${complaint}`),
+  );
+  assert.deepEqual(stale, []);
+});
+
+test("every JSON block of the documents parses", () => {
+  for (const { text, document, line } of snippets(documents(), "json"))
+    assert.doesNotThrow(() => JSON.parse(text), `${document}:${line}`);
+});
+
+test("every JavaScript snippet of the documents names what exists", () => {
+  const { ok, messages } = compileSnippets(snippets(documents(), "js"), `${root}/artifacts/snippets-js`);
+  assert.ok(ok, messages);
 });
 
 const blocks = snippets();

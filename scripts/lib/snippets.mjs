@@ -5,45 +5,60 @@ import { documents } from "./docs.mjs";
 import { root } from "./files.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
-/** The TypeScript blocks of all documents, each with the document and the line it starts at. */
-export function snippets(files = documents()) {
+/** The TypeScript (`ts`) or JavaScript (`js`) blocks of all documents, each with the document and the line it starts at. */
+export function snippets(files = documents(), language = "ts") {
   return files.flatMap((file) =>
     codeBlocks(readFileSync(file, "utf8"))
-      .filter(({ language }) => language === "ts")
+      .filter((block) => block.language === language)
       .map((block) => ({ ...block, document: relative(root, file) })),
   );
 }
 
+// JavaScript leaves out what only annotations can say; names, options and their types are checked all the same.
+const compilerOptions = {
+  ts: { isolatedDeclarations: false, erasableSyntaxOnly: false },
+  js: {
+    allowJs: true,
+    checkJs: true,
+    noImplicitAny: false,
+    useUnknownInCatchVariables: false,
+    isolatedDeclarations: false,
+  },
+};
+
 /**
- * Compiles snippets against the built packages by their public names, strictly, into a folder inside the repository
- * (where those names resolve). Returns the compiler's messages and, for each snippet, its JavaScript file.
+ * Compiles snippets of one language against the built packages by their public names, TypeScript strictly, into a folder
+ * inside the repository (where those names resolve). Returns the compiler's messages and, for each snippet, its
+ * JavaScript file.
  */
 export function compileSnippets(blocks, folder = join(root, "artifacts/snippets")) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
+  const language = blocks[0]?.language ?? "ts";
   const names = blocks.map(({ document, line }) => `${document.replaceAll(/[^\w]+/g, "-")}-line-${line}`);
   for (const [index, { text, prelude }] of blocks.entries())
-    writeFileSync(join(folder, `${names[index]}.ts`), `${prelude.replaceAll("\n", " ")}\n${text}\nexport {};\n`);
+    writeFileSync(
+      join(folder, `${names[index]}.${language}`),
+      `${prelude.replaceAll("\n", " ")}\n${text}\nexport {};\n`,
+    );
   const options = {
     extends: join(root, "tsconfig.base.json"),
     compilerOptions: {
-      rootDir: ".", outDir: "out", declaration: false, declarationMap: false, isolatedDeclarations: false,
-      erasableSyntaxOnly: false, noUnusedLocals: false, noUnusedParameters: false,
+      rootDir: ".", outDir: "out", declaration: false, declarationMap: false,
+      noUnusedLocals: false, noUnusedParameters: false, ...compilerOptions[language],
     }, // prettier-ignore
-    include: ["*.ts"],
+    include: [`*.${language}`],
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(options));
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-  const { stdout, status } = spawnSync(
-    process.execPath,
-    [join(root, "node_modules/typescript/bin/tsc"), "-p", folder],
-    {
-      cwd: folder,
-      encoding: "utf8",
-    },
-  );
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const { stdout } = spawnSync(process.execPath, [tsc, "-p", folder], { cwd: folder, encoding: "utf8" });
+  // "… is of type 'unknown'": only an annotation, which JavaScript has none of, could say more.
+  const messages = stdout
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !(language === "js" && /TS18046/.test(line)));
   const files = names.map((name) => join(folder, "out", `${name}.js`));
-  return { ok: status === 0, messages: stdout.trim(), files };
+  return { ok: messages.length === 0, messages: messages.join("\n"), files };
 }
 
 /** Runs a compiled snippet; what is wrong with it, or undefined. */
