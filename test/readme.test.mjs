@@ -1,21 +1,34 @@
+// README.md's TypeScript is run by test/docs.test.mjs, what needs the installed packages by test/tarballs.test.mjs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
 import { codeBlocks } from "../scripts/lib/markdown.mjs";
+import { readmeSteps } from "../scripts/lib/readme.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
-const commands = codeBlocks(read("README.md")).flatMap(({ language, text }) =>
-  language === "sh" ? [text.trim()] : [],
-);
+const steps = readmeSteps();
 
-test("README.md has one command that serves and one that tests, of scripts that exist", () => {
-  const { scripts } = JSON.parse(read("package.json"));
-  for (const command of ["npm ci && npm start", "npm ci && npm test"]) assert.ok(commands.includes(command), command);
-  const named = commands.flatMap((command) => [...command.matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name));
-  for (const name of [...named, "start", "test"]) assert.ok(Object.hasOwn(scripts, name), name);
+test("README.md has one command that serves, one that packs and one that tests, and asks and measures", () => {
+  const count = (kind) => steps.filter((step) => step.kind === kind).length;
+  assert.deepEqual(["serve", "pack", "test"].map(count), [1, 1, 1]);
+  assert.ok(count("ask") > 0 && count("sheaf") > 0);
+});
+
+test("a shell block of README.md that no test would run is refused", () => {
+  assert.throws(
+    () => readmeSteps("```sh\nnpm install something\n```\n"),
+    /no test runs this block.*\nnpm install something/,
+  );
+});
+
+test("every other block of README.md is TypeScript, or the output of what is before it", () => {
+  const languages = codeBlocks(read("README.md")).map(({ language, words }) => [language, ...words].join(" "));
+  const others = languages.filter((name) => !["sh", "ts", "ts run", "text output"].includes(name));
+  assert.deepEqual(others, []);
 });
 
 test(".ci/run ends with exactly the README's test command", () => {
-  assert.equal(read(".ci/run").trim().split("\n").at(-1), "npm ci && npm test");
+  const { command } = steps.find(({ kind }) => kind === "test");
+  assert.equal(read(".ci/run").trim().split("\n").at(-1), command);
 });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
+import { readmeSteps } from "../scripts/lib/readme.mjs";
 import { freePort, until } from "../scripts/lib/serving.mjs";
 import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 
@@ -33,6 +34,8 @@ test("a tarball holds the build, its sources, a README and the license, and noth
     assert.equal(readFileSync(`${root}/packages/${name}/LICENSE`, "utf8"), readFileSync(`${root}/LICENSE`, "utf8"));
 });
 
+const shell = (command) => promisify(execFile)("sh", ["-c", command], { ...options, timeout: 120_000 });
+
 async function run(file, script) {
   writeFileSync(join(project, file), script);
   return (await promisify(execFile)(process.execPath, [file], options)).stdout.trim();
@@ -52,7 +55,7 @@ test("a CommonJS module requires the installed sheaf", async () => {
   assert.equal(await run("use.cjs", `const { createBatcher } = require("sheaf"); ${use}`), used);
 });
 
-test("the installed command serves real embeddings and ends with 0 on SIGTERM", async () => {
+test("the installed command serves, answers README.md's curl with real embeddings, and ends with 0 on SIGTERM", async () => {
   const port = await freePort();
   const env = { ...options.env, PORT: String(port) };
   const server = spawn(join(project, "node_modules/.bin/sheaf"), ["serve"], { ...options, env });
@@ -63,18 +66,26 @@ test("the installed command serves real embeddings and ends with 0 on SIGTERM", 
     await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, exited).catch((error) => {
       throw new Error(`${error.message}\n${log}`);
     });
-    const input = ["The cat sits outside", "A man is playing guitar"];
-    const response = await fetch(`http://127.0.0.1:${port}/v1/embeddings`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ input, model: "use-lite" }),
-    });
-    assert.equal(response.status, 200, log);
-    const vectors = (await response.json()).data.map(({ embedding }) => embedding);
-    assert.deepEqual(vectors.map(({ length }) => length), [512, 512]); // prettier-ignore
-    for (const vector of vectors) assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-3, "a unit vector");
+    for (const { command } of readmeSteps().filter(({ kind }) => kind === "ask")) {
+      const { stdout } = await shell(command.replaceAll("localhost:8000", `127.0.0.1:${port}`));
+      const vectors = JSON.parse(stdout).data.map(({ embedding }) => embedding);
+      assert.deepEqual(vectors.map(({ length }) => length), [512, 512]); // prettier-ignore
+      for (const vector of vectors) assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-3, "a unit vector");
+    }
   } finally {
     server.kill("SIGTERM");
   }
   assert.equal(await exited, 0, log);
 });
+
+for (const { command, output } of readmeSteps().filter(({ kind }) => kind === "sheaf"))
+  for (const line of command.split("\n"))
+    test(`the installed command does what README.md shows: ${line}`, async () => {
+      // What it measures is for the proof and the bench; here it is to run, and briefly.
+      const brief = line
+        .replace(/--max-time \d+s/, "--max-time 1s")
+        .replace(/--duration \d+s/, "--duration 1s --warm-up 0s");
+      const { stdout } = await shell(brief);
+      assert.notEqual(stdout, "");
+      if (output !== undefined) assert.equal(stdout.trim(), output.trim());
+    });

@@ -1,0 +1,28 @@
+import { readFileSync } from "node:fs";
+import { root } from "./files.mjs";
+import { codeBlocks } from "./markdown.mjs";
+
+const kinds = {
+  serve: (command) => command === "npm ci && npm start",
+  test: (command) => command === "npm ci && npm test",
+  pack: (command) => command === "npm ci && npm run build && npm pack -w sheaf -w sheaf-server",
+  ask: (command) => command.startsWith("curl localhost:8000/"),
+  sheaf: (command) => command.split("\n").every((line) => line.startsWith("npx sheaf ")),
+};
+
+/**
+ * The shell blocks of README.md in their order: `{ kind, command, output }`, the output undefined where the document shows
+ * none. test/readme.test.mjs and test/tarballs.test.mjs run each kind, `npm run prove -- newcomer` runs all as they stand.
+ * @throws {Error} for a block that none of them would run.
+ */
+export function readmeSteps(markdown = readFileSync(`${root}/README.md`, "utf8")) {
+  return codeBlocks(markdown)
+    .filter(({ language }) => language === "sh")
+    .map(({ text, output }) => {
+      const command = text.trim();
+      const kind = Object.keys(kinds).find((name) => kinds[name](command));
+      if (kind === undefined)
+        throw new Error(`no test runs this block of README.md (scripts/lib/readme.mjs):\n${command}`);
+      return { kind, command, output };
+    });
+}
