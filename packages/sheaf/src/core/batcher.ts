@@ -221,8 +221,8 @@ export function batcherWith<In, Out>(
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
       const controller = newAbortController();
-      if (callOptions !== undefined) checkCallOptions(callOptions);
       const { signal } = callOptions ?? {};
+      checkCallOptions(callOptions ?? {});
       const watched = signal as unknown as AbortSignalLike | undefined;
       let passOn = (): void => undefined;
       const begin = (): Promise<never> | undefined => {
@@ -233,7 +233,7 @@ export function batcherWith<In, Out>(
             reject(watched.reason);
           };
           if (watched.aborted) passOn();
-          else watched.addEventListener("abort", passOn, { once: true });
+          else calls.watch.aborts.add(watched, passOn);
         });
       };
       return mapOver<In, Out>(items, {
@@ -242,7 +242,7 @@ export function batcherWith<In, Out>(
         hasRoom: () => admission.hasRoom(),
         call: (item) => enter(item, { ...callOptions, signal: controller.signal }, true),
         withdraw: () => {
-          watched?.removeEventListener("abort", passOn);
+          if (watched !== undefined) calls.watch.aborts.remove(watched, passOn);
           controller.abort(closedError("map() ended before this item had run."));
         },
       });
@@ -290,7 +290,7 @@ export function batcherWith<In, Out>(
     },
 
     subscribe: (listener: (record: BatchRecord) => void): (() => void) => {
-      if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${String(listener)}`);
+      if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${show(listener)}`);
       const own = (record: BatchRecord): void => listener(record);
       listeners.add(own);
       return () => void listeners.delete(own);

@@ -45,6 +45,8 @@ export class Door<In> {
   remove(feed: Feed<In>): void {
     this.#feeds.delete(feed);
     this.waiters = this.#feeds.size;
+    // Or the timer for a deadline that nobody has any more would keep the process alive.
+    if (this.waiters === 0) this.earliestDeadlineMs = Infinity;
     if (feed.onAbort !== undefined) this.#aborts.remove(feed.signal!, feed.onAbort);
   }
 

@@ -23,7 +23,7 @@ export class Histogram {
   #sliceEndMs = -Infinity;
 
   record(nowMs: number, durationMs: number, times: number = 1): void {
-    const slot = nowMs < this.#sliceEndMs ? this.#slice % slices : this.#slotAt(nowMs);
+    const slot = nowMs < this.#sliceEndMs ? slotOf(this.#slice) : this.#slotAt(nowMs);
     this.#counts[slot]![bucketOf(durationMs)]! += times;
     if (durationMs > this.#maxima[slot]!) this.#maxima[slot] = durationMs;
   }
@@ -54,14 +54,17 @@ export class Histogram {
       this.#slice = slice;
     }
     for (let passed = Math.max(this.#slice, slice - slices) + 1; passed <= slice; passed++) {
-      this.#counts[passed % slices]!.fill(0);
-      this.#maxima[passed % slices] = 0;
+      this.#counts[slotOf(passed)]!.fill(0);
+      this.#maxima[slotOf(passed)] = 0;
     }
     if (slice > this.#slice) this.#slice = slice;
     this.#sliceEndMs = (this.#slice + 1) * sliceMs;
-    return this.#slice % slices;
+    return slotOf(this.#slice);
   }
 }
+
+/** A clock may start before 0: the remainder of a negative number is negative. */
+const slotOf = (slice: number): number => ((slice % slices) + slices) % slices;
 
 function bucketOf(durationMs: number): number {
   const us = durationMs * 1000;

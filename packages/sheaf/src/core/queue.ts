@@ -18,6 +18,8 @@ export interface Preview {
   /** Weight of what could go; the number of items without weights. */
   weight: number;
   closedByWeight: boolean;
+  /** An immediate item is among them; one that its order key blocks is not. */
+  withImmediate: boolean;
 }
 
 /**
@@ -37,7 +39,14 @@ export class Queue<In> {
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly #only: Group<In> | undefined;
   readonly #groups: Groups<In> = new Groups();
-  readonly #preview: Preview = { waiting: 0, oldestAtMs: 0, capacity: 0, weight: 0, closedByWeight: false };
+  readonly #preview: Preview = {
+    waiting: 0,
+    oldestAtMs: 0,
+    capacity: 0,
+    weight: 0,
+    closedByWeight: false,
+    withImmediate: false,
+  };
   readonly #selection: Selection<In>;
 
   constructor(
@@ -135,6 +144,7 @@ export class Queue<In> {
       preview.waiting = group.waiting;
       preview.oldestAtMs = group.oldestAtMs();
       preview.weight = preview.waiting;
+      preview.withImmediate = group.line(0).live > 0;
       return preview;
     }
     const selection = this.#selection;
@@ -142,6 +152,7 @@ export class Queue<In> {
     preview.waiting = count;
     preview.closedByWeight = selection.closedByWeight;
     preview.weight = selection.weight;
+    preview.withImmediate = selection.withImmediate;
     if (selection.closedByWeight) preview.capacity = count;
     // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
     if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;

@@ -11,7 +11,7 @@ export class RateLimiter {
   #pausedUntilMs = -Infinity;
   readonly #buckets: { readonly kind: "runs" | "items" | "weight"; readonly limit: number; tokens: number }[] = [];
   readonly #perMs: number;
-  #filledAtMs = 0;
+  #filledAtMs = -Infinity;
 
   constructor(limit: RateLimit | undefined) {
     this.#perMs = limit?.perMs ?? 1;

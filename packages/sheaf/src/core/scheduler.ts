@@ -258,8 +258,8 @@ export class Scheduler<In, Out> {
     nowMs: number,
     dropped: boolean,
   ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
-    const { capacity, waiting, oldestAtMs } = preview;
-    if (group.line(0).live > 0) return { run: capacity, reason: "immediate" };
+    const { capacity, waiting, oldestAtMs, withImmediate } = preview;
+    if (withImmediate) return { run: capacity, reason: "immediate" };
     for (const { head } of group.lines) {
       if (head?.epoch.release !== undefined) return { run: capacity, reason: head.epoch.release };
     }

@@ -20,6 +20,7 @@ export class Selection<In> {
   weight = 0;
   /** The next item would have been too much for maxBatchWeight. */
   closedByWeight = false;
+  withImmediate = false;
   /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
   oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
@@ -33,12 +34,12 @@ export class Selection<In> {
     const [immediate, interactive, bulk] = group.lines.map((line) => new Cursor(line)) as Cursors<In>;
     const { maxBatchWeight, padded } = this.#limits;
     const touched: OrderKey<In>[] = [];
-    let withImmediate = false;
     let count = 0;
     let weight = 0;
     let heaviest = 0;
     let oldestAtMs = Infinity;
     this.closedByWeight = false;
+    this.withImmediate = false;
     while (count < limit) {
       let cursor = immediate;
       if (immediate.atEnd()) {
@@ -46,7 +47,7 @@ export class Selection<In> {
         const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
         if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.arrivedAtMs())) cursor = bulk;
         else if (!interactive.atEnd()) cursor = interactive;
-        else if (!bulk.atEnd() && !withImmediate) cursor = bulk;
+        else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
         else break;
       }
       const { chunk, index } = cursor.take();
@@ -68,7 +69,7 @@ export class Selection<In> {
         weight = heavier;
       }
       // Only one that goes counts: behind a blocked one, bulk may be what it waits for, in this group or in another.
-      if (chunk.line!.lane === 0) withImmediate = true;
+      if (chunk.line!.lane === 0) this.withImmediate = true;
       this.chunks[count] = chunk;
       this.indices[count] = index;
       count++;

@@ -37,7 +37,7 @@ export function settingsOf<In, Out>(
       `createBatcher needs a batch function or an executor { slots, ready, run, close }, got ${show(run)}`,
     );
   }
-  const unknown = Object.keys(options).find((key) => !(key in knownOptions));
+  const unknown = Object.keys(options).find((key) => !Object.hasOwn(knownOptions, key));
   if (unknown !== undefined) {
     throw new TypeError(`unknown option ${show(unknown)}; options are ${Object.keys(knownOptions).join(", ")}`);
   }

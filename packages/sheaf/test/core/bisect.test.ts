@@ -63,6 +63,15 @@ test("beyond the bound of extra runs what is left gets the batch's error and eve
   assert.ok(runs.length - 1 <= bound(64), `${runs.length - 1}`);
 });
 
+test("a bisection makes 8·⌈log2 n⌉ extra runs, neither fewer nor more, when it could use more", async () => {
+  for (const size of [33, 64, 65, 100, 200, 257]) {
+    const { batcher, clock, runs } = badItems(numbers(size));
+    watchAll(batcher, numbers(size));
+    await clock.settle();
+    assert.equal(runs.length - 1, bound(size), `size ${size}`);
+  }
+});
+
 test("maxBisectRuns bounds the extra runs; 0 means none", async () => {
   for (const maxBisectRuns of [0, 1, 2, 5]) {
     const { batcher, clock, runs } = badItems([7], { maxBisectRuns });

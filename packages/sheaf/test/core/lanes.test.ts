@@ -184,3 +184,22 @@ for (const [what, options] of [
     await finishAll();
   });
 }
+
+test("an immediate item that its orderKey blocks does not end the holds of others", async () => {
+  const { batcher, clock, batches, runs } = heldBatcher<string>({
+    policy: window(),
+    maxWaitMs: 10,
+    orderKey: (item) => item[0],
+    concurrency: 3,
+  });
+  watchAll(batcher, ["a1"], immediate);
+  await clock.settle();
+  watchAll(batcher, ["a2"], immediate);
+  watchAll(batcher, ["b1"]);
+  await clock.advanceAsync(9);
+  assert.deepEqual(batches(), [["a1"]]);
+  await clock.advanceAsync(1);
+  assert.deepEqual(batches(), [["a1"], ["b1"]]);
+  await runs[0]!.finish();
+  assert.deepEqual(batches(), [["a1"], ["b1"], ["a2"]]);
+});

@@ -201,6 +201,17 @@ test("a map that nobody iterates, and a closed batcher, leave no listener on the
   assert.equal(listeners(), 0);
 });
 
+test("many maps share one listener on a signal: from the eleventh on Node would warn of a leak", async () => {
+  const { signal, listeners } = countedSignal();
+  const { batcher, finishAll } = heldBatcher();
+  const maps = Array.from({ length: 20 }, () => watch(collect(batcher.map(numbers(3), { signal }))));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(listeners(), 1);
+  await finishAll();
+  assert.ok(maps.every(({ status }) => status === "fulfilled"));
+  assert.equal(listeners(), 0);
+});
+
 function countedSignal(): { readonly signal: AbortSignal; listeners(): number } {
   const { signal } = new AbortController();
   let count = 0;

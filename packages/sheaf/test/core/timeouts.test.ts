@@ -192,3 +192,11 @@ async function settledNow<T>(promise: Promise<T>, clock: { settle(): Promise<voi
   await clock.settle();
   return call;
 }
+
+test("a list that has ended leaves no timer behind: its timeout must not keep a process alive", async () => {
+  const { batcher, clock, finishAll } = heldBatcher({ maxBatchSize: 2, maxQueueSize: 3, concurrency: 2 });
+  const list = watch(batcher.many(numbers(10), { timeoutMs: 60_000 }));
+  await finishAll();
+  assert.equal(list.status, "fulfilled");
+  assert.equal(clock.pending, 0);
+});

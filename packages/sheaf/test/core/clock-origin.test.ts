@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { adaptive, auto, type BatchRecord, createBatcher, greedy, type Policy, window } from "../../dist/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
+import { numbers } from "../support/rig.js";
+
+/** 40 lists of 5 under a rate limit and a timeout; what each batch was and when, from the clock's start. */
+async function played(startMs: number, policy: Policy) {
+  const clock = manualClock({ startMs });
+  const batcher = createBatcher<number, number>(
+    async (items) => {
+      await new Promise<void>((resolve) => clock.after(7, resolve));
+      return items;
+    },
+    {
+      clock,
+      policy,
+      maxWaitMs: 20,
+      maxBatchSize: 4,
+      concurrency: 2,
+      timeoutMs: 500,
+      rateLimit: { items: 8, perMs: 50 },
+    },
+  );
+  const batches: unknown[] = [];
+  batcher.subscribe(({ startedAtMs, size, reason, runMs }: BatchRecord) =>
+    batches.push([Math.round(startedAtMs - startMs), size, reason, Math.round(runMs)]),
+  );
+  for (let call = 0; call < 40; call++) {
+    const outcomes = batcher.settle(numbers(5));
+    await clock.advanceAsync(13);
+    void outcomes;
+  }
+  await clock.advanceAsync(120_000);
+  const { items, latencyMs } = batcher.stats();
+  return { batches, items, latencyMs };
+}
+
+test("a clock may start at any moment, also before 0: batches and figures are the same", async () => {
+  for (const policyOf of [greedy, window, adaptive, auto]) {
+    const expected = await played(0, policyOf());
+    assert.ok(expected.batches.length > 10);
+    for (const startMs of [-1_000_000, -333, 2 ** 40]) {
+      assert.deepEqual(await played(startMs, policyOf()), expected, `${policyOf.name} from ${startMs}`);
+    }
+  }
+});
