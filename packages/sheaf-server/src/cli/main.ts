@@ -53,6 +53,13 @@ const commands: readonly Entry[] = [
   },
 ];
 
+// A reader that has had enough (sheaf config | head -1) is no failure; a disk without room is.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") return;
+  console.error(`sheaf: the output can not be written: ${error.message}`);
+  process.on("exit", () => (process.exitCode = 1));
+});
+
 // Set, not process.exit: what was written to a pipe still leaves.
 process.exitCode = await main(process.argv.slice(2));
 

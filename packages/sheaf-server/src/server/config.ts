@@ -37,6 +37,9 @@ export interface ConfigSources {
   readonly file?: string | undefined;
 }
 
+/** What editors on Windows write before a text. */
+const byteOrderMark = /^\uFEFF/;
+
 const defaultFiles = ["sheaf.config.json", "sheaf.config.js", "sheaf.config.mjs"];
 const perModel: ReadonlySet<string> = new Set<keyof Settings>([
   "maxBatchSize",
@@ -99,7 +102,7 @@ function fileToRead(given: string | undefined): string | undefined {
 async function readConfigFile(path: string): Promise<Record<string, unknown>> {
   let content: unknown;
   try {
-    if (path.endsWith(".json")) content = JSON.parse(readFileSync(path, "utf8"));
+    if (path.endsWith(".json")) content = JSON.parse(readFileSync(path, "utf8").replace(byteOrderMark, ""));
     else content = ((await import(pathToFileURL(path).href)) as { default?: unknown }).default;
   } catch (error) {
     throw new ConfigError(`The config file ${path} can not be read: ${(error as Error).message}`, { cause: error });

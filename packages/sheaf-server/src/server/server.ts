@@ -3,6 +3,7 @@ import Fastify, { LogController, type FastifyInstance } from "fastify";
 import { pino } from "pino";
 import { answerBrokenRequests } from "./broken-requests.ts";
 import { answerUnknownRoutes } from "./unknown-routes.ts";
+import { logDestination } from "./log-destination.ts";
 import { documentRoutes } from "./openapi.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Models } from "./models.ts";
@@ -44,7 +45,7 @@ export interface SheafServer {
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
   const app = Fastify({
-    loggerInstance: pino({ level: settings.logLevel }),
+    loggerInstance: pino({ level: settings.logLevel }, logDestination()),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: settings.maxBodyBytes,
     routerOptions: { maxParamLength: 512 },

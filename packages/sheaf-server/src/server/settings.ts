@@ -66,7 +66,7 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
   queueMaxSize: integer(1000, 1, 10_000_000, "Most items waiting per model; one more is refused at once."),
   queueFullStatus: {
     ...choice([429, 503], 429, "Status of a request that finds the queue full."),
-    parse: (raw) => ({ 429: 429, 503: 503 })[String(raw)] as 429 | 503 | undefined,
+    parse: (raw) => ([429, 503] as const).find((status) => String(status) === String(raw).trim()),
   },
   inferenceDevice: text("cpu", "Where models run: cpu, cuda:0, or several with commas, tried in turn."),
   schedulerStrategy: choice(["auto", "greedy", "fifo", "adaptive"], "auto", "When a batch is sent."),

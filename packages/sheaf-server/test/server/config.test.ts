@@ -29,6 +29,12 @@ test("a flag wins over the environment, that over the config file, that over the
   );
 });
 
+test("a config file may have the line ends and the byte order mark of Windows, and spaces in its path", async () => {
+  const path = file("made on Windows.json", '\uFEFF{\r\n  "maxBatchSize": 7,\r\n  "queueFullStatus": 503\r\n}\r\n');
+  const { settings } = await loadConfig({ environment: {}, file: path });
+  assert.deepEqual([settings.maxBatchSize, settings.queueFullStatus], [7, 503]);
+});
+
 test("without anything every setting has its default", async () => {
   const { settings, models, file: none } = await loadConfig({ environment: {} });
   assert.deepEqual(settings, defaultSettings);
@@ -45,6 +51,8 @@ test("every setting has the flag and the variable that its name gives, and takes
 });
 
 for (const [env, value, message] of [
+  ["QUEUE_FULL_STATUS", "constructor", /one of 429, 503, got "constructor"/],
+  ["QUEUE_FULL_STATUS", "500", /one of 429, 503/],
   ["MAX_BATCH_SIZE", "0", /^MAX_BATCH_SIZE must be an integer from 1 to 65536, got "0"\.$/],
   ["MAX_BATCH_SIZE", "3.5", /integer/],
   ["MAX_BATCH_SIZE", "many", /got "many"/],

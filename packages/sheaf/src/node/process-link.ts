@@ -21,15 +21,16 @@ export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events
   const child = spawn(process.execPath, [...flags, fileURLToPath(processEntry)], {
     stdio: ["ignore", "inherit", "inherit", "pipe"],
   });
-  const pipe = child.stdio[3] as Socket;
+  // Where no file handle is left there are no pipes at all; `error` follows.
+  const pipe = (child.stdio as typeof child.stdio | undefined)?.[3] as Socket | undefined;
   let uncaught: Error | undefined;
   const reader = new FrameReader((received) => {
     if (received.kind === Kind.uncaught) uncaught = unpackError(received.packed as Packed);
     else events.message(received);
   });
-  pipe.on("data", (chunk: Buffer) => reader.push(chunk));
+  pipe?.on("data", (chunk: Buffer) => reader.push(chunk));
   // A write to a process that has just died; `close` says why.
-  pipe.on("error", () => undefined);
+  pipe?.on("error", () => undefined);
 
   let ended = false;
   const end = (why: string, error?: Error): void => {
@@ -46,7 +47,7 @@ export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events
   });
 
   const send: Link["send"] = (sent) => {
-    if (ended || pipe.destroyed) return;
+    if (ended || pipe === undefined || pipe.destroyed) return;
     writeFrame(pipe, sent);
   };
   send(message(Kind.load, 0, 0, pack([host])));
@@ -60,10 +61,10 @@ export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events
     hold(alive) {
       if (alive) {
         child.ref();
-        pipe.ref();
+        pipe?.ref();
       } else {
         child.unref();
-        pipe.unref();
+        pipe?.unref();
       }
     },
   };

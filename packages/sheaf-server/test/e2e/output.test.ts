@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const entry = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "sheaf-output-"));
+after(() => rmSync(folder, { recursive: true }));
+const env = { PATH: process.env["PATH"] ?? "" };
+// Writing to /dev/full is writing to a disk without room.
+const noFullDisk = existsSync("/dev/full") ? false : "needs /dev/full";
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+test("a server whose log disk is full starts, answers and drains", { skip: noFullDisk }, async (t) => {
+  const port = await freePort();
+  const full = openSync("/dev/full", "w");
+  const server = spawn(process.execPath, [entry, "serve", "mlp"], {
+    cwd: folder,
+    env: { ...env, PORT: String(port), WARMUP_BATCHES: "1", LOG_LEVEL: "debug" },
+    stdio: ["ignore", full, "ignore"],
+  });
+  t.after(() => server.kill("SIGKILL"));
+  const ended = once(server, "exit");
+  const isReady = async (): Promise<boolean> =>
+    (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok ?? false;
+  while (!(await isReady())) assert.equal(server.exitCode, null, "the server ended");
+  const response = await fetch(`http://127.0.0.1:${port}/infer`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(Array.from({ length: 768 }, () => 0.5)),
+  });
+  assert.equal(response.status, 200);
+  server.kill("SIGTERM");
+  assert.deepEqual(await ended, [0, null]);
+});
+
+test("output to a full disk is a failure with one line that says so", { skip: noFullDisk }, () => {
+  const run = spawnSync("sh", ["-c", `"${process.execPath}" "${entry}" config >/dev/full`], {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+  });
+  assert.match(run.stderr, /^sheaf: the output can not be written: ENOSPC[^\n]*\n$/);
+  assert.equal(run.status, 1);
+});
+
+test("a reader that has had enough is no failure: sheaf config | head -1", () => {
+  const errors = join(folder, "errors");
+  const command = `{ "${process.execPath}" "${entry}" config 2>"${errors}"; echo "exit $?" >>"${errors}"; } | head -1`;
+  const { stdout } = spawnSync("sh", ["-c", command], { cwd: folder, env, encoding: "utf8" });
+  assert.match(stdout, /^MAX_BATCH_SIZE /);
+  assert.equal(readFileSync(errors, "utf8"), "exit 0\n");
+});

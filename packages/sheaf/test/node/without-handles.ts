@@ -1,0 +1,35 @@
+// Run by without-handles.test.ts under `ulimit -n`: a worker dies while the process has no file handle left.
+import { closeSync, openSync } from "node:fs";
+import { createBatcher } from "../../dist/index.js";
+import { workerProcess, workerThread } from "../../dist/node/index.js";
+import type probe from "./probe-worker.js";
+
+const url = new URL("./probe-worker.js", import.meta.url);
+const options = { onWorkerCrash: "fail", ahead: 0 } as const;
+const executor =
+  process.argv[2] === "thread" ? workerThread<typeof probe>(url, options) : workerProcess<typeof probe>(url, options);
+const call = createBatcher(executor, { maxBatchSize: 1 });
+await call.ready();
+
+const handles: number[] = [];
+const failed = new Promise<void>((resolve) => {
+  let crashes = 0;
+  // The worker that died, and a successor that could not be started.
+  executor.onInstance(({ instance, why }) => {
+    if (instance.state === "dead" && why !== undefined && ++crashes === 2) resolve();
+  });
+});
+const outcomes: Promise<string>[] = [];
+try {
+  for (;;) handles.push(openSync("/dev/null", "r"));
+} catch {
+  outcomes.push(outcomeOf(call({ do: "exit" })), outcomeOf(call({ do: "double", n: 21 })));
+}
+await failed;
+for (const handle of handles) closeSync(handle);
+console.log((await Promise.all(outcomes)).join(" "));
+await call.close();
+
+function outcomeOf(result: Promise<unknown>): Promise<string> {
+  return result.then(String, (error: { code?: string }) => String(error.code));
+}
