@@ -99,6 +99,7 @@ export function batcherWith<In, Out>(
       for (const listener of listeners) notify(listener, record);
     },
     failed: (error) => limiter.observe(error, clock.now()),
+    paused: (retryAfterMs) => limiter.observe({ retryAfterMs }, clock.now()),
     ranAgain: (items, weight) => {
       statistics.ranAgain();
       limiter.spend(clock.now(), items, weight);

@@ -79,5 +79,6 @@ export function shouldBisectByDefault(error: unknown): boolean {
   return !(typeof cause === "object" && cause !== null && isSocketError(String((cause as { code?: unknown }).code)));
 }
 
-const isSocketError = (code: string): boolean =>
+/** Codes of Node's sockets and of undici. */
+export const isSocketError = (code: string): boolean =>
   /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_|EHOST|ENET|EADDR|UND_ERR|ESOCKET|ERR_SOCKET|ERR_STREAM)/.test(code);

@@ -17,6 +17,8 @@ export interface DispatchEvents {
   recorded(record: BatchRecord, nowMs: number): void;
   /** A batch, a part of one or a single item failed with this error. */
   failed(error: unknown): void;
+  /** A run wants nothing dispatched for so many milliseconds. */
+  paused(durationMs: number): void;
   /** A bisection runs some items of a batch again. */
   ranAgain(items: number, weight: number): void;
   /** A slot may have come free. */
@@ -60,7 +62,7 @@ export class Dispatcher<In, Out> {
   }
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
-    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs);
+    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs, this.#events.paused);
     batch.run = run;
     this.inFlight++;
     this.running += run.size;
@@ -250,6 +252,7 @@ function partOf<In>(run: Run<In>, size: number): BatchContext {
     get signal() {
       return run.signal;
     },
+    pause: (durationMs) => run.pause(durationMs),
   };
 }
 

@@ -16,6 +16,11 @@ export interface BatchContext {
   stillRuns?: Promise<unknown> | undefined;
   /** For an executor that `reportsStart`: tells that the run begins now, again for each attempt. */
   started?: (() => void) | undefined;
+  /**
+   * Dispatch waits that many milliseconds, as after an error with `retryAfterMs`: for a run that will try again by itself
+   * and knows that the service wants nothing else meanwhile. Absent where nothing is dispatched (calibration, tests).
+   */
+  pause?(durationMs: number): void;
 }
 
 /** Runs one batch: results are positional, an `Error` in a slot rejects that caller only. */

@@ -21,6 +21,7 @@ export class Run<In> implements BatchContext {
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
   abandoned = false;
+  readonly #paused: (durationMs: number) => void;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
   #aborted: { readonly reason: unknown } | undefined = undefined;
 
@@ -31,6 +32,7 @@ export class Run<In> implements BatchContext {
     reason: DispatchReason,
     group: unknown,
     startedAtMs: number,
+    paused: (durationMs: number) => void,
   ) {
     this.batchId = batchId;
     this.size = calls.count;
@@ -39,6 +41,11 @@ export class Run<In> implements BatchContext {
     this.reason = reason;
     this.group = group;
     this.startedAtMs = startedAtMs;
+    this.#paused = paused;
+  }
+
+  pause(durationMs: number): void {
+    this.#paused(durationMs);
   }
 
   /** Made when the batch function asks for it: most never do. */

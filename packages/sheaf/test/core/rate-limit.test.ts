@@ -198,3 +198,19 @@ test("the retryAfterMs of a run that was given up pauses dispatch too", async ()
   await clock.advanceAsync(1);
   assert.equal(runs.length, 2);
 });
+
+test("context.pause holds dispatch as retryAfterMs does, while the run that asked goes on; nonsense is ignored", async () => {
+  const { batcher, clock, runs } = heldBatcher({ concurrency: 4, maxBatchSize: 1 });
+  watch(batcher(0));
+  await clock.settle();
+  for (const odd of [Number.NaN, -5, Infinity]) runs[0]!.context.pause!(odd);
+  runs[0]!.context.pause!(300);
+  const [late] = watchAll(batcher, [1]);
+  await clock.advanceAsync(299);
+  assert.equal(runs.length, 1);
+  await clock.advanceAsync(1);
+  assert.equal(runs.length, 2);
+  await runs[0]!.finish();
+  await runs[1]!.finish();
+  assert.equal(late!.status, "fulfilled");
+});

@@ -1,0 +1,178 @@
+import type { Batcher } from "../core/batcher.ts";
+import { systemClock } from "../core/clock.ts";
+import { createBatcher } from "../core/create-batcher.ts";
+import type { BatcherOptions } from "../core/options.ts";
+import { settingsOf, show } from "../core/settings.ts";
+import { greedy } from "../policies/greedy.ts";
+import { blamesInputs } from "./shared/api-error.ts";
+import { withRetries } from "./shared/retries.ts";
+import { apiDefaults } from "./shared/defaults.ts";
+import { defined } from "./shared/defined.ts";
+import { estimateTokens, split } from "./shared/tokens.ts";
+
+/** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */
+export interface EmbedParams {
+  readonly values: string[];
+  readonly abortSignal?: AbortSignal | undefined;
+}
+
+/** What `doEmbed` gives. */
+export interface EmbedResult {
+  embeddings: number[][];
+  usage?: { tokens: number };
+  warnings: never[];
+}
+
+/** An embedding model of the AI SDK: specification v3 (AI SDK 6) or v4 (AI SDK 7). */
+export interface EmbeddingModelLike {
+  readonly modelId: string;
+  readonly maxEmbeddingsPerCall: PromiseLike<number | undefined> | number | undefined;
+  doEmbed(params: never): PromiseLike<unknown>;
+}
+
+/** Middleware for `wrapEmbeddingModel` of AI SDK 6 and 7. */
+export interface CoalesceMiddleware {
+  readonly specificationVersion: "v3";
+  wrapEmbed(call: { readonly params: EmbedParams; readonly model: EmbeddingModelLike }): Promise<EmbedResult>;
+}
+
+export interface CoalesceOptions extends Pick<
+  BatcherOptions<string, number[]>,
+  | "maxWaitMs"
+  | "concurrency"
+  | "maxQueueSize"
+  | "onQueueFull"
+  | "maxBatchWeight"
+  | "timeoutMs"
+  | "runTimeoutMs"
+  | "rateLimit"
+  | "clock"
+> {
+  /** Most texts in a request; never more than the model's `maxEmbeddingsPerCall`. Default 100. */
+  readonly maxBatchSize?: number | undefined;
+  /** Tokens of a text. Default: `estimateTokens`. */
+  readonly weigh?: ((text: string) => number) | undefined;
+  /** Called once for each model with its batcher, to subscribe to it or to export its metrics. */
+  readonly onBatcher?: ((batcher: Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">) => void) | undefined;
+}
+
+/**
+ * `wrapEmbeddingModel({ model, middleware: coalesce() })`: `embed()` calls that are made at the same time share requests.
+ * Calls with other headers, provider options or dimensions never do. An abort signal withdraws its own call.
+ *
+ * A batch that the API refuses with 429 goes again after the pause that it asks for, which holds everything back. After
+ * other failures the AI SDK's own retries come back to the batcher and share requests again.
+ */
+export function coalesce(options: CoalesceOptions = {}): CoalesceMiddleware {
+  const batchers = new WeakMap<EmbeddingModelLike, Promise<ModelBatcher>>();
+  const of = (model: EmbeddingModelLike): Promise<ModelBatcher> => {
+    let batcher = batchers.get(model);
+    if (batcher === undefined) {
+      batcher = batcherOf(model, options);
+      batchers.set(model, batcher);
+      batcher.catch(() => batchers.delete(model));
+    }
+    return batcher;
+  };
+  check(options);
+  return {
+    specificationVersion: "v3",
+    wrapEmbed: async ({ params, model }) => {
+      const { values, abortSignal, ...shared } = params;
+      const batcher = await of(model);
+      const group = keyOf(shared);
+      const calls = values.map((text): Call => ({ text, shared, group }));
+      return joined(await batcher.many(calls, { signal: abortSignal }));
+    },
+  };
+}
+
+/** Of a batch that 429 refused; the AI SDK's own `maxRetries` is for each caller. */
+const maxRetries = 2;
+
+/** A text and what its call asks for beside it. */
+interface Call {
+  readonly text: string;
+  readonly shared: Readonly<Record<string, unknown>>;
+  readonly group: string;
+}
+
+/** A text's part of the reply to its batch. */
+interface Part {
+  readonly embedding: number[];
+  readonly tokens: number | undefined;
+  /** The rest of the reply: warnings, provider metadata, headers. One object for each batch. */
+  readonly rest: Readonly<Record<string, unknown>>;
+}
+
+type ModelBatcher = Batcher<Call, Part>;
+
+async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): Promise<ModelBatcher> {
+  const { weigh = estimateTokens, onBatcher, maxBatchSize = apiDefaults.maxBatchSize, ...rest } = options;
+  const most = (await model.maxEmbeddingsPerCall) ?? Infinity;
+  const run = async (calls: Call[], { signal }: { readonly signal: AbortSignal }): Promise<Part[]> => {
+    const values = calls.map(({ text }) => text);
+    const params = { ...calls[0]!.shared, values, abortSignal: signal };
+    return partsOf((await model.doEmbed(params as never)) as EmbedResult, values, weigh);
+  };
+  const { clock = systemClock } = rest;
+  const batcher = createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {
+    name: model.modelId,
+    ...apiDefaults,
+    ...defined(rest),
+    maxBatchSize: Math.max(1, Math.min(maxBatchSize, most)),
+    weigh: ({ text }) => weigh(text),
+    groupKey: ({ group }) => group,
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
+  });
+  onBatcher?.(batcher);
+  return batcher;
+}
+
+function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: string) => number): Part[] {
+  const { embeddings, usage, response, ...others } = result as EmbedResult & { readonly response?: object };
+  const tokens = usage === undefined ? undefined : split(usage.tokens, values.map(weigh));
+  // The body holds everybody's vectors.
+  const { body: _, ...reply } = (response ?? {}) as { readonly body?: unknown };
+  const rest = { ...others, ...(response === undefined ? {} : { response: reply }) };
+  // Too few or too many stay so: the batcher counts them.
+  return embeddings.map((embedding, index) => ({ embedding, tokens: tokens?.[index], rest }));
+}
+
+/** One call's result of its texts' parts; what is not per text is that of its first batch. */
+function joined(parts: readonly Part[]): EmbedResult {
+  const tokens = parts.reduce<number | undefined>(
+    (sum, part) => (sum === undefined || part.tokens === undefined ? undefined : sum + part.tokens),
+    0,
+  );
+  const [first] = parts;
+  return {
+    warnings: [],
+    ...first?.rest,
+    embeddings: parts.map(({ embedding }) => embedding),
+    ...(tokens === undefined ? {} : { usage: { tokens } }),
+  };
+}
+
+/** Calls with equal keys ask for the same; the order of an object's properties does not count. */
+function keyOf(value: unknown): string {
+  return (
+    JSON.stringify(value, (_, inner: unknown) =>
+      typeof inner === "object" && inner !== null && !Array.isArray(inner)
+        ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : inner,
+    ) ?? ""
+  );
+}
+
+function check(options: CoalesceOptions): void {
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError(`coalesce takes an object of options, got ${show(options)}`);
+  }
+  const { onBatcher, ...rest } = options;
+  if (onBatcher !== undefined && typeof onBatcher !== "function") {
+    throw new TypeError(`onBatcher must be a function, got ${show(onBatcher)}`);
+  }
+  settingsOf(() => [], { ...rest, weigh: rest.weigh ?? estimateTokens }, greedy);
+}

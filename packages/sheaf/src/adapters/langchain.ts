@@ -1,0 +1,101 @@
+import type { Batcher } from "../core/batcher.ts";
+import { systemClock } from "../core/clock.ts";
+import { createBatcher } from "../core/create-batcher.ts";
+import type { BatcherOptions } from "../core/options.ts";
+import { show } from "../core/settings.ts";
+import { blamesInputs } from "./shared/api-error.ts";
+import { apiDefaults } from "./shared/defaults.ts";
+import { defined } from "./shared/defined.ts";
+import { withRetries } from "./shared/retries.ts";
+import { estimateTokens } from "./shared/tokens.ts";
+
+/** LangChain's `EmbeddingsInterface`: `OpenAIEmbeddings`, `CohereEmbeddings`, or your own. */
+export interface EmbeddingsLike {
+  embedDocuments(texts: string[]): Promise<number[][]>;
+  embedQuery(text: string): Promise<number[]>;
+}
+
+export interface CoalescedEmbeddingsOptions extends Pick<
+  BatcherOptions<string, number[]>,
+  | "maxBatchSize"
+  | "maxWaitMs"
+  | "concurrency"
+  | "maxQueueSize"
+  | "maxBatchWeight"
+  | "timeoutMs"
+  | "runTimeoutMs"
+  | "rateLimit"
+  | "clock"
+  | "name"
+> {
+  /** Tokens of a text. Default: `estimateTokens`. */
+  readonly weigh?: ((text: string) => number) | undefined;
+  /**
+   * Embeds several queries at once. Default: the instance's `embedDocuments`, which is right where the model treats
+   * queries and documents alike, as OpenAI's do. Give it where it does not (Cohere's and Voyage's `inputType`, Google's
+   * `taskType`, E5's prefixes): `(texts) => forQueries.embedDocuments(texts)`.
+   */
+  readonly embedQueries?: ((texts: string[]) => Promise<number[][]>) | undefined;
+}
+
+/** Of a batch that 429 refused, after the wrapped instance's own. */
+const maxRetries = 2;
+
+interface Text {
+  readonly text: string;
+  readonly kind: "query" | "document";
+}
+
+/**
+ * A LangChain Embeddings instance whose concurrent calls share requests: takes the place of the one it wraps in vector
+ * stores and retrievers. Queries go before documents that wait. LangChain's own retries stay (`maxRetries` of the
+ * wrapped instance, 6 by default): they happen inside a run, once for all of its callers. What 429 still refuses after
+ * them goes again after a pause that holds everything back.
+ */
+export class CoalescedEmbeddings implements EmbeddingsLike {
+  /** For statistics, metrics and `close()`. */
+  readonly batcher: Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe" | "drain" | "close">;
+  readonly #batcher: Batcher<Text, number[]>;
+
+  /** @throws {TypeError | RangeError} for wrong options. */
+  constructor(embeddings: EmbeddingsLike, options: CoalescedEmbeddingsOptions = {}) {
+    if (typeof (embeddings as Partial<EmbeddingsLike> | null)?.embedDocuments !== "function") {
+      throw new TypeError(
+        `CoalescedEmbeddings wraps an Embeddings instance with embedDocuments, got ${show(embeddings)}`,
+      );
+    }
+    const { weigh = estimateTokens, embedQueries, ...rest } = options;
+    if (embedQueries !== undefined && typeof embedQueries !== "function") {
+      throw new TypeError(`embedQueries must be a function, got ${show(embedQueries)}`);
+    }
+    const run = async (texts: Text[]): Promise<number[][]> => {
+      const values = texts.map(({ text }) => text);
+      const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";
+      return isQueries ? embedQueries(values) : embeddings.embedDocuments(values);
+    };
+    const { clock = systemClock } = rest;
+    this.#batcher = createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {
+      name: "embeddings",
+      onQueueFull: "wait",
+      ...apiDefaults,
+      ...defined(rest),
+      weigh: ({ text }) => weigh(text),
+      groupKey: embedQueries === undefined ? undefined : ({ kind }) => kind,
+      onBatchError: "bisect",
+      shouldBisect: blamesInputs,
+    });
+    this.batcher = this.#batcher;
+  }
+
+  embedQuery(text: string): Promise<number[]> {
+    return this.#batcher({ text, kind: "query" });
+  }
+
+  /** Any number of texts; vectors in their order. Rejects with the first error. */
+  embedDocuments(texts: string[]): Promise<number[][]> {
+    return this.#batcher.many(
+      texts.map((text) => ({ text, kind: "document" })),
+      { priority: "bulk" },
+    );
+  }
+}

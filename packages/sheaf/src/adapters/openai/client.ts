@@ -1,0 +1,92 @@
+/** A text, or a text as token ids. */
+export type EmbeddingInput = string | readonly number[];
+
+/** Body of `POST /embeddings`. Parameters that only some APIs know go through as they are. */
+export interface EmbeddingsRequest {
+  readonly model: string;
+  readonly input: readonly EmbeddingInput[];
+  readonly encoding_format: "float" | "base64";
+  readonly [parameter: string]: unknown;
+}
+
+/** The part of the reply that is used. */
+export interface EmbeddingsReply {
+  readonly data: readonly { readonly index: number; readonly embedding: unknown }[];
+  readonly usage?: { readonly prompt_tokens?: number; readonly total_tokens?: number } | undefined;
+}
+
+/** What is sent with a request of openai's client. `maxRetries` 0: the adapter retries, with one pause for all. */
+export interface RequestOptions {
+  readonly signal: AbortSignal;
+  readonly maxRetries: 0;
+}
+
+/** The part of openai's client that is used; `new OpenAI()` has it, and so has `openaiFetch()`. */
+export interface OpenAILike {
+  readonly embeddings: {
+    create(body: never, options?: RequestOptions): PromiseLike<unknown>;
+  };
+}
+
+export interface FetchOptions {
+  /** Up to where `/embeddings` follows: `https://api.openai.com/v1`. */
+  readonly baseURL: string;
+  /** Sent as `authorization: Bearer KEY`. Default none. */
+  readonly apiKey?: string | undefined;
+  /** More headers, such as `openai-organization` or Azure's `api-key`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Default: the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** An embeddings API by plain fetch, for where openai's client is not installed. */
+export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch }: FetchOptions): OpenAILike {
+  if (!URL.canParse(baseURL)) throw new TypeError(`baseURL must be a URL, got ${JSON.stringify(baseURL)}`);
+  const url = `${baseURL.replace(/\/+$/, "")}/embeddings`;
+  const sent = {
+    "content-type": "application/json",
+    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    ...headers,
+  };
+  return {
+    embeddings: {
+      create: async (body: EmbeddingsRequest, options?: RequestOptions) => {
+        const signal = options?.signal ?? null;
+        const response = await fetch(url, { method: "POST", headers: sent, body: JSON.stringify(body), signal });
+        if (!response.ok) throw new OpenAIError(response, await response.text());
+        return response.json();
+      },
+    },
+  };
+}
+
+/** An API's refusal, with the names that openai's client uses. */
+export class OpenAIError extends Error {
+  override readonly name = "OpenAIError";
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly param: string | undefined;
+  readonly type: string | undefined;
+  declare readonly headers: Headers;
+
+  constructor(response: Response, body: string) {
+    const { message, code, param, type } = errorOf(body);
+    super(`${response.status} ${message ?? (body.slice(0, 200) || response.statusText)}`);
+    this.status = response.status;
+    this.code = code;
+    this.param = param;
+    this.type = type;
+    // Not enumerable: no log shows what an API sends in its headers.
+    Object.defineProperty(this, "headers", { value: response.headers });
+  }
+}
+
+type ErrorBody = { readonly [name in "message" | "code" | "param" | "type"]?: string };
+
+function errorOf(body: string): ErrorBody {
+  try {
+    return (JSON.parse(body) as { error?: ErrorBody } | null)?.error ?? {};
+  } catch {
+    return {};
+  }
+}

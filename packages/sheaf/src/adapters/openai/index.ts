@@ -1,0 +1,150 @@
+import type { Batcher } from "../../core/batcher.ts";
+import { systemClock } from "../../core/clock.ts";
+import { createBatcher } from "../../core/create-batcher.ts";
+import { BatcherError } from "../../core/errors.ts";
+import type { BatcherOptions } from "../../core/options.ts";
+import { checkNotNegative, show } from "../../core/settings.ts";
+import { blamesInputs } from "../shared/api-error.ts";
+import { apiDefaults } from "../shared/defaults.ts";
+import { defined } from "../shared/defined.ts";
+import { withRetries } from "../shared/retries.ts";
+import { estimateTokens } from "../shared/tokens.ts";
+import type { EmbeddingInput, EmbeddingsReply, EmbeddingsRequest, OpenAILike } from "./client.ts";
+import { vectorsOf } from "./vectors.ts";
+
+export { openaiFetch, OpenAIError } from "./client.ts";
+export type { EmbeddingInput, FetchOptions, OpenAILike, RequestOptions } from "./client.ts";
+export { estimateTokens } from "../shared/tokens.ts";
+
+/** OpenAI's API takes no more inputs in one request. */
+const mostInputs = 2048;
+
+type Passed =
+  | "maxBatchSize"
+  | "maxWaitMs"
+  | "concurrency"
+  | "maxQueueSize"
+  | "onQueueFull"
+  | "maxBatchWeight"
+  | "weigh"
+  | "timeoutMs"
+  | "runTimeoutMs"
+  | "policy"
+  | "rateLimit"
+  | "cost"
+  | "name"
+  | "clock"
+  | "signal";
+
+export interface OpenAIEmbeddingsOptions extends Pick<BatcherOptions<EmbeddingInput, number[]>, Passed> {
+  readonly model: string;
+  readonly dimensions?: number | undefined;
+  readonly user?: string | undefined;
+  /** More parameters of the request's body, such as `input_type`. Other parameters: another batcher. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined;
+  /** What goes over the wire: `"base64"` (default) is a third of the size of `"float"`; servers that know it not ignore it. */
+  readonly encoding?: "base64" | "float" | undefined;
+  /** Most tokens of one input, by `weigh`: 8192 for OpenAI's models. A larger one fails with `ITEM_TOO_LARGE`. Default none. */
+  readonly maxItemWeight?: number | undefined;
+  /**
+   * Runs of a batch after the first, on 408, 409, 429, 5xx and lost connections; integer >= 0. A 429 while other batches
+   * get through does not count. Default 2.
+   */
+  readonly maxRetries?: number | undefined;
+}
+
+/** What the API counted so far. */
+export interface EmbeddingsUsage {
+  readonly requests: number;
+  readonly promptTokens: number;
+  readonly totalTokens: number;
+}
+
+export interface OpenAIEmbeddings extends Batcher<EmbeddingInput, number[]> {
+  usage(): EmbeddingsUsage;
+}
+
+/**
+ * `embed(text)` of any OpenAI-compatible API: concurrent calls share requests of at most 100 inputs and 300,000 tokens.
+ * Equal texts that wait share one input. A 400 that names an input fails its caller only; the others go again.
+ * `rateLimit: { runs: 3000, weight: 1_000_000, perMs: 60_000 }` keeps to 3000 requests and a million tokens a minute.
+ *
+ * Retries are the batcher's and not the client's, so that an API that says 429 gets one pause from everybody.
+ * @throws {TypeError | RangeError} for wrong options.
+ */
+export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOptions): OpenAIEmbeddings {
+  check(client, options);
+  const { model, dimensions, user, parameters, encoding = "base64", ...rest } = options;
+  const { maxItemWeight = Infinity, maxRetries = 2, ...batcherOptions } = rest;
+  const { weigh = estimateTokens, name = "embeddings", clock = systemClock, ...limits } = batcherOptions;
+  const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
+  const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
+
+  const run = async (input: EmbeddingInput[], { signal }: { readonly signal: AbortSignal }): Promise<number[][]> => {
+    usage.requests++;
+    const request: EmbeddingsRequest = { ...body, input };
+    const reply = (await client.embeddings.create(request as never, { signal, maxRetries: 0 })) as EmbeddingsReply;
+    usage.promptTokens += reply?.usage?.prompt_tokens ?? 0;
+    usage.totalTokens += reply?.usage?.total_tokens ?? 0;
+    return vectorsOf(reply, input.length);
+  };
+
+  const batcher = createBatcher(withRetries(run, { maxRetries, after: "failed", clock }), {
+    ...apiDefaults,
+    ...defined(limits),
+    name,
+    clock,
+    weigh: (input) => weighed(input, weigh, maxItemWeight, name),
+    dedupeKey: (input) => (typeof input === "string" ? input : undefined),
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
+  });
+  return Object.assign(batcher, { usage: () => ({ ...usage }) });
+}
+
+function weighed(
+  input: EmbeddingInput,
+  weigh: (input: EmbeddingInput) => number,
+  maxItemWeight: number,
+  name: string,
+): number {
+  if (input.length === 0 || (typeof input !== "string" && !Array.isArray(input))) {
+    throw new BatcherError("INVALID_INPUT", `${name}: an input is a text or token ids, not empty; got ${show(input)}.`);
+  }
+  const weight = weigh(input);
+  if (!(weight > maxItemWeight)) return weight;
+  throw new BatcherError(
+    "ITEM_TOO_LARGE",
+    `${name}: the input has about ${weight} tokens, the model takes ${maxItemWeight} (maxItemWeight). Split it.`,
+    { weight, maxItemWeight },
+  );
+}
+
+function check(client: OpenAILike, options: OpenAIEmbeddingsOptions): void {
+  if (typeof (client as Partial<OpenAILike> | null)?.embeddings?.create !== "function") {
+    throw new TypeError(
+      `openaiEmbeddings needs a client with embeddings.create (new OpenAI(), or openaiFetch({ baseURL, apiKey })), got ${show(client)}`,
+    );
+  }
+  const { model, dimensions, encoding, maxRetries, maxItemWeight, maxBatchSize = 1 } = options;
+  if (typeof model !== "string" || model === "") {
+    throw new TypeError(`model must be the name of a model, got ${show(model)}`);
+  }
+  for (const [name, value, least] of [
+    ["dimensions", dimensions, 1],
+    ["maxRetries", maxRetries, 0],
+  ] as const) {
+    if (value !== undefined && !(Number.isInteger(value) && value >= least)) {
+      throw new RangeError(`${name} must be an integer >= ${least}, got ${show(value)}`);
+    }
+  }
+  if (maxItemWeight !== undefined) checkNotNegative("maxItemWeight", maxItemWeight);
+  if (encoding !== undefined && encoding !== "base64" && encoding !== "float") {
+    throw new RangeError(`encoding must be "base64" or "float", got ${show(encoding)}`);
+  }
+  if (maxBatchSize > mostInputs) {
+    throw new RangeError(
+      `maxBatchSize must be at most ${mostInputs}, the inputs of one request, got ${show(maxBatchSize)}`,
+    );
+  }
+}

@@ -1,0 +1,102 @@
+import { isSocketError } from "../../core/bisect.ts";
+
+/** What an error of an HTTP API tells the batcher. */
+export interface ErrorHints {
+  /** HTTP status; undefined where no reply came. */
+  readonly status: number | undefined;
+  /** How long the API wants to be left alone, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+  /** The input of the request that the API names as the wrong one. */
+  readonly itemIndex: number | undefined;
+}
+
+/** Headers as fetch, openai's client, the AI SDK and axios have them. */
+export type HeadersLike =
+  { get(name: string): string | null } | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** A pause of a day would be the end of the program; one that is tried again every two minutes is not. */
+const longestPauseMs = 120_000;
+/** Where an API says 429 and not for how long. */
+const pauseOf429Ms = 1000;
+
+/**
+ * Reads an error of openai's client (`status`, `headers`, `param`), the AI SDK (`statusCode`, `responseHeaders`, `data`),
+ * axios (`response`), or what a fetch of one's own threw in these shapes.
+ */
+export function errorHints(error: unknown): ErrorHints {
+  const { status, statusCode, headers, responseHeaders, response, param, error: inner, data } = fieldsOf(error);
+  const { status: axiosStatus, headers: axiosHeaders, data: axiosData } = fieldsOf(response);
+  const httpStatus = [status, statusCode, axiosStatus].find((value) => typeof value === "number");
+  const body = [inner, fieldsOf(data)["error"], fieldsOf(axiosData)["error"]].find(isObject);
+  const sent = (headers ?? responseHeaders ?? axiosHeaders) as HeadersLike | undefined;
+  const isBusy = httpStatus === 429 || httpStatus === 503;
+  const given = isBusy ? retryAfterMsOf(sent) : undefined;
+  return {
+    status: httpStatus,
+    retryAfterMs: given ?? (httpStatus === 429 ? pauseOf429Ms : undefined),
+    itemIndex: inputIndexOf(param ?? fieldsOf(body)["param"]),
+  };
+}
+
+/** The same error, carrying what the batcher reads of it: `retryAfterMs` and `itemIndex`. */
+export function withHints(error: unknown, { retryAfterMs, itemIndex }: ErrorHints = errorHints(error)): unknown {
+  if (!isObject(error) || !Object.isExtensible(error)) return error;
+  // Not enumerable: a log of the error shows what the client put there.
+  if (retryAfterMs !== undefined && !("retryAfterMs" in error)) define(error, "retryAfterMs", retryAfterMs);
+  if (itemIndex !== undefined && !("itemIndex" in error)) define(error, "itemIndex", itemIndex);
+  return error;
+}
+
+const statusesOfTheRequest = new Set([400, 413, 422]);
+
+/**
+ * Whether single inputs can be to blame, so that a bisection is worth its runs: the API answered that the request is
+ * wrong. Not for what it says of the key, the model or itself, nor where no answer came.
+ */
+export const blamesInputs = (error: unknown): boolean => statusesOfTheRequest.has(errorHints(error).status ?? 0);
+
+/** No reply came: fetch's TypeError, openai's APIConnectionError and timeout, or a socket's error behind either. */
+export function isLostConnection(error: unknown): boolean {
+  let depth = 0;
+  for (let at: unknown = error; isObject(at) && depth < 4; at = fieldsOf(at)["cause"], depth++) {
+    const { name, code, message } = fieldsOf(at);
+    if (name === "AbortError") return false;
+    if (typeof code === "string" && isSocketError(code)) return true;
+    if (/^(connection error|request timed out|fetch failed|terminated)\.?/i.test(String(message))) return true;
+  }
+  return false;
+}
+
+/** `retry-after-ms`, else `retry-after` in seconds or as a date; 1 ms to two minutes; undefined without either. */
+export function retryAfterMsOf(headers: HeadersLike | undefined): number | undefined {
+  const ms = numberOf(headerOf(headers, "retry-after-ms"));
+  const after = headerOf(headers, "retry-after");
+  const seconds = numberOf(after);
+  const dateMs = after === undefined || seconds !== undefined ? Number.NaN : Date.parse(after);
+  const asked = ms ?? (seconds === undefined ? dateMs - Date.now() : seconds * 1000);
+  return Number.isNaN(asked) ? undefined : Math.min(longestPauseMs, Math.max(1, asked));
+}
+
+/** The index in `input[3]`, `input.3`, `$.input[3]` or `body.input.3.text`; undefined where none is named. */
+export function inputIndexOf(param: unknown): number | undefined {
+  if (typeof param !== "string" || param.length > 200) return undefined;
+  const index = /(?:^|[.$])input(?:\[(\d{1,6})\]|\.(\d{1,6}))(?=$|[.[])/.exec(param);
+  return index === null ? undefined : Number(index[1] ?? index[2]);
+}
+
+function headerOf(headers: HeadersLike | undefined, name: string): string | undefined {
+  if (headers === undefined || headers === null) return undefined;
+  if (typeof headers.get === "function") return headers.get(name) ?? undefined;
+  const value = (headers as Readonly<Record<string, string | readonly string[] | undefined>>)[name];
+  return typeof value === "string" ? value : value?.[0];
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  isObject(value) ? (value as Readonly<Record<string, unknown>>) : {};
+const define = (target: object, name: string, value: number): unknown =>
+  Object.defineProperty(target, name, { value, configurable: true, writable: true });

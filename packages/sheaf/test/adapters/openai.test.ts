@@ -1,0 +1,296 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { estimateTokens, openaiEmbeddings, OpenAIError, openaiFetch } from "../../dist/adapters/openai/index.js";
+import { errorHints, inputIndexOf, retryAfterMsOf } from "../../dist/adapters/shared/api-error.js";
+import { greedy } from "../../dist/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
+import { assertCode, statuses, values, watch, watchAll } from "../support/rig.js";
+import { apiError, replyTo, scriptedClient } from "./scripted-client.js";
+
+function rig(options: Record<string, unknown> = {}) {
+  const clock = manualClock();
+  const client = scriptedClient();
+  const embed = openaiEmbeddings(client, { model: "tiny", clock, policy: greedy(), ...options } as never);
+  const inputs = (): unknown[] => client.requests.map(({ body }) => body.input);
+  return { clock, client, embed, inputs, requests: client.requests };
+}
+const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => "x".repeat(i + 1));
+
+test("concurrent calls share requests of 100 and each gets its own vector, whatever the order of the reply", async () => {
+  const { clock, embed, requests, inputs } = rig();
+  const calls = watchAll(embed, texts(250));
+  await clock.settle();
+  assert.deepEqual(
+    inputs().map((input) => (input as string[]).length),
+    [100, 100, 50],
+  );
+  for (const request of requests) request.answer();
+  await clock.settle();
+  assert.deepEqual(
+    values(calls),
+    texts(250).map((text) => [text.length]),
+  );
+});
+
+test("a request carries the model and the batcher's parameters, and the client is told not to retry", async () => {
+  const { clock, embed, requests } = rig({ dimensions: 256, user: "u", parameters: { input_type: "query" } });
+  watch(embed("a"));
+  await clock.settle();
+  const { body, options } = requests[0]!;
+  assert.deepEqual(body, {
+    model: "tiny",
+    dimensions: 256,
+    user: "u",
+    input_type: "query",
+    encoding_format: "base64",
+    input: ["a"],
+  });
+  assert.equal(options.maxRetries, 0);
+});
+
+test("a batch stays within the tokens of a request, and a text above its own limit is refused before it is sent", async () => {
+  const { clock, embed, inputs } = rig({ maxBatchWeight: 10, maxItemWeight: 8, weigh: (text: string) => text.length });
+  watchAll(embed, ["aaaa", "bbbb", "cccc", "dddd"]);
+  const large = watch(embed("x".repeat(9)));
+  const larger = watch(embed("x".repeat(11)));
+  await clock.settle();
+  assert.deepEqual(inputs(), [
+    ["aaaa", "bbbb"],
+    ["cccc", "dddd"],
+  ]);
+  assert.match(assertCode(large, "ITEM_TOO_LARGE").message, /about 9 tokens, the model takes 8/);
+  assertCode(larger, "ITEM_TOO_LARGE");
+});
+
+test("an empty text is refused at once, and nobody shares its fate", async () => {
+  const { clock, embed, requests } = rig();
+  const empty = watch(embed(""));
+  const fine = watch(embed("a"));
+  await clock.settle();
+  requests[0]!.answer();
+  await clock.settle();
+  assertCode(empty, "INVALID_INPUT");
+  assert.deepEqual(fine.value, [1]);
+});
+
+test("equal texts that wait are sent once; token ids are never mistaken for a text", async () => {
+  const { clock, embed, inputs, requests } = rig();
+  const calls = watchAll(embed, ["a", "a", [1, 2], [1, 2], "[1,2]"]);
+  await clock.settle();
+  assert.deepEqual(inputs(), [["a", [1, 2], [1, 2], "[1,2]"]]);
+  requests[0]!.answer();
+  await clock.settle();
+  assert.deepEqual(statuses(calls), Array(5).fill("fulfilled"));
+});
+
+test("a 400 that names its input fails that caller with the API's error; the others go again at once", async () => {
+  const { clock, embed, requests, inputs } = rig();
+  const calls = watchAll(embed, ["a", "bb", "poison", "dddd"]);
+  await clock.settle();
+  const refused = apiError(400, { param: "input[2]" });
+  requests[0]!.answer(refused);
+  await clock.settle();
+  assert.deepEqual(inputs()[1], ["a", "bb", "dddd"]);
+  requests[1]!.answer();
+  await clock.settle();
+  assert.equal(calls[2]!.reason, refused);
+  assert.deepEqual(values(calls), [[1], [2], undefined, [4]]);
+});
+
+test("429 pauses everything as long as the API asks; then the same batch goes again, and what came meanwhile in one more", async () => {
+  const { clock, embed, requests, inputs } = rig();
+  const calls = watchAll(embed, ["a", "bb"]);
+  await clock.settle();
+  requests[0]!.answer(apiError(429, { headers: { "retry-after-ms": "700" } }));
+  await clock.settle();
+  for (let i = 0; i < 7; i++) {
+    calls.push(watch(embed("c".repeat(i + 3))));
+    await clock.advanceAsync(100 - (i === 6 ? 1 : 0));
+  }
+  assert.equal(requests.length, 1);
+  await clock.advanceAsync(1);
+  assert.deepEqual(
+    inputs()
+      .slice(1)
+      .map((input) => (input as string[]).length)
+      .sort((a, b) => a - b),
+    [2, 7],
+  );
+  for (const request of requests.slice(1)) request.answer();
+  await clock.settle();
+  assert.deepEqual(statuses(calls), Array(9).fill("fulfilled"));
+});
+
+test("a longer pause that another batch hears of holds a batch back that was to go again sooner", async () => {
+  const { clock, embed, requests } = rig({ maxBatchSize: 1 });
+  watchAll(embed, ["a", "b"]);
+  await clock.settle();
+  requests[0]!.answer(apiError(429, { headers: { "retry-after-ms": "100" } }));
+  requests[1]!.answer(apiError(429, { headers: { "retry-after": "2" } }));
+  await clock.advanceAsync(1999);
+  assert.equal(requests.length, 2);
+  await clock.advanceAsync(1);
+  assert.equal(requests.length, 4);
+});
+
+for (const [name, error] of [
+  ["500", apiError(500)],
+  [
+    "a lost connection",
+    new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code: "ECONNRESET" }) }),
+  ],
+] as const) {
+  test(`${name}: at most maxRetries further requests, at growing distances, then every caller gets the error`, async () => {
+    const { clock, embed, requests } = rig({ maxRetries: 2 });
+    const calls = watchAll(embed, texts(50));
+    const startedAtMs: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      await clock.advanceAsync([0, 500, 1000][i]!);
+      assert.equal(requests.length, i + 1);
+      startedAtMs.push(clock.now());
+      requests[i]!.answer(error);
+    }
+    await clock.advanceAsync(60_000);
+    assert.equal(requests.length, 3);
+    assert.ok(calls.every(({ reason }) => reason === error));
+  });
+}
+
+test("a refused key is neither retried nor bisected", async () => {
+  const { clock, embed, requests } = rig();
+  const calls = watchAll(embed, texts(10));
+  await clock.settle();
+  requests[0]!.answer(apiError(401));
+  await clock.advanceAsync(60_000);
+  assert.equal(requests.length, 1);
+  assert.deepEqual(statuses(calls), Array(10).fill("rejected"));
+});
+
+test("too few vectors, or two for one input: RESULT_COUNT for every caller, and no second request", async () => {
+  const short = (input: string[]): object => ({ data: (replyTo(input) as { data: object[] }).data.slice(1) });
+  const doubled = (input: string[]): object => ({ data: input.map(() => ({ index: 0, embedding: [1] })) });
+  for (const wrong of [short, doubled]) {
+    const { clock, embed, requests } = rig();
+    const calls = watchAll(embed, ["a", "bb", "ccc"]);
+    await clock.settle();
+    requests[0]!.answer(wrong(["a", "bb", "ccc"]));
+    await clock.advanceAsync(60_000);
+    assert.equal(requests.length, 1);
+    for (const call of calls) assertCode(call, "RESULT_COUNT");
+  }
+});
+
+test("a batch that everyone has left stops waiting for its retry", async () => {
+  const { clock, embed, requests } = rig();
+  const controller = new AbortController();
+  const call = watch(embed("a", { signal: controller.signal }));
+  await clock.settle();
+  requests[0]!.answer(apiError(503, { headers: { "retry-after": "10" } }));
+  await clock.advanceAsync(100);
+  controller.abort(new Error("gone"));
+  await clock.advanceAsync(60_000);
+  assert.equal(requests.length, 1);
+  assert.equal((call.reason as Error).message, "gone");
+  assert.equal(embed.stats().inFlight, 0);
+});
+
+test("usage adds up what the API counted", async () => {
+  const { clock, embed, requests } = rig({ maxBatchSize: 2 });
+  watchAll(embed, ["a", "bb", "ccc"]);
+  await clock.settle();
+  for (const request of requests) request.answer();
+  await clock.settle();
+  assert.deepEqual(embed.usage(), { requests: 2, promptTokens: 6, totalTokens: 6 });
+});
+
+test("base64 and floats give the same vector", async () => {
+  const vector = [0.5, -1.25, 3];
+  const bytes = Buffer.from(Float32Array.from(vector).buffer).toString("base64");
+  for (const embedding of [vector, bytes]) {
+    const { clock, embed, requests } = rig();
+    const call = watch(embed("a"));
+    await clock.settle();
+    requests[0]!.answer({ data: [{ index: 0, embedding }] });
+    await clock.settle();
+    assert.deepEqual(call.value, vector);
+  }
+});
+
+test("openaiFetch sends what openai's client sends and throws its errors, whose headers no log shows", async () => {
+  const seen: any[] = [];
+  const fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    seen.push([url, init.headers, JSON.parse(String(init.body))]);
+    const error = { message: "Wrong key.", code: "invalid_api_key", type: "auth", param: null };
+    return new Response(JSON.stringify({ error }), { status: 401, headers: { "x-secret": "s" } });
+  };
+  const client = openaiFetch({
+    baseURL: "http://localhost/v1/",
+    apiKey: "sk-1",
+    headers: { "openai-organization": "o" },
+    fetch: fetch as typeof globalThis.fetch,
+  });
+  const embed = openaiEmbeddings(client, { model: "tiny" });
+  await assert.rejects(embed("a"), (error) => {
+    assert.ok(error instanceof OpenAIError);
+    assert.equal(error.status, 401);
+    assert.equal(error.code, "invalid_api_key");
+    assert.match(error.message, /^401 Wrong key\./);
+    assert.ok(!JSON.stringify(error).includes("headers"));
+    return true;
+  });
+  assert.equal(seen[0][0], "http://localhost/v1/embeddings");
+  assert.equal(seen[0][1].authorization, "Bearer sk-1");
+  assert.deepEqual(seen[0][2], { model: "tiny", encoding_format: "base64", input: ["a"] });
+});
+
+test("param names an input in every form that APIs use, and nothing else does", () => {
+  const known = { "input[3]": 3, "input.1": 1, "$.input[12]": 12, "body.input.4.text": 4, "input[0].text": 0 };
+  for (const [param, index] of Object.entries(known)) assert.equal(inputIndexOf(param), index, param);
+  for (const param of ["input", "inputs[1]", "my_input[1]", "input[x]", "input[1]x", 3, null])
+    assert.equal(inputIndexOf(param), undefined, String(param));
+});
+
+test("Retry-After is read in milliseconds, seconds and as a date, from every shape of headers, at most two minutes", () => {
+  assert.equal(retryAfterMsOf({ "retry-after-ms": "50", "retry-after": "1" }), 50);
+  assert.equal(retryAfterMsOf(new Headers({ "retry-after": "1.5" })), 1500);
+  assert.equal(retryAfterMsOf({ "retry-after": "86400" }), 120_000);
+  assert.equal(retryAfterMsOf({ "retry-after": new Date(Date.now() + 3_600_000).toUTCString() }), 120_000);
+  assert.equal(retryAfterMsOf({ "retry-after": new Date(0).toUTCString() }), 1);
+  assert.equal(retryAfterMsOf({ "retry-after": "soon" }), undefined);
+  assert.equal(retryAfterMsOf(undefined), undefined);
+});
+
+test("hints are found in the errors of openai, of the AI SDK and of axios; 429 without a time means a second", () => {
+  const headers = { "retry-after-ms": "9" };
+  const hints = { status: 429, retryAfterMs: 9, itemIndex: undefined };
+  assert.deepEqual(errorHints({ status: 429, headers: new Headers(headers) }), hints);
+  assert.deepEqual(errorHints({ statusCode: 429, responseHeaders: headers }), hints);
+  assert.deepEqual(errorHints({ response: { status: 429, headers } }), hints);
+  assert.equal(errorHints({ status: 429 }).retryAfterMs, 1000);
+  assert.equal(errorHints({ statusCode: 400, data: { error: { param: "input.2" } } }).itemIndex, 2);
+});
+
+test("tokens are estimated rather too high, and never 0", () => {
+  assert.equal(estimateTokens("a"), 1);
+  assert.equal(estimateTokens("The quick brown fox"), 7);
+  assert.equal(estimateTokens("日本語"), 3);
+  assert.equal(estimateTokens([1, 2, 3]), 3);
+});
+
+for (const [options, message] of [
+  [{ model: "" }, /model must be the name of a model, got ""/],
+  [{ dimensions: 1.5 }, /dimensions must be an integer >= 1, got 1.5/],
+  [{ maxRetries: -1 }, /maxRetries must be an integer >= 0, got -1/],
+  [{ encoding: "hex" }, /encoding must be "base64" or "float", got "hex"/],
+  [{ maxBatchSize: 5000 }, /maxBatchSize must be at most 2048.*got 5000/],
+  [{ maxBatchSise: 5 }, /unknown option "maxBatchSise"/],
+] as const) {
+  test(`wrong options are refused: ${JSON.stringify(options)}`, () => {
+    assert.throws(() => openaiEmbeddings(scriptedClient(), { model: "tiny", ...options } as never), message);
+  });
+}
+
+test("a client that is none is refused", () => {
+  assert.throws(() => openaiEmbeddings({} as never, { model: "tiny" }), /needs a client with embeddings.create/);
+  assert.throws(() => openaiFetch({ baseURL: "nowhere" }), /baseURL must be a URL, got "nowhere"/);
+});
