@@ -92,6 +92,65 @@ export const heldOut = everyWorkload(
   ],
 );
 
+/**
+ * `count` workloads drawn at random: fixed cost 0.3 … 100 ms, 1.5 … 150 items' worth of it, 1 … 12 slots, batches of
+ * 8 … 128, five shapes of cost, loads 0.1 … 0.9, five kinds of arrivals. A seed not used before is a test unseen.
+ */
+export function randomWorkloads(seed, count) {
+  const random = randomNumbers(seed);
+  const pick = (choices) => choices[Math.floor(random() * choices.length)];
+  const between = (low, high) => low * (high / low) ** random();
+  return Array.from({ length: count }, () => {
+    const fixedMs = between(0.3, 100);
+    const perItemMs = fixedMs / between(1.5, 150);
+    const slots = pick([1, 1, 1, 2, 2, 3, 4, 6, 8, 12]);
+    const maxBatchSize = pick([8, 16, 32, 32, 64, 128]);
+    const shape = pick(["line", "line", "line", "line", "line", "super-linear", "stairs", "square root", "pure"]);
+    const cost = {
+      line: line(fixedMs, perItemMs),
+      "super-linear": (n) => fixedMs + perItemMs * n + (perItemMs * n * n) / maxBatchSize,
+      stairs: (n) => fixedMs + perItemMs * 8 * Math.ceil(n / 8),
+      "square root": (n) => fixedMs * Math.sqrt(n),
+      pure: line(0, perItemMs),
+    }[shape];
+    const profile = { cost, slots, maxBatchSize, shape: shape !== "line" };
+    const load = 0.1 + 0.8 * random();
+    const kind = pick(["poisson", "poisson", "clump", "burst", "periodic", "closed"]);
+    const ratePerS = load * capacityPerS(profile);
+    const scaleMs = cost(8);
+    const clients = pick([2, 3, 5, 8, 12, 20, 40, 64]);
+    const arrivals = {
+      poisson: { pattern: "poisson", ratePerS },
+      periodic: { pattern: "periodic", ratePerS },
+      clump: { pattern: "clump", ratePerS, size: pick([3, 8, 20]), spreadMs: scaleMs * between(0.01, 0.1) },
+      // Twice the rate while it lasts: more would be overload, which says nothing about a policy.
+      burst: {
+        pattern: "burst",
+        ratePerS: Math.min(load, 0.4) * capacityPerS(profile),
+        onMs: scaleMs * between(10, 60),
+        offMs: scaleMs * between(10, 60),
+      },
+      closed: { pattern: "closed", clients, thinkMs: cost(1) * between(0.01, 0.5) },
+    }[kind];
+    const of = `(${fixedMs.toPrecision(3)}, ${perItemMs.toPrecision(3)}) x ${slots}, at most ${maxBatchSize}`;
+    const isLoop = kind === "closed";
+    const named = isLoop ? `closed loop of ${clients}` : kind;
+    const own = workload(`${shape} ${of}`, profile, named, isLoop ? undefined : Number(load.toFixed(2)), arrivals);
+    return { ...own, profile: shape };
+  });
+}
+
+// mulberry32, by Tommy Ettinger, public domain.
+function randomNumbers(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
 /** Hand-tuned policies for the grid search: the best of them, per workload, is the oracle. */
 export function grid({ cost, slots }) {
   const greedyOf = (name, size) => ({ name, decide: ({ waiting }) => ({ run: Math.min(size, waiting) }) });

@@ -1,5 +1,6 @@
 import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "./arrival-rate.ts";
 import { CostTable, nextSize } from "./cost-model.ts";
+import { pacedSize } from "./pacing.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see auto */
@@ -43,8 +44,10 @@ class Auto implements Policy {
   #meanBatch = 1;
   // The most items at once, slowly forgotten: with a slot's share of them here, nobody else is worth waiting for.
   #crowd = 1;
+  #lastPaced = { batches: -Infinity, perMs: 0, slots: 0, maxBatchSize: 0, size: 1 };
   #held = false;
   #avoided = 0;
+  #untried = 0;
 
   constructor(latencyBudgetMs: number | undefined) {
     this.#latencyBudgetMs = latencyBudgetMs;
@@ -100,17 +103,30 @@ class Auto implements Policy {
     return Math.min(untilMs, oldestAtMs + maxWaitMs);
   }
 
-  // b* = λ s(0) / (0.9 W − λ slope) keeps W slots 90 % busy; a larger batch only adds waiting.
+  // Idle slots would grab crumbs, and be busy with them when the next items come.
   #pacedUntil({ nowMs, waiting, oldestAtMs, slots, maxBatchSize }: QueueView): number {
-    const { fixedMs, perItemMs } = this.#cost;
-    if (slots === 1 || fixedMs === 0 || waiting >= this.#crowd / slots - 0.01) return nowMs;
-    const perMs = this.#arrivals.perMs(nowMs);
-    const spare = 0.9 * slots - perMs * perItemMs;
-    // At 4 s(0) / slope items 80 % of what batching can gain is in hand.
-    const most = Math.min(maxBatchSize, (4 * fixedMs) / perItemMs);
-    const enough = Math.max(1, spare > 0 ? Math.min((perMs * fixedMs) / spare, most) : most);
+    if (slots === 1 || this.#cost.fixedMs === 0 || waiting >= this.#crowd / slots - 0.01) return nowMs;
+    const enough = this.#paced(nowMs, slots, maxBatchSize);
     // What is nearly enough is enough: the rate is known to a fifth or so, and a hold for a third of an item never pays.
     return waiting < enough - 0.3 ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
+  }
+
+  // Asked for at every decision, computed at every eighth batch or when the arrival rate has moved.
+  #paced(nowMs: number, slots: number, maxBatchSize: number): number {
+    const perMs = this.#arrivals.perMs(nowMs);
+    const { batches } = this.#cost;
+    const last = this.#lastPaced;
+    const fresh = batches - last.batches < (batches < 64 ? 1 : 8) && Math.abs(perMs - last.perMs) <= 0.05 * last.perMs;
+    if (!fresh || last.maxBatchSize !== maxBatchSize || last.slots !== slots) {
+      this.#lastPaced = {
+        batches,
+        perMs,
+        slots,
+        maxBatchSize,
+        size: pacedSize(this.#cost, perMs, slots, maxBatchSize),
+      };
+    }
+    return this.#lastPaced.size;
   }
 
   // An arrival that joins the batch saves s(0) / W of slot time, and the n items that wait pay for the hold.
@@ -127,8 +143,11 @@ class Auto implements Policy {
       const first = octaveOf(nowMs - this.#lastDoneAtMs + roundingMs);
       const last = Math.max(first, least);
       returningPerMs = this.#missing * this.#returns.between(first, last);
-      // Left behind, a caller who comes back waits for a whole run: worth waiting for longer than the rest of a clump.
-      if (returningPerMs > payingPerMs && waiting < share) {
+      // Left behind, a caller who comes back waits for a whole run: worth waiting for longer than the rest of a clump. Not
+      // where one run instead of two saves less than a tenth: the few who come late would lose more than the rest wins.
+      const togetherMs = this.#cost.at(waiting + this.#missing);
+      const worthIt = this.#cost.at(waiting) + this.#cost.at(this.#missing) > 1.1 * togetherMs;
+      if (worthIt && returningPerMs > payingPerMs && waiting < share) {
         untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(last), sinceMs + fixedMs / 2);
       }
     }
@@ -155,18 +174,22 @@ class Auto implements Policy {
     let best = most;
     // Where run times scatter, a small gain may be an error of the estimate, and too small batches cost throughput.
     let lowest = (cost.at(most) * (1 + ahead / most)) / (1 + 0.3 * cost.noise);
-    for (let size = 1; size < most; size = nextSize(size)) {
+    // Smaller than paced, batches would use up the slots that the next ones need.
+    const least = slots === 1 || cost.fixedMs === 0 ? 1 : Math.floor(this.#paced(nowMs, slots, maxBatchSize));
+    for (let size = least; size < most; size = nextSize(size)) {
       const latency = cost.at(size) * (1 + ahead / size);
       if (latency < lowest) {
         lowest = latency;
         best = size;
       }
     }
-    // A size avoided after a bad look would stay unknown for ever: under a backlog it gets more, the more so the more
-    // run times scatter.
-    if (best < most && most === maxBatchSize && cost.seen(most) < 0.5 + 12 * cost.noise && ++this.#avoided % 16 === 0)
-      return most;
-    return best;
+    if (best === most) return best;
+    // A size avoided after a bad look would stay unknown for ever: under a backlog it gets more, the more so the more run
+    // times scatter.
+    if (most === maxBatchSize && cost.seen(most) < 0.5 + 12 * cost.noise && ++this.#avoided % 16 === 0) return most;
+    // So would one never tried because the line promises little.
+    const next = nextSize(best);
+    return next < most && cost.seen(next) < 0.3 && ++this.#untried % 16 === 0 ? next : best;
   }
 
   #exposeMissing(nowMs: number): void {

@@ -64,15 +64,32 @@ export class CostTable {
     return this.#fixedMs + this.#perItemMs * size;
   }
 
-  /** s(size): the line, unless what its bucket saw differs from the line by more than two standard errors. */
+  /**
+   * s(size): the line, unless what its bucket saw differs from the line by more than two standard errors. Beyond the
+   * sizes seen not less than straight on from the largest of them.
+   */
   at(size: number): number {
     const lineMs = this.line(size);
     const bucket = bucketOf(size);
     const weight = this.#weight[bucket]!;
-    if (weight < 0.3) return lineMs;
+    if (weight < 0.3) return bucket < this.#used ? lineMs : Math.max(lineMs, this.#beyond(size));
     const differenceMs = this.#runMs[bucket]! - this.line(this.#size[bucket]!);
     const standardErrorMs = (this.noise * lineMs) / Math.sqrt(weight);
     return Math.abs(differenceMs) > 2 * standardErrorMs ? Math.max(lineMs / 10, lineMs + differenceMs) : lineMs;
+  }
+
+  // Larger than any batch so far: a cost that grows faster than the line goes on doing so, as over the last third of the
+  // sizes seen. Otherwise a backlog would find out by one much too large batch after the other.
+  #beyond(size: number): number {
+    let last = this.#used - 1;
+    while (last > 0 && this.#weight[last]! < 0.3) last--;
+    const largest = this.#size[last]!;
+    let before = last - 1;
+    while (before >= 0 && (this.#weight[before]! < 0.3 || this.#size[before]! > 0.7 * largest)) before--;
+    if (before < 0) return 0;
+    const smaller = this.#size[before]!;
+    const largestMs = this.at(largest);
+    return largestMs + ((size - largest) * (largestMs - this.at(smaller))) / (largest - smaller);
   }
 
   // One outlier is clipped, or a single pause would pass for the cost of its size. Four in a row are the new truth.
