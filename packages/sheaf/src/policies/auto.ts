@@ -105,7 +105,7 @@ class Auto implements Policy {
 
   // Idle slots would grab crumbs, and be busy with them when the next items come.
   #pacedUntil({ nowMs, waiting, oldestAtMs, slots, maxBatchSize }: QueueView): number {
-    if (slots === 1 || this.#cost.fixedMs === 0 || waiting >= this.#crowd / slots - 0.01) return nowMs;
+    if (waiting >= this.#crowd / slots - 0.01) return nowMs;
     const enough = this.#paced(nowMs, slots, maxBatchSize);
     // What is nearly enough is enough: the rate is known to a fifth or so, and a hold for a third of an item never pays.
     return waiting < enough - 0.3 ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
@@ -113,6 +113,8 @@ class Auto implements Policy {
 
   // Asked for at every decision, computed at every eighth batch or when the arrival rate has moved.
   #paced(nowMs: number, slots: number, maxBatchSize: number): number {
+    // With few slots, or little to share, a batch is soon worth more than the slots it leaves free.
+    if (slots === 1 || this.#cost.fixedMs * slots <= 8 * this.#cost.perItemMs) return 1;
     const perMs = this.#arrivals.perMs(nowMs);
     const { batches } = this.#cost;
     const last = this.#lastPaced;
@@ -144,9 +146,9 @@ class Auto implements Policy {
       const last = Math.max(first, least);
       returningPerMs = this.#missing * this.#returns.between(first, last);
       // Left behind, a caller who comes back waits for a whole run: worth waiting for longer than the rest of a clump. Not
-      // where one run instead of two saves less than a tenth: the few who come late would lose more than the rest wins.
+      // where one run instead of two saves less than a sixth: the few who come late would lose more than the rest wins.
       const togetherMs = this.#cost.at(waiting + this.#missing);
-      const worthIt = this.#cost.at(waiting) + this.#cost.at(this.#missing) > 1.1 * togetherMs;
+      const worthIt = this.#cost.at(waiting) + this.#cost.at(this.#missing) > 1.2 * togetherMs;
       if (worthIt && returningPerMs > payingPerMs && waiting < share) {
         untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(last), sinceMs + fixedMs / 2);
       }
@@ -175,7 +177,7 @@ class Auto implements Policy {
     // Where run times scatter, a small gain may be an error of the estimate, and too small batches cost throughput.
     let lowest = (cost.at(most) * (1 + ahead / most)) / (1 + 0.3 * cost.noise);
     // Smaller than paced, batches would use up the slots that the next ones need.
-    const least = slots === 1 || cost.fixedMs === 0 ? 1 : Math.floor(this.#paced(nowMs, slots, maxBatchSize));
+    const least = Math.floor(this.#paced(nowMs, slots, maxBatchSize));
     for (let size = least; size < most; size = nextSize(size)) {
       const latency = cost.at(size) * (1 + ahead / size);
       if (latency < lowest) {
