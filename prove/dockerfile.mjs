@@ -1,14 +1,18 @@
 /**
- * `npm run prove -- dockerfile`: runs the Dockerfile's steps where no Docker engine runs. Every stage is a folder in a
- * temporary one; COPY takes what git holds less .dockerignore, RUN runs in the stage's folder, and the last stage's CMD
- * serves as another user until its HEALTHCHECK passes and a real embedding comes back. It shows that the steps work, not
- * that the base image is there: the Node and the Linux are this machine's.
+ * `npm run prove -- dockerfile [--image cpu|gpu]`: runs the steps of Dockerfile, and of Dockerfile.gpu, where no Docker
+ * engine runs. Every stage is a folder in a temporary one; COPY takes what git holds less .dockerignore, RUN runs in the
+ * stage's folder (steps that an earlier image has run are taken from it, as an engine's cache would), and the last stage's
+ * CMD serves as another user until its HEALTHCHECK passes and a real embedding comes back. It shows that the steps work,
+ * not that the base images are there: the Node and the Linux are this machine's. Of the GPU image it shows that the server
+ * refuses to start where there is no CUDA, and says why, and that it serves on the CPU where that is allowed; the step that
+ * fetches the CUDA provider may fail for want of its host, which is then said.
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { parseArgs } from "node:util";
 import { copyOf, envOf, isIgnored, parseDockerfile } from "../scripts/lib/dockerfile.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { freePort, until } from "../scripts/lib/serving.mjs";
@@ -17,12 +21,39 @@ const temporary = mkdtempSync(join(tmpdir(), "sheaf-image-"));
 chmodSync(temporary, 0o755);
 process.on("exit", () => rmSync(temporary, { recursive: true, force: true }));
 
-const stages = parseDockerfile(readFileSync(`${root}/Dockerfile`, "utf8"));
-const context = copyContext();
+const { values } = parseArgs({ options: { image: { type: "string" } } });
+const files = { cpu: "Dockerfile", gpu: "Dockerfile.gpu" };
+const images = values.image === undefined ? Object.keys(files) : [values.image];
+for (const image of images) assert.ok(Object.hasOwn(files, image), `--image must be cpu or gpu, got ${image}`);
+
 const environment = { PATH: process.env.PATH, HOME: process.env.HOME };
-for (const [index, stage] of stages.entries()) build(stage, join(temporary, `stage-${index}`));
-await serve(stages.at(-1));
-console.log("The Dockerfile's steps work.");
+const context = copyContext();
+const stagesOf = new Map(
+  images.map((image) => [image, parseDockerfile(readFileSync(`${root}/${files[image]}`, "utf8"))]),
+);
+// Where two images part: up to there their first stage is one.
+const shared = sharedSteps([...stagesOf.values()].map(([first]) => first));
+let snapshot;
+for (const [image, stages] of stagesOf) {
+  console.log(`${files[image]}:`);
+  for (const [index, stage] of stages.entries()) build(stage, stages, join(temporary, `${image}-${index}`));
+  const last = stages.at(-1);
+  if (image === "cpu") await serve(last, {});
+  else {
+    await refuse(last);
+    await serve(last, { INFERENCE_DEVICE: "cuda:0,cpu" });
+  }
+}
+console.log(`The steps of ${images.map((image) => files[image]).join(" and ")} work.`);
+
+function sharedSteps([first, second]) {
+  if (second === undefined || first.from !== second.from) return 0;
+  const differs = first.steps.findIndex(({ instruction, text }, i) => {
+    const other = second.steps[i];
+    return other?.instruction !== instruction || other.text !== text;
+  });
+  return differs === -1 ? first.steps.length : differs;
+}
 
 /** The build context: tracked and new files, less .dockerignore. */
 function copyContext() {
@@ -40,57 +71,91 @@ function copyContext() {
   return folder;
 }
 
-function build(stage, folder) {
+function build(stage, stages, folder) {
   Object.assign(stage, { folder, workdir: folder, env: {}, user: "root" });
-  mkdirSync(folder);
-  for (const { instruction, text } of stage.steps) {
+  const isFirst = stage === stages[0];
+  let done = 0;
+  if (isFirst && snapshot !== undefined) {
+    execFileSync("cp", ["-a", "--reflink=auto", snapshot, folder]);
+    done = shared;
+    console.log(`(the first ${shared} steps are the other image's)`);
+  } else mkdirSync(folder);
+  for (const [index, { instruction, text }] of stage.steps.entries()) {
+    if (isFirst && images.length > 1 && index === shared && snapshot === undefined) {
+      snapshot = join(temporary, "snapshot");
+      execFileSync("cp", ["-a", "--reflink=auto", folder, snapshot]);
+    }
     if (instruction === "WORKDIR") mkdirSync((stage.workdir = join(folder, text)), { recursive: true });
     else if (instruction === "ENV") Object.assign(stage.env, envOf(text));
     else if (instruction === "USER") stage.user = text;
-    else if (instruction === "COPY") copy(stage, copyOf(text));
-    else if (instruction === "RUN") run(stage, text);
+    else if (instruction === "COPY" && index >= done) copy(stage, stages, copyOf(text));
+    else if (instruction === "RUN" && index >= done) run(stage, text);
     else if (instruction === "HEALTHCHECK")
       stage.healthCheck = JSON.parse(text.slice(text.indexOf("CMD") + "CMD".length));
     else if (instruction === "CMD") stage.command = JSON.parse(text);
   }
 }
 
-function copy(stage, { from, sources, target }) {
+function copy(stage, stages, { from, sources, target }) {
   const base = from === undefined ? context : stages.find(({ name }) => name === from).folder;
   for (const source of sources) {
-    const path = join(base, source);
+    // Of what the base image holds, ours copy the Node binary only.
+    const path = source === "/usr/local/bin/node" ? process.execPath : join(base, source);
     assert.ok(existsSync(path), `COPY ${source}: it is not in ${from ?? "the build context"}`);
     // Docker copies the content of a folder, and a file into a target that ends in a slash or for one of several.
     const intoFolder = !statSync(path).isDirectory() && (target.endsWith("/") || sources.length > 1);
-    const to = join(stage.workdir, target, intoFolder ? source.split("/").at(-1) : "");
+    const to = join(target.startsWith("/") ? stage.folder : stage.workdir, target, intoFolder ? basename(source) : "");
     cpSync(path, to, { recursive: true, verbatimSymlinks: true });
   }
 }
 
 function run(stage, command) {
   const started = performance.now();
-  execFileSync("sh", ["-c", command], {
-    cwd: stage.workdir,
-    env: { ...environment, ...stage.env },
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  try {
+    execFileSync("sh", ["-c", command], {
+      cwd: stage.workdir,
+      env: { ...environment, ...stage.env },
+      stdio: ["ignore", "ignore", "pipe"],
+      encoding: "utf8",
+    });
+  } catch (error) {
+    const isUnreachable = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT/.test(error.stderr);
+    if (!(command.includes("ONNXRUNTIME_NODE_INSTALL") && isUnreachable)) throw error;
+    console.log(`RUN ${command}\n  NOT SHOWN: its host is out of reach (${/Error: .*/.exec(error.stderr)?.[0]})`);
+    return;
+  }
   console.log(`RUN ${command} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
 }
 
-async function serve({ workdir, env, command, healthCheck, user }) {
+/** Starts the last stage's command on a free port. The image's user has the number 1000, and owns nothing here. */
+async function start({ folder, workdir, env, command, user }, settings) {
   assert.notEqual(user, "root", "the image must not serve as root");
   const port = await freePort();
-  // The image's user has the number 1000 too, and owns nothing here.
+  const path = `${folder}/usr/local/bin:${environment.PATH}`;
   const options = {
     cwd: workdir,
-    env: { PATH: environment.PATH, ...env, PORT: String(port) },
+    env: { PATH: path, ...env, ...settings, PORT: String(port) },
     ...(process.getuid() === 0 && { uid: 1000, gid: 1000 }),
   };
-  const server = spawn(command[0], command.slice(1), { ...options, stdio: ["ignore", "ignore", "inherit"] });
+  const server = spawn(command[0], command.slice(1), { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  for (const stream of [server.stdout, server.stderr]) stream.setEncoding("utf8").on("data", (text) => (log += text));
   const exited = new Promise((resolve) => server.once("exit", (code, signal) => resolve(code ?? signal)));
+  return { server, options, exited, url: `http://127.0.0.1:${port}`, log: () => log };
+}
+
+/** Where there is no CUDA, an image for it must not serve slowly and in silence. */
+async function refuse(stage) {
+  const { exited, log } = await start(stage, {});
+  assert.equal(await exited, 1, log());
+  const [reason] = /[^"\n]*cuda[^"\n]*/i.exec(log()) ?? assert.fail(log());
+  console.log(`CMD ${stage.command.join(" ")}: without a GPU it ends with 1: ${reason.slice(0, 160)}`);
+}
+
+async function serve(stage, settings) {
+  const { server, options, exited, url, log } = await start(stage, settings);
   try {
-    await until(() => isHealthy(healthCheck, options), exited);
-    const url = `http://127.0.0.1:${port}`;
+    await until(() => isHealthy(stage.healthCheck, options), exited);
     await until(async () => (await fetch(`${url}/readyz`)).ok, exited);
     const response = await fetch(`${url}/v1/embeddings`, {
       method: "POST",
@@ -99,7 +164,11 @@ async function serve({ workdir, env, command, healthCheck, user }) {
     });
     const { data } = await response.json();
     assert.equal(data[0].embedding.length, 512);
-    console.log(`CMD ${command.join(" ")}: healthy, ready, one embedding of 512 numbers`);
+    const { data: models } = await (await fetch(`${url}/v1/models`)).json();
+    const note = Object.keys(settings).length > 0 ? `; ${models[0].note ?? ""}` : "";
+    console.log(`CMD ${stage.command.join(" ")}: healthy, ready, one embedding of 512 numbers${note}`);
+  } catch (error) {
+    throw new Error(`${error.message}\n${log()}`, { cause: error });
   } finally {
     server.kill("SIGTERM");
   }

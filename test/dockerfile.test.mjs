@@ -6,36 +6,50 @@ import { copyOf, envOf, isIgnored, parseDockerfile } from "../scripts/lib/docker
 import { root } from "../scripts/lib/files.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
-const stages = parseDockerfile(read("Dockerfile"));
-const last = stages.at(-1);
-const textOf = (instruction) => last.steps.find((step) => step.instruction === instruction)?.text;
+const files = ["Dockerfile", "Dockerfile.gpu"];
+const images = new Map(files.map((file) => [file, parseDockerfile(read(file))]));
+const stepsOf = (stage, wanted) =>
+  stage.steps.filter(({ instruction }) => instruction === wanted).map(({ text }) => text);
 
-test("the image serves on every address, not as root, and says when it lives", () => {
-  assert.equal(envOf(textOf("ENV")).HOST, "0.0.0.0");
-  assert.equal(textOf("USER"), "node");
-  assert.match(textOf("HEALTHCHECK"), /--start-period=30s .*\/livez/);
-  const [, grace] = /stop_grace_period: (\d+)s/.exec(read("compose.yaml"));
-  assert.ok(Number(grace) > 25, "the engine must wait longer than SHUTDOWN_GRACE_MS");
+for (const [file, stages] of images) {
+  const last = stages.at(-1);
+
+  test(`${file} serves on every address, not as root, and says when it lives`, () => {
+    assert.equal(envOf(stepsOf(last, "ENV")[0]).HOST, "0.0.0.0");
+    assert.match(stepsOf(last, "USER")[0], /^(node|1000)$/);
+    assert.match(stepsOf(last, "HEALTHCHECK")[0], /--start-period=\d+s .*\/livez/);
+  });
+
+  test(`every COPY of ${file} takes files that git holds and .dockerignore lets through, or that an earlier stage made`, () => {
+    const tracked = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" }).trim().split("\n");
+    const context = tracked.filter((path) => !isIgnored(path, read(".dockerignore")));
+    for (const text of stages.flatMap((stage) => stepsOf(stage, "COPY"))) {
+      const { from, sources } = copyOf(text);
+      const isThere = (source) => context.some((path) => path === source || path.startsWith(`${source}/`));
+      if (from === undefined) assert.ok(sources.every(isThere), `COPY ${text}`);
+      else assert.ok(stages.some(({ name }) => name === from), text); // prettier-ignore
+    }
+  });
+}
+
+test("the GPU image fetches the CUDA provider in a step of its own, and the CPU image does not", () => {
+  const runs = (file) => images.get(file).flatMap((stage) => stepsOf(stage, "RUN"));
+  const fetches = (command) => command.includes("ONNXRUNTIME_NODE_INSTALL=cuda12");
+  assert.equal(runs("Dockerfile.gpu").filter(fetches).length, 1);
+  assert.deepEqual(runs("Dockerfile.gpu").filter((command) => !fetches(command)), runs("Dockerfile")); // prettier-ignore
+  assert.equal(envOf(stepsOf(images.get("Dockerfile.gpu").at(-1), "ENV")[0]).INFERENCE_DEVICE, "cuda:0");
 });
 
-test("every COPY takes files that git holds and .dockerignore lets through, or that an earlier stage made", () => {
-  const tracked = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" }).trim().split("\n");
-  const context = tracked.filter((path) => !isIgnored(path, read(".dockerignore")));
-  for (const { steps } of stages)
-    for (const { text } of steps.filter(({ instruction }) => instruction === "COPY")) {
-      const { from, sources } = copyOf(text);
-      if (from !== undefined)
-        assert.ok(
-          stages.some(({ name }) => name === from),
-          text,
-        );
-      else
-        for (const source of sources)
-          assert.ok(
-            context.some((path) => path === source || path.startsWith(`${source}/`)),
-            `COPY ${source}`,
-          );
-    }
+test("compose.yaml has a service for each image, waits longer than SHUTDOWN_GRACE_MS, and gives the GPU only to its own", () => {
+  const services = read("compose.yaml").split(/^ {2}(?=[\w-]+:$)/m).slice(1); // prettier-ignore
+  assert.deepEqual(services.map((text) => /^[\w-]+/.exec(text)[0]), ["inference-cpu", "inference-gpu"]); // prettier-ignore
+  for (const service of services) {
+    const [, grace] = /stop_grace_period: (\d+)s/.exec(service);
+    assert.ok(Number(grace) > 25, "the engine must wait longer than SHUTDOWN_GRACE_MS");
+    const isGpu = service.startsWith("inference-gpu");
+    assert.equal(service.includes("dockerfile: Dockerfile.gpu"), isGpu);
+    assert.equal(service.includes("capabilities: [gpu]"), isGpu);
+  }
 });
 
 test("no test, build output or dependency goes into the image's context", () => {
