@@ -1,11 +1,13 @@
 /**
- * `npm run prove -- packages`: the packed tarballs in an empty project, on this Node and on Node 22 and 24 (ES module and
- * require()), their types from TypeScript 5.2 to the newest, and what attw says of them. Fails if one of these fails.
+ * `npm run prove -- packages`: the packed tarballs in an empty project: every entry point imported and required, and the
+ * command with a model in a worker, on this Node and on Node 22 and 24; their types from TypeScript 5.2 to the newest; and
+ * what attw says of them. Adapters load without the clients that they adapt. Fails if one of these fails. About 2 minutes.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
@@ -20,32 +22,21 @@ await installTarballs(tarballs, project);
 
 const use = `const double = createBatcher((items) => items.map((item) => 2 * item));
   Promise.all([1, 2].map(double)).then((results) => { if (results.join() !== "2,4") process.exitCode = 1; });`;
-const points = entryPoints("sheaf").map(({ specifier }) => specifier);
+const pointsOf = (name) => entryPoints(name).map(({ specifier }) => specifier);
+const points = [...pointsOf("sheaf"), ...pointsOf("sheaf-server")];
 const imports = points.map((point) => `import "${point}";`).join(" ");
 const requires = points.map((point) => `require("${point}");`).join(" ");
 writeFileSync(join(project, "use.mjs"), `import { createBatcher } from "sheaf"; ${imports} ${use}`);
 writeFileSync(join(project, "use.cjs"), `const { createBatcher } = require("sheaf"); ${requires} ${use}`);
-for (const { name, command } of installRuntimes(folder, ["Node 22", "Node 24"]))
-  for (const file of ["use.mjs", "use.cjs"]) step(`${name} runs ${file}`, [...command, file]);
+const command = ["node_modules/sheaf-server/bin/sheaf.js", "tune", "mlp", "--sizes", "1,8", "--max-time", "1s"];
+for (const { name, command: node } of installRuntimes(folder, ["Node 22", "Node 24"])) {
+  for (const file of ["use.mjs", "use.cjs"])
+    step(`${name} runs ${file}: ${points.length} entry points`, [...node, file]);
+  step(`${name} runs sheaf tune mlp`, [...node, ...command]);
+}
 
-writeFileSync(
-  join(project, "use.ts"),
-  `import { createBatcher, BatcherError, type Batcher, type Policy } from "sheaf";
-  import { manualClock } from "sheaf/tuning";
-  const embed = createBatcher(async (texts: string[], { signal }) => texts.map((text) => (signal.aborted ? new Error("no") : text.length)));
-  const length: Promise<number> = embed("text");
-  const lengths: Promise<number[]> = Promise.all(["a", "b"].map(embed));
-  const same: Batcher<string, number> = embed;
-  const policy: Policy = { name: "mine", decide: (view) => ({ run: view.waiting }) };
-  // @ts-expect-error an item of another type
-  void embed(1);
-  void [length, lengths, same, policy, manualClock, BatcherError];\n`,
-);
-const compilerOptions = {
-  strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false, types: [],
-  target: "es2022", module: "nodenext", lib: ["es2023", "dom", "esnext.disposable"],
-}; // prettier-ignore
-writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+writeFileSync(join(project, "use.ts"), useOfTypes(pointsOf("sheaf")));
+writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: strictestOptions, files: ["use.ts"] }));
 writeFileSync(join(project, "package.json"), JSON.stringify({ name: "stranger", private: true, type: "module" }));
 const aliases = typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`);
 npmInstall([...aliases, "@arethetypeswrong/cli@0.18"]);

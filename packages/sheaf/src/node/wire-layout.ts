@@ -31,7 +31,19 @@ export const Tag = { text: 1, number: 2, boolean: 3, rows: 4, record: 5, slots: 
 /** Of a column. */
 export const headerBytes = 8;
 
-export type TypedArray = NodeJS.TypedArray;
+// Spelt out: a user's compiler reads this file, and may have no types of Node.
+export type TypedArray =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
 export interface RowConstructor {
   new (buffer: ArrayBuffer, byteOffset: number, length: number): TypedArray;
   readonly BYTES_PER_ELEMENT: number;

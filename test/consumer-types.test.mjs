@@ -1,0 +1,35 @@
+// A user's compiler, the oldest we promise and the current one, with the strictest options; `npm run prove -- packages`
+// does the same with the packed tarballs and the versions between.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
+import { root } from "../scripts/lib/files.mjs";
+import { entryPoints } from "../scripts/lib/public-exports.mjs";
+
+const folder = `${root}/artifacts/consumer`;
+before(() => {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${folder}/use.ts`, useOfTypes(entryPoints("sheaf").map(({ specifier }) => specifier)));
+  writeFileSync(`${folder}/package.json`, JSON.stringify({ type: "module" }));
+  writeFileSync(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions: strictestOptions, files: ["use.ts"] }));
+});
+after(() => rmSync(folder, { recursive: true }));
+
+for (const [compiler, version] of [
+  ["typescript-5.2", /^Version 5\.2\./],
+  ["typescript", /^Version 7\./],
+]) {
+  const tsc = (...words) =>
+    new Promise((resolve) => {
+      const file = `${root}/node_modules/${compiler}/bin/tsc`;
+      execFile(process.execPath, [file, ...words], (error, stdout) => resolve({ status: error?.code ?? 0, stdout }));
+    });
+
+  test(`${compiler} compiles a use of every entry point without skipLibCheck and without @types/node`, async () => {
+    assert.match((await tsc("--version")).stdout, version);
+    const { status, stdout } = await tsc("-p", folder);
+    assert.equal(status, 0, stdout);
+  });
+}
