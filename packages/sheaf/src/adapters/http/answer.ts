@@ -1,0 +1,110 @@
+import { BatcherError, type Batcher } from "../../index.ts";
+import { type ItemError, itemErrorOf } from "./item-error.ts";
+import { Problem, replyOf, type Reply } from "./problem.ts";
+import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
+import { bounded } from "./retry-after.ts";
+
+export interface AnswerSettings<In> {
+  readonly maxBodyBytes: number;
+  readonly maxItems: number;
+  readonly parse: (item: unknown) => In;
+  readonly errorOf: (error: unknown) => ItemError;
+  /** No item gets longer, whatever its client asks for. */
+  readonly timeoutMs: number;
+}
+
+/** From a request to its reply; undefined when the client has gone. Never rejects. */
+export type Answer = (request: RawRequest) => Promise<Reply | undefined>;
+
+/** The status for which a request may be repeated later, if that is how every item of it ended. */
+const statusesOfLater = new Set([429, 503]);
+
+export function answer<In, Out>(batcher: Batcher<In, Out>, settings: AnswerSettings<In>): Answer {
+  return async (request) => {
+    try {
+      const results = await settleAll(batcher, await readRequest(request, settings), request.signal, settings);
+      return request.signal.aborted
+        ? undefined
+        : replyTo(
+            results,
+            onceOnly(() => waitEstimateMs(batcher)),
+          );
+    } catch (error) {
+      if (request.signal.aborted) return undefined;
+      return replyOf(error instanceof Problem ? error : new Problem(500, "INTERNAL", "The endpoint failed."));
+    }
+  };
+}
+
+type ItemResult = { readonly json: string } | { readonly error: ItemError };
+
+/** Every item on its own: with its own deadline and priority, its own room in the queue and its own outcome. */
+function settleAll<In, Out>(
+  batcher: Batcher<In, Out>,
+  { items, timeoutsMs, priorities }: BatchRequest,
+  signal: AbortSignal,
+  { parse, errorOf, timeoutMs }: AnswerSettings<In>,
+): Promise<ItemResult[]> {
+  const settleOne = async (raw: unknown, index: number): Promise<ItemResult> => {
+    let item: In;
+    try {
+      item = parse(raw);
+    } catch (error) {
+      return { error: { ...errorOf(error), status: 422, code: "INVALID_INPUT" } };
+    }
+    const limitMs = Math.min(timeoutsMs?.[index] ?? Infinity, timeoutMs);
+    const priority = priorities?.[index] ?? undefined;
+    try {
+      const value = await batcher(item, { signal, priority, timeoutMs: limitMs === Infinity ? undefined : limitMs });
+      return { json: JSON.stringify(value) ?? "null" };
+    } catch (error) {
+      // What the batcher says is no secret of the function; the rest is what the user lets out.
+      return { error: error instanceof BatcherError ? itemErrorOf(error) : errorOf(error) };
+    }
+  };
+  return Promise.all(items.map(settleOne));
+}
+
+function replyTo(results: readonly ItemResult[], waitMs: () => number): Reply {
+  const first = results[0];
+  const shared = first !== undefined && "error" in first ? first.error : undefined;
+  if (
+    shared !== undefined &&
+    statusesOfLater.has(shared.status) &&
+    results.every((each) => "error" in each && each.error.status === shared.status)
+  ) {
+    // prettier-ignore
+    const asked = Math.max(...results.map((each) => ("error" in each ? (each.error.retry_after_ms ?? 0) : 0)));
+    const retryAfterMs = Math.ceil(asked > 0 ? asked : waitMs());
+    return replyOf(
+      new Problem(shared.status, shared.code, shared.message, {
+        "retry-after": String(Math.ceil(retryAfterMs / 1000)),
+        "retry-after-ms": String(retryAfterMs),
+      }),
+    );
+  }
+  const parts = results.map((each) => {
+    if ("json" in each) return `{"status":200,"value":${each.json}}`;
+    const { status, code, message, retry_after_ms: asked } = each.error;
+    const retryAfterMs = asked ?? (status === 429 ? waitMs() : undefined);
+    return JSON.stringify({ status, error: { code, message, retry_after_ms: retryAfterMs } });
+  });
+  return {
+    status: 200,
+    headers: { "content-type": "application/json" },
+    body: `{"results":[${parts.join(",")}]}`,
+  };
+}
+
+function onceOnly(compute: () => number): () => number {
+  let value: number | undefined;
+  return () => (value ??= compute());
+}
+
+/** Until what waits now has left, from 10 ms on; a second before anything is known. */
+function waitEstimateMs<In, Out>(batcher: Batcher<In, Out>): number {
+  const { queued, inFlight, meanBatchSize, runMs } = batcher.stats();
+  if (runMs.p50 === 0 || meanBatchSize === 0) return 1000;
+  const batches = queued / meanBatchSize / Math.max(1, inFlight);
+  return bounded(Math.max(10, Math.ceil(batches * runMs.p50)));
+}

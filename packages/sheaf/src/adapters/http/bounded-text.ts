@@ -1,0 +1,37 @@
+/** More came than was allowed. */
+export class TooLarge extends Error {
+  override readonly name = "TooLarge";
+}
+
+/** Where the chunks of a body come from: a web stream's reader, or a Node stream's iterator. */
+export interface ChunkSource {
+  next(): Promise<{ readonly done?: boolean | undefined; readonly value?: Uint8Array | undefined }>;
+}
+
+export const emptySource: ChunkSource = { next: () => Promise.resolve({ done: true }) };
+
+/** The chunks of a web stream; `cancel` lets go of a rest that nobody will read. */
+export function webSource(
+  stream: ReadableStream<Uint8Array> | null,
+): ChunkSource & { cancel(reason?: unknown): Promise<void> } {
+  if (stream === null) return { ...emptySource, cancel: () => Promise.resolve() };
+  const reader = stream.getReader();
+  return { next: () => reader.read(), cancel: (reason) => reader.cancel(reason) };
+}
+
+/**
+ * Reads UTF-8 text of at most `maxBytes`.
+ * @throws {TooLarge} as soon as more came; the rest is left unread.
+ * @throws {TypeError} bytes that are not UTF-8.
+ */
+export async function boundedText(source: ChunkSource, maxBytes: number): Promise<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  let bytes = 0;
+  for (let chunk = await source.next(); chunk.done !== true; chunk = await source.next()) {
+    bytes += chunk.value!.byteLength;
+    if (bytes > maxBytes) throw new TooLarge(`more than ${maxBytes} bytes`);
+    text += decoder.decode(chunk.value, { stream: true });
+  }
+  return text + decoder.decode();
+}

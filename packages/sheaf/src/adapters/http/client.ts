@@ -1,0 +1,161 @@
+import { systemClock } from "../../core/clock.ts";
+import {
+  createBatcher,
+  type BatchContext,
+  type Batcher,
+  type BatcherOptions,
+  type CallOptions,
+  type Result,
+} from "../../index.ts";
+import { boundedText, TooLarge, webSource } from "./bounded-text.ts";
+import { HttpError } from "./http-error.ts";
+import { errorOfReply, resultsOf } from "./reply.ts";
+import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
+
+type Headers = Readonly<Record<string, string>>;
+
+/** What a client does beyond a batcher's options. */
+export interface BatchClientOptions<In, Out> extends Omit<
+  BatcherOptions<In, Out>,
+  "weigh" | "maxBatchWeight" | "batchWeight" | "runOne"
+> {
+  /** Default the runtime's own `fetch`. */
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+  /** Sent with every request, such as `authorization`; a function is asked for each request. */
+  readonly headers?: Headers | (() => Headers | PromiseLike<Headers>) | undefined;
+  /** Most bytes of a request; a batch ends before it would be larger. Default 1 MiB, as the endpoint's. */
+  readonly maxBodyBytes?: number | undefined;
+  /** Most bytes of a reply. Default 16 MiB. */
+  readonly maxReplyBytes?: number | undefined;
+  /** Checks and types a value that came back; what it throws rejects that caller. Default: the value as it is. */
+  readonly parse?: ((value: unknown) => Out) | undefined;
+}
+
+const clientDefaults = { maxBatchSize: 100, runTimeoutMs: 30_000, maxBodyBytes: 2 ** 20, maxReplyBytes: 2 ** 24 };
+
+/** An item and what of its call travels with it. */
+interface Envelope<In> {
+  readonly item: In;
+  readonly json: string;
+  readonly deadlineAtMs: number;
+  readonly priority: CallOptions["priority"];
+}
+
+/**
+ * A batcher whose batches are requests to a batch endpoint. Each item, with its deadline and priority, is answered on
+ * its own; a `Retry-After` of the whole request or of an item pauses this client, not only that caller. Nothing is sent
+ * twice: what failed is the caller's to repeat.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export function batchClient<In, Out>(
+  url: string | URL,
+  options: BatchClientOptions<In, Out> = {},
+): Batcher<In, Result<Out>> {
+  const { fetch: send, headers, maxBodyBytes, maxReplyBytes, parse, groupKey, orderKey, dedupeKey, ...rest } = options;
+  const target = new URL(url).href;
+  const maxBytes = atLeast("maxBodyBytes", 1024, maxBodyBytes ?? clientDefaults.maxBodyBytes);
+  const maxReply = atLeast("maxReplyBytes", 1024, maxReplyBytes ?? clientDefaults.maxReplyBytes);
+  const clock = options.clock ?? systemClock;
+
+  const run = async (envelopes: readonly Envelope<In>[], { signal }: BatchContext): Promise<(Out | Error)[]> => {
+    const nowMs = clock.now();
+    const body = requestBody(envelopes.map((envelope) => wireItemOf(envelope, nowMs, dedupeKey === undefined)));
+    const own = typeof headers === "function" ? await headers() : headers;
+    const response = await (send ?? fetch)(target, {
+      method: "POST",
+      headers: { ...own, "content-type": "application/json", accept: "application/json" },
+      body,
+      signal,
+    });
+    const text = await replyText(response, maxReply);
+    if (response.status !== 200) throw errorOfReply(response, text);
+    return resultsOf<Out>(text, parse);
+  };
+
+  const keyed =
+    <Key>(key: ((item: In) => Key) | undefined) =>
+    (envelope: Envelope<In>): Key =>
+      key!(envelope.item);
+  const batcher = createBatcher<Envelope<In>, Out>(run, {
+    ...rest,
+    maxBatchSize: rest.maxBatchSize ?? clientDefaults.maxBatchSize,
+    runTimeoutMs: rest.runTimeoutMs ?? clientDefaults.runTimeoutMs,
+    maxBatchWeight: maxBytes - bytesAroundItems,
+    weigh: ({ json }) => utf8Bytes(json) + bytesAroundItem,
+    groupKey: groupKey && keyed(groupKey),
+    orderKey: orderKey && keyed(orderKey),
+    dedupeKey: dedupeKey && keyed(dedupeKey),
+  });
+
+  const envelopeOf = (item: In, { timeoutMs = rest.timeoutMs, priority }: CallOptions): Envelope<In> => {
+    const json = JSON.stringify(item) as string | undefined;
+    if (json === undefined) throw new TypeError(`an item must be JSON, got ${typeof item}`);
+    return { item, json, deadlineAtMs: timeoutMs === undefined ? Infinity : clock.now() + timeoutMs, priority };
+  };
+  const envelopesOf = (items: Iterable<In>, callOptions: CallOptions = {}): Envelope<In>[] =>
+    Array.from(items, (item) => envelopeOf(item, callOptions));
+
+  const call = async (item: In, callOptions?: CallOptions | number): Promise<Result<Out>> => {
+    const given = typeof callOptions === "object" && callOptions !== null ? callOptions : {};
+    return batcher(envelopeOf(item, given), given);
+  };
+  Object.defineProperty(call, "name", { value: batcher.name });
+  return Object.assign(call, {
+    many: async (items: Iterable<In>, given?: CallOptions) => batcher.many(envelopesOf(items, given), given),
+    settle: async (items: Iterable<In>, given?: CallOptions) => batcher.settle(envelopesOf(items, given), given),
+    map: (items: Iterable<In> | AsyncIterable<In>, given: CallOptions = {}) =>
+      batcher.map(
+        eachAs(items, (item) => envelopeOf(item, given)),
+        given,
+      ),
+    flush: batcher.flush,
+    drain: batcher.drain,
+    close: batcher.close,
+    ready: batcher.ready,
+    stats: batcher.stats,
+    subscribe: batcher.subscribe,
+    [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
+  });
+}
+
+/** A shared slot (dedupeKey) has several callers: one caller's deadline must not end the others' wait. */
+function wireItemOf<In>(envelope: Envelope<In>, nowMs: number, sendsDeadline: boolean): WireItem {
+  const { json, deadlineAtMs, priority } = envelope;
+  const hasDeadline = sendsDeadline && deadlineAtMs !== Infinity;
+  return {
+    json,
+    timeoutMs: hasDeadline ? Math.max(1, Math.ceil(deadlineAtMs - nowMs)) : undefined,
+    priority: isPriority(priority) && priority !== "interactive" ? priority : undefined,
+  };
+}
+
+async function replyText(response: Response, maxBytes: number): Promise<string> {
+  const source = webSource(response.body);
+  try {
+    return await boundedText(source, maxBytes);
+  } catch (error) {
+    await source.cancel(error).catch(() => undefined);
+    if (!(error instanceof TooLarge)) throw error;
+    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxBytes} bytes (maxReplyBytes).`);
+  }
+}
+
+async function* eachAs<In, T>(items: Iterable<In> | AsyncIterable<In>, as: (item: In) => T): AsyncGenerator<T> {
+  for await (const item of items) yield as(item);
+}
+
+/** Bytes of a text in UTF-8, without encoding it. */
+function utf8Bytes(text: string): number {
+  let bytes = text.length;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    // A surrogate is half of a character of four bytes.
+    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
+  }
+  return bytes;
+}
+
+function atLeast(name: string, least: number, value: unknown): number {
+  if (typeof value === "number" && value >= least) return value;
+  throw new RangeError(`${name} must be a number of bytes >= ${least}, got ${String(value)}`);
+}

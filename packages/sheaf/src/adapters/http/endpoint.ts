@@ -1,0 +1,107 @@
+import {
+  createBatcher,
+  greedy,
+  type BatchContext,
+  type Batcher,
+  type BatcherOptions,
+  type BatchFunction,
+  type Executor,
+  type Result,
+} from "../../index.ts";
+import { answer } from "./answer.ts";
+import { fastifyPlugin, type FastifyLike } from "./fastify.ts";
+import { type ItemError, itemErrorOf } from "./item-error.ts";
+import { answerWeb } from "./web.ts";
+
+/** What an endpoint does beyond a batcher's options. */
+export interface EndpointOptions<In> {
+  /** Most bytes of a request. Default 1 MiB; above it 413. */
+  readonly maxBodyBytes?: number | undefined;
+  /** Most items of a request. Default 1000; above it 422. */
+  readonly maxItems?: number | undefined;
+  /** Checks and types an item; what it throws answers that item with 422. Default: any JSON is an item. */
+  readonly parse?: ((item: unknown) => In) | undefined;
+  /** What an item's error says to the client. Default: its message, `code` and `status` (500 without one). */
+  readonly errorOf?: ((error: unknown) => ItemError) | undefined;
+}
+
+export type BatchEndpointOptions<In, Out> = EndpointOptions<In> & BatcherOptions<In, Out>;
+
+/** Options of a batcher that an endpoint over a one-item function has a use for. */
+export type ItemEndpointOptions<In> = EndpointOptions<In> &
+  Pick<
+    BatcherOptions<In>,
+    "concurrency" | "maxQueueSize" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "orderKey" | "dedupeKey" | "name" | "clock" | "signal" // prettier-ignore
+  >;
+
+/** Answers batches over HTTP. */
+export interface Endpoint<In, Out> {
+  /** For servers of web requests: Hono, Next, Bun, Deno. Can be destructured. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** A Fastify plugin: `app.register(endpoint.fastify, { url: "/batch" })`. `app.close()` closes the endpoint too. */
+  readonly fastify: (app: FastifyLike, options: { readonly url?: string | undefined }) => Promise<void>;
+  /** What runs the items; also for callers in this process. */
+  readonly batcher: Batcher<In, Result<Out>>;
+  /** Finishes what is in; further items get 503. */
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+}
+
+const endpointDefaults = { maxBodyBytes: 2 ** 20, maxItems: 1000, concurrencyOfItems: 8 };
+
+/**
+ * An endpoint over a batch function or an executor: items of concurrent requests share its batches.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export function batchEndpoint<In, Out>(
+  run: BatchFunction<In, Out> | Executor<In, Out>,
+  options: BatchEndpointOptions<In, Out> = {},
+): Endpoint<In, Out> {
+  const { maxBodyBytes, maxItems, parse, errorOf, ...batcherOptions } = options;
+  const { timeoutMs } = batcherOptions;
+  return endpointOf(createBatcher(run, batcherOptions), { maxBodyBytes, maxItems, parse, errorOf, timeoutMs });
+}
+
+/**
+ * An endpoint over a function of one item, which runs up to `concurrency` (default 8) of them at once: one request with
+ * five items takes about as long as the slowest.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export function itemEndpoint<In, Out>(
+  runOne: (item: In, context: BatchContext) => Out | PromiseLike<Out>,
+  options: ItemEndpointOptions<In> = {},
+): Endpoint<In, Out> {
+  if (typeof runOne !== "function") throw new TypeError(`itemEndpoint needs a function, got ${String(runOne)}`);
+  const { maxBodyBytes, maxItems, parse, errorOf, ...batcherOptions } = options;
+  const { timeoutMs, concurrency } = batcherOptions;
+  const batcher = createBatcher<In, Out>(async ([item], context) => [await runOne(item!, context)], {
+    ...batcherOptions,
+    concurrency: concurrency ?? endpointDefaults.concurrencyOfItems,
+    maxBatchSize: 1,
+    policy: greedy(),
+  });
+  return endpointOf(batcher, { maxBodyBytes, maxItems, parse, errorOf, timeoutMs });
+}
+
+function endpointOf<In, Out>(
+  batcher: Batcher<In, Result<Out>>,
+  { maxBodyBytes, maxItems, parse, errorOf, timeoutMs }: EndpointOptions<In> & Pick<BatcherOptions<In>, "timeoutMs">,
+): Endpoint<In, Out> {
+  const answerRequest = answer(batcher, {
+    maxBodyBytes: atLeastOne("maxBodyBytes", maxBodyBytes ?? endpointDefaults.maxBodyBytes),
+    maxItems: atLeastOne("maxItems", maxItems ?? endpointDefaults.maxItems),
+    parse: parse ?? ((item: unknown) => item as In),
+    errorOf: errorOf ?? itemErrorOf,
+    timeoutMs: timeoutMs ?? Infinity,
+  });
+  return {
+    fetch: answerWeb(answerRequest),
+    fastify: fastifyPlugin(answerRequest, () => batcher.close()),
+    batcher,
+    close: batcher.close,
+  };
+}
+
+function atLeastOne(name: string, value: unknown): number {
+  if (Number.isInteger(value) && (value as number) >= 1) return value as number;
+  throw new RangeError(`${name} must be an integer >= 1, got ${String(value)}`);
+}

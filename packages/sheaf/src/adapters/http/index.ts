@@ -1,0 +1,13 @@
+export { batchClient, type BatchClientOptions } from "./client.ts";
+export {
+  batchEndpoint,
+  itemEndpoint,
+  type BatchEndpointOptions,
+  type Endpoint,
+  type EndpointOptions,
+  type ItemEndpointOptions,
+} from "./endpoint.ts";
+export type { FastifyLike } from "./fastify.ts";
+export { HttpError } from "./http-error.ts";
+export type { ItemError } from "./item-error.ts";
+export type { WireError } from "./wire.ts";

@@ -1,0 +1,72 @@
+import { HttpError } from "./http-error.ts";
+import { bounded, retryAfterMsOf } from "./retry-after.ts";
+
+/** A message of an endpoint is shown up to here. */
+const longestMessage = 1000;
+
+/**
+ * Reads the reply of a batch: one value or `Error` a result. That there is one for each item the batcher checks.
+ * @throws {HttpError} 502 `BAD_REPLY`: it is not what an endpoint answers.
+ */
+export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | undefined): (Out | Error)[] {
+  const results = fieldOf(jsonOf(text), "results");
+  if (!Array.isArray(results)) {
+    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply must be {"results": [ … ]}, got ${shown(text)}`);
+  }
+  return results.map((result: unknown) => {
+    const status = fieldOf(result, "status");
+    if (!Number.isInteger(status)) {
+      return new HttpError(502, "BAD_REPLY", `A result must have an integer status, got ${shown(result)}`);
+    }
+    if ((status as number) < 200 || (status as number) > 299)
+      return errorOf(status as number, fieldOf(result, "error"));
+    const value = fieldOf(result, "value");
+    try {
+      return parse === undefined ? (value as Out) : parse(value);
+    } catch (error) {
+      return error instanceof Error ? error : new TypeError(`parse threw ${shown(error)}`);
+    }
+  });
+}
+
+/** The error of a request that was refused whole. */
+export function errorOfReply(response: Response, text: string): HttpError {
+  const problem = jsonOf(text);
+  const { detail, code } = wordsOf(problem, ["detail", "code"]);
+  const message = detail ?? `The endpoint answered ${response.status} ${response.statusText}`.trimEnd();
+  const retryAfterMs = retryAfterMsOf(response.headers);
+  return new HttpError(response.status, code ?? `HTTP_${response.status}`, message, retryAfterMs);
+}
+
+function errorOf(status: number, error: unknown): HttpError {
+  const { code, message } = wordsOf(error, ["code", "message"]);
+  const asked = fieldOf(error, "retry_after_ms");
+  const retryAfterMs = typeof asked === "number" && asked > 0 ? bounded(asked) : undefined;
+  return new HttpError(status, code ?? `HTTP_${status}`, message ?? `The item failed with ${status}.`, retryAfterMs);
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The fields that are texts, cut to a length that a log can take. */
+function wordsOf<Name extends string>(value: unknown, names: readonly Name[]): Partial<Record<Name, string>> {
+  const words: Partial<Record<Name, string>> = {};
+  for (const name of names) {
+    const word = fieldOf(value, name);
+    if (typeof word === "string" && word !== "") words[name] = word.slice(0, longestMessage);
+  }
+  return words;
+}
+
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+
+function shown(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? typeof value);
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
+}

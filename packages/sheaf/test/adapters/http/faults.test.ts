@@ -1,0 +1,130 @@
+// What the world does to a client of a real HTTP server: every caller is answered, and nothing is sent twice.
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { batchClient, HttpError, type BatchClientOptions } from "../../../dist/adapters/http/index.js";
+import { greedy } from "../../../dist/index.js";
+import { numbers } from "../../support/rig.ts";
+import { listening } from "./fronts.ts";
+
+type Respond = Parameters<typeof listening>[1];
+const calls = 500;
+
+/** 500 calls at once against a server that answers so; gives their outcomes and the requests it saw. */
+async function storm(
+  t: TestContext,
+  respond: (...[request, body, response, count]: [...Parameters<Respond>, number]) => unknown,
+  options: BatchClientOptions<number, number> = {},
+): Promise<{ outcomes: PromiseSettledResult<number>[]; requests: number; items: number[] }> {
+  let requests = 0;
+  const items: number[] = [];
+  const url = await listening(t, (request, body, response) => {
+    requests++;
+    items.push(...(JSON.parse(body) as { items: number[] }).items);
+    return respond(request, body, response, requests);
+  });
+  const call = batchClient<number, number>(url, { policy: greedy(), ...options });
+  const outcomes = await Promise.allSettled(numbers(calls).map((n) => call(n)));
+  await call.close();
+  assert.equal(new Set(items).size, items.length, "no item was sent twice");
+  return { outcomes, requests, items };
+}
+
+const echo: Respond = (_request, body, response) => {
+  const { items } = JSON.parse(body) as { items: number[] };
+  response.setHeader("content-type", "application/json");
+  response.end(JSON.stringify({ results: items.map((value) => ({ status: 200, value })) }));
+};
+
+/** What became of the calls: a count for each kind; a fulfilled one must be its own. */
+function tally(outcomes: readonly PromiseSettledResult<number>[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  outcomes.forEach((outcome, n) => {
+    if (outcome.status === "fulfilled") assert.equal(outcome.value, n);
+    const { reason } = outcome as PromiseRejectedResult;
+    const kind = outcome.status === "fulfilled" ? "own" : reason instanceof HttpError ? reason.status : (reason.code ?? reason.cause?.code ?? reason.name); // prettier-ignore
+    counts[kind] = (counts[kind] ?? 0) + 1;
+  });
+  return counts;
+}
+
+test("all goes well: 500 calls are 5 requests", async (t) => {
+  const { outcomes, requests } = await storm(t, echo);
+  assert.deepEqual([tally(outcomes), requests], [{ own: 500 }, 5]);
+});
+
+test("a storm of 429: one request at a time finds out, the rest waits for the pause, nothing is repeated", async (t) => {
+  const { outcomes, requests } = await storm(
+    t,
+    (request, body, response, count) => {
+      if (count > 2) echo(request, body, response);
+      else
+        response.writeHead(429, { "retry-after-ms": "20" }).end(JSON.stringify({ detail: "slow down", code: "BUSY" }));
+    },
+    { concurrency: 1 },
+  );
+  assert.deepEqual([tally(outcomes), requests], [{ 429: 200, own: 300 }, 5]);
+});
+
+test("429 for ever: each batch asks once, 500 callers hear of it, 5 requests in all", async (t) => {
+  const { outcomes, requests } = await storm(t, (_request, _body, response) =>
+    response.writeHead(429, { "retry-after-ms": "1" }).end(),
+  );
+  assert.deepEqual([tally(outcomes), requests], [{ 429: 500 }, 5]);
+});
+
+test("500s: every caller has the error of its batch, even with bisection, and nothing is repeated", async (t) => {
+  const { outcomes, requests } = await storm(
+    t,
+    (request, body, response, count) => {
+      if (count % 2 === 0) echo(request, body, response);
+      else response.writeHead(500).end("oops");
+    },
+    { onBatchError: "bisect", concurrency: 1 },
+  );
+  assert.deepEqual([tally(outcomes), requests], [{ 500: 300, own: 200 }, 5]);
+});
+
+test("a server that never answers is given up after runTimeoutMs, and its slots are not handed out again", async (t) => {
+  const { outcomes, requests } = await storm(
+    t,
+    (request, body, response, count) => (count > 1 ? echo(request, body, response) : undefined),
+    { runTimeoutMs: 100, concurrency: 1 },
+  );
+  assert.deepEqual([tally(outcomes), requests], [{ RUN_TIMEOUT: 100, own: 400 }, 5]);
+});
+
+test("a connection reset in the middle of a reply fails its batch only", async (t) => {
+  const { outcomes, requests } = await storm(t, (request, body, response, count) => {
+    if (count !== 2) return void echo(request, body, response);
+    response.writeHead(200, { "content-length": "10000" });
+    response.write(`{"results":[{"status":200,"value":`);
+    setImmediate(() => request.socket.destroy());
+  });
+  const counts = tally(outcomes);
+  const { own, ...failed } = counts;
+  assert.deepEqual([own, requests], [400, 5]);
+  assert.deepEqual(Object.values(failed), [100], JSON.stringify(counts));
+});
+
+test("a connection reset before any reply fails its batch only", async (t) => {
+  const { outcomes, requests } = await storm(t, (request, body, response, count) =>
+    count === 2 ? request.socket.destroy() : echo(request, body, response),
+  );
+  const { own, ...failed } = tally(outcomes);
+  assert.deepEqual([own, Object.values(failed), requests], [400, [100], 5]);
+});
+
+test("a reply with too few results fails its batch with RESULT_COUNT, and nobody gets a neighbour's", async (t) => {
+  const { outcomes, requests } = await storm(t, (request, body, response, count) => {
+    if (count !== 3) echo(request, body, response);
+    else response.end(JSON.stringify({ results: [{ status: 200, value: 1 }] }));
+  });
+  assert.deepEqual([tally(outcomes), requests], [{ RESULT_COUNT: 100, own: 400 }, 5]);
+});
+
+test("nobody listens: every caller hears so, once a batch", async () => {
+  const call = batchClient<number, number>("http://127.0.0.1:1/batch", { policy: greedy() });
+  const outcomes = await Promise.allSettled(numbers(calls).map((n) => call(n)));
+  assert.deepEqual(Object.values(tally(outcomes)), [500]);
+  assert.equal(call.stats().batches, 5);
+});
