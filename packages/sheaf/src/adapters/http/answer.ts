@@ -2,7 +2,6 @@ import { BatcherError, type Batcher } from "../../index.ts";
 import { type ItemError, itemErrorOf } from "./item-error.ts";
 import { Problem, replyOf, type Reply } from "./problem.ts";
 import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
-import { bounded } from "./retry-after.ts";
 
 export interface AnswerSettings<In> {
   readonly maxBodyBytes: number;
@@ -101,10 +100,10 @@ function onceOnly(compute: () => number): () => number {
   return () => (value ??= compute());
 }
 
-/** Until what waits now has left, from 10 ms on; a second before anything is known. */
+/** Until what waits now has left, 10 ms to a minute; a second before anything is known. */
 function waitEstimateMs<In, Out>(batcher: Batcher<In, Out>): number {
   const { queued, inFlight, meanBatchSize, runMs } = batcher.stats();
   if (runMs.p50 === 0 || meanBatchSize === 0) return 1000;
   const batches = queued / meanBatchSize / Math.max(1, inFlight);
-  return bounded(Math.max(10, Math.ceil(batches * runMs.p50)));
+  return Math.min(60_000, Math.max(10, Math.ceil(batches * runMs.p50)));
 }

@@ -1,5 +1,5 @@
+import { retryAfterMsOf } from "../shared/api-error.ts";
 import { HttpError } from "./http-error.ts";
-import { bounded, retryAfterMsOf } from "./retry-after.ts";
 
 /** A message of an endpoint is shown up to here. */
 const longestMessage = 1000;
@@ -40,8 +40,8 @@ export function errorOfReply(response: Response, text: string): HttpError {
 
 function errorOf(status: number, error: unknown): HttpError {
   const { code, message } = wordsOf(error, ["code", "message"]);
-  const asked = fieldOf(error, "retry_after_ms");
-  const retryAfterMs = typeof asked === "number" && asked > 0 ? bounded(asked) : undefined;
+  // Within the same bounds as a header's.
+  const retryAfterMs = retryAfterMsOf({ "retry-after-ms": String(fieldOf(error, "retry_after_ms")) });
   return new HttpError(status, code ?? `HTTP_${status}`, message ?? `The item failed with ${status}.`, retryAfterMs);
 }
 
