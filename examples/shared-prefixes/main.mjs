@@ -2,7 +2,7 @@
 // beginning once a batch, whatever number of endings follows. groupKey keeps different beginnings apart.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createBatcher } from "sheaf";
+import { createBatcher, greedy } from "sheaf";
 
 const words = (text) => text.split(" ").length;
 const prefixes = ["translate", "summarise", "classify", "answer"].map(
@@ -29,7 +29,7 @@ function pretendModel() {
 
 async function ask(name, options) {
   const { run, paid } = pretendModel();
-  const complete = createBatcher(run, { maxBatchSize: 32, concurrency: 1, ...options });
+  const complete = createBatcher(run, { maxBatchSize: 32, concurrency: 1, policy: greedy(), ...options });
   const answers = await Promise.all(questions.map((question) => complete(question)));
   answers.forEach((answer, i) => assert.ok(answer.endsWith(questions[i].suffix), "everybody's own answer"));
   await complete.close();
