@@ -1,0 +1,10 @@
+/** A result and how it came about. */
+export interface Answer<Out> {
+  readonly value: Out;
+  /** Items in the batch that it rode in. */
+  readonly batchSize: number;
+  /** Call → start of its batch: the whole time without the run. Milliseconds. */
+  readonly queueMs: number;
+  /** Which delivery was answered; 1 unless a worker was lost. */
+  readonly deliveries: number;
+}

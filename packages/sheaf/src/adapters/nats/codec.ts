@@ -1,0 +1,108 @@
+/** How items and results become bytes. Both sides of a queue must use the same. */
+export interface Codec {
+  /** @throws {TypeError} for a value that it cannot carry. */
+  encode(value: unknown): Uint8Array;
+  decode(bytes: Uint8Array): unknown;
+}
+
+const Kind = { none: 0, text: 1, floats: 2, json: 3, jsonWithBinary: 4 } as const;
+
+const typedArrays = [
+  Int8Array,
+  Uint8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+] as const;
+type TypedArray = ArrayBufferView & { readonly length: number };
+
+/** Begins the text that stands in JSON for a typed array: no text of an item may begin so. */
+const mark = "\u0000binary:";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/**
+ * The default codec: what JSON can hold, and typed arrays at any depth as their bytes (little-endian, as every machine
+ * that runs Node has them). A text or a Float32Array alone costs one copy and no JSON.
+ */
+export const binaryCodec: Codec = {
+  encode(value) {
+    if (typeof value === "string") return withKind(Kind.text, [encoder.encode(value)]);
+    if (value instanceof Float32Array) return withKind(Kind.floats, [bytesOf(value)]);
+    if (value === undefined) return Uint8Array.of(Kind.none);
+    const parts: TypedArray[] = [];
+    const json = JSON.stringify(value, function (this: unknown, key: string, held: unknown) {
+      return replaced((this as Record<string, unknown>)[key], held, parts);
+    });
+    if (json === undefined) throw new TypeError(`A ${typeof value} can not travel to another machine.`);
+    const text = encoder.encode(json);
+    if (parts.length === 0) return withKind(Kind.json, [text]);
+    const length = new Uint8Array(4);
+    new DataView(length.buffer).setUint32(0, text.byteLength, true);
+    return withKind(Kind.jsonWithBinary, [length, text, ...parts.map(bytesOf)]);
+  },
+
+  decode(bytes) {
+    const rest = bytes.subarray(1);
+    switch (bytes[0]) {
+      case Kind.none:
+        return undefined;
+      case Kind.text:
+        return decoder.decode(rest);
+      case Kind.floats:
+        return new Float32Array(copyOf(rest));
+      case Kind.json:
+        return JSON.parse(decoder.decode(rest)) as unknown;
+      case Kind.jsonWithBinary:
+        return decodeParts(rest);
+      default:
+        throw new TypeError(`No such kind of value: ${bytes[0]}. Both sides of a queue must run the same codec.`);
+    }
+  },
+};
+
+function replaced(original: unknown, held: unknown, parts: TypedArray[]): unknown {
+  if (typeof held === "string" && held.startsWith(mark)) throw new TypeError(`A text must not begin with "${mark}".`);
+  const kind = ArrayBuffer.isView(original) ? typedArrays.findIndex((type) => original instanceof type) : -1;
+  if (kind < 0) return held;
+  const array = original as TypedArray;
+  parts.push(array);
+  return `${mark}${kind}:${array.length}`;
+}
+
+// Typed arrays are leaves: the reviver meets them in the order in which they were written.
+function decodeParts(bytes: Uint8Array): unknown {
+  const jsonBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  let at = 4 + jsonBytes;
+  return JSON.parse(decoder.decode(bytes.subarray(4, at)), (_key, value: unknown) => {
+    if (typeof value !== "string" || !value.startsWith(mark)) return value;
+    const [kind, length] = value.slice(mark.length).split(":").map(Number);
+    const Type = typedArrays[kind!]!;
+    const from = at;
+    at += length! * Type.BYTES_PER_ELEMENT;
+    return new Type(copyOf(bytes.subarray(from, at)));
+  }) as unknown;
+}
+
+function withKind(kind: number, parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 1));
+  bytes[0] = kind;
+  let at = 1;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
+}
+
+const bytesOf = (array: TypedArray): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+/** A buffer of its own: aligned, and nobody's result keeps another's message alive. */
+const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer;

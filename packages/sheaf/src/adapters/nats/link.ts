@@ -1,0 +1,75 @@
+import { warn } from "../../core/runtime.ts";
+import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
+
+/** What a side of a queue hears of its connection. */
+export interface LinkEvents {
+  disconnected(): void;
+  reconnected(): void;
+  closed(): void;
+}
+
+/** A connection, and whether it is up. */
+export class Link {
+  isConnected: boolean;
+  readonly #connection: NatsConnection;
+  readonly #subscriptions: NatsSubscription[] = [];
+  #isLeft = false;
+  #hasReported = false;
+
+  constructor(connection: NatsConnection, events: LinkEvents) {
+    this.#connection = connection;
+    this.isConnected = !connection.isClosed() && connection.info !== undefined;
+    void this.#watch(events);
+  }
+
+  /** False where it is down: what is published then may or may not be sent later, so nothing is. */
+  publish(...[subject, payload, options]: Parameters<NatsConnection["publish"]>): boolean {
+    if (!this.isConnected || this.#connection.isClosed()) return false;
+    this.#connection.publish(subject, payload, options);
+    return true;
+  }
+
+  subscribe(subject: string, on: (message: NatsMessage) => void, queue?: string): NatsSubscription {
+    const callback = (error: Error | null, message: NatsMessage): void => {
+      if (error !== null) return;
+      try {
+        on(message);
+      } catch (thrown) {
+        // Thrown on, it would end the client's reading of the socket for good.
+        this.#report(subject, thrown);
+      }
+    };
+    const subscription = this.#connection.subscribe(subject, queue === undefined ? { callback } : { callback, queue });
+    this.#subscriptions.push(subscription);
+    return subscription;
+  }
+
+  /** Ends every subscription of this side; the connection stays its owner's. */
+  leave(): void {
+    this.#isLeft = true;
+    if (this.#connection.isClosed()) return;
+    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+  }
+
+  #report(subject: string, thrown: unknown): void {
+    if (!this.#hasReported)
+      warn(`sheaf: a message on ${subject} can not be read; further ones are not reported.`, thrown);
+    this.#hasReported = true;
+  }
+
+  async #watch(events: LinkEvents): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (this.#isLeft) return;
+      if (type === "disconnect" && this.isConnected) {
+        this.isConnected = false;
+        events.disconnected();
+      } else if (type === "reconnect") {
+        this.isConnected = true;
+        events.reconnected();
+      }
+    }
+    if (this.#isLeft) return;
+    this.isConnected = false;
+    events.closed();
+  }
+}

@@ -1,0 +1,87 @@
+import { systemClock, type Clock } from "../../core/clock.ts";
+import type { Priority } from "../../core/options.ts";
+import type { NatsClient } from "./client.ts";
+import { binaryCodec, type Codec } from "./codec.ts";
+
+/** What front ends and workers of one queue must agree on. */
+export interface NatsQueueOptions extends NatsClient {
+  /** Names the queue; front ends and workers of one name meet. Any text of at most 100 characters. */
+  readonly queue: string;
+  /**
+   * `"file"` (default): an accepted item survives a restart of the NATS server. `"memory"`: it does not, but survives its
+   * worker. `"none"`: core NATS without JetStream, the cheapest: what a crash or a cut connection hits is lost.
+   */
+  readonly durability?: "file" | "memory" | "none" | undefined;
+  /** Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's counts. Default 1000. */
+  readonly maxQueueSize?: number | undefined;
+  /** Most bytes of the queue in the NATS server. Default 1 GiB. */
+  readonly maxQueueBytes?: number | undefined;
+  /** Nothing waits longer, whatever its deadline. Default 60,000. */
+  readonly maxAgeMs?: number | undefined;
+  /** A worker that gives no sign of life for so long has its items given to others. Default 5000, at least 300. */
+  readonly ackWaitMs?: number | undefined;
+  /** Deliveries before an item goes to the dead letters. Default 5. */
+  readonly maxDeliver?: number | undefined;
+  /** Copies of the queue in a NATS cluster. Default 1. */
+  readonly replicas?: number | undefined;
+  readonly codec?: Codec | undefined;
+  /** Where replies arrive; as `inboxPrefix` of the connection. Default `"_INBOX"`. */
+  readonly inboxPrefix?: string | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+export interface QueueSettings extends NatsClient {
+  readonly queue: string;
+  readonly durability: "file" | "memory" | "none";
+  readonly maxQueueSize: number;
+  readonly maxQueueBytes: number;
+  readonly maxAgeMs: number;
+  readonly ackWaitMs: number;
+  readonly maxDeliver: number;
+  readonly replicas: number;
+  readonly codec: Codec;
+  readonly inboxPrefix: string;
+  readonly clock: Clock;
+}
+
+/** Highest first. */
+export const lanes: readonly Priority[] = ["immediate", "interactive", "bulk"];
+
+/** @throws {TypeError | RangeError} naming the option and what it got. */
+export function queueSettings(options: NatsQueueOptions): QueueSettings {
+  const { connection, headers, queue, durability = "file" } = options;
+  if (typeof connection?.publish !== "function" || typeof connection.subscribe !== "function")
+    throw new TypeError("connection must be a NATS connection: await connect() of @nats-io/transport-node");
+  if (typeof headers !== "function") throw new TypeError("headers must be the function `headers` of the same package");
+  if (typeof queue !== "string" || queue === "" || queue.length > 100)
+    throw new RangeError(`queue must be a text of 1 to 100 characters, got ${JSON.stringify(queue)}`);
+  if (!["file", "memory", "none"].includes(durability))
+    throw new RangeError(`durability must be "file", "memory" or "none", got ${JSON.stringify(durability)}`);
+  return {
+    connection,
+    headers,
+    queue,
+    durability,
+    maxQueueSize: integer("maxQueueSize", options.maxQueueSize ?? 1000, 1),
+    maxQueueBytes: integer("maxQueueBytes", options.maxQueueBytes ?? 2 ** 30, 1024),
+    maxAgeMs: integer("maxAgeMs", options.maxAgeMs ?? 60_000, 1000),
+    ackWaitMs: integer("ackWaitMs", options.ackWaitMs ?? 5000, 300),
+    maxDeliver: integer("maxDeliver", options.maxDeliver ?? 5, 1),
+    replicas: integer("replicas", options.replicas ?? 1, 1),
+    codec: options.codec ?? binaryCodec,
+    inboxPrefix: options.inboxPrefix ?? "_INBOX",
+    clock: options.clock ?? systemClock,
+  };
+}
+
+function integer(name: string, value: number, min: number): number {
+  if (!Number.isSafeInteger(value) || value < min)
+    throw new RangeError(`${name} must be an integer >= ${min}, got ${JSON.stringify(value)}`);
+  return value;
+}
+
+declare const crypto: { randomUUID(): string };
+
+/** A subject of its own, under the prefix that the connection may subscribe to. */
+export const newInbox = ({ inboxPrefix }: QueueSettings): string =>
+  `${inboxPrefix}.${crypto.randomUUID().replaceAll("-", "")}`;

@@ -1,0 +1,79 @@
+import type { BatchRecord } from "../../policies/policy.ts";
+import type { Delivery } from "./delivery.ts";
+import { pack, replySubject, type ReplyHead } from "./envelope.ts";
+import { describeError } from "./errors.ts";
+import type { Link } from "./link.ts";
+import type { QueueSettings } from "./queue-options.ts";
+
+/** Records of batches kept until their items are answered, which is in the same turn. */
+const recordsKept = 64;
+const headersBytes = 256;
+const nothing = new Uint8Array();
+
+/** Answers front ends. What can not be sent now is sent when the connection is back. */
+export class Replies {
+  readonly #settings: QueueSettings;
+  readonly #link: Link;
+  readonly #workerId: string;
+  readonly #records: Map<number, BatchRecord> = new Map();
+  /** At most what was at this worker when the connection went. */
+  readonly #unsent: (() => void)[] = [];
+
+  constructor(settings: QueueSettings, link: Link, workerId: string) {
+    this.#settings = settings;
+    this.#link = link;
+    this.#workerId = workerId;
+  }
+
+  /** A batch has its outcome; its items are about to be answered. */
+  observe(record: BatchRecord): void {
+    this.#records.set(record.batchId, record);
+    if (this.#records.size > recordsKept) this.#records.delete(this.#records.keys().next().value!);
+  }
+
+  result(delivery: Delivery, value: unknown, batch: { readonly batchId: number; readonly batchSize: number }): void {
+    let body: Uint8Array;
+    try {
+      body = this.#settings.codec.encode(value);
+    } catch (error) {
+      return this.error(delivery, error);
+    }
+    const record = this.#records.get(batch.batchId);
+    const head: ReplyHead = {
+      n: batch.batchSize,
+      b: batch.batchId,
+      w: this.#workerId,
+      m: record?.runMs ?? 0,
+      s: record?.reason ?? "idle",
+      c: delivery.deliveries,
+      a: delivery.ack,
+    };
+    const payload = pack(head, body);
+    const most = (this.#settings.connection.info?.max_payload ?? Infinity) - headersBytes;
+    if (payload.byteLength > most) {
+      const message = `The result takes ${payload.byteLength} bytes, the NATS server at most ${most} (max_payload).`;
+      return this.error(delivery, new Error(message));
+    }
+    this.#send(delivery, payload);
+  }
+
+  error(delivery: Delivery, error: unknown): void {
+    const { deliveries, ack } = delivery;
+    const head: ReplyHead = { n: 1, b: 0, w: "", m: 0, s: "idle", c: deliveries, a: ack, e: describeError(error) };
+    this.#send(delivery, pack(head, nothing));
+  }
+
+  /** The connection is back. */
+  sendUnsent(): void {
+    for (const send of this.#unsent.splice(0)) send();
+  }
+
+  /**
+   * The front end's own acknowledgement goes straight to the queue: until it has the result the item stays there, so a
+   * reply that is lost on its way costs a repetition and no answer.
+   */
+  #send(delivery: Delivery, payload: Uint8Array): void {
+    if (this.#link.publish(replySubject(delivery.head), payload)) return;
+    this.#unsent.push(() => this.#send(delivery, payload));
+  }
+}

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { BatcherError } from "../../../dist/index.js";
+import { Gate, Rig, skip, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+const ackWaitMs = 600;
+
+test("a worker that is gone: its items go to another, each alone, and every caller is answered", { skip }, async () => {
+  const queue = rig.newQueue();
+  const [lost, heir] = [new Gate(), new Gate()];
+  heir.open();
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  const { connection } = await rig.worker(queue, lost.run, { ackWaitMs });
+  await front.ready();
+  const answers = Array.from({ length: 20 }, (_, item) => front.ask(item));
+  await until(() => lost.entered.length > 0, "the first worker has a batch");
+  await connection.close();
+  await rig.worker(queue, heir.run, { ackWaitMs });
+  const list = await Promise.all(answers);
+  assert.deepEqual(list.map(({ value }) => value), Array.from({ length: 20 }, (_, i) => 2 * i)); // prettier-ignore
+  const again = list.filter(({ deliveries }) => deliveries > 1);
+  assert.ok(again.length > 0);
+  for (const { batchSize } of again) assert.equal(batchSize, 1, "a suspect shares no batch");
+});
+
+test(
+  "an item on which the model crashes is a dead letter with an id; its batch-mates are answered",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const front = await rig.frontEnd<number, number>(queue);
+    await rig.worker<number, number | Error>(queue, (items) =>
+      items.map((item) =>
+        item === 13
+          ? new BatcherError("WORKER_CRASHED", "the worker crashes on this item", { crashes: 7, items: 1 })
+          : item,
+      ),
+    );
+    await front.ready();
+    const outcomes = await front.askAll(Array.from({ length: 32 }, (_, i) => i));
+    const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+    assert.equal(rejected.length, 1);
+    assert.equal(rejected[0].code, "DEAD_LETTERED");
+    assert.match(rejected[0].message, /stands in the dead letters as \d+: the worker crashes/);
+    const letters = await deadLetters(queue);
+    assert.deepEqual(letters, [rejected[0].deadLetterId]);
+    await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");
+  },
+);
+
+test(
+  "a message past maxDeliver leaves the queue for the dead letters, and its caller hears of it",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const options = { ackWaitMs, maxDeliver: 2 };
+    const front = await rig.frontEnd<number, number>(queue, options);
+    let answer: Promise<number> | undefined;
+    // Two workers that are cut off as soon as they have taken it; a third one, that asks for more, must not get it.
+    for (let i = 0; i < 2; i++) {
+      const gate = new Gate();
+      const { connection } = await rig.worker(queue, gate.run, options);
+      if (answer === undefined) {
+        await front.ready();
+        answer = front(1);
+        answer.catch(() => undefined);
+      }
+      await until(() => gate.entered.length === 1, "it was taken");
+      await connection.close();
+    }
+    const third = new Gate();
+    await rig.worker(queue, third.run, options);
+    await assert.rejects(answer!, { code: "DEAD_LETTERED", message: /given up after 2 deliveries/ });
+    assert.deepEqual(third.entered, []);
+    assert.equal((await deadLetters(queue)).length, 1);
+    await until(async () => {
+      const [, lane] = await front.figures();
+      return lane!.pending + lane!.ackPending === 0;
+    }, "it is out of the queue");
+  },
+);
+
+test(
+  "a worker that hangs past its ack wait: another answers, and its late reply reaches nobody",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const [hung, heir] = [new Gate(), new Gate()];
+    heir.open();
+    const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+    const { connection } = await rig.worker(queue, hung.run, { ackWaitMs });
+    await front.ready();
+    const publish = connection.publish.bind(connection);
+    // As a stopped process: it says nothing for a while.
+    let isStopped = true;
+    connection.publish = (...call: Parameters<typeof publish>) => {
+      if (!isStopped) publish(...call);
+    };
+    const first = front.ask(1);
+    await until(() => hung.entered.length === 1, "it has the item");
+    await rig.worker(queue, heir.run, { ackWaitMs });
+    assert.deepEqual(await first.then(({ value, deliveries }) => ({ value, deliveries })), { value: 2, deliveries: 2 });
+    isStopped = false;
+    hung.open();
+    await until(() => front.counts.lateReplies === 1, "the late reply comes");
+    assert.equal(front.stats().items.ok, 1);
+  },
+);
+
+test("items that a gone front end had published are not run a second time", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  const gone = await rig.connect();
+  const { natsFrontEnd } = await import("../../../dist/adapters/nats/index.js");
+  const { headers } = await import("@nats-io/transport-node");
+  const lost = natsFrontEnd<number, number>({ connection: gone, headers, queue, ackWaitMs });
+  const { worker } = await rig.worker(queue, gate.run, { ackWaitMs });
+  await lost.ready();
+  const answers = [1, 2, 3].map((item) => lost(item).catch(() => undefined));
+  await until(() => gate.entered.flat().length > 0 && worker.counts.delivered === 3, "they are at the worker");
+  await gone.close();
+  await Promise.all(answers);
+  gate.open();
+  // Its replies reached nobody: the items come back once, and end when nobody answers for them.
+  await until(() => worker.counts.redelivered > 0, "they come back");
+  await until(async () => (await front.figures())[1]!.ackPending === 0, "they are out of the queue");
+  assert.equal(gate.entered.flat().length, 3);
+  assert.deepEqual(await deadLetters(queue), []);
+});
+
+test(
+  "kill -9 and restart of the server: what was accepted is answered, what was not fails at once",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const gate = new Gate();
+    const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+    await rig.worker(queue, gate.run, { ackWaitMs, maxBatchSize: 4 });
+    await front.ready();
+    const answers = Array.from({ length: 20 }, (_, item) => front(item));
+    await until(async () => {
+      const [, { pending, ackPending }] = (await front.figures()) as [unknown, { pending: number; ackPending: number }];
+      return pending + ackPending === 20;
+    }, "all are accepted");
+    await rig.nats.kill();
+    await until(() => !front.isConnected, "the cut is seen");
+    await assert.rejects(front(99), { code: "UNAVAILABLE", message: /down/ });
+    gate.open();
+    await rig.nats.restart();
+    assert.deepEqual(
+      await Promise.all(answers),
+      Array.from({ length: 20 }, (_, i) => 2 * i),
+    );
+  },
+);
+
+test(
+  "a server that comes back without the queue: what had been accepted fails, and the queue is made again",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const gate = new Gate();
+    const options = { durability: "memory", ackWaitMs } as const;
+    const front = await rig.frontEnd<number, number>(queue, options);
+    await rig.worker(queue, gate.run, { ...options, maxBatchSize: 1 });
+    await front.ready();
+    const answers = [1, 2, 3].map((item) => front(item));
+    const outcomes = Promise.allSettled(answers);
+    await until(() => gate.entered.length === 1, "one runs");
+    await until(async () => {
+      const [, lane] = await front.figures();
+      return lane!.pending + lane!.ackPending === 3;
+    }, "all are accepted");
+    await rig.nats.restart();
+    for (const outcome of await outcomes) {
+      assert.equal(outcome.status, "rejected");
+      assert.match(String(outcome.status === "rejected" && outcome.reason.message), /lost the queue/);
+    }
+    gate.open();
+    await until(async () => (await front(4).catch(() => 0)) === 8, "the queue serves again");
+  },
+);
+
+test("a stranger's message harms nobody", { skip }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  const gate = new Gate();
+  gate.open();
+  await rig.worker(queue, gate.run, { ackWaitMs });
+  await front.ready();
+  const stranger = await rig.connect();
+  const token = queue.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
+  for (const subject of ["q.interactive", "cancel", "alive", "who", "careful"])
+    stranger.publish(`sheaf.${token}.${subject}`, "no such message");
+  await stranger.flush();
+  await sleep(50);
+  assert.equal(await front(3), 6);
+  const [, interactive] = await front.figures();
+  await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");
+  assert.equal(interactive!.pending, 0);
+});
+
+async function deadLetters(queue: string): Promise<string[]> {
+  const connection = await rig.connect();
+  const token = queue.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
+  const api = async (call: string, body: object = {}): Promise<any> =>
+    (await connection.request(`$JS.API.${call}`, JSON.stringify(body))).json();
+  const { state } = await api(`STREAM.INFO.SHEAF_${token}_DLQ`);
+  const letters: string[] = [];
+  for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
+    const { message } = await api(`STREAM.MSG.GET.SHEAF_${token}_DLQ`, { seq });
+    letters.push(/Sheaf-Sequence: (\d+)/.exec(atob(message.hdrs))![1]!);
+  }
+  return letters;
+}

@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { BatcherError } from "../../../dist/index.js";
+import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
+import { Gate, Rig, skip, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+const double = async (items: number[]): Promise<number[]> => items.map((item) => item * 2);
+
+for (const durability of ["file", "memory", "none"] as const) {
+  test(
+    `two front ends and two workers: every reply reaches its caller (durability ${durability})`,
+    { skip },
+    async () => {
+      const queue = rig.newQueue();
+      const fronts = await Promise.all([1, 2].map(() => rig.frontEnd<number, number>(queue, { durability })));
+      const workers = await Promise.all([1, 2].map(() => rig.worker(queue, double, { durability })));
+      await Promise.all(fronts.map((front) => front.ready()));
+      await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
+      const items = Array.from({ length: 500 }, (_, i) => i);
+      const answers = await Promise.all(
+        fronts.map((front, f) => Promise.all(items.map((i) => front.ask(i + f * 1000)))),
+      );
+      for (const [f, list] of answers.entries())
+        assert.deepEqual(
+          list.map(({ value }) => value),
+          items.map((i) => 2 * (i + f * 1000)),
+        );
+      assert.ok(
+        answers.flat().some(({ batchSize }) => batchSize > 1),
+        "batches are shared",
+      );
+      const delivered = workers.map(({ worker }) => worker.counts.delivered);
+      assert.equal(delivered[0]! + delivered[1]!, 1000, "nothing ran twice");
+      for (const front of fronts) {
+        const { items: tally, batches } = front.stats();
+        assert.deepEqual(tally, { ok: 500, error: 0, timeout: 0, aborted: 0, rejected: 0 });
+        assert.ok(batches >= 500 / 32);
+      }
+    },
+  );
+}
+
+test("a model's error reaches its own caller only, with its code", { skip }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue);
+  const refuse = (item: number): Error => Object.assign(new RangeError(`not ${item}`), { code: "ODD", status: 422 });
+  await rig.worker<number, number | Error>(queue, (items) => items.map((item) => (item % 2 ? refuse(item) : item)));
+  await front.ready();
+  const outcomes = await front.askAll([0, 1, 2, 3]);
+  assert.deepEqual(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled", "rejected"]); // prettier-ignore
+  const [, rejected] = outcomes as PromiseRejectedResult[];
+  const { name, message, code, status } = rejected!.reason;
+  assert.deepEqual({ name, message, code, status }, { name: "RangeError", message: "not 1", code: "ODD", status: 422 });
+  await assert.rejects(front.many([2, 3]), { message: "not 3" });
+});
+
+test(
+  "a full lane refuses at once with QUEUE_FULL, several items whole, and takes more when there is room",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const gate = new Gate();
+    const front = await rig.frontEnd<number, number>(queue, { maxQueueSize: 4 });
+    await rig.worker(queue, gate.run, { maxBatchSize: 1, maxQueueSize: 4 });
+    await front.ready();
+    const running = front(0);
+    await until(() => gate.entered.length === 1, "the first runs");
+    const waiting = [1, 2].map((item) => front(item));
+    await until(async () => (await front.figures())[1]!.pending === 2, "two wait");
+    await assert.rejects(front.askAll([3, 4]), { code: "QUEUE_FULL", message: /lane is full \(4 items\)/ });
+    // The one of them that had found room gave it back.
+    await until(async () => (await front.figures())[1]!.pending === 2, "two wait again");
+    const last = front(5);
+    await assert.rejects(front(6), (error) => error instanceof BatcherError && error.code === "QUEUE_FULL");
+    const inAnotherLane = front(7, { priority: "bulk" });
+    gate.open();
+    assert.deepEqual(await Promise.all([running, ...waiting, last, inAnotherLane]), [0, 2, 4, 10, 14]);
+  },
+);
+
+test("the highest lane goes first", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
+  await front.ready();
+  const first = front(0);
+  await until(() => gate.entered.length === 1, "the slot is taken");
+  const bulk = front(1, { priority: "bulk" });
+  const interactive = front(2);
+  const immediate = front(3, { priority: "immediate" });
+  await until(async () => {
+    const figures = await front.figures();
+    return figures.reduce((sum, { pending, ackPending }) => sum + pending + ackPending, 0) === 4;
+  }, "all are in");
+  gate.open();
+  await Promise.all([first, bulk, interactive, immediate]);
+  assert.deepEqual(gate.entered, [[0], [3], [2], [1]]);
+});
+
+test("an aborted item that waits is never run, and its room is free", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
+  await front.ready();
+  const first = front(0);
+  await until(() => gate.entered.length === 1, "the slot is taken");
+  const controller = new AbortController();
+  const gone = front(1, { signal: controller.signal });
+  await until(async () => (await front.figures())[1]!.pending === 1, "it waits");
+  controller.abort(new Error("no longer"));
+  await assert.rejects(gone, { message: "no longer" });
+  await until(async () => (await front.figures())[1]!.pending === 0, "its room is free");
+  const last = front(2);
+  gate.open();
+  assert.deepEqual(await Promise.all([first, last]), [0, 4]);
+  assert.deepEqual(gate.entered, [[0], [2]]);
+  assert.equal(front.stats().items.aborted, 1);
+});
+
+test("past its deadline a call gets TIMEOUT, and the item is not run", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, gate.run, { maxBatchSize: 1 });
+  await front.ready();
+  const first = front(0);
+  await until(() => gate.entered.length === 1, "the slot is taken");
+  await assert.rejects(front(1, { timeoutMs: 60 }), { code: "TIMEOUT", message: /within 60 ms/ });
+  gate.open();
+  assert.equal(await first, 0);
+  assert.equal(await front(2), 4);
+  assert.deepEqual(gate.entered, [[0], [2]]);
+});
+
+test(
+  "what is larger than the server's max_payload is refused before it is sent, and such a result is an error",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const front = await rig.frontEnd<number | Uint8Array, unknown>(queue);
+    await rig.worker<number, Uint8Array>(queue, (items) => items.map((bytes) => new Uint8Array(bytes)));
+    await front.ready();
+    await assert.rejects(front(new Uint8Array(1_048_576)), { code: "ITEM_TOO_LARGE", message: /max_payload/ });
+    await assert.rejects(front(1_048_576), { message: /result takes 1048\d\d\d bytes, the NATS server at most/ });
+    assert.equal(((await front(1_000_000)) as Uint8Array).length, 1_000_000);
+  },
+);
+
+test("without a worker durability none fails at once", { skip }, async () => {
+  const front = await rig.frontEnd<number, number>(rig.newQueue(), { durability: "none" });
+  await assert.rejects(front(1), { name: "NatsQueueError", code: "UNAVAILABLE", message: /no worker listens/ });
+});
+
+test("a drained worker finishes what it has, gives back the rest, and another one answers it", { skip }, async () => {
+  const queue = rig.newQueue();
+  const [slow, quick] = [new Gate(), new Gate()];
+  quick.open();
+  const front = await rig.frontEnd<number, number>(queue);
+  const { worker } = await rig.worker(queue, slow.run, { maxBatchSize: 4 });
+  await front.ready();
+  const answers = Array.from({ length: 40 }, (_, item) => front.ask(item));
+  await until(() => slow.entered.length === 1, "a batch runs");
+  const drained = worker.drain();
+  await until(() => front.workers().length === 0, "it has said that it goes");
+  await rig.worker(queue, quick.run);
+  slow.open();
+  await drained;
+  assert.deepEqual((await Promise.all(answers)).map(({ value }) => value), Array.from({ length: 40 }, (_, i) => 2 * i)); // prettier-ignore
+  assert.equal(slow.entered.flat().length + quick.entered.flat().length, 40, "nothing ran twice");
+  assert.ok(slow.entered.flat().length <= 8);
+});
+
+test("a closed front end takes no more, and waits for what is out", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue);
+  await rig.worker(queue, gate.run);
+  await front.ready();
+  const answer = front(1);
+  await until(() => gate.entered.length === 1, "it runs");
+  const closed = front.close();
+  await assert.rejects(front(2), { code: "CLOSED" });
+  gate.open();
+  assert.equal(await answer, 2);
+  await closed;
+});
+
+test("wrong options are refused with what they got", async () => {
+  const connection = { publish: () => undefined, subscribe: () => undefined } as never;
+  const headers = (() => undefined) as never;
+  const good = { connection, headers, queue: "q" };
+  assert.throws(() => natsFrontEnd({ ...good, connection: {} as never }), {
+    name: "TypeError",
+    message: /await connect/,
+  });
+  assert.throws(() => natsFrontEnd({ ...good, headers: undefined as never }), {
+    name: "TypeError",
+    message: /headers/,
+  });
+  assert.throws(() => natsFrontEnd({ ...good, queue: "" }), { name: "RangeError", message: /got ""/ });
+  assert.throws(() => natsFrontEnd({ ...good, maxQueueSize: 0 }), {
+    message: /maxQueueSize must be an integer >= 1, got 0/,
+  });
+  assert.throws(() => natsFrontEnd({ ...good, durability: "disk" as never }), { message: /got "disk"/ });
+  assert.throws(() => natsFrontEnd({ ...good, timeoutMs: 90_000 }), {
+    message: /at most maxAgeMs \(60000\), got 90000/,
+  });
+  assert.throws(() => natsWorker(double, { ...good, ackWaitMs: 10 }), {
+    message: /ackWaitMs must be an integer >= 300/,
+  });
+});

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { after, before } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import {
+  natsFrontEnd,
+  natsWorker,
+  type NatsFrontEnd,
+  type NatsFrontEndOptions,
+  type NatsQueueOptions,
+  type NatsWorker,
+  type NatsWorkerOptions,
+} from "../../../dist/adapters/nats/index.js";
+import { startNats, whyNoNats, type RunningNats } from "../../../../../scripts/lib/nats-server.mjs";
+
+/** Why these tests do not run here; where CI=true that throws instead. */
+export const skip: string | false = whyNoNats() ?? false;
+
+type Shared = Omit<NatsQueueOptions, "connection" | "headers" | "queue">;
+
+/** A server for one test file, and front ends and workers that are ended after each test. */
+export class Rig {
+  nats!: RunningNats;
+  readonly #ends: (() => Promise<unknown>)[] = [];
+  #queue = 0;
+
+  constructor() {
+    before(async () => {
+      if (skip === false) this.nats = await startNats();
+    });
+    after(() => this.nats?.stop());
+  }
+
+  /** A queue that no other test uses. */
+  newQueue(): string {
+    return `test ${++this.#queue}.x`;
+  }
+
+  async connect(): Promise<NatsConnection> {
+    const connection = await connect({
+      servers: this.nats.url,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 50,
+      reconnectJitter: 10,
+    });
+    this.#ends.push(() => connection.close());
+    return connection;
+  }
+
+  async frontEnd<In, Out>(
+    queue: string,
+    options: Shared & Partial<NatsFrontEndOptions> = {},
+  ): Promise<NatsFrontEnd<In, Out>> {
+    const frontEnd = natsFrontEnd<In, Out>({ headers, queue, ...options, connection: await this.connect() });
+    this.#ends.push(() => frontEnd.close({ graceMs: 0 }));
+    return frontEnd;
+  }
+
+  async worker<In, Out>(
+    queue: string,
+    run: Parameters<typeof natsWorker<In, Out>>[0],
+    options: Shared & Partial<NatsWorkerOptions<In, Out>> = {},
+  ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
+    const connection = await this.connect();
+    const worker = natsWorker<In, Out>(run, { headers, queue, ...options, connection });
+    await worker.ready();
+    this.#ends.push(() => worker.drain({ graceMs: 0 }));
+    return { worker, connection };
+  }
+
+  /** Call it at the end of every test, however it ended. */
+  async end(): Promise<void> {
+    for (const end of this.#ends.splice(0).reverse()) await end();
+  }
+}
+
+/** Waits until it holds; what it waits for must come. */
+export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let i = 0; i < 1500; i++) {
+    if (await holds()) return;
+    await sleep(10);
+  }
+  assert.fail(`never: ${what}`);
+}
+
+/** A batch function that the test lets go on. */
+export class Gate {
+  readonly entered: unknown[][] = [];
+  #isOpen = false;
+  #waiting: (() => void)[] = [];
+
+  readonly run = async (items: number[]): Promise<number[]> => {
+    this.entered.push(items);
+    if (!this.#isOpen) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return items.map((item) => item * 2);
+  };
+
+  open(): void {
+    this.#isOpen = true;
+    for (const go of this.#waiting.splice(0)) go();
+  }
+}

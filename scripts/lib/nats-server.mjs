@@ -1,0 +1,86 @@
+// A real nats-server for tests, proofs and benches: on free ports of the loopback, with a store of its own.
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const startMs = 10_000;
+
+/** Why no nats-server can be started here, or undefined. Where CI=true that is an error. */
+export function whyNoNats() {
+  if (spawnSync("nats-server", ["--version"]).status === 0) return undefined;
+  const why = "nats-server is not installed (apt-get install nats-server): nothing here is tested";
+  if (process.env.CI === "true") throw new Error(why);
+  console.error(why);
+  return why;
+}
+
+/**
+ * Starts a server; `restart()` brings it back on the same ports with what it had stored.
+ * @param {readonly string[]} more arguments of nats-server
+ */
+export async function startNats(more = []) {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-nats-"));
+  let child = await spawnIn(folder, -1, more);
+  const { nats, monitoring } = child.ports;
+  const url = nats[0].replace("nats://", "");
+  const end = async (signal) => {
+    const { process: running } = child;
+    if (running.exitCode !== null || running.signalCode !== null) return;
+    const exited = new Promise((resolve) => running.once("exit", resolve));
+    running.kill(signal);
+    await exited;
+  };
+  return {
+    url,
+    monitorUrl: monitoring?.[0],
+    get pid() {
+      return child.process.pid;
+    },
+    pause: () => void child.process.kill("SIGSTOP"),
+    resume: () => void child.process.kill("SIGCONT"),
+    kill: () => end("SIGKILL"),
+    restart: async () => {
+      await end("SIGKILL");
+      child = await spawnIn(folder, Number(url.split(":").at(-1)), more);
+    },
+    stop: async () => {
+      child.process.kill("SIGCONT");
+      await end("SIGKILL");
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function spawnIn(folder, port, more) {
+  for (const file of portFiles(folder)) rmSync(file);
+  const store = ["-js", "-sd", join(folder, "store"), "--ports_file_dir", folder];
+  const log = join(folder, "log");
+  const process_ = spawn("nats-server", ["-a", "127.0.0.1", "-p", port, "-m", "-1", "-l", log, ...store, ...more], {
+    stdio: "ignore",
+  });
+  const untilMs = Date.now() + startMs;
+  while (Date.now() < untilMs && process_.exitCode === null) {
+    const ports = portsOf(folder);
+    if (ports !== undefined) return { process: process_, ports };
+    await sleep(20);
+  }
+  process_.kill("SIGKILL");
+  const said = existsSync(log) ? readFileSync(log, "utf8") : "";
+  throw new Error(`nats-server did not start within ${startMs} ms.\n${said}`);
+}
+
+const portFiles = (folder) =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith(".ports"))
+    .map((file) => join(folder, file));
+
+function portsOf(folder) {
+  try {
+    const ports = JSON.parse(readFileSync(portFiles(folder)[0], "utf8"));
+    return ports.nats?.length > 0 ? ports : undefined;
+  } catch {
+    return undefined; // not written yet, or half of it
+  }
+}
