@@ -135,6 +135,7 @@ export class NatsFeed {
     return {
       slots: executor.slots,
       ahead: executor.ahead,
+      reportsStart: executor.reportsStart,
       ready: () => executor.ready(),
       run: async (items, context) => {
         const { length } = items;

@@ -122,6 +122,7 @@ function ofEntries<In, Out>(executor: Executor<In, Out>): Executor<Entry<In>, Ou
   return {
     slots: executor.slots,
     ahead: executor.ahead,
+    reportsStart: executor.reportsStart,
     ready: () => executor.ready(),
     run: (entries, context) => {
       for (const entry of entries) {
