@@ -87,5 +87,6 @@ for (const { command, output } of readmeSteps().filter(({ kind }) => kind === "s
         .replace(/--duration \d+s/, "--duration 1s --warm-up 0s");
       const { stdout } = await shell(brief);
       assert.notEqual(stdout, "");
-      if (output !== undefined) assert.equal(stdout.trim(), output.trim());
+      if (output !== undefined)
+        assert.equal(stdout.trim(), output.trim(), `README.md shows something else. Now it is:\n${stdout}`);
     });
