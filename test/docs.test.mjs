@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { staleCommandLines } from "../scripts/lib/command-lines.mjs";
 import { commandNames, flagsOf, helpOf } from "../scripts/lib/commands.mjs";
 import { deadLinks, differences, differencesOfCommands, documents } from "../scripts/lib/docs.mjs";
-import { root } from "../scripts/lib/files.mjs";
+import { filesBelow, root } from "../scripts/lib/files.mjs";
+import { links } from "../scripts/lib/markdown.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
 import { batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
 
@@ -17,6 +18,14 @@ test("every relative link of every document leads somewhere", () => {
     [],
   );
 });
+
+for (const folder of ["docs/guide", "docs/reference"])
+  test(`${folder}/README.md has a row for every page beside it`, () => {
+    const linked = links(read(`${folder}/README.md`));
+    const pages = filesBelow(folder, ".md").map((file) => relative(`${root}/${folder}`, file));
+    const missing = pages.filter((page) => page !== "README.md" && !linked.includes(page));
+    assert.deepEqual(missing, [], "add a row: what a reader wants, and the page");
+  });
 
 test("every error code stands in docs/reference/errors.md, and back", () => {
   const codes = new Map(errorCodes().map((code) => [code, undefined]));
