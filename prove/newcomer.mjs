@@ -64,7 +64,7 @@ async function whileServing(cwd, command, act) {
     said(command, startedAtMs, "ready");
     act();
   } finally {
-    process.kill(-server.pid, "SIGINT");
+    process.kill(-Number(server.pid), "SIGINT");
   }
   await exited;
   await until(async () => !(await fetch(readyUrl).catch(() => ({ ok: false }))).ok, new Promise(() => undefined), 30);
