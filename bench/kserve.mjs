@@ -1,110 +1,106 @@
-// `npm run bench -- kserve`: mlp over KServe's binary tensors, as a share of the model's own limit in the same run.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { Agent, request } from "node:http";
-import { createBatcher } from "../packages/sheaf/dist/index.js";
-import { workerThread } from "../packages/sheaf/dist/node/index.js";
+/**
+ * `npm run bench -- kserve [--rounds 5]`: mlp over KServe's binary tensors, as a share of the model's own limit (full
+ * batches of 32, one ahead, nothing else) in the same run. Model, server and generator share this machine's cores. Also
+ * where the CPU went, by thread. About a minute.
+ */
+import { loadavg } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
+import { httpTarget } from "../packages/sheaf-server/dist/load/http-target.js";
+import { serveModel } from "../packages/sheaf-server/dist/load/served-model.js";
+import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { builtinModels } from "../packages/sheaf-server/dist/runners/builtin.js";
 import { machine, median, table } from "./lib/machine.mjs";
+import { modelLimit } from "./lib/model-limit.mjs";
+import { addCpu, cpuByThread, cpuPerItem } from "./lib/thread-cpu.mjs";
 
-const rounds = 3;
-const roundMs = 2500;
+const { values: flags } = parseArgs({ options: { rounds: { type: "string", default: "5" } } });
+const rounds = Number(flags.rounds);
+const roundMs = 2000;
+const warmUpMs = 500;
 const length = 768;
-const main = new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url).pathname;
-const port = 18_500 + (process.pid % 1000);
-const row = Float32Array.from({ length }, (_, i) => Math.sin(i));
-
-/** Items a second of callers that each wait for their reply before they send the next. */
-async function throughput(callers, itemsEach, call) {
-  let items = 0;
-  let isCounting = false;
-  const endAtMs = performance.now() + roundMs + 500;
-  const loops = Array.from({ length: callers }, async () => {
-    while (performance.now() < endAtMs) {
-      await call();
-      if (isCounting) items += itemsEach;
-    }
-  });
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  isCounting = true;
-  const startAtMs = performance.now();
-  await Promise.all(loops);
-  return (items * 1000) / (performance.now() - startAtMs);
-}
+const entry = fileURLToPath(new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url));
+const item = Float32Array.from({ length }, (_, i) => Math.sin(i));
+const shapes = [
+  { rows: 1, callers: 128 },
+  { rows: 8, callers: 32 },
+  { rows: 32, callers: 8 },
+];
 
 const { workerUrl, data } = builtinModels.mlp();
-async function modelLimit() {
-  const infer = createBatcher(workerThread(workerUrl, { data }), { maxBatchSize: 32 });
-  await infer.ready();
-  const perSecond = await throughput(4, 64, () => infer.many(new Array(64).fill(row)));
-  await infer.close();
-  return perSecond;
-}
-
-const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-function infer(rows) {
-  const shape = `"shape":[${rows},${length}]`;
-  const head = `{"parameters":{"binary_data_output":true},"inputs":[{"name":"input","datatype":"FP32",${shape},"parameters":{"binary_data_size":${rows * length * 4}}}]}`;
-  const tensor = Buffer.concat(new Array(rows).fill(Buffer.from(row.buffer)));
-  const body = Buffer.concat([Buffer.from(head), tensor]);
-  const headers = {
-    "content-type": "application/octet-stream",
-    "inference-header-content-length": head.length,
-    "content-length": body.length,
-  };
-  return () =>
-    new Promise((resolve, reject) => {
-      const sent = request({ port, agent, method: "POST", path: "/v2/models/mlp/infer", headers }, (reply) => {
-        reply.resume();
-        reply.once("end", () =>
-          reply.statusCode === 200 ? resolve() : reject(new Error(`status ${reply.statusCode}`)),
-        );
-      });
-      sent.once("error", reject);
-      sent.end(body);
-    });
-}
-
-const server = spawn(process.execPath, [main, "serve", "mlp"], {
-  env: { ...process.env, PORT: String(port), LOG_LEVEL: "error" },
-  stdio: "inherit",
-});
+const served = await serveModel({ entry, model: "mlp" });
+const url = new URL("/v2/models/mlp/infer", served.origin);
+const limits = [];
+const results = shapes.map(() => ({ rates: [], cpu: new Map(), generatorUs: 0, items: 0 }));
 try {
-  for (let tries = 0; ; tries++) {
-    const reply = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
-    if (reply?.ok) break;
-    if (tries > 100) throw new Error("the server is not ready after 20 s");
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  const shapes = [
-    { callers: 64, rows: 1 },
-    { callers: 16, rows: 8 },
-    { callers: 8, rows: 32 },
-  ];
-  const limits = [];
-  const served = shapes.map(() => []);
+  // All take turns, so that what else runs here hits each.
   for (let round = 0; round < rounds; round++) {
-    limits.push(await modelLimit());
-    for (const [i, { callers, rows }] of shapes.entries()) served[i].push(await throughput(callers, rows, infer(rows)));
+    limits.push(await modelLimit(workerUrl, { data, item, durationMs: roundMs }));
+    for (const [i, shape] of shapes.entries()) {
+      const result = results[i];
+      const before = cpuByThread(served.pid);
+      const own = process.cpuUsage();
+      const perS = await itemsPerS(shape, round);
+      const { user, system } = process.cpuUsage(own);
+      addCpu(result.cpu, served.pid, before);
+      result.generatorUs += user + system;
+      result.items += (perS * (roundMs + warmUpMs)) / 1000;
+      result.rates.push(perS);
+    }
   }
-  const limit = median(limits);
-  console.log(machine());
-  console.log("npm run bench -- kserve");
-  console.log(
-    `Medians of ${rounds} alternating rounds of ${roundMs} ms; the client shares the machine with the server.\n`,
-  );
-  console.log(
-    table([
-      ["rows a request", "requests at once", "items/s", "of the model's own limit"],
-      ["(the model in its worker)", "", Math.round(limit), "1.00"],
-      ...shapes.map(({ callers, rows }, i) => {
-        const perSecond = median(served[i]);
-        return [String(rows), callers, Math.round(perSecond), (perSecond / limit).toFixed(2)];
-      }),
-    ]),
-  );
 } finally {
-  agent.destroy();
-  server.kill("SIGTERM");
-  if (server.exitCode === null) await once(server, "exit");
+  await served.stop();
+}
+
+console.log(machine());
+console.log(
+  `npm run bench -- kserve --rounds ${rounds} (load average: ${loadavg()[0].toFixed(1)}); medians of the rounds\n`,
+);
+const share = ({ rates }) => median(rates.map((rate, round) => rate / limits[round])).toFixed(2);
+console.log(
+  table([
+    ["rows a request", "requests at once", "items/s", "of the model's own limit"],
+    ["(the model in its worker)", "", median(limits).toFixed(0), "1.00"],
+    ...shapes.map(({ rows, callers }, i) => [rows, callers, median(results[i].rates).toFixed(0), share(results[i])]),
+  ]),
+);
+console.log("\nCPU by thread of the server, µs an item:");
+for (const [i, { rows }] of shapes.entries()) {
+  const { cpu, generatorUs, items } = results[i];
+  console.log(`  ${rows} rows: ${cpuPerItem(cpu, items)}; generator ${(generatorUs / items).toFixed(1)}`);
+}
+
+/** Items a second of callers that each wait for their reply before they send the next. */
+async function itemsPerS({ rows, callers }, round) {
+  const target = httpTarget({ url, requests: [binaryRequest(rows)] });
+  const { achievedPerS, statuses } = await runLoad({
+    configuration: `${rows} rows`,
+    target,
+    clock: systemClock,
+    pattern: "closed",
+    callers,
+    seed: round + 1,
+    durationMs: roundMs,
+    warmUpMs,
+  });
+  target.close();
+  const failed = Object.entries(statuses).find(([status]) => status !== "200");
+  if (failed !== undefined) throw new Error(`${failed[1]} requests ended with ${failed[0]}`);
+  return achievedPerS * rows;
+}
+
+/** One whole HTTP request with a binary tensor of so many rows. */
+function binaryRequest(rows) {
+  const tensor = Buffer.concat(new Array(rows).fill(Buffer.from(item.buffer)));
+  const input = `{"name":"input","datatype":"FP32","shape":[${rows},${length}],"parameters":{"binary_data_size":${tensor.length}}}`;
+  const json = `{"parameters":{"binary_data_output":true},"inputs":[${input}]}`;
+  const head = [
+    `POST ${url.pathname} HTTP/1.1`,
+    `host: ${url.host}`,
+    "content-type: application/octet-stream",
+    `inference-header-content-length: ${json.length}`,
+    `content-length: ${json.length + tensor.length}`,
+  ];
+  return Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n${json}`), tensor]);
 }

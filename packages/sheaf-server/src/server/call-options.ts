@@ -1,4 +1,5 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Socket } from "node:net";
+import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { invalid } from "./problem.ts";
 import type { Settings } from "./settings.ts";
@@ -9,11 +10,11 @@ const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satis
  * What the headers of a request ask of the batcher: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
  * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
  */
-export function callOptionsOf(request: FastifyRequest, reply: FastifyReply, settings: Settings): CallOptions {
+export function callOptionsOf(request: FastifyRequest, settings: Settings): CallOptions {
   return {
     priority: priorityOf(request.headers["x-sheaf-priority"]),
     timeoutMs: timeoutOf(request.headers["x-request-timeout-ms"], settings.requestTimeoutMs),
-    signal: hangUpSignal(reply),
+    signal: hangUpSignal(request.raw.socket),
   };
 }
 
@@ -31,10 +32,15 @@ function timeoutOf(header: string | string[] | undefined, longestMs: number): nu
   return Math.min(timeoutMs, longestMs);
 }
 
-function hangUpSignal({ raw }: FastifyReply): AbortSignal {
+// One signal a connection, not a request: making one and listening to it costs as much as parsing a small body, and a
+// client hangs up by closing the connection.
+const hangUps = new WeakMap<Socket, AbortSignal>();
+
+function hangUpSignal(socket: Socket): AbortSignal {
+  const known = hangUps.get(socket);
+  if (known !== undefined) return known;
   const controller = new AbortController();
-  raw.once("close", () => {
-    if (!raw.writableFinished) controller.abort(new Error("The client hung up."));
-  });
+  socket.once("close", () => controller.abort(new Error("The client hung up.")));
+  hangUps.set(socket, controller.signal);
   return controller.signal;
 }

@@ -45,6 +45,7 @@ export class ServedModel {
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   #phase: Exclude<ModelState, "restarting"> = "loading";
+  #workersState: ModelState | undefined;
   readonly #admission: Admission;
 
   constructor(definition: ModelDefinition, settings: Settings) {
@@ -75,6 +76,7 @@ export class ServedModel {
       maxBatchWeight: weigh && maxBatchWeight,
     });
     this.batcher.subscribe((record) => this.#admission.observe(record));
+    this.workers?.onInstance(() => (this.#workersState = undefined));
     this.batcher.ready().then(
       () => this.#became("ready"),
       (error: unknown) => {
@@ -85,7 +87,9 @@ export class ServedModel {
   }
 
   get state(): ModelState {
-    return this.#phase === "ready" ? stateOf(this.workers) : this.#phase;
+    if (this.#phase !== "ready") return this.#phase;
+    // Every request asks; the answer changes when an instance does.
+    return (this.#workersState ??= stateOf(this.workers));
   }
 
   /** Its worker threads or processes; none where it runs in this process. */

@@ -35,9 +35,12 @@ export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
     case "tensors":
       return [tensorsJson(output as Record<string, unknown>, kind.tensors)];
     case "json":
-      return [JSON.stringify(output, plainArrays) ?? "null"];
+      return [jsonText(output)];
   }
 }
+
+/** Any value as JSON. */
+export const jsonText = (output: unknown): string => JSON.stringify(output, plainArrays) ?? "null";
 
 /** Typed arrays as arrays, 64-bit integers as numbers. */
 function plainArrays(_key: string, value: unknown): unknown {

@@ -218,6 +218,7 @@ export class Places {
 
   #lose(place: Place, error: Error): void {
     place.lost = true;
+    this.#instances.tell({ instance: place.instance.info });
     if (this.#places.some(({ lost }) => !lost)) return;
     const failure = new BatcherError(
       "WORKER_CRASHED",

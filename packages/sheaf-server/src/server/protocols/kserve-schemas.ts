@@ -2,7 +2,13 @@ import { Type, type TSchema } from "typebox";
 import { inferenceHeaders, json, type RouteSchema } from "../schemas.ts";
 
 const tags = ["Open Inference Protocol"];
-const params = Type.Object({ model: Type.String({ description: "Name of a model." }) });
+const model = Type.String({ description: "Name of a model." });
+const paramsOf = (versioned: boolean): TSchema =>
+  versioned
+    ? Type.Object({ model, version: Type.String({ description: "There is one version: 1." }) })
+    : Type.Object({ model });
+/** Two routes may not have one name. */
+const named = (operationId: string, versioned: boolean): string => (versioned ? `${operationId}Version` : operationId);
 const error = Type.Object({ error: Type.String() });
 const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries({
@@ -54,14 +60,14 @@ export const readyV2Schema: RouteSchema = {
   response: { 200: json("Every model is ready.", ready), 503: json("Not yet, or no longer.", ready) },
 };
 const modelReady = Type.Object({ name: Type.String(), ready: Type.Boolean() });
-export const modelReadyV2Schema: RouteSchema = {
-  ...route("modelReady", "Whether a model is ready", modelReady),
-  params,
+export const modelReadyV2Schema = (versioned: boolean): RouteSchema => ({
+  ...route(named("modelReady", versioned), "Whether a model is ready", modelReady),
+  params: paramsOf(versioned),
   response: { 200: json("It is.", modelReady), 404: errors[404], 503: json("It is not.", modelReady) },
-};
-export const modelV2Schema: RouteSchema = {
-  ...route("modelMetadata", "Name a model's tensors", Type.Unknown()),
-  params,
+});
+export const modelV2Schema = (versioned: boolean): RouteSchema => ({
+  ...route(named("modelMetadata", versioned), "Name a model's tensors", Type.Unknown()),
+  params: paramsOf(versioned),
   response: {
     200: json(
       "Inputs and outputs; axis 0 counts items.",
@@ -76,17 +82,17 @@ export const modelV2Schema: RouteSchema = {
     ),
     404: errors[404],
   },
-};
+});
 
-export const inferV2Schema: RouteSchema = {
+export const inferV2Schema = (versioned: boolean): RouteSchema => ({
   summary: "Run a model on tensors",
   description:
     "Rows of axis 0 are items and may be more than a batch. With the header Inference-Header-Content-Length the JSON " +
     "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
     "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
   tags,
-  operationId: "inferV2",
-  params,
+  operationId: named("inferV2", versioned),
+  params: paramsOf(versioned),
   headers: inferenceHeaders,
   body: Type.Object({
     id: Type.Optional(Type.String()),
@@ -108,4 +114,4 @@ export const inferV2Schema: RouteSchema = {
     ),
     ...errors,
   },
-};
+});

@@ -1,6 +1,6 @@
 import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../runners/model-spec.ts";
 import { joinRows } from "../../runners/join-rows.ts";
-import { vectorOf } from "../outputs.ts";
+import { jsonText, vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";
 import type { NumberArray } from "../../runners/join-rows.ts";
 import { malformed, type TensorData } from "./tensor-data.ts";
@@ -19,7 +19,10 @@ export interface TensorValue {
   readonly data: TensorData;
 }
 
-/** The inputs of a model, whatever its kind. @throws {Problem} it takes no tensors. */
+// Any JSON value as a text a row: what a worker module takes and gives has no other shape in common.
+const jsonTensor = (name: string): ProtocolTensor => ({ name, datatype: "BYTES", shape: [], hasBatchAxis: true });
+
+/** The inputs of a model, whatever its kind. */
 export function inputTensors(input: ModelInput): readonly ProtocolTensor[] {
   switch (input.kind) {
     case "text":
@@ -31,7 +34,7 @@ export function inputTensors(input: ModelInput): readonly ProtocolTensor[] {
     case "tensors":
       return withBatchAxis(input.tensors, input.hasBatchAxis);
     case "json":
-      throw new Problem("BAD_REQUEST", "This model takes JSON values, not tensors; use POST /infer.");
+      return [jsonTensor("input")];
   }
 }
 
@@ -46,7 +49,7 @@ export function outputTensors(output: ModelOutput): readonly ProtocolTensor[] {
     case "tensors":
       return withBatchAxis(output.tensors, output.hasBatchAxis);
     case "json":
-      return [];
+      return [jsonTensor("output")];
   }
 }
 
@@ -116,27 +119,37 @@ export function itemsOf(
       });
     }
     case "json":
-      throw invalid("inputs", "nothing: this model takes JSON values", values);
+      return rows(first).map(([text], i) => parse(jsonValue(text as string, `inputs[0].data[${i}]`), `row ${i}`));
+  }
+}
+
+function jsonValue(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid(path, 'a text of JSON, such as "[1, 2]"', text);
   }
 }
 
 /** Joins results into one tensor. @throws {Problem} rows of different shapes have no tensor in common. */
 export function resultTensor(output: ModelOutput, tensor: ProtocolTensor, results: readonly unknown[]): TensorValue {
   const { name, datatype, hasBatchAxis } = tensor;
-  const fields = results as readonly Record<string, unknown>[];
-  const shapes = fields.map((result) =>
-    tensor.shape.includes(null) ? Array.from(result[`shape:${name}`] as Int32Array) : (tensor.shape as number[]),
-  );
-  const [shape = []] = shapes;
-  if (shapes.some((other) => other.join() !== shape.join()))
-    throw new Problem("INVALID_INPUT", `${name} has another shape for each row; send these rows one by one.`);
+  const shape = tensor.shape.includes(null) ? commonShape(name, results) : (tensor.shape as number[]);
   const axes = hasBatchAxis ? [results.length, ...shape] : shape;
   const rows = results.map((result): TensorData => {
     if (output.kind === "vector") return vectorOf(result);
+    if (output.kind === "json") return [jsonText(result)];
     if (output.kind === "labels") return (result as { scores: Float32Array }).scores;
     if (output.kind === "score") return Float32Array.of((result as { score: number }).score);
     return (result as Record<string, TensorData>)[name]!;
   });
   const data = datatype === "BYTES" ? (rows.flat() as string[]) : joinRows(rows as NumberArray[]);
   return { name, datatype, shape: axes, data };
+}
+
+function commonShape(name: string, results: readonly unknown[]): number[] {
+  const shapes = results.map((result) => Array.from((result as Record<string, Int32Array>)[`shape:${name}`]!));
+  const [shape = []] = shapes;
+  if (shapes.every((other) => other.join() === shape.join())) return shape;
+  throw new Problem("INVALID_INPUT", `${name} has another shape for each row; send these rows one by one.`);
 }

@@ -53,9 +53,7 @@ export function dataFromBytes(bytes: Buffer, path: string, datatype: TensorDatat
   const expected = count * bytesEach[datatype];
   if (bytes.length !== expected)
     throw malformed(`${path} must have ${expected} bytes for ${count} × ${datatype}, got ${bytes.length}.`);
-  const data = elements[datatype]!.make(count);
-  // Copied: the bytes stand at any address in the body, and the body need not stay in memory with a waiting item.
-  new Uint8Array(data.buffer).set(bytes);
+  const data = numbersOver(bytes, datatype, count);
   if (data instanceof Float32Array || data instanceof Float64Array) {
     // A plain loop: a callback for each of a body's numbers costs as much as reading them.
     for (let i = 0; i < data.length; i++)
@@ -66,6 +64,18 @@ export function dataFromBytes(bytes: Buffer, path: string, datatype: TensorDatat
     if (index >= 0) throw invalid(`${path}[${index}]`, "0 or 1", data[index]);
   }
   return data;
+}
+
+/** In place where the bytes stand at a multiple of an element's size, else as a copy. */
+function numbersOver(bytes: Buffer, datatype: Exclude<TensorDatatype, "BYTES">, count: number): NumberArray {
+  const { make } = elements[datatype]!;
+  if (bytes.byteOffset % bytesEach[datatype] !== 0) {
+    const data = make(count);
+    new Uint8Array(data.buffer).set(bytes);
+    return data;
+  }
+  const Elements = make(0).constructor as new (buffer: ArrayBufferLike, at: number, length: number) => NumberArray;
+  return new Elements(bytes.buffer, bytes.byteOffset, count);
 }
 
 function textsFromBytes(bytes: Buffer, path: string, count: number): string[] {

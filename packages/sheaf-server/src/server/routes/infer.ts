@@ -21,7 +21,7 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
   const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { model: name } = request.params as { readonly model?: string };
     const model = models.take(name, "model");
-    const options = callOptionsOf(request, reply, model.settings);
+    const options = callOptionsOf(request, model.settings);
     const startedAtMs = performance.now();
     const input = readInput(request.body, model);
     const parts = await run(input, model, options).catch((error: unknown) => {

@@ -21,7 +21,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body));
     const model = models.take(name, "model");
     const items = readTexts(input, model, dimensions);
-    const options = callOptionsOf(request, reply, model.settings);
+    const options = callOptionsOf(request, model.settings);
     const served = await inferEvery(model, items, options).catch((error: unknown) => {
       throw problemFor(error, model);
     });

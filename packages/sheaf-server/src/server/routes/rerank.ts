@@ -24,7 +24,7 @@ export function rerankRoute(app: FastifyInstance, models: Models): void {
     }
     const isPair = model.definition.input.kind === "text-pair";
     const items = readItems(query, texts, model, isPair);
-    const options = callOptionsOf(request, reply, model.settings);
+    const options = callOptionsOf(request, model.settings);
     const outcomes = await model.inferAll(items, options).catch((error: unknown) => {
       throw problemFor(error, model);
     });

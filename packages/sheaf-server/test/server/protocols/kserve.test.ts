@@ -346,14 +346,86 @@ test("a body of no type is taken with a header length, another type is a 415", a
   assert.equal(none.statusCode, 200, none.body);
 });
 
-test("a model that takes JSON values says where to send them", async (t) => {
+test("a model of JSON values, as a worker module is, takes and gives a JSON text a row", async (t) => {
   const server = await serving(t, [
-    { name: "any", input: { kind: "json" }, output: { kind: "json" }, run: (items: unknown[]) => items },
+    {
+      name: "any",
+      input: { kind: "json" },
+      output: { kind: "json" },
+      run: (items: unknown[]) => items.map((item) => ({ got: item, floats: Float32Array.of(1, 2) })),
+    },
   ]);
   await server.ready();
-  const { status, json } = await server.post("/v2/models/any/infer", { inputs: [] });
-  assert.equal(status, 400);
-  assert.match(json.error, /use POST \/infer/);
-  assert.equal((await server.get("/v2/models/any")).status, 200);
-  assert.deepEqual((await server.post("/infer/any", { input: { a: [1, "b"] } })).json.output, { a: [1, "b"] });
+  const { json: metadata } = await server.get("/v2/models/any");
+  assert.deepEqual(metadata.inputs, [{ name: "input", datatype: "BYTES", shape: [-1] }]);
+  assert.deepEqual(metadata.outputs, [{ name: "output", datatype: "BYTES", shape: [-1] }]);
+  const input = { name: "input", datatype: "BYTES", shape: [2] };
+  const { json } = await server.post("/v2/models/any/infer", {
+    inputs: [{ ...input, data: ['{"a":[1,"b"]}', "7"] }],
+  });
+  const [output] = json.outputs;
+  assert.deepEqual(
+    [output.name, output.datatype, output.shape, output.data.map((text: string) => JSON.parse(text))],
+    [
+      "output",
+      "BYTES",
+      [2],
+      [
+        { got: { a: [1, "b"] }, floats: [1, 2] },
+        { got: 7, floats: [1, 2] },
+      ],
+    ],
+  );
+  const wrong = await server.post("/v2/models/any/infer", { inputs: [{ ...input, data: ["7", "not JSON"] }] });
+  assert.equal(wrong.status, 422);
+  assert.match(wrong.json.error, /data\[1\] must be a text of JSON.*got the text "not JSON"/);
+  assert.deepEqual((await server.post("/infer/any", { input: 7 })).json.output.got, 7);
+});
+
+test("every model route answers for version 1 too, and 404 for any other", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  const path = "/v2/models/double/versions/1";
+  assert.deepEqual((await server.get(path)).json, (await server.get("/v2/models/double")).json);
+  assert.deepEqual((await server.get(`${path}/ready`)).json, { name: "double", ready: true });
+  const body = { inputs: [{ name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] }] };
+  const { json } = await server.post(`${path}/infer`, body);
+  assert.deepEqual([json.model_name, json.model_version, json.outputs[0].data], ["double", "1", [2, 4, 6]]);
+  for (const answer of [
+    await server.get("/v2/models/double/versions/2"),
+    await server.get("/v2/models/double/versions/2/ready"),
+    await server.post("/v2/models/double/versions/latest/infer", body),
+  ]) {
+    assert.equal(answer.status, 404);
+    assert.match(answer.json.error, /double has no version "(2|latest)"; there is "1"/);
+  }
+});
+
+test("binary tensors are read wherever they stand in the body", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  const inputs = [{ name: "input", shape: [2, 3], datatype: "FP32", parameters: { binary_data_size: 24 } }];
+  // The JSON grows by a byte each time, so that the tensor starts at every remainder of 8.
+  for (let length = 0; length < 9; length++) {
+    const body = { id: "x".repeat(length), inputs };
+    const { status, json } = await postBinary(server, "/v2/models/double/infer", body, floats(1, 2, 3, 4, 5, 6));
+    assert.equal(status, 200);
+    assert.deepEqual(json.outputs[0].data, [2, 4, 6, 8, 10, 12]);
+  }
+});
+
+test("a binary body above MAX_BODY_BYTES is a 413, announced or not", async (t) => {
+  const server = await serving(t, [doubling()], { maxBodyBytes: 1000 });
+  await server.ready();
+  const inputs = [{ name: "input", shape: [100, 3], datatype: "FP32", parameters: { binary_data_size: 1200 } }];
+  const announced = await postBinary(server, "/v2/models/double/infer", { inputs }, Buffer.alloc(1200));
+  assert.equal(announced.status, 413);
+  assert.match(announced.json.error, /1000 bytes \(MAX_BODY_BYTES\)/);
+  const chunked = await fetch(`${server.url}/v2/models/double/infer`, {
+    method: "POST",
+    headers: { "content-type": "application/octet-stream", "inference-header-content-length": "10" },
+    body: new Blob([new Uint8Array(1200)]).stream(),
+    duplex: "half",
+  } as RequestInit);
+  assert.equal(chunked.status, 413);
 });
