@@ -15,9 +15,10 @@ const folder = mkdtempSync(join(tmpdir(), "sheaf-tarballs-"));
 const project = join(folder, "project");
 const options = { cwd: project, env: strangersEnvironment() };
 let tarballs;
+let warnings;
 before(async () => {
   tarballs = await packTarballs(["sheaf", "sheaf-server"], join(folder, "packed"));
-  await installTarballs(tarballs, project);
+  warnings = await installTarballs(tarballs, project);
 });
 after(() => rmSync(folder, { recursive: true }));
 
@@ -35,6 +36,11 @@ test("a tarball holds the build, its sources, a README and the license, and noth
 });
 
 const shell = (command) => promisify(execFile)("sh", ["-c", command], { ...options, timeout: 120_000 });
+
+test("they install without a warning that a dependency does not support this Node", () => {
+  // Of the oldest Node that is supported, in CI; a newer one has less to warn of.
+  assert.doesNotMatch(warnings, /EBADENGINE|Unsupported engine/);
+});
 
 async function run(file, script) {
   writeFileSync(join(project, file), script);

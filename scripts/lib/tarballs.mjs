@@ -27,12 +27,16 @@ export async function packTarballs(names, folder) {
   }));
 }
 
-/** Makes an empty project in a folder and installs tarballs (as packTarballs returns them) into it. */
+/**
+ * Makes an empty project in a folder and installs tarballs (as packTarballs returns them) into it. Returns what npm said
+ * on stderr: its warnings.
+ */
 export async function installTarballs(tarballs, folder) {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "stranger", private: true }));
-  await execute("npm", ["install", "--no-audit", "--no-fund", ...tarballs.map(({ path }) => path)], {
+  const { stderr } = await execute("npm", ["install", "--no-audit", "--no-fund", ...tarballs.map(({ path }) => path)], {
     cwd: folder,
     env: strangersEnvironment(),
   });
+  return stderr;
 }
