@@ -13,7 +13,8 @@ export interface ServedModel {
 export interface ServeOptions {
   /** Path of the `sheaf` command. */
   readonly entry: string;
-  readonly model: string;
+  /** None where the flags name a config file that lists the models. */
+  readonly model?: string | undefined;
   /** Flags of `sheaf serve`: `["--max-batch-size", "1"]`. */
   readonly flags?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -26,14 +27,26 @@ const keptErrorBytes = 8 * 1024;
  * Starts `sheaf serve MODEL` on a free port of loopback and waits until it is ready.
  * @throws {CommandFailure} with the server's own words where it ends or is not ready within two minutes.
  */
-export async function serveModel({ entry, model, flags = [], signal }: ServeOptions): Promise<ServedModel> {
+export async function serveModel({ entry, model = "", flags = [], signal }: ServeOptions): Promise<ServedModel> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const args = [entry, "serve", model, "--host", "127.0.0.1", "--port", String(port), "--log-level", "error", ...flags];
+  const words = model === "" ? [] : [model];
+  const args = [
+    entry,
+    "serve",
+    ...words,
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--log-level",
+    "error",
+    ...flags,
+  ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  let words = "";
+  let said = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => (words = (words + chunk.toString("utf8")).slice(-keptErrorBytes)));
+    stream.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-keptErrorBytes)));
   }
   const ended = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
@@ -41,7 +54,7 @@ export async function serveModel({ entry, model, flags = [], signal }: ServeOpti
   });
 
   try {
-    await untilReady(origin, model, child, () => words, signal);
+    await untilReady(origin, model, child, () => said, signal);
   } catch (error) {
     await stop(child, ended);
     throw error;

@@ -64,6 +64,8 @@ export interface ModelSpec {
   readonly sample?: unknown;
   /** Said in `/v1/models` and at start. */
   readonly note?: string | undefined;
+  /** What an operator should know before relying on it; said in the note too, and in the log as a warning. */
+  readonly warning?: string | undefined;
 }
 
 /** What every model of a server is told. */

@@ -41,6 +41,7 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
     groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
     sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,
     note: noteOf(inspection, exact),
+    warning: unsteadyRate === undefined ? undefined : unsteadyNote(unsteadyRate, exact),
   };
 }
 

@@ -1,11 +1,15 @@
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { workerThread } from "sheaf/node";
 import { builtinModels } from "./builtin.ts";
+import type { ServingDevice } from "./device-worker.ts";
+import { deviceNote, inspectionExecutor } from "./inspection.ts";
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
 import { onnxFileSpec } from "./onnx-file.ts";
 import { textFolderSpec } from "./text-folder.ts";
 import { devicesOf } from "./devices.ts";
+import { workerModule } from "./worker-module.ts";
 
 /**
  * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, or a worker
@@ -14,7 +18,7 @@ import { devicesOf } from "./devices.ts";
  */
 export async function resolveModel(word: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
   devicesOf(settings.device);
-  if (Object.hasOwn(builtinModels, word)) return builtinModels[word as keyof typeof builtinModels](settings);
+  if (Object.hasOwn(builtinModels, word)) return onItsDevice(word as keyof typeof builtinModels, settings);
   const found = await stat(word).catch(() => undefined);
   if (found === undefined) {
     const names = Object.keys(builtinModels).join(", ");
@@ -26,6 +30,25 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
   if (found.isFile() && word.endsWith(".onnx")) return onnxFileSpec(word, settings);
   if (found.isFile() && /\.m?[jt]s$/u.test(word)) return workerModuleSpec(word);
   throw new Error(`${word} is neither an .onnx file nor a worker module (.js).`);
+}
+
+/** A built-in model, on the first of the devices that is there. */
+async function onItsDevice(name: keyof typeof builtinModels, settings: RunnerSettings): Promise<ModelSpec> {
+  const { device, refused } = await servingDevice(name, settings.device);
+  const spec = builtinModels[name]({ ...settings, device });
+  return { ...spec, note: `${spec.note} ${deviceNote(device, refused)}` };
+}
+
+async function servingDevice(name: string, setting = "cpu"): Promise<ServingDevice> {
+  // The CPU is always there; anything else is tried, beside this thread.
+  const [device = "cpu"] = devicesOf(setting);
+  if (device === "cpu") return { device, refused: [] };
+  const ask = inspectionExecutor(workerThread<string, ServingDevice>(workerModule("device-worker"), { name }));
+  return ask(setting).catch((error: unknown) => {
+    throw new Error(`${name} can not be served on INFERENCE_DEVICE ${setting}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  });
 }
 
 /** Items and results are whatever JSON values the module takes and gives. */
@@ -41,6 +64,6 @@ function workerModuleSpec(file: string): ModelSpec {
     data: undefined,
     input: { kind: "json" },
     output: { kind: "json" },
-    note: "A worker module: takes and gives any JSON value.",
+    note: "A worker module: takes and gives any JSON value. It warms itself up (warmUp), and is not tried out.",
   };
 }

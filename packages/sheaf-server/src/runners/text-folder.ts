@@ -39,6 +39,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     weigh: (item) => weightOf(item, maxTokens),
     maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),
     note: noteOf(found, exact),
+    warning: found.unsteadyRate === undefined ? undefined : unsteadyNote(found.unsteadyRate, exact),
   };
 }
 

@@ -11,7 +11,9 @@ export function traceIdOf({ headers }: Pick<FastifyRequest, "headers">): string 
 }
 
 /** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
-export function logModel(log: FastifyBaseLogger, { name, batcher, workers }: ServedModel): void {
+export function logModel(log: FastifyBaseLogger, { name, definition, batcher, workers }: ServedModel): void {
+  const { note, warning } = definition;
+  if (warning !== undefined) log.warn({ model: name }, warning);
   workers?.onInstance(({ instance: { id, state }, why }) => {
     if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
   });
@@ -21,7 +23,7 @@ export function logModel(log: FastifyBaseLogger, { name, batcher, workers }: Ser
     log[level](line, outcome === "error" ? "batch failed" : "batch");
   });
   batcher.ready().then(
-    () => log.info({ model: name }, "model is ready"),
+    () => log.info({ model: name, note }, "model is ready"),
     (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
   );
 }

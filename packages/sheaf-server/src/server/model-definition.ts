@@ -11,7 +11,10 @@ export interface ModelDefinition {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
   readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
   readonly task?: string | undefined;
+  /** Said in `/v1/models`, and in the log once it is ready. */
   readonly note?: string | undefined;
+  /** Said in the log as a warning. */
+  readonly warning?: string | undefined;
   /** The most items it takes at once, whatever the setting says. */
   readonly maxBatchSize?: number | undefined;
   readonly groupKey?: ((item: never) => unknown) | undefined;

@@ -1,3 +1,5 @@
+import { devicesExpected, devicesOf } from "../runners/devices.ts";
+
 /** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
 export interface Settings {
   readonly maxBatchSize: number;
@@ -68,7 +70,12 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
     ...choice([429, 503], 429, "Status of a request that finds the queue full."),
     parse: (raw) => ([429, 503] as const).find((status) => String(status) === String(raw).trim()),
   },
-  inferenceDevice: text("cpu", "Where models run: cpu, cuda:0, or several with commas, tried in turn."),
+  inferenceDevice: {
+    default: "cpu",
+    expects: devicesExpected,
+    description: "Where models run: cpu, cuda:0, or several with commas, tried in turn.",
+    parse: devices,
+  },
   schedulerStrategy: choice(["auto", "greedy", "fifo", "adaptive"], "auto", "When a batch is sent."),
   adaptiveTargetLatencyMs: integer(100, 1, longestMs, "Run time that the adaptive strategy aims at."),
   latencyBudgetMs: {
@@ -151,6 +158,14 @@ function text(value: string, description: string): Row<string> {
     description,
     parse: (raw) => (typeof raw === "string" && raw.trim() !== "" ? raw.trim() : undefined),
   };
+}
+
+function devices(raw: unknown): string | undefined {
+  try {
+    return typeof raw === "string" ? devicesOf(raw).join() : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function optional<T>(row: Row<T>): Row<T | undefined> {

@@ -7,8 +7,21 @@ import { warmUpItemOf } from "./warm-up.ts";
 
 /** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
-  const { name, task, input, output, note, maxBatchSize, groupKey, weigh, maxBatchWeight, workerUrl, data, sample } =
-    spec;
+  const {
+    name,
+    task,
+    input,
+    output,
+    note,
+    warning,
+    maxBatchSize,
+    groupKey,
+    weigh,
+    maxBatchWeight,
+    workerUrl,
+    data,
+    sample,
+  } = spec;
   const open = settings.workerIsolation === "process" ? workerProcess : workerThread;
   const run: Executor<never, unknown> = open<never, unknown>(workerUrl, {
     instances: settings.workers,
@@ -24,6 +37,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     input,
     output,
     note,
+    warning,
     maxBatchSize,
     groupKey,
     weigh,

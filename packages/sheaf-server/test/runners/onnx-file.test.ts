@@ -34,6 +34,7 @@ test("one flat float input and output: floats in, a vector out, batched", async 
   assert.deepEqual(spec.output, { kind: "vector", length: 4, name: "y" });
   assert.equal(spec.maxBatchSize, undefined);
   assert.equal(spec.note, "Runs on cpu.");
+  assert.equal(spec.warning, undefined);
   assert.ok(spec.sample instanceof Float32Array && spec.sample.length === 4);
   await served(spec, async (infer) => {
     const items = Array.from({ length: 20 }, (_, i) => Float32Array.of(i, 1, 2, 3));
@@ -134,6 +135,7 @@ test("dynamic int8 is caught: results depend on their batch-mates, and exact ser
   const batched = await onnxFileSpec(path);
   assert.match(batched.note ?? "", /results depend on their batch-mates: in a batch they differ by up to [\d.e+]+ %/);
   assert.match(batched.note ?? "", /--exact/);
+  assert.ok(batched.warning !== undefined && batched.note?.includes(batched.warning));
   assert.equal(batched.maxBatchSize, undefined);
   const exact = await onnxFileSpec(path, { exact: true });
   assert.equal(exact.maxBatchSize, 1);

@@ -5,7 +5,8 @@ import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { write } from "./made-models.js";
 
 test("built-in names, and what is none of the kinds there are", async () => {
-  assert.deepEqual(await resolveModel("mlp"), builtinModels.mlp());
+  const { note, ...mlp } = builtinModels.mlp();
+  assert.deepEqual(await resolveModel("mlp"), { ...mlp, note: `${note} Runs on cpu.` });
   await assert.rejects(resolveModel("use-light"), /There is no model use-light: name a built-in one \(use-lite, mlp\)/);
   await assert.rejects(resolveModel("constructor"), /There is no model constructor/);
   await assert.rejects(resolveModel(write("notes.txt", "")), /notes\.txt is neither an \.onnx file nor/);
@@ -20,6 +21,16 @@ test("a worker module takes and gives any JSON value", async () => {
 test("a device that does not exist is refused by name", async () => {
   await assert.rejects(resolveModel("mlp", { device: "tpu" }), {
     name: "RangeError",
-    message: 'INFERENCE_DEVICE must be cpu, cuda or cuda:N, or several of them with commas, got "tpu"',
+    message: 'INFERENCE_DEVICE must be cpu, cuda or cuda:N, or several with commas, got "tpu"',
   });
+});
+
+test("a built-in model is tried on its devices in turn, and the one that serves is said", async () => {
+  const spec = await resolveModel("mlp", { device: "cuda:7,cpu" });
+  assert.match(spec.note ?? "", /Runs on cpu; refused: cuda:7: ./);
+  assert.equal((spec.data as { device: string }).device, "cpu");
+  await assert.rejects(
+    resolveModel("use-lite", { device: "cuda:7" }),
+    /use-lite can not be served on INFERENCE_DEVICE cuda:7: cuda:7: ./,
+  );
 });

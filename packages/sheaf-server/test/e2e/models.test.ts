@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { folderOf, tinyBert, width } from "../runners/made-folders.js";
+import { dynamicInt8, folder, scaling, twoInputs, write } from "../runners/made-models.js";
+import { ready, sheaf } from "./sheaf-process.js";
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const bert = { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 16, pad_token_id: 0 };
+const reranker = { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } };
+
+const moduleOf = (name: string, run: string): string => write(name, `export default { run: (items) => ${run} };`);
+
+async function post(url: string, body: unknown): Promise<{ status: number; json: any }> {
+  const response = await fetch(url, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json" },
+  });
+  return { status: response.status, json: await response.json() };
+}
+
+/** The value of one sample of /metrics; undefined where there is none. */
+async function sample(url: string, name: string): Promise<number | undefined> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const line = text.split("\n").find((candidate) => candidate.startsWith(`${name} `));
+  return line === undefined ? undefined : Number(line.slice(name.length));
+}
+
+test("models of every kind at once, each with its own batcher and settings, under /infer, /v2, /v1 and /rerank", async (t) => {
+  const config = join(folder, "kinds.config.json");
+  const models = [
+    { model: write("scale.onnx", scaling(["batch", 4])), maxBatchSize: 2 },
+    { model: write("two.onnx", twoInputs()), name: "pair", queueMaxSize: 3 },
+    { model: write("int8.onnx", dynamicInt8()) },
+    { model: folderOf("sentences", { "model.onnx": tinyBert(), "config.json": bert }) },
+    { model: folderOf("judge", { "onnx/model.onnx": tinyBert(1), "config.json": reranker }) },
+    { model: moduleOf("shout.mjs", "items.map((text) => text.toUpperCase())") },
+  ];
+  writeFileSync(config, JSON.stringify({ port: 0, warmupBatches: 2, models }));
+  const served = sheaf(t, ["serve", "--config", config]);
+  const url = await ready(served);
+  const infer = (model: string, input: unknown): Promise<{ status: number; json: any }> =>
+    post(`${url}/infer/${model}`, { input });
+  assert.deepEqual((await infer("scale", [1, 2, 3, 4])).json.output, [3, 5, 7, 9]);
+  assert.deepEqual((await infer("pair", { ids: [1, 2], bias: [0, 0, 0, 0] })).json.output.next, [2, 3]);
+  assert.equal((await infer("sentences", "the cat")).json.output.length, width);
+  assert.equal((await infer("shout", "loud")).json.output, "LOUD");
+
+  // Each its own limits: 3 wait at most before one, 2 run together at most in another.
+  const ids = { ids: [1], bias: [0, 0, 0, 0] };
+  const pairs = await post(`${url}/infer/pair`, { inputs: [ids, ids, ids, ids] });
+  assert.deepEqual([pairs.status, pairs.json.error.code], [422, "INVALID_INPUT"]);
+  const scaled = await post(`${url}/infer/scale`, { inputs: Array.from({ length: 8 }, () => [1, 2, 3, 4]) });
+  assert.deepEqual([scaled.status, scaled.json.batch_size], [200, 2]);
+
+  const shouted = await post(`${url}/v2/models/shout/infer`, {
+    inputs: [{ name: "input", datatype: "BYTES", shape: [1], data: ['"hey"'] }],
+  });
+  assert.deepEqual(shouted.json.outputs[0].data, ['"HEY"']);
+  const vector = await post(`${url}/v2/models/sentences/infer`, {
+    inputs: [{ name: "text", datatype: "BYTES", shape: [2], data: ["cat", "the dog"] }],
+  });
+  assert.deepEqual(vector.json.outputs[0].shape, [2, width]);
+  const embedded = await post(`${url}/v1/embeddings`, { model: "sentences", input: ["cat", "dog"] });
+  assert.equal(embedded.json.data.length, 2);
+  const ranked = await post(`${url}/rerank`, { model: "judge", query: "cat", texts: ["dog", "the cat sits"] });
+  assert.deepEqual([ranked.status, ranked.json.length], [200, 2]);
+
+  const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string; note?: string }[] };
+  const notes = new Map(data.map(({ id, note }) => [id, note ?? ""]));
+  assert.deepEqual([...notes.keys()], ["scale", "pair", "int8", "sentences", "judge", "shout"]);
+  for (const name of ["scale", "pair", "int8", "sentences", "judge"]) assert.match(notes.get(name)!, /Runs on cpu\./);
+  const log = served.output.stdout;
+  assert.match(log, /"level":40,.*"model":"int8".*depend on their batch-mates: in a batch they differ by up to/);
+  assert.match(log, /"model":"scale","note":"Runs on cpu\.","msg":"model is ready"/);
+  served.child.kill("SIGTERM");
+  assert.equal(await served.ended, 0);
+});
+
+test("a broken file, a missing tokenizer and a wrong device end with 1 and say why, before anything listens", async (t) => {
+  const cases: [string[], RegExp][] = [
+    [[write("broken.onnx", "not a model")], /broken\.onnx can not be served: .*[Pp]rotobuf/],
+    [
+      [folderOf("untold", { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": undefined })],
+      /untold can not be served: .*has no tokenizer\.json: export the tokenizer as a fast one/,
+    ],
+    [
+      [write("device.onnx", scaling(["batch", 4])), "--inference-device", "cuda:9"],
+      /device\.onnx can not be served: cuda:9: /,
+    ],
+    [["mlp", "--inference-device", "cuda:9"], /mlp can not be served on INFERENCE_DEVICE cuda:9: cuda:9: /],
+    [[moduleOf("typed.ts", "items")], /typed\.ts: this Node \(v20.*\) loads no TypeScript; build it to \.js/],
+  ];
+  const canLoadTypeScript = (process.features as { typescript?: unknown }).typescript !== undefined;
+  for (const [words, message] of cases) {
+    if (words[0]!.endsWith(".ts") && canLoadTypeScript) continue;
+    const served = sheaf(t, ["serve", "--port", "0", ...words]);
+    assert.equal(await served.ended, 1);
+    assert.match(served.output.stderr, message);
+    assert.doesNotMatch(served.output.stdout, /listening/);
+  }
+  const wrong = sheaf(t, ["serve", "mlp"], { INFERENCE_DEVICE: "tpu" });
+  assert.equal(await wrong.ended, 2);
+  assert.match(wrong.output.stderr, /INFERENCE_DEVICE must be cpu, cuda or cuda:N, or several with commas, got "tpu"/);
+});
+
+test("when every worker has died, /readyz and the metrics say so, and every request is answered", async (t) => {
+  const mortal = moduleOf("mortal.mjs", `items.map((item) => (item === "die" ? process.exit(1) : item))`);
+  const served = sheaf(t, ["serve", mortal, "--port", "0", "--max-batch-size", "4"], { WORKERS: "2" });
+  const url = await ready(served);
+  assert.equal((await post(`${url}/infer`, { input: "live" })).status, 200);
+  const restarts = 'sheaf_worker_restarts_total{batcher="mortal"}';
+  const workers = (state: string): string => `sheaf_workers{batcher="mortal",state="${state}"}`;
+  assert.equal(await sample(url, workers("ready")), 2);
+
+  // A crash costs the item that made it; the worker is started again, and what comes meanwhile waits for it.
+  const first = await post(`${url}/infer`, { input: "die" });
+  assert.deepEqual([first.status, first.json.error.code], [500, "WORKER_CRASHED"]);
+  const replies = await Promise.all(["a", "b", "c"].map((input) => post(`${url}/infer`, { input })));
+  assert.deepEqual(
+    replies.map(({ status }) => status),
+    [200, 200, 200],
+  );
+  while ((await sample(url, restarts)) !== 1 || (await sample(url, workers("ready"))) !== 2);
+  assert.equal((await fetch(`${url}/readyz`)).status, 200);
+
+  // Until the limit of restarts is passed: then nobody serves, and the server does not pretend.
+  for (
+    let crash = 0;
+    (await fetch(`${url}/readyz`)).status === 200 || (await sample(url, workers("dead"))) !== 2;
+    crash++
+  ) {
+    assert.ok(crash < 40, "two workers with five restarts each are long dead");
+    const { status } = await post(`${url}/infer`, { input: "die" });
+    assert.ok([500, 503].includes(status), String(status));
+  }
+  const health = await fetch(`${url}/readyz`);
+  assert.deepEqual([health.status, ((await health.json()) as any).status], [503, "failed"]);
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+  assert.equal((await fetch(`${url}/v2/models/mortal/ready`)).status, 503);
+  const refused = await post(`${url}/infer`, { input: "live" });
+  assert.deepEqual([refused.status, refused.json.error.code], [503, "NOT_READY"]);
+  served.child.kill("SIGTERM");
+  await served.ended;
+});
