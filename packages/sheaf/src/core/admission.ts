@@ -28,6 +28,7 @@ export interface Terms {
   /** `Infinity` without a timeout. */
   readonly deadlineMs: number;
   readonly arrivedAtMs: number;
+  readonly tag: unknown;
 }
 
 /**
@@ -149,9 +150,9 @@ export class Admission<In, Out> {
   }
 
   #stay(items: ArrayLike<In>, settlerAt: (index: number) => Settler, terms: Terms, arrival: Arrival<In> | undefined) {
-    const { lane, signal, deadlineMs, arrivedAtMs } = terms;
     const epoch = this.#epochs.current;
-    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, lane, signal, deadlineMs, arrivedAtMs, epoch };
+    const { signal } = terms;
+    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
     epoch.unsettled += items.length;
     this.door.add(feed, () => {
       this.door.remove(feed);
@@ -203,7 +204,7 @@ export class Admission<In, Out> {
 
   #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
     const { item, weight, orderKey, dedupeKey } = arrival;
-    const { arrivedAtMs, lane, signal, deadlineMs } = terms;
+    const { arrivedAtMs, lane, signal, deadlineMs, tag } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those come along to its lane, ahead of it.
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
@@ -214,6 +215,7 @@ export class Admission<In, Out> {
     if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
     if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
     if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
+    if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
     const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
@@ -228,7 +230,7 @@ export class Admission<In, Out> {
     const { dedupeKey } = arrival;
     const slot = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
     if (slot === undefined) return false;
-    const { arrivedAtMs, lane, signal, deadlineMs } = terms;
+    const { arrivedAtMs, lane, signal, deadlineMs, tag } = terms;
     const epoch = slot.chunk.epochOf(slot.index);
     if (slot.sharers === undefined || slot.sharers.live === 0) slot.sharers = new Chunk<In>(epoch, undefined);
     const { sharers } = slot;
@@ -236,6 +238,7 @@ export class Admission<In, Out> {
     epoch.unsettled++;
     if (signal !== undefined) this.#calls.watch.signal(sharers, sharers.count - 1, signal);
     if (deadlineMs !== Infinity) this.#calls.watch.deadline(sharers, sharers.count - 1, deadlineMs);
+    if (tag !== undefined) (sharers.tags ??= [])[sharers.count - 1] = tag;
     const line = slot.chunk.line!;
     if (lane < line.lane) {
       if (slot.order !== undefined) this.#lift(slot.order, slot, line.group, lane);

@@ -90,7 +90,7 @@ export function batcherWith<In, Out>(
   const queue = new Queue<In>(limits, epochs, calls.watch, order, settings.groupKey !== undefined);
   calls.attach(queue);
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
-  const statistics = new Statistics(limits, settings.cost);
+  const statistics = new Statistics(limits, settings);
   const listeners = new Set<(record: BatchRecord) => void>();
   const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
     recorded: (record, nowMs) => {
@@ -143,12 +143,13 @@ export function batcherWith<In, Out>(
 
   /** @throws what the call must be rejected with when it may not even try. */
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
-    const { signal, timeoutMs, priority } = typeof callOptions === "object" && callOptions !== null ? callOptions : {};
+    const isObject = typeof callOptions === "object" && callOptions !== null;
+    const { signal, timeoutMs, priority, tag } = isObject ? callOptions : {};
     if (refusal !== undefined) {
       calls.tally.rejected += items;
       throw refusal.error;
     }
-    if (typeof callOptions === "object" && callOptions !== null) checkCallOptions(callOptions);
+    if (isObject) checkCallOptions(callOptions);
     const watched = signal as unknown as AbortSignalLike | undefined;
     if (watched?.aborted === true) {
       calls.tally.aborted += items;
@@ -157,7 +158,7 @@ export function batcherWith<In, Out>(
     scheduler.arriving(items);
     const arrivedAtMs = scheduler.stampMs;
     const deadlineMs = arrivedAtMs + (timeoutMs ?? settings.timeoutMs ?? Infinity);
-    return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs };
+    return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs, tag };
   };
 
   const enterList = <T>(

@@ -152,6 +152,11 @@ export class Calls<In> implements Withdrawals<In> {
     chunk.arriveAt(index, sharers.arrivedAtMs(heir));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;
     if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
+    if (chunk.tags !== undefined) chunk.tags[index] = undefined;
+    if (sharers.tags?.[heir] !== undefined) {
+      (chunk.tags ??= [])[index] = sharers.tags[heir];
+      sharers.tags[heir] = undefined;
+    }
     this.watch.move(sharers, heir, chunk, index);
     sharers.settlers[heir] = undefined;
     sharers.live--;

@@ -57,6 +57,7 @@ export class Chunk<In = unknown> {
   signals: (AbortSignalLike | undefined)[] | undefined = undefined;
   deadlinesMs: number[] | undefined = undefined;
   weights: number[] | undefined = undefined;
+  tags: unknown[] | undefined = undefined;
   slots: Slot<In>[] | undefined = undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
   listeners: Map<AbortSignalLike, () => void> | undefined = undefined;

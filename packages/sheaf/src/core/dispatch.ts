@@ -224,6 +224,7 @@ export class Dispatcher<In, Out> {
       outcome: failure === undefined ? "ok" : "error",
       errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
       attempt: run.attempt,
+      tags: tagsOf(batch),
     };
     this.#events.recorded(record, nowMs);
   }
@@ -242,6 +243,13 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
     if (arrivedAtMs < earliest) earliest = arrivedAtMs;
   }
   return { mean: total / batch.count, max: startedAtMs - earliest };
+}
+
+/** The tags of its calls, those of the sharers of a slot among them. */
+function tagsOf<In>({ tags, slots }: Chunk<In>): unknown[] | undefined {
+  const sharers = slots?.flatMap((slot) => slot.sharers?.tags ?? []) ?? [];
+  if (tags === undefined && sharers.length === 0) return undefined;
+  return [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined);
 }
 
 function partOf<In>(run: Run<In>, size: number): BatchContext {

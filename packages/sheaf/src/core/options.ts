@@ -12,6 +12,8 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
   /** Default `"interactive"`. */
   readonly priority?: Priority | undefined;
+  /** Anything; the record of the batch that the item rides in lists it under `tags`, so that an observer knows whose it is. */
+  readonly tag?: unknown;
 }
 
 /** A token bucket on dispatch: at most this many per `perMs` milliseconds, in bursts of at most the same. */

@@ -285,6 +285,7 @@ export class Queue<In> {
     }
     to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
     if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
+    if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.slots !== undefined) {
       const slot = from.slots[index]!;
       (to.slots ??= [])[at] = slot;

@@ -1,5 +1,7 @@
 import type { BatchRecord, DispatchReason } from "../policies/policy.ts";
 import { advise } from "./advice.ts";
+import { BusyWatch } from "./busy.ts";
+import { systemClock, type Clock } from "./clock.ts";
 import { Histogram, type Distribution } from "./histogram.ts";
 import { LineFit, type CostModel } from "./line-fit.ts";
 import type { Cost } from "./options.ts";
@@ -65,11 +67,22 @@ export class Statistics {
   #fillSum = 0;
   #okItems = 0;
   #okRunMs = 0;
+  #runMs = 0;
+  /** Only in real time: on a clock of its own a batcher says nothing about this process. */
+  readonly #busy: BusyWatch | undefined;
 
-  constructor(limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number }, cost: Cost | undefined) {
+  constructor(
+    limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
+    {
+      cost,
+      concurrency,
+      clock,
+    }: { readonly cost?: Cost | undefined; readonly concurrency: number; readonly clock: Clock },
+  ) {
     this.#maxBatchSize = limits.maxBatchSize;
     this.#maxBatchWeight = limits.maxBatchWeight;
     this.#cost = cost;
+    this.#busy = clock === systemClock ? new BusyWatch(concurrency) : undefined;
   }
 
   observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord): void {
@@ -80,6 +93,7 @@ export class Statistics {
     this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
+    this.#runMs += runMs;
     if (outcome === "error") return;
     this.#okItems += size;
     this.#okRunMs += runMs;
@@ -110,7 +124,7 @@ export class Statistics {
       cost: this.#costs(),
       reasons: { ...this.#reasons },
     };
-    return { ...derived, advice: advise(derived) };
+    return { ...derived, advice: advise({ ...derived, busy: this.#busy?.look(this.#runMs) ?? null }) };
   }
 
   #speedup(): number | null {

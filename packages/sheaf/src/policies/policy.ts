@@ -73,4 +73,6 @@ export interface BatchRecord {
   readonly errorCode?: string | undefined;
   /** 1; higher when an executor ran the batch again after a crash. */
   readonly attempt: number;
+  /** The `tag` of every call that has one; undefined where none has. */
+  readonly tags?: readonly unknown[] | undefined;
 }
