@@ -17,6 +17,7 @@ import { Admission, type Entry } from "./admission.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "./settings.ts";
+import { tracedBatcher } from "./tracing.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** One result and how it came about; times in milliseconds. */
@@ -62,7 +63,7 @@ export class ServedModel {
       readonly groupKey?: (item: unknown) => unknown;
       readonly weigh?: (item: unknown) => number;
     };
-    this.batcher = createBatcher<Entry, unknown>(executor, {
+    const batcher = createBatcher<Entry, unknown>(executor, {
       name: definition.name,
       maxBatchSize: this.maxBatchSize,
       maxWaitMs: settings.maxWaitMs,
@@ -75,6 +76,7 @@ export class ServedModel {
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
     });
+    this.batcher = tracedBatcher(batcher);
     this.batcher.subscribe((record) => this.#admission.observe(record));
     this.workers?.onInstance(() => (this.#workersState = undefined));
     this.batcher.ready().then(

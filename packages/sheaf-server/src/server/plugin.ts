@@ -1,5 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
+import { publishBatches } from "sheaf/node";
+import { AdviceLog } from "./advice-log.ts";
 import { takeJsonAsBytes } from "./body.ts";
 import { logModel, logProblem } from "./log.ts";
 import { ServedModel } from "./model.ts";
@@ -16,6 +18,7 @@ import { metricsRoute } from "./routes/metrics.ts";
 import { openaiRoutes } from "./routes/openai.ts";
 import { rerankRoute } from "./routes/rerank.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
+import { traceRequests } from "./tracing.ts";
 
 export interface SheafPluginOptions {
   /** What to serve; the first answers `/infer`. At least one. */
@@ -59,7 +62,13 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     if (models.isDraining) reply.header("connection", "close");
     done();
   });
-  for (const model of models.all) logModel(app.log, model);
+  for (const model of models.all) {
+    logModel(app.log, model);
+    publishBatches(model.batcher);
+  }
+  const adviceLog = new AdviceLog(app.log, models.all);
+  app.addHook("onClose", async () => adviceLog.close());
+  traceRequests(app);
   inferRoutes(app, models);
   openaiRoutes(app, models);
   rerankRoute(app, models);

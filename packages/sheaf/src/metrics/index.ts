@@ -1,3 +1,5 @@
+export { openTelemetry } from "./opentelemetry.ts";
+export type { OpenTelemetryOptions, SpanLike, TraceLike, TracerLike } from "./opentelemetry.ts";
 export { prometheusMetrics } from "./prometheus.ts";
 export type { MeasuredBatcher, PrometheusMetrics, RegistryLike } from "./prometheus.ts";
 export { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";

@@ -5,5 +5,6 @@ export type { WorkerOptions } from "./options.ts";
 export type { InstanceEvent, WorkerExecutor } from "./worker-executor.ts";
 export { workerThread } from "./worker-thread.ts";
 export { workerProcess } from "./worker-process.ts";
+export { publishBatches, type BatchMessage } from "./diagnostics.ts";
 export { pipeline } from "./pipeline.ts";
 export type { PipelineOptions } from "./pipeline.ts";

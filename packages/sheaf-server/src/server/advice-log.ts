@@ -1,0 +1,36 @@
+import type { FastifyBaseLogger } from "fastify";
+import type { BatcherStats } from "sheaf";
+
+const everyMs = 60_000;
+
+interface Advised {
+  readonly name: string;
+  stats(): Pick<BatcherStats, "batches" | "advice">;
+}
+
+/**
+ * Logs what `stats().advice` says of each model: once a minute at most, and only while batches run. Advice that was
+ * logged before and differs in its figures alone is not logged again.
+ */
+export class AdviceLog {
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(log: Pick<FastifyBaseLogger, "info">, models: readonly Advised[]) {
+    const before = models.map(() => ({ batches: 0, said: "" }));
+    this.#timer = setInterval(() => {
+      models.forEach((model, index) => {
+        const { batches, advice } = model.stats();
+        const last = before[index]!;
+        if (batches === last.batches) return;
+        const said = advice.join(" ").replaceAll(/[\d.]+/g, "");
+        if (said !== "" && said !== last.said) log.info({ model: model.name, advice }, "advice");
+        before[index] = { batches, said };
+      });
+    }, everyMs);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

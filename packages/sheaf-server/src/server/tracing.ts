@@ -1,0 +1,73 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { FastifyInstance } from "fastify";
+import type { Batcher } from "sheaf";
+import { openTelemetry, type SpanLike, type TraceLike } from "sheaf/metrics";
+
+/** The part of @opentelemetry/api that is used. */
+interface Api {
+  readonly trace: TraceLike & {
+    setSpan(context: unknown, span: SpanLike): unknown;
+  };
+  readonly context: { active(): unknown; with(context: unknown, run: () => void): void };
+  readonly propagation: { extract(context: unknown, carrier: object): unknown };
+}
+
+/** A tracer with the parameter that names a span's parent. */
+interface ParentTracer {
+  startSpan(name: string, options: object, parent: unknown): SpanLike;
+}
+
+const serverKind = 1;
+const errorStatus = 2;
+
+/**
+ * The OpenTelemetry API, if an SDK was registered before the server was made (`node --import ./tracing.js …`). The
+ * server depends on neither: it takes the API that the SDK came with.
+ */
+function registeredApi(): Api | undefined {
+  const registered = (globalThis as Record<symbol, { trace?: unknown } | undefined>)[
+    Symbol.for("opentelemetry.js.api.1")
+  ];
+  if (registered?.trace === undefined) return undefined;
+  for (const from of [import.meta.url, join(process.cwd(), "package.json")]) {
+    try {
+      return createRequire(from)("@opentelemetry/api") as Api;
+    } catch {
+      // Not installed beside this package, or not in the working directory.
+    }
+  }
+  return undefined;
+}
+
+/** With spans of batches and links to their requests, where tracing is on; else the batcher itself. */
+export function tracedBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, Out> {
+  const api = registeredApi();
+  return api === undefined ? batcher : openTelemetry(batcher, { trace: api.trace });
+}
+
+/**
+ * Where tracing is on, gives every POST a server span below its `traceparent`, unless an instrumentation of HTTP has made
+ * one already.
+ */
+export function traceRequests(app: FastifyInstance): void {
+  const api = registeredApi();
+  if (api === undefined) return;
+  const { trace, context, propagation } = api;
+  const tracer = trace.getTracer("sheaf-server") as unknown as ParentTracer;
+  // After the body was read, which happens in another async context.
+  app.addHook("preHandler", (request, reply, done) => {
+    if (request.method !== "POST" || trace.getActiveSpan?.() !== undefined) return done();
+    const { url = "" } = request.routeOptions;
+    const parent = propagation.extract(context.active(), request.headers);
+    const startTime = performance.timeOrigin + performance.now() - reply.elapsedTime;
+    const attributes = { "http.request.method": request.method, "http.route": url, "url.path": request.url };
+    const span = tracer.startSpan(`${request.method} ${url}`, { kind: serverKind, startTime, attributes }, parent);
+    reply.raw.once("close", () => {
+      span.setAttributes({ "http.response.status_code": reply.statusCode });
+      if (reply.statusCode >= 500) span.setStatus({ code: errorStatus });
+      span.end();
+    });
+    context.with(trace.setSpan(parent, span), done);
+  });
+}

@@ -1,0 +1,118 @@
+import type { Batcher } from "../core/batcher.ts";
+import type { CallOptions } from "../core/options.ts";
+import type { BatchRecord } from "../policies/policy.ts";
+
+/** The part of `trace` of @opentelemetry/api (1.0 or newer) that is used. */
+export interface TraceLike {
+  getTracer(name: string): TracerLike;
+  /** The caller's span. Where it is absent no caller is linked. */
+  getActiveSpan?(): SpanLike | undefined;
+}
+
+export interface TracerLike {
+  startSpan(
+    name: string,
+    options: {
+      readonly root: boolean;
+      readonly startTime: number;
+      readonly attributes: Record<string, string | number>;
+      // The API's own type is an array that may be written to.
+      readonly links: { context: never }[];
+    },
+  ): SpanLike;
+}
+
+export interface SpanLike {
+  spanContext(): unknown;
+  setAttributes(attributes: Record<string, string | number>): unknown;
+  setStatus(status: { code: number; message?: string }): unknown;
+  end(endTime?: number): void;
+  isRecording(): boolean;
+}
+
+export interface OpenTelemetryOptions {
+  /** `trace` of @opentelemetry/api. */
+  readonly trace: TraceLike;
+}
+
+/** `SpanStatusCode.ERROR`, which is an enum of a package that is not imported. */
+const errorStatus = 2;
+/** A batch may be larger; SDKs keep 128 links of a span by default. */
+const mostLinks = 128;
+
+/** What a call brings along: its span, and when it was made. */
+class Caller {
+  readonly span: SpanLike;
+  readonly calledAtMs: number = now();
+
+  constructor(span: SpanLike) {
+    this.span = span;
+  }
+}
+
+/**
+ * Traces a batcher: gives a batcher to call in its place. Every batch becomes a span `NAME batch` that links the spans
+ * active where its items came in; each of these gets the attributes `sheaf.batch.id`, `sheaf.batch.size` and
+ * `sheaf.queue_wait_ms`, of its last batch where it waits for several. A call without an active span costs one look; one
+ * with a span uses its `tag`.
+ *
+ * The batch span is written when the batch ends, and is a root: it belongs to no caller more than to another. Close the
+ * batcher it gives as you would the other.
+ */
+export function openTelemetry<In, Out>(batcher: Batcher<In, Out>, { trace }: OpenTelemetryOptions): Batcher<In, Out> {
+  const tracer = trace.getTracer("sheaf");
+  batcher.subscribe((record) => traceBatch(tracer, batcher.name, record));
+  const tagged = (options: CallOptions | undefined): CallOptions | undefined => {
+    const span = trace.getActiveSpan?.();
+    return span?.isRecording() === true ? { ...options, tag: new Caller(span) } : options;
+  };
+  const call = (item: In, options?: CallOptions | number): Promise<Out> =>
+    batcher(item, tagged(typeof options === "object" && options !== null ? options : undefined));
+  Object.defineProperty(call, "name", { value: batcher.name });
+  const { flush, drain, close, ready, stats, subscribe } = batcher;
+  return Object.assign(call, {
+    many: (items: Iterable<In>, options?: CallOptions) => batcher.many(items, tagged(options)),
+    settle: (items: Iterable<In>, options?: CallOptions) => batcher.settle(items, tagged(options)),
+    map: (items: Iterable<In> | AsyncIterable<In>, options?: CallOptions) => batcher.map(items, tagged(options)),
+    flush,
+    drain,
+    close,
+    ready,
+    stats,
+    subscribe,
+    [Symbol.asyncDispose]: () => batcher.close(),
+  });
+}
+
+function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void {
+  const { batchId, size, reason, runMs, queueWaitMs, outcome, errorCode, attempt, tags = [] } = record;
+  const callers = tags.filter((tag) => tag instanceof Caller);
+  const endedAtMs = now();
+  for (const { span, calledAtMs } of callers) {
+    if (!span.isRecording()) continue; // its caller has gone
+    const queueWaitMs = Math.max(0, endedAtMs - calledAtMs - runMs);
+    span.setAttributes({ "sheaf.batch.id": batchId, "sheaf.batch.size": size, "sheaf.queue_wait_ms": queueWaitMs });
+  }
+  const linked = [...new Set(callers.map(({ span }) => span))].slice(0, mostLinks);
+  const span = tracer.startSpan(`${name} batch`, {
+    root: true,
+    startTime: endedAtMs - runMs,
+    attributes: {
+      "sheaf.batcher": name,
+      "sheaf.batch.id": batchId,
+      "sheaf.batch.size": size,
+      "sheaf.batch.reason": reason,
+      "sheaf.batch.attempt": attempt,
+      "sheaf.queue_wait_ms": queueWaitMs.mean,
+    },
+    links: linked.map((caller) => ({ context: caller.spanContext() as never })),
+  });
+  if (outcome === "error") {
+    if (errorCode !== undefined) span.setAttributes({ "error.type": errorCode });
+    span.setStatus({ code: errorStatus, message: errorCode ?? "the batch function failed" });
+  }
+  span.end(endedAtMs);
+}
+
+/** Milliseconds since 1970, to the microsecond. */
+const now = (): number => performance.timeOrigin + performance.now();

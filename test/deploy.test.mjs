@@ -1,0 +1,119 @@
+// What stands in deploy/ asks for metrics that a server really has.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { root } from "../scripts/lib/files.mjs";
+
+const dashboard = JSON.parse(readFileSync(`${root}/deploy/grafana/sheaf.json`, "utf8"));
+const rules = readFileSync(`${root}/deploy/prometheus/sheaf.rules.yml`, "utf8");
+const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
+const skip = !hasPromtool && process.env.CI !== "true" && "promtool is not installed (apt-get install prometheus)";
+
+/** Every expression: of the dashboard's panels and variables, and of the rules. */
+const expressions = [
+  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ where: `panel ${title}`, expr }))),
+  ...dashboard.templating.list.flatMap(({ name, definition }) =>
+    definition === undefined ? [] : [{ where: `variable ${name}`, expr: definition }],
+  ),
+  ...rules
+    .split(/^ +- alert: /m)
+    .slice(1)
+    .map((rule) => ({
+      where: `alert ${/^\w+/.exec(rule)[0]}`,
+      expr: /expr: (?:\|\n)?([^]*?)\n +(?:for|labels):/.exec(rule)[1],
+    })),
+];
+
+let labelsOf; // metric → its labels on a real /metrics
+before(async () => {
+  const { builtinModels, createServer, defaultSettings, workerModel } = await import(
+    `${root}/packages/sheaf-server/dist/index.js`
+  );
+  const settings = { ...defaultSettings, port: 0, logLevel: "silent" };
+  const server = await createServer({ models: [workerModel(builtinModels.mlp(), settings)], settings });
+  const url = await server.listen();
+  await server.ready();
+  const item = Array.from({ length: 768 }, (_, index) => index / 768);
+  const infer = async (body) => {
+    const headers = { "content-type": "application/json" };
+    const reply = await fetch(`${url}/infer`, { method: "POST", headers, body: JSON.stringify(body) });
+    assert.equal(reply.status, 200, await reply.text());
+  };
+  // Batches of two sizes for the cost model, and 20 of one for the measured speed-up.
+  for (let i = 0; i < 25; i++) await infer({ input: item });
+  await infer({ inputs: [item, item, item, item] });
+  const text = await (await fetch(`${url}/metrics`)).text();
+  await server.close();
+  labelsOf = new Map();
+  for (const [, name, labels = ""] of text.matchAll(/^([a-z_0-9]+)(?:\{(.*)\})? /gm)) {
+    const names = [...labels.matchAll(/(\w+)="/g)].map(([, label]) => label);
+    labelsOf.set(name, new Set([...(labelsOf.get(name) ?? []), ...names]));
+  }
+});
+
+test("every metric that the dashboard and the alerts name is on a real /metrics, with the labels they name", () => {
+  assert.ok(expressions.length > 30, `${expressions.length} expressions`);
+  const ofPrometheus = new Set(["up"]);
+  const fromScrape = new Set(["instance", "job"]);
+  for (const { where, expr } of expressions) {
+    const names = [...expr.matchAll(/\b(?:(?:sheaf|process)_[a-z0-9_]+|up\b)/g)].map(([name]) => name);
+    assert.ok(names.length > 0, `${where} names no metric: ${expr}`);
+    const known = new Set(fromScrape);
+    for (const name of names) {
+      assert.ok(labelsOf.has(name) || ofPrometheus.has(name), `${where}: /metrics has no ${name}`);
+      for (const label of labelsOf.get(name) ?? []) known.add(label);
+    }
+    const matched = [...expr.matchAll(/[{,]\s*(\w+)\s*(?:=~?|!=|!~)"/g)].map(([, label]) => label);
+    const grouped = [...expr.matchAll(/\b(?:by|on|without|ignoring) \(([^)]*)\)/g)].flatMap(([, list]) =>
+      list.split(/, */),
+    );
+    for (const label of [...matched, ...grouped]) assert.ok(known.has(label), `${where}: no metric in it has ${label}`);
+  }
+});
+
+test("every batcher metric of docs/reference/metrics.md stands on the dashboard, but the cost a server has not", () => {
+  const reference = readFileSync(`${root}/docs/reference/metrics.md`, "utf8");
+  const documented = [...reference.matchAll(/^\| `(sheaf_[a-z_0-9]+)`/gm)].map(([, name]) => name);
+  const shown = expressions.map(({ expr }) => expr).join("\n");
+  assert.deepEqual(documented.filter((name) => !shown.includes(name)), ["sheaf_cost_total"]); // prettier-ignore
+});
+
+test("panels do not overlap, and each says what it shows", () => {
+  const cells = new Set();
+  for (const { title, description, gridPos } of dashboard.panels) {
+    assert.ok(description.length > 10, title);
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++)
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+        assert.ok(x < 24 && !cells.has(`${x},${y}`), `${title} at ${x},${y}`);
+        cells.add(`${x},${y}`);
+      }
+  }
+});
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-rules-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const promtool = (...words) => {
+  const { status, stdout, stderr } = spawnSync("promtool", words, { encoding: "utf8" });
+  assert.equal(status, 0, `${stdout}${stderr}`);
+};
+
+test("promtool takes the rules, the scrape configuration, and every expression of the dashboard", { skip }, () => {
+  promtool("check", "rules", `${root}/deploy/prometheus/sheaf.rules.yml`);
+  promtool("check", "config", `${root}/deploy/prometheus/prometheus.yml`);
+  const panels = expressions.filter(({ where }) => where.startsWith("panel"));
+  const asRules = panels.map(({ expr }, index) => ({
+    record: `panel:${index}`,
+    expr: expr.replaceAll("$__rate_interval", "1m").replaceAll("$batcher", ".*"),
+  }));
+  const file = join(folder, "panels.yml");
+  writeFileSync(file, JSON.stringify({ groups: [{ name: "panels", rules: asRules }] }));
+  promtool("check", "rules", file);
+});
+
+test("every alert fires on a server that does not work, and none on one that does", { skip }, () => {
+  promtool("test", "rules", `${root}/deploy/prometheus/sheaf.rules.test.yml`);
+});
