@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, extname, join } from "node:path";
 
@@ -22,20 +22,9 @@ const chartLibrary = join(dirname(createRequire(import.meta.url).resolve("uplot/
 
 const files: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    [
-      "charts.js",
-      "format.js",
-      "history.js",
-      "icon.svg",
-      "index.html",
-      "main.js",
-      "panels.js",
-      "playground.js",
-      "reasons.js",
-      "stream.js",
-      "style.css",
-      "verdict.js",
-    ].map((name) => [name, join(page, name)]),
+    readdirSync(page)
+      .filter((name) => !name.endsWith(".d.ts"))
+      .map((name) => [name, join(page, name)]),
   ),
   "uPlot.css": join(chartLibrary, "uPlot.min.css"),
   "uPlot.js": join(chartLibrary, "uPlot.esm.js"),

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { assetNames, readAssets, type Asset } from "./assets.ts";
 import type { DashboardBatcher, DashboardState } from "./observed.ts";
 import { Streams } from "./streams.ts";
-import { Ticks } from "./ticks.ts";
+import { Ticks, type Link } from "./ticks.ts";
 
 export interface DashboardOptions {
   readonly batchers: readonly DashboardBatcher[];
@@ -11,6 +11,8 @@ export interface DashboardOptions {
   /** Stands at the top. Default `"Sheaf"`. */
   readonly title?: string | undefined;
   readonly version?: string | undefined;
+  /** Shown beside the title. */
+  readonly links?: readonly Link[] | undefined;
   /** Most viewers at once; one more is told so. Default 32. */
   readonly maxViewers?: number | undefined;
 }
@@ -32,7 +34,7 @@ const contentPolicy =
  * viewer the same snapshot once a second as server-sent events.
  */
 export async function dashboardPlugin(app: FastifyInstance, options: DashboardOptions): Promise<void> {
-  const { batchers, title = "Sheaf", version = "", maxViewers = 32 } = options;
+  const { batchers, title = "Sheaf", version = "", links = [], maxViewers = 32 } = options;
   const ticks = new Ticks(batchers, options.state ?? (() => ({ status: "ok", batchers: {} })));
   const streams = new Streams(ticks, maxViewers);
   const assets = readAssets();
@@ -56,7 +58,7 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
           error: { message: `${maxViewers} viewers watch already; close one of them.`, code: "TOO_MANY_VIEWERS" },
         });
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
-    return reply.send(streams.open(ticks.hello(title, version)));
+    return reply.send(streams.open(ticks.hello({ title, version, links })));
   });
   // The last tick tells the viewers why their streams end.
   app.addHook("preClose", (done) => {

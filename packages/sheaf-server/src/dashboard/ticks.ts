@@ -20,12 +20,17 @@ export interface BatcherTick extends BatcherState {
   readonly second: BatcherSecond;
 }
 
+/** A way from the page to elsewhere; `href` is relative to the page. */
+export interface Link {
+  readonly label: string;
+  readonly href: string;
+}
+
 /** What a viewer is told first. */
 export interface Hello {
   readonly title: string;
   readonly version: string;
-  /** Tells one life of the server from the next. */
-  readonly startedAtMs: number;
+  readonly links: readonly Link[];
   readonly batchers: readonly {
     readonly name: string;
     readonly maxBatchSize: number | null;
@@ -71,15 +76,14 @@ export class Ticks {
     return () => void this.#listeners.delete(listener);
   }
 
-  hello(title: string, version: string): Hello {
+  hello(about: Pick<Hello, "title" | "version" | "links">): Hello {
     const batchers = this.#batchers.map(({ name, maxBatchSize, playground }, index) => ({
       name,
       maxBatchSize: maxBatchSize === Infinity ? null : maxBatchSize,
       sizeBounds: this.#seconds[index]!.bounds,
       playground,
     }));
-    const startedAtMs = Math.round(performance.timeOrigin);
-    return { title, version, startedAtMs, batchers, history: this.#history, last: this.#last };
+    return { ...about, batchers, history: this.#history, last: this.#last };
   }
 
   /** Ends the current second now. */

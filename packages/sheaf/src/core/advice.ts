@@ -37,8 +37,9 @@ const bottleneck: Rule = ({ fillRate }) =>
     ? `Batches are ${percent(fillRate)} full: maxBatchSize is the bottleneck, raise it if the run allows.`
     : undefined;
 
+/** Where little is to be gained, a few slow runs would look like contention. */
 const contention: Rule = ({ speedup, expectedSpeedup }) =>
-  speedup !== null && expectedSpeedup !== null && speedup < 0.7 * expectedSpeedup
+  speedup !== null && expectedSpeedup !== null && expectedSpeedup > 1.5 && speedup < 0.7 * expectedSpeedup
     ? `Speed-up is ${speedup.toFixed(1)} where the cost model expects ${expectedSpeedup.toFixed(1)}: runs contend for ` +
       "the same cores or connections. Lower concurrency."
     : undefined;

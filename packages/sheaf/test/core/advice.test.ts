@@ -33,6 +33,7 @@ test("below a fill of 20 % maxBatchSize is over-provisioned, above 95 % it is th
 
 test("a speed-up below 0.7 of the expected one is contention", () => {
   assert.match(adviceFor({ speedup: 6 }), /Speed-up is 6\.0 where the cost model expects 8\.6: runs contend/);
+  assert.equal(adviceFor({ speedup: 0.8, expectedSpeedup: 1.4 }), "", "nothing to gain, nothing to lose");
   assert.equal(
     adviceFor({ speedup: 0.7 * 8.6 }) + adviceFor({ speedup: null }) + adviceFor({ expectedSpeedup: null }),
     "",

@@ -4,7 +4,7 @@ import { shownS } from "./history.js";
 /**
  * A series of a time chart. Colours are names of custom properties, read at every draw: a change of theme needs no
  * new chart.
- * @typedef {{ label: string, colour: string, fill?: string, width?: number }} Series
+ * @typedef {{ label: string, colour: string, fill?: string, width?: number, none?: string }} Series
  */
 
 const css = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -46,7 +46,7 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
     const at = index ?? data[0].length - 1;
     entries.forEach((entry, i) => {
       const value = data[i + 1][at];
-      entry.textContent = typeof value === "number" ? format(value) : "–";
+      entry.textContent = typeof value === "number" ? format(value) : (series[i].none ?? "–");
     });
   };
   const plot = new uPlot(
@@ -101,7 +101,7 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
 }
 
 /** Bars, one for each range of sizes. */
-export function barChart(/** @type {string} */ id, /** @type {{ colour: string, fill: string }} */ { colour, fill }) {
+export function barChart(/** @type {string} */ id, /** @type {string} */ colour) {
   const element = /** @type {HTMLElement} */ (document.getElementById(id));
   /** @type {string[]} */
   let labels = [];
@@ -136,8 +136,8 @@ export function barChart(/** @type {string} */ id, /** @type {{ colour: string, 
         {},
         {
           stroke: () => css(colour),
-          fill: () => css(fill),
-          width: 1,
+          fill: () => css(colour),
+          width: 0,
           points: { show: false },
           paths: /** @type {NonNullable<typeof uPlot.paths.bars>} */ (uPlot.paths.bars)({
             size: [0.82, 56],

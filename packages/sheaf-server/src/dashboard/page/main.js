@@ -1,6 +1,6 @@
 import { barChart, timeChart } from "./charts.js";
 import { count, duration, number, percent, plural, tickDuration } from "./format.js";
-import { History } from "./history.js";
+import { History, shownS } from "./history.js";
 import { byId, element, showAdvice, showAll, showReasons, showRecent, showTiles, showWorkers } from "./panels.js";
 import { openPlayground } from "./playground.js";
 import { openStream } from "./stream.js";
@@ -22,7 +22,7 @@ const charts = {
   throughput: timeChart("throughput", {
     series: [
       { label: "answered", colour: "--accent", fill: "--accent-fill" },
-      { label: "failed or refused", colour: "--bad", fill: "--bad-fill" },
+      { label: "failed or refused", colour: "--bad", fill: "--bad-fill", none: "0" },
     ],
     format: number,
     smallestMax: 1,
@@ -49,7 +49,7 @@ const charts = {
     format: number,
     smallestMax: 4,
   }),
-  sizes: barChart("sizes", { colour: "--accent", fill: "--accent-fill" }),
+  sizes: barChart("sizes", "--accent"),
 };
 
 const key = () => sessionStorage.getItem(keyName) ?? undefined;
@@ -105,6 +105,7 @@ function greet(/** @type {Hello} */ said) {
   histories = said.batchers.map(() => new History());
   for (const { atMs, seconds } of said.history) seconds.forEach((second, index) => histories[index].add(atMs, second));
   byId("title").textContent = said.title;
+  byId("links").replaceChildren(...said.links.map(({ label, href }) => element("a", { href }, label)));
   byId("version").textContent = said.version;
   byId("key").hidden = true;
   byId("notice").hidden = true;
@@ -180,8 +181,14 @@ function show(/** @type {Tick} */ said) {
 
 /** @param {import("./panels.js").Shown} shown @param {import("../batcher-second.ts").BatcherSecond} second @param {History} history */
 function drawCharts(shown, second, history) {
+  const { error, timeout, rejected } = history.over(shownS);
+  const isPerfect = error + timeout + rejected === 0;
   charts.throughput.set(
-    history.columns([({ items }) => items.ok, ({ items }) => items.error + items.timeout + items.rejected]),
+    history.columns([
+      ({ items }) => items.ok,
+      // A line along the bottom would look like trouble.
+      ({ items }) => (isPerfect ? null : items.error + items.timeout + items.rejected),
+    ]),
     `${plural(second.items.ok, "item")} answered in the last second`,
   );
   charts.latency.set(

@@ -54,12 +54,15 @@ export function verdictOf(name, tick, history) {
       why: "There is nothing to batch at this load; a batch forms by itself when items come faster than runs end.",
     };
   const speedup = stats.speedup ?? stats.expectedSpeedup;
+  const runs = `${plural(minute.ok, "item")} in ${plural(minute.batches, "run")} in the last minute. ${mainReason(minute.reasons, minute.batches)}`;
+  if (size < 2 && speedup !== null && speedup < 1.1)
+    return { mood: "calm", title: `Few items come together: ${number(size)} share a run`, why: runs };
   const gain =
     speedup === null ? "" : speedup >= 1.1 ? `, ${times(speedup)} the work per run` : ", which gains nothing here";
   return {
     mood: speedup !== null && speedup < 1.1 ? "warn" : "good",
     title: `Batching ${speedup !== null && speedup < 1.1 ? "happens" : "works"}: ${number(size)} items share a run${gain}`,
-    why: `${plural(minute.ok, "item")} in ${plural(minute.batches, "run")} in the last minute. ${mainReason(minute.reasons, minute.batches)}`,
+    why: runs,
   };
 }
 

@@ -11,6 +11,7 @@ import { packageVersion } from "../version.ts";
 export async function dashboardRoutes(app: FastifyInstance, models: Models): Promise<void> {
   await dashboardPlugin(app, {
     version: packageVersion(),
+    links: app.prefix === "" && app.hasDecorator("swagger") ? [{ label: "API", href: "docs" }] : [],
     batchers: models.all.map((model) => ({
       name: model.name,
       maxBatchSize: model.maxBatchSize,

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { accessSync } from "node:fs";
+import type { TestContext } from "node:test";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+
+/** False, or why these tests are skipped; in CI they are not. */
+export const skip: string | false = (() => {
+  try {
+    accessSync(executablePath);
+    return false;
+  } catch {
+    return process.env["CI"] === "true"
+      ? false
+      : `${executablePath} is not there (apt-get install chromium, or set CHROMIUM)`;
+  }
+})();
+
+let browser: Promise<Browser> | undefined;
+/** One browser for a test file: close it with `closeBrowser` at its end. */
+const theBrowser = (): Promise<Browser> =>
+  // Chromium does not sandbox itself as root, nor in most containers.
+  (browser ??= chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] }));
+
+export const closeBrowser = async (): Promise<void> => (await browser)?.close();
+
+export interface Look {
+  readonly width?: number;
+  readonly height?: number;
+  readonly colorScheme?: "light" | "dark";
+}
+
+/** Opens a page in a profile of its own. At the end of the test nothing unexpected may stand in its console. */
+export async function open(t: TestContext, url: string, look: Look = {}, expected: RegExp = /^$/): Promise<Page> {
+  const { width = 1280, height = 900, colorScheme = "light" } = look;
+  const context = await (await theBrowser()).newContext({ viewport: { width, height }, colorScheme });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(complaints.filter((text) => !expected.test(text)), []); // prettier-ignore
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Waits until the page is connected. */
+export const live = async (page: Page, status = "Ready"): Promise<void> =>
+  page.locator("#status", { hasText: status }).waitFor();
+
+/** A tile's value or detail, by its title. */
+export const tile = async (page: Page, title: string, part: "figure" | "detail" = "figure"): Promise<string> =>
+  page
+    .locator(".tile", { has: page.locator("dt", { hasText: title }) })
+    .locator(`.${part}`)
+    .innerText();
+
+/** The number a text starts with, thousands apart. */
+export const numberIn = (text: string): number => Number(/[\d,]+(?:\.\d+)?/.exec(text)?.[0].replaceAll(",", ""));

@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { after, test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import type { ModelDefinition } from "../../dist/index.js";
+import { doubling, measuringTexts, serving, type Serving } from "../server/serving.js";
+import { closeBrowser, live, numberIn, open, skip, tile } from "./browser.js";
+
+after(closeBrowser);
+
+const artefacts = fileURLToPath(new URL("../../../../artifacts/page/", import.meta.url));
+mkdirSync(artefacts, { recursive: true });
+
+/** A run costs 8 ms and a little for each text: batching pays. */
+function slowTexts(name = "texts"): ModelDefinition {
+  const model = measuringTexts(name);
+  const run = model.run as (texts: string[]) => unknown[];
+  return {
+    ...model,
+    run: async (texts: string[]) => {
+      await new Promise((resolve) => setTimeout(resolve, 8 + 0.1 * texts.length));
+      return run(texts);
+    },
+  };
+}
+
+/** Callers who each send one text after the other until told to stop. */
+function load(server: Serving, callers: number): () => Promise<void> {
+  let isOn = true;
+  const caller = async (): Promise<void> => {
+    while (isOn) await server.post("/infer", { input: "some text" });
+  };
+  const all = Array.from({ length: callers }, caller);
+  return async () => {
+    isOn = false;
+    await Promise.all(all);
+  };
+}
+
+const answered = async (page: Page): Promise<number> => numberIn(await tile(page, "Throughput", "detail"));
+
+async function metric(server: Serving, series: string): Promise<number> {
+  const { text } = await server.get("/metrics");
+  return Number(
+    text
+      .split("\n")
+      .find((line) => line.startsWith(`${series} `))
+      ?.slice(series.length),
+  );
+}
+
+/** Looks again and again until it is so; the test's own time limit ends it. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+test("the numbers move under load, and agree with /metrics when it has ended", { skip }, async (t) => {
+  const server = await serving(t, [slowTexts(), doubling()]);
+  const page = await open(t, server.url);
+  await live(page);
+  const stop = load(server, 12);
+  await until(async () => (await answered(page)) > 50);
+  const before = await answered(page);
+  await until(async () => (await answered(page)) > before);
+  assert.match(await page.locator("#verdict").innerText(), /^Batching works: [\d.]+ items share a run/);
+  assert.ok((await page.locator("#reasons li").count()) > 0);
+  assert.ok((await page.locator("#recent i").count()) > 5);
+  assert.match(
+    (await page.locator("#latency").getAttribute("aria-label")) ?? "",
+    /^Half of the last second's items within/,
+  );
+  await stop();
+  const total = await metric(server, 'sheaf_items_total{batcher="texts",outcome="ok"}');
+  await until(async () => (await answered(page)) === total);
+  const counted = await page.locator("#sizes-legend").innerText();
+  const batches = await metric(server, 'sheaf_batch_size_items_count{batcher="texts"}');
+  assert.equal(numberIn(counted.slice("Share of ".length)), batches, counted);
+
+  await page.getByRole("radio", { name: "double" }).check();
+  await until(async () => (await answered(page)) === 0);
+  assert.equal(await page.locator("#verdict").innerText(), "Ready, and nothing to do");
+});
+
+test(
+  "the playground shows a result, its latency and the batch it rode in; 200 ride in few batches",
+  { skip },
+  async (t) => {
+    const server = await serving(t, [slowTexts(), doubling()]);
+    const page = await open(t, server.url, {}, /status of 422/);
+    await live(page);
+    const result = page.locator("#result");
+    await page.getByLabel("Input for texts").fill("ABC");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await result.getByText("It ran alone.").waitFor();
+    assert.match(await result.locator(".figure").innerText(), /^[\d.]+ ms in the server$/);
+    assert.match(await result.locator("pre").innerText(), /3,\s+65/, "the length, and the code of A");
+
+    await page.getByRole("button", { name: "Send 200" }).click();
+    await result.getByText("200 answers").waitFor();
+    const largest = numberIn(/The largest batch held (.*),/.exec(await result.innerText())![1]!);
+    assert.ok(largest > 10, `${largest} of 32 in the largest batch`);
+    const text = (await server.get("/metrics")).text;
+    assert.match(text, /sheaf_items_total\{batcher="texts",outcome="ok"\} 201/);
+
+    await page.getByRole("radio", { name: "double" }).check();
+    const floats = page.getByLabel("Input for double");
+    assert.equal((await floats.inputValue()).split(",").length, 3, "as many numbers as the model takes");
+    await floats.fill("[1, 2.5, -3]");
+    await floats.press("Control+Enter");
+    await result.getByText("It ran alone.").waitFor();
+    assert.deepEqual(JSON.parse(await result.locator("pre").innerText()), [2, 5, -6]);
+
+    await floats.fill("1, two, 3");
+    await floats.press("Control+Enter");
+    await result.getByText("“two” is not a number").waitFor();
+    await floats.fill("1, 2");
+    await floats.press("Control+Enter");
+    await result.getByText("INVALID_INPUT").waitFor();
+  },
+);
+
+test("a model that fails is shown: in the playground with its message, and above everything", { skip }, async (t) => {
+  const failing = { ...doubling("failing"), run: () => Promise.reject(new Error("the weights are gone")) };
+  const server = await serving(t, [failing]);
+  const page = await open(t, server.url, {}, /status of 500/);
+  await live(page);
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.locator("#result").getByText("the weights are gone").waitFor();
+  await page.locator("#verdict").getByText("100 % of items failed in the last minute").waitFor();
+  assert.equal(await tile(page, "Not answered"), "1");
+});
+
+test(
+  "with a key set the page asks for it, says when it is wrong, and keeps it for this tab only",
+  { skip },
+  async (t) => {
+    const server = await serving(t, [doubling()], { apiKey: "open sesame" });
+    const page = await open(t, server.url, {}, /status of 401/);
+    const key = page.getByLabel("API key");
+    await key.fill("wrong");
+    await key.press("Enter");
+    await page.getByText("The key is wrong.").waitFor();
+    await key.fill("open sesame");
+    await page.getByRole("button", { name: "Open" }).click();
+    await live(page);
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.locator("#result").getByText("It ran alone.").waitFor();
+    await page.reload();
+    await live(page);
+    assert.equal(await page.evaluate("localStorage.length"), 0);
+    assert.equal(await page.evaluate("document.cookie"), "");
+    await page.getByRole("button", { name: "Forget key" }).click();
+    await key.waitFor();
+    const other = await open(t, server.url, {}, /status of 401/);
+    await other.getByLabel("API key").waitFor();
+  },
+);
+
+test("everything can be reached and used by keyboard", { skip }, async (t) => {
+  const server = await serving(t, [measuringTexts(), doubling()]);
+  const page = await open(t, server.url);
+  await live(page);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter"); // Skip to the playground
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate("document.activeElement.id"), "input");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Space");
+  await page.locator("#result").getByText("It ran alone.").waitFor();
+  await page.getByRole("radio", { name: "measure" }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.getByLabel("Input for double").waitFor();
+});
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(
+    `names, roles and contrast pass axe in ${colorScheme}, wide and narrow, and nothing needs scrolling sideways`,
+    { skip },
+    async (t) => {
+      const server = await serving(t, [slowTexts(), doubling()]);
+      const stop = load(server, 8);
+      t.after(stop);
+      for (const [name, width] of [
+        ["wide", 1280],
+        ["narrow", 360],
+      ] as const) {
+        // prettier-ignore
+        const page = await open(t, server.url, { width, colorScheme });
+        await live(page);
+        await page.getByRole("button", { name: "Send 200" }).click();
+        await page.locator("#result .figure").waitFor();
+        await until(async () => (await page.locator("#recent i").count()) > 20);
+        const tooWide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+        assert.ok((tooWide as number) <= 0, `${tooWide} px too wide at ${width}`);
+        assert.deepEqual(await violations(page), []);
+        await page.screenshot({ path: `${artefacts}${colorScheme}-${name}.png`, fullPage: true });
+      }
+    },
+  );
+}
+
+async function violations(page: Page): Promise<unknown> {
+  await page.evaluate(axe.source);
+  const found = (await page.evaluate("axe.run()")) as {
+    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => [
+    id,
+    nodes.map(({ html, failureSummary }) => `${html}: ${failureSummary}`),
+  ]);
+}
+
+test(
+  "a server that stops is shown at once, and the page comes back by itself when the server does",
+  { skip },
+  async (t: TestContext) => {
+    const first = await serving(t, [doubling()]);
+    const page = await open(
+      t,
+      first.url,
+      {},
+      /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/,
+    );
+    await live(page);
+    const port = Number(new URL(first.url).port);
+    await first.close();
+    await live(page, "Not connected");
+    const notice = page.getByRole("alert").filter({ hasText: "The figures stand still" });
+    await notice.waitFor();
+    await page.screenshot({ path: `${artefacts}stopped.png` });
+    assert.match((await page.locator("#main").getAttribute("class")) ?? "", /stale/);
+    const second = await serving(t, [doubling(), measuringTexts()], { port });
+    await live(page);
+    await page.getByRole("radio", { name: "measure" }).waitFor();
+    assert.equal(await notice.isVisible(), false);
+    await second.post("/infer", [1, 2, 3]);
+    await until(async () => (await answered(page)) === 1);
+  },
+);
