@@ -57,7 +57,7 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
       scales: {
-        x: { time: false, range: [-shownS, 0] },
+        x: { time: false, range: () => [-span(data[0][0]), 0] },
         y: { range: (_, _min, max) => [0, Math.max(smallestMax, (max ?? 0) * 1.12)] },
       },
       axes: [
@@ -66,8 +66,8 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
           font: font(),
           size: 24,
           grid: { show: false },
-          splits: () => [-120, -90, -60, -30, 0],
-          values: () => ["2 min ago", "", "1 min ago", "", "now"],
+          splits: () => [1, 0.5, 0].map((share) => -share * span(data[0][0])),
+          values: (_, at) => at.map(ago),
         },
         { ...axis, font: font(), size: 58, space: 36, values: (_, ticks) => ticks.map((value) => tick(value)) },
       ],
@@ -99,6 +99,13 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
     },
   };
 }
+
+/** How far back a chart looks, in seconds: no further than it must to show its oldest point. */
+const span = (/** @type {number | undefined} */ oldestS) =>
+  [30, 60].find((seconds) => seconds >= -(oldestS ?? 0)) ?? shownS;
+
+const ago = (/** @type {number} */ seconds) =>
+  seconds === 0 ? "now" : seconds > -60 ? `${-seconds} s ago` : `${-seconds / 60} min ago`;
 
 /** Bars, one for each range of sizes. */
 export function barChart(/** @type {string} */ id, /** @type {string} */ colour) {
