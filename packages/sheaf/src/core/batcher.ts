@@ -1,7 +1,9 @@
 import type { BatchRecord, Policy } from "../policies/policy.ts";
 import { Admission, type Terms } from "./admission.ts";
+import { BusyWatch } from "./busy.ts";
 import { Calls } from "./calls.ts";
 import type { Chunk, Settler } from "./chunk.ts";
+import { systemClock } from "./clock.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { Epochs } from "./epoch.ts";
 import { BatcherError } from "./errors.ts";
@@ -90,7 +92,9 @@ export function batcherWith<In, Out>(
   const queue = new Queue<In>(limits, epochs, calls.watch, order, settings.groupKey !== undefined);
   calls.attach(queue);
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
-  const statistics = new Statistics(limits, settings);
+  // On a clock of its own, as in a simulation, a batcher says nothing about this process.
+  const busy = clock === systemClock ? new BusyWatch(settings.concurrency) : undefined;
+  const statistics = new Statistics(limits, settings.cost, busy);
   const listeners = new Set<(record: BatchRecord) => void>();
   const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
     recorded: (record, nowMs) => {

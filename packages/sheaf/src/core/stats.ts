@@ -1,7 +1,6 @@
 import type { BatchRecord, DispatchReason } from "../policies/policy.ts";
 import { advise } from "./advice.ts";
-import { BusyWatch } from "./busy.ts";
-import { systemClock, type Clock } from "./clock.ts";
+import type { BusyWatch } from "./busy.ts";
 import { Histogram, type Distribution } from "./histogram.ts";
 import { LineFit, type CostModel } from "./line-fit.ts";
 import type { Cost } from "./options.ts";
@@ -68,21 +67,18 @@ export class Statistics {
   #okItems = 0;
   #okRunMs = 0;
   #runMs = 0;
-  /** Only in real time: on a clock of its own a batcher says nothing about this process. */
   readonly #busy: BusyWatch | undefined;
 
+  /** Without `busy` nothing is said of slots and CPU. */
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
-    {
-      cost,
-      concurrency,
-      clock,
-    }: { readonly cost?: Cost | undefined; readonly concurrency: number; readonly clock: Clock },
+    cost: Cost | undefined,
+    busy: BusyWatch | undefined = undefined,
   ) {
     this.#maxBatchSize = limits.maxBatchSize;
     this.#maxBatchWeight = limits.maxBatchWeight;
     this.#cost = cost;
-    this.#busy = clock === systemClock ? new BusyWatch(concurrency) : undefined;
+    this.#busy = busy;
   }
 
   observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord): void {
