@@ -73,7 +73,7 @@ export class Statistics {
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
     cost: Cost | undefined,
-    busy: BusyWatch | undefined = undefined,
+    busy?: BusyWatch,
   ) {
     this.#maxBatchSize = limits.maxBatchSize;
     this.#maxBatchWeight = limits.maxBatchWeight;
