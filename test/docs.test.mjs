@@ -7,6 +7,7 @@ import { commandNames, flagsOf, helpOf } from "../scripts/lib/commands.mjs";
 import { deadLinks, differences, differencesOfCommands, documents } from "../scripts/lib/docs.mjs";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { links } from "../scripts/lib/markdown.mjs";
+import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
 import { batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
 
@@ -26,6 +27,11 @@ for (const folder of ["docs/guide", "docs/reference"])
     const missing = pages.filter((page) => page !== "README.md" && !linked.includes(page));
     assert.deepEqual(missing, [], "add a row: what a reader wants, and the page");
   });
+
+test("every entry point stands in packages/sheaf/README.md, and back", () => {
+  const points = new Map(entryPoints("sheaf").map(({ specifier }) => [specifier, undefined]));
+  assert.deepEqual(differences(read("packages/sheaf/README.md"), "entry point", points), []);
+});
 
 test("every error code stands in docs/reference/errors.md, and back", () => {
   const codes = new Map(errorCodes().map((code) => [code, undefined]));

@@ -31,10 +31,12 @@ test("a tarball holds the build, its sources, a README and the license, and noth
     const other = files.filter((file) => !allowed.test(file) && !file.startsWith("dist/dashboard/"));
     assert.deepEqual(other, []);
   }
-  for (const name of ["sheaf", "sheaf-server"])
-    assert.equal(readFileSync(`${root}/packages/${name}/LICENSE`, "utf8"), readFileSync(`${root}/LICENSE`, "utf8"));
+  for (const name of ["sheaf/LICENSE", "sheaf-server/LICENSE", "sheaf-server/NOTICE"])
+    assert.equal(read(`packages/${name}`), read(name.split("/")[1]));
+  assert.ok(tarballs[1].files.includes("NOTICE"), "the origin of the built-in model's weights");
 });
 
+const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 const shell = (command) => promisify(execFile)("sh", ["-c", command], { ...options, timeout: 120_000 });
 
 test("they install without a warning that a dependency does not support this Node", () => {
