@@ -30,7 +30,10 @@ export async function startPostgres(settings = {}) {
   const all = { fsync: "off", shared_buffers: "64MB", max_connections: "40", ...settings };
   const words = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   let server;
+  // Also where the test process ends without having closed it.
+  process.once("exit", () => server?.kill("SIGQUIT"));
   const start = async () => {
+    if (server?.exitCode === null && server.signalCode === null) return;
     server = spawn(join(bin, "postgres"), ["-D", data, "-h", "127.0.0.1", "-p", port, "-k", folder, ...words], {
       ...options,
       stdio: ["ignore", "ignore", "pipe"],
