@@ -105,7 +105,7 @@ export function lookupStatement(table: Table, source: SourceRows, returning: Ret
  * sent as text and cast by the server: the number of parameters does not depend on the number of rows, and no driver
  * writes a value in a way of its own.
  */
-function withSource({ columns, texts, size }: SourceRows, more: string, statement: string): Statement {
+export function withSource({ columns, texts, size }: SourceRows, more: string, statement: string): Statement {
   const values =
     columns.length === 0 ? [arrayLiteral(Array.from({ length: size }, () => null))] : texts.map(arrayLiteral);
   const parameters = values.map((_, index) => `$${index + 1}::text::text[]`).join(", ");

@@ -1,4 +1,4 @@
-import type { Batcher } from "../../../core/batcher.ts";
+import type { Batcher, Result } from "../../../core/batcher.ts";
 import { createBatcher } from "../../../core/create-batcher.ts";
 import type { BatchContext } from "../../../core/executor.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
@@ -31,6 +31,21 @@ export function upsertBatcher<Row extends object = InputRow, Returned extends ob
   client: PostgresClient,
   options: UpsertOptions<Row, Returned>,
 ): Batcher<Row, Returned> {
+  return upsertItems<Row, Returned>(
+    client,
+    options,
+    (row) => row as InputRow,
+    (returned) => returned as Returned,
+  );
+}
+
+/** The same for items that are not rows: `rowOf` makes a row of one, and may throw, which fails that call only. */
+export function upsertItems<In, Out>(
+  client: PostgresClient,
+  options: UpsertOptions<In, Out>,
+  rowOf: (item: In) => InputRow,
+  resultOf: (returned: ResultRow) => Out,
+): Batcher<In, Result<Out>> {
   const { table, schema, key, update, returning = "*", ...rest } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
@@ -63,17 +78,17 @@ export function upsertBatcher<Row extends object = InputRow, Returned extends ob
     }
   };
 
-  return createBatcher<Row, Returned>(
-    async (rows, context) => {
-      const [first, ...later] = waves(rows as readonly InputRow[], key);
+  return createBatcher<In, Out>(
+    async (items, context) => {
+      const [first, ...later] = waves(items.map(rowOf), key);
       const results: (ResultRow | Error)[] = [];
       const place = (wave: readonly Keyed[], written: readonly (ResultRow | Error)[]): void =>
         wave.forEach(({ index }, position) => (results[index] = written[position]!));
       place(first!, await writeWave(first!, context));
       for (const wave of later) place(wave, await writeLaterWave(wave, context));
-      return results as (Returned | Error)[];
+      return results.map((result) => (result instanceof Error ? result : resultOf(result)));
     },
-    { ...settings, groupKey: shapeOf, orderKey: (row) => keyOf(row as InputRow, key) },
+    { ...settings, groupKey: (item) => shapeOf(rowOf(item)), orderKey: (item) => keyOf(rowOf(item), key) },
   );
 }
 

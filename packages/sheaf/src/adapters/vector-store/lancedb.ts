@@ -1,0 +1,174 @@
+import { createBatcher } from "../../core/create-batcher.ts";
+import {
+  checkMetric,
+  checkPoint,
+  checkQuery,
+  checkVector,
+  closeBoth,
+  given,
+  lastOfEachId,
+  upsertDefaults,
+  type Metric,
+  type VectorMatch,
+  type VectorPoint,
+  type VectorQuery,
+  type VectorStore,
+  type VectorStoreOptions,
+} from "./store.ts";
+
+/** The part of a LanceDB `Table` that is used. */
+export interface LanceTable {
+  readonly name: string;
+  schema(): Promise<{ readonly fields: readonly { readonly name: string; readonly type: unknown }[] }>;
+  mergeInsert(on: string): {
+    whenMatchedUpdateAll(): {
+      whenNotMatchedInsertAll(): { execute(rows: Record<string, unknown>[]): Promise<unknown> };
+    };
+  };
+  vectorSearch(vector: number[]): unknown;
+}
+
+interface LanceQuery {
+  column(name: string): LanceQuery;
+  distanceType(metric: Metric): LanceQuery;
+  limit(count: number): LanceQuery;
+  where(predicate: string): LanceQuery;
+  select(columns: string[]): LanceQuery;
+  addQueryVector(vector: number[]): LanceQuery;
+  toArray(): Promise<Record<string, unknown>[]>;
+}
+
+/** Options of `lanceDbStore`. */
+export interface LanceDbOptions extends VectorStoreOptions {
+  /** Column of the id. Default `"id"`. */
+  readonly id?: string | undefined;
+  /** Column of the vector. Default `"vector"`. */
+  readonly vector?: string | undefined;
+}
+
+/**
+ * A LanceDB table, whose every write is a new version: one for each batch instead of one for each point. A point's payload
+ * is the table's other columns. Vectors are checked here, since LanceDB stores one of the wrong length without a word, and
+ * so are ids that come twice in a batch, since its merge would store both. Writes go one after the other. A filter is
+ * LanceDB's own SQL text; queries with the same filter and limit share one search.
+ */
+export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): VectorStore<string> {
+  const { id = "id", vector = "vector", metric = "cosine", upserts, queries } = options;
+  if (typeof table?.mergeInsert !== "function" || typeof table.vectorSearch !== "function") {
+    throw new TypeError("table must be a LanceDB Table, with mergeInsert() and vectorSearch()");
+  }
+  checkMetric(metric);
+  let reading: Promise<Shape> | undefined;
+  const shape = (): Promise<Shape> => {
+    reading ??= readShape(table, id, vector);
+    reading.catch(() => (reading = undefined));
+    return reading;
+  };
+
+  const upsert = createBatcher<VectorPoint, void>(
+    async (points) => {
+      const { dimensions, payload } = await shape();
+      const results: (Error | undefined)[] = points.map((point) => {
+        const unknown = Object.keys(point.payload ?? {}).find((column) => !payload.includes(column));
+        if (unknown !== undefined) {
+          return new TypeError(`${table.name} has no column "${unknown}"; it has ${payload.join(", ")}`);
+        }
+        return complaintOn(point.vector, dimensions);
+      });
+      const good = points.filter((_, place) => results[place] === undefined);
+      const rows = lastOfEachId(good).map((place) => rowOf(good[place]!, payload, id, vector));
+      if (rows.length > 0) await table.mergeInsert(id).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows);
+      return results;
+    },
+    {
+      ...upsertDefaults,
+      concurrency: 1,
+      // Writing a point again changes nothing, and LanceDB's errors do not say whose fault they are.
+      onBatchError: "bisect",
+      ...given(upserts),
+      name: `upsert into ${table.name}`,
+      groupKey: (point) => {
+        checkPoint(point);
+        return undefined;
+      },
+    },
+  );
+
+  const query = createBatcher<VectorQuery<string>, VectorMatch[]>(
+    async (items) => {
+      const { dimensions, payload } = await shape();
+      const matches: (VectorMatch[] | Error)[] = items.map((item) => complaintOn(item.vector, dimensions) ?? []);
+      const places = [...items.keys()].filter((place) => !(matches[place] instanceof Error));
+      const [first, ...others] = places.map((place) => Array.from(items[place]!.vector));
+      if (first === undefined) return matches;
+      const { limit = 10, filter } = items[0]!;
+      let search = table.vectorSearch(first) as LanceQuery;
+      for (const other of others) search = search.addQueryVector(other);
+      search = search.column(vector).distanceType(metric).limit(limit);
+      if (filter !== undefined) search = search.where(filter);
+      const rows = await search.select([id, ...payload, "_distance"]).toArray();
+      for (const row of rows) {
+        // With several vectors each row says which of them it belongs to.
+        const place = places[Number(row["query_index"] ?? 0)]!;
+        (matches[place] as VectorMatch[]).push(matchOf(row, payload, id, metric));
+      }
+      for (const found of matches) if (Array.isArray(found)) found.sort((a, b) => a.distance - b.distance);
+      return matches;
+    },
+    {
+      // No bisection: what a batch shares, its filter, is what can be wrong.
+      ...given(queries),
+      name: `query ${table.name}`,
+      groupKey: (item) => {
+        checkQuery(item);
+        return JSON.stringify([item.limit ?? 10, item.filter]);
+      },
+    },
+  );
+  return { metric, upsert, query, close: (how) => closeBoth(upsert, query, how) };
+}
+
+interface Shape {
+  readonly dimensions: number | undefined;
+  /** Every column but id and vector. */
+  readonly payload: readonly string[];
+}
+
+async function readShape(table: LanceTable, id: string, vector: string): Promise<Shape> {
+  const { fields } = await table.schema();
+  const names = fields.map(({ name }) => name);
+  for (const needed of [id, vector]) {
+    if (!names.includes(needed)) {
+      throw new TypeError(`${table.name} has no column "${needed}"; it has ${names.join(", ")}`);
+    }
+  }
+  const type = fields.find(({ name }) => name === vector)?.type as { readonly listSize?: number } | undefined;
+  return { dimensions: type?.listSize, payload: names.filter((name) => name !== id && name !== vector) };
+}
+
+/** A column that the payload leaves out is null: an upsert replaces the whole row. */
+function rowOf(point: VectorPoint, payload: readonly string[], id: string, vector: string): Record<string, unknown> {
+  const rest = payload.map((column) => [column, point.payload?.[column] ?? null] as const);
+  return { [id]: point.id, [vector]: Array.from(point.vector), ...Object.fromEntries(rest) };
+}
+
+function matchOf(row: Record<string, unknown>, payload: readonly string[], id: string, metric: Metric): VectorMatch {
+  const found = row["_distance"] as number;
+  // LanceDB gives the square of the Euclidean distance, and 1 − the dot product.
+  const distance = metric === "l2" ? Math.sqrt(found) : metric === "dot" ? found - 1 : found;
+  const rowId = row[id];
+  return {
+    id: typeof rowId === "bigint" ? Number(rowId) : (rowId as string | number),
+    distance,
+    payload: Object.fromEntries(payload.map((column) => [column, row[column]])),
+  };
+}
+
+function complaintOn(vector: ArrayLike<number>, dimensions: number | undefined): Error | undefined {
+  try {
+    checkVector(vector, dimensions);
+    return undefined;
+  } catch (error) {
+    return error as Error;
+  }
+}

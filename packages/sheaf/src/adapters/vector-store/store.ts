@@ -1,0 +1,118 @@
+import type { Batcher } from "../../core/batcher.ts";
+import type { BatcherOptions } from "../../core/options.ts";
+
+/** What is stored: an id, a vector of the store's dimensions, and what belongs to it. */
+export interface VectorPoint {
+  readonly id: string | number;
+  readonly vector: ArrayLike<number>;
+  /** Default `{}`. LanceDB and Qdrant replace the whole payload; pgvector leaves columns that are not given as they are. */
+  readonly payload?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What is asked: the points nearest to a vector. `Filter` is the store's own. */
+export interface VectorQuery<Filter> {
+  readonly vector: ArrayLike<number>;
+  /** Most matches; an integer from 1 to 10,000. Default 10. */
+  readonly limit?: number | undefined;
+  readonly filter?: Filter | undefined;
+}
+
+/** A point that was found, nearest first. */
+export interface VectorMatch {
+  readonly id: string | number;
+  /** Smaller is nearer, in every store: 1 − cosine, the Euclidean distance, or minus the dot product. */
+  readonly distance: number;
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
+export type Metric = "cosine" | "l2" | "dot";
+
+/** One batcher for each direction; both are batchers like any other, with `flush`, `close` and `stats`. */
+export interface VectorStore<Filter> {
+  readonly metric: Metric;
+  /** Resolves when the point is stored. The last of several upserts of one id that wait together wins. */
+  readonly upsert: Batcher<VectorPoint, void>;
+  readonly query: Batcher<VectorQuery<Filter>, VectorMatch[]>;
+  /** Finishes what waits in both. The client stays open. */
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+}
+
+/** Options of the batchers that are left to the user. */
+export type StoreBatcherOptions = Omit<
+  BatcherOptions<never, never>,
+  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "name"
+>;
+
+/** What every store takes. */
+export interface VectorStoreOptions {
+  /** How near is measured. Default `"cosine"`. */
+  readonly metric?: Metric | undefined;
+  /** Of the batcher that writes. Default: batches of up to 200. */
+  readonly upserts?: StoreBatcherOptions | undefined;
+  /** Of the batcher that asks. Default: batches of up to 32. */
+  readonly queries?: StoreBatcherOptions | undefined;
+}
+
+export const upsertDefaults = { maxBatchSize: 200 } as const;
+
+/** The options as a batcher takes them, without those that are undefined. */
+export function given<In, Out>(
+  options: StoreBatcherOptions | undefined,
+): Omit<BatcherOptions<In, Out>, "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "name"> {
+  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined));
+}
+
+/** @throws {RangeError} */
+export function checkMetric(metric: Metric): void {
+  if (!["cosine", "l2", "dot"].includes(metric)) {
+    throw new RangeError(`metric must be "cosine", "l2" or "dot", got ${JSON.stringify(metric)}`);
+  }
+}
+
+/** @throws {TypeError} an id that is neither a non-empty string nor a finite number, or a vector that is none. */
+export function checkPoint(point: VectorPoint): void {
+  const { id, vector } = (point ?? {}) as Partial<VectorPoint>;
+  if ((typeof id !== "string" || id === "") && !Number.isFinite(id)) {
+    throw new TypeError(`a point needs an id, a non-empty string or a number, got ${JSON.stringify(id)}`);
+  }
+  checkVector(vector, undefined);
+}
+
+/** @throws {TypeError | RangeError} */
+export function checkQuery({ vector, limit = 10 }: VectorQuery<unknown>): void {
+  checkVector(vector, undefined);
+  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
+    throw new RangeError(`limit must be an integer from 1 to 10000, got ${JSON.stringify(limit)}`);
+  }
+}
+
+/** @throws {TypeError} what is not a vector of finite numbers, of this many dimensions where they are known. */
+export function checkVector(vector: unknown, dimensions: number | undefined): asserts vector is ArrayLike<number> {
+  const { length } = (vector ?? {}) as { readonly length?: unknown };
+  if (typeof vector !== "object" || typeof length !== "number" || length < 1) {
+    throw new TypeError(`vector must be an array of numbers, got ${JSON.stringify(vector)}`);
+  }
+  for (let i = 0; i < length; i++) {
+    const value = (vector as ArrayLike<unknown>)[i];
+    if (!Number.isFinite(value)) throw new TypeError(`vector must hold finite numbers, got ${String(value)} at ${i}`);
+  }
+  if (dimensions !== undefined && length !== dimensions) {
+    throw new TypeError(`vector must have ${dimensions} dimensions, got ${length}`);
+  }
+}
+
+/** The place of the last point of every id, in order: what was waiting before it would be overwritten at once. */
+export function lastOfEachId(points: readonly VectorPoint[]): number[] {
+  const last = new Map<string, number>();
+  points.forEach(({ id }, place) => last.set(`${typeof id} ${id}`, place));
+  return [...last.values()].sort((a, b) => a - b);
+}
+
+/** Closes both directions at once. */
+export async function closeBoth(
+  upsert: Pick<Batcher<never, unknown>, "close">,
+  query: Pick<Batcher<never, unknown>, "close">,
+  options: { readonly graceMs?: number | undefined } | undefined,
+): Promise<void> {
+  await Promise.all([upsert.close(options), query.close(options)]);
+}
