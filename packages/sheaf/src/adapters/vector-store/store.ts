@@ -1,5 +1,6 @@
 import type { Batcher } from "../../core/batcher.ts";
 import type { BatcherOptions } from "../../core/options.ts";
+import { defined } from "../shared/defined.ts";
 
 /** What is stored: an id, a vector of the store's dimensions, and what belongs to it. */
 export interface VectorPoint {
@@ -38,10 +39,9 @@ export interface VectorStore<Filter> {
 }
 
 /** Options of the batchers that are left to the user. */
-export type StoreBatcherOptions = Omit<
-  BatcherOptions<never, never>,
-  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "name"
->;
+export type StoreBatcherOptions = Omit<BatcherOptions<never, never>, OwnOptions>;
+
+type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "name";
 
 /** What every store takes. */
 export interface VectorStoreOptions {
@@ -55,11 +55,9 @@ export interface VectorStoreOptions {
 
 export const upsertDefaults = { maxBatchSize: 200 } as const;
 
-/** The options as a batcher takes them, without those that are undefined. */
-export function given<In, Out>(
-  options: StoreBatcherOptions | undefined,
-): Omit<BatcherOptions<In, Out>, "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "name"> {
-  return Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined));
+/** The options as a batcher of any items takes them. */
+export function given<In, Out>(options: StoreBatcherOptions = {}): Omit<BatcherOptions<In, Out>, OwnOptions> {
+  return defined(options);
 }
 
 /** @throws {RangeError} */

@@ -1,4 +1,5 @@
 import type { BatcherOptions } from "../../../core/options.ts";
+import { defined } from "../defined.ts";
 import type { Connection } from "./client.ts";
 import { isRowError } from "./row-error.ts";
 
@@ -24,12 +25,11 @@ export function batcherOptionsOf<In, Out>(
     onBatchError === "bisect"
       ? { shouldBisect: isRowError, maxBisectRuns: Math.min(2 * maxBatchSize, Number.MAX_SAFE_INTEGER) }
       : {};
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return {
     concurrency: connection.concurrency,
     name,
     ...bisecting,
-    ...Object.fromEntries(given),
+    ...defined(options),
     maxBatchSize,
     onBatchError,
   };
