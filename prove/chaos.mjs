@@ -1,0 +1,56 @@
+/**
+ * `npm run prove -- chaos [--minutes 10] [--seed 1]`: the running stack under random load and random faults, with a
+ * checker that knows every request sent and every answer seen. Two `sheaf serve` processes (worker threads, worker
+ * processes) whose workers and selves are killed, stopped and drained; and the batcher in this process, on a clock that
+ * jumps. Nothing may be lost, answered twice, hung or wrong.
+ */
+import { parseArgs } from "node:util";
+import { machine, table } from "../bench/lib/machine.mjs";
+import { chaosInProcess } from "./lib/chaos/batcher-part.mjs";
+import { chaosOnServer } from "./lib/chaos/server-part.mjs";
+import { drawing, randomFrom } from "./lib/random.mjs";
+
+const { values } = parseArgs({
+  options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },
+});
+const minutes = Number(values.minutes);
+const seed = Number(values.seed);
+if (!(minutes >= 0.1 && minutes <= 120) || !Number.isInteger(seed)) {
+  console.error(`--minutes takes 0.1 to 120 and --seed an integer, got ${JSON.stringify(values)}`);
+  process.exit(2);
+}
+console.log(`${machine()}\nnpm run prove -- chaos --minutes ${minutes} --seed ${seed}\n`);
+const seconds = 60 * minutes;
+// A stream for each part: what one draws does not depend on how fast another is.
+const draw = (part) => drawing(randomFrom(1000 * seed + part));
+const parts = await Promise.all([
+  chaosOnServer("process", { seconds, draw: draw(1) }),
+  chaosOnServer("thread", { seconds, draw: draw(2) }),
+  chaosInProcess({ seconds, draw: draw(3) }),
+]);
+
+const columns = ["sent", "answered", "lost", "twice", "hung", "wrong"];
+console.log(
+  table([
+    ["part", "sent", "answered", "lost", "answered twice", "hung", "wrong result"],
+    ...parts.map(({ name, ledger }) => [name, ...columns.map((column) => ledger[column])]),
+    ["all", ...columns.map((column) => parts.reduce((sum, { ledger }) => sum + ledger[column], 0))],
+  ]),
+);
+for (const { name, ledger, faults, exits } of parts) {
+  console.log(`\n${name}\n  answers: ${listed(ledger.outcomes)}\n  faults: ${listed(faults)}`);
+  if (exits !== undefined) console.log(`  exits: ${listed(exits)}`);
+  for (const example of ledger.examples) console.log(`  ✖ ${example}`);
+}
+const crashes = parts.flatMap(({ crash }) => (crash === undefined ? [] : [crash]));
+for (const crash of crashes) console.error(`✖ ${crash}`);
+const isKept = crashes.length === 0 && parts.every(({ ledger }) => ledger.isKept);
+console.log(isKept ? "\nEvery request had its one answer." : `\nA promise was broken (seed ${seed}).`);
+process.exit(isKept ? 0 : 1);
+
+function listed(counts) {
+  return Object.entries(counts)
+    .sort(([, a], [, b]) => b - a)
+    .map(([what, times]) => `${what} ${times}`)
+    .join(", ");
+}

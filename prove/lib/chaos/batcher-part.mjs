@@ -1,0 +1,30 @@
+import { mixedCalls } from "../mixed-calls.mjs";
+import { JumpingClock } from "./clock.mjs";
+import { Ledger } from "./ledger.mjs";
+
+/** Every feature of the batcher at once in this process, on a clock that jumps ahead: as after a sleep of the machine. */
+export async function chaosInProcess({ seconds, draw }) {
+  const clock = new JumpingClock();
+  const ledger = new Ledger();
+  const faults = {};
+  const { batchers, make } = mixedCalls({
+    random: () => draw.between(0, 1),
+    clock,
+    begun: (items) => ledger.send(`items ${items.map(({ id }) => id).slice(0, 5)}`, 30_000),
+  });
+  const endsAtMs = performance.now() + 1000 * seconds;
+  while (performance.now() < endsAtMs) {
+    for (let call = 0; call < 4; call++) make();
+    if (draw.chance(0.003)) {
+      const ms = Math.round(10 ** draw.between(1, 6.5));
+      const size = ms < 1000 ? "below a second" : ms < 60_000 ? "below a minute" : "up to an hour";
+      faults[`clock jumps ${size}`] = (faults[`clock jumps ${size}`] ?? 0) + 1;
+      clock.jump(ms);
+    }
+    if (draw.chance(0.005)) void draw.of(batchers).flush();
+    if (draw.chance(0.002)) void draw.of(batchers).drain();
+    await new Promise((resolve) => setTimeout(resolve, 8));
+  }
+  await Promise.all(batchers.map((batcher) => batcher.close()));
+  return { name: "batcher on a jumping clock", ledger, faults };
+}

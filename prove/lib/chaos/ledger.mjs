@@ -1,0 +1,50 @@
+/**
+ * What was sent and what came of it, kept by the one who sends: every request must have one outcome, and one that has a
+ * cause. An outcome is a word; those in `broken` are broken promises.
+ */
+export class Ledger {
+  sent = 0;
+  answered = 0;
+  /** Ended without an answer though nobody was killed and nobody hung up. */
+  lost = 0;
+  /** A second answer to the same request. */
+  twice = 0;
+  /** No end within the longest time that anything may take. */
+  hung = 0;
+  /** Another's result, a wrong value, or an error that nothing had caused. */
+  wrong = 0;
+  outcomes = {};
+  examples = [];
+
+  /** A request leaves; call what it returns exactly once, with its outcome. */
+  send(name, hungAfterMs) {
+    this.sent++;
+    let isOpen = true;
+    const timer = setTimeout(() => {
+      isOpen = false;
+      this.#broken("hung", name, `no end within ${hungAfterMs} ms`);
+    }, hungAfterMs);
+    return (outcome, detail = "") => {
+      if (!isOpen) return this.#broken("twice", name, `${outcome} ${detail}`);
+      isOpen = false;
+      clearTimeout(timer);
+      if (outcome === "lost" || outcome === "wrong") return this.#broken(outcome, name, detail);
+      this.answered++;
+      this.outcomes[outcome] = (this.outcomes[outcome] ?? 0) + 1;
+    };
+  }
+
+  /** An answer that nobody had asked for. */
+  unasked(name, detail) {
+    this.#broken("twice", name, detail);
+  }
+
+  get isKept() {
+    return this.lost + this.twice + this.hung + this.wrong === 0;
+  }
+
+  #broken(what, name, detail) {
+    this[what]++;
+    if (this.examples.length < 20) this.examples.push(`${what}: ${name}: ${detail}`);
+  }
+}
