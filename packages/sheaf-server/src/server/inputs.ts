@@ -24,7 +24,7 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
     case "tensors":
       return (value, path) => tensorItem(value, path, input.tensors);
     case "json":
-      return (value) => value;
+      return (value, path) => nestedItem(value, path);
   }
 }
 
@@ -48,6 +48,26 @@ function textItem(value: unknown, path: string, maxChars: number): string {
   if (value === "") throw invalid(path, "a text that is not empty", value);
   if (value.length > maxChars) throw invalid(path, `a text of at most ${maxChars} characters (MAX_TEXT_CHARS)`, value);
   return value;
+}
+
+/** Deeper values overflow the stack of whatever copies them to a worker, which would fail their batch-mates too. */
+const deepest = 500;
+
+function nestedItem(value: unknown, path: string): unknown {
+  // One level of nesting after the other: a recursion would be what this is to prevent.
+  for (let level = containersIn([value]), depth = 1; level.length > 0; level = level.flatMap(containersIn), depth++) {
+    if (depth <= deepest) continue;
+    const where = path === "" ? "The body" : path;
+    throw new Problem("INVALID_INPUT", `${where} must be nested at most ${deepest} deep.`, {
+      param: path || undefined,
+    });
+  }
+  return value;
+}
+
+function containersIn(container: object): object[] {
+  const values: readonly unknown[] = Array.isArray(container) ? container : Object.values(container);
+  return values.filter((value): value is object => typeof value === "object" && value !== null);
 }
 
 /** One pass over the numbers: type, finiteness and copy together. */

@@ -53,6 +53,9 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
     requestIdHeader: false,
     requestTimeout: settings.uploadTimeoutMs,
     keepAliveTimeout: settings.keepAliveTimeoutMs,
+    // A connection on which nothing moves for longer than a request may arrive and wait has a client that does not read:
+    // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS for ever.
+    connectionTimeout: settings.uploadTimeoutMs + settings.requestTimeoutMs,
     http: {
       maxHeaderSize: settings.maxHeaderBytes,
       headersTimeout: Math.min(60_000, settings.uploadTimeoutMs),
