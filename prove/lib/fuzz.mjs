@@ -43,7 +43,9 @@ async function run(url, sample, statuses, seed) {
       try {
         const text = await exchange(url, slices, end);
         for (const [, status] of text.matchAll(/(?:^|[}\n])HTTP\/1\.1 (\d{3}) /g)) {
-          if (Number(status) >= 500) throw new Error(`got ${text.slice(0, 600)}`);
+          // A deadline that the case asked for can pass on a busy machine.
+          const isLate = status === "504" && slices.some((slice) => slice.includes("x-request-timeout-ms"));
+          if (Number(status) >= 500 && !isLate) throw new Error(`got ${text.slice(0, 600)}`);
           statuses[name] ??= {};
           statuses[name][status] = (statuses[name][status] ?? 0) + 1;
         }
