@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- kserve [--rounds 5]`: mlp over KServe's binary tensors, as a share of the model's own limit (full
- * batches of 32, one ahead, nothing else) in the same run. Model, server and generator share this machine's cores. Also
+ * batches of 32, one ahead, nothing else) in the same run. One model thread, server and generator share this machine's cores. Also
  * where the CPU went, by thread. About a minute.
  */
 import { loadavg } from "node:os";
@@ -29,7 +29,7 @@ const shapes = [
 ];
 
 const { workerUrl, data } = builtinModels.mlp();
-const served = await serveModel({ entry, model: "mlp" });
+const served = await serveModel({ entry, model: "mlp", flags: ["--worker-threads", "1"] });
 const url = new URL("/v2/models/mlp/infer", served.origin);
 const limits = [];
 const results = shapes.map(() => ({ rates: [], cpu: new Map(), generatorUs: 0, items: 0 }));

@@ -22,6 +22,7 @@ const rounds = Number(flags.rounds);
 const roundMs = 2000;
 const warmUpMs = 500;
 const callers = 256;
+const oneThread = ["--worker-threads", "1"];
 const entry = fileURLToPath(new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url));
 const mlpUrl = new URL("../packages/sheaf-server/dist/runners/mlp-worker.js", import.meta.url);
 const busyUrl = new URL("./worker-busy-worker.mjs", import.meta.url);
@@ -40,8 +41,8 @@ const livezRows = [["/livez p99 ms", "idle", "saturated", "saturated, priority n
 const accounts = [];
 for (const model of models) {
   const { name, url, data, item } = model;
-  const served = await serveModel({ entry, model: model.model });
-  const equal = await serveModel({ entry, model: model.model, flags: ["--worker-niceness", "0"] });
+  const served = await serveModel({ entry, model: model.model, flags: oneThread });
+  const equal = await serveModel({ entry, model: model.model, flags: [...oneThread, "--worker-niceness", "0"] });
   const [limits, rates, ratesOfEqual, idle, saturated, saturatedEqual] = [[], [], [], [], [], []];
   const account = { name, cpu: new Map(), generatorUs: 0, items: 0 };
   // All take turns, so that what else runs here hits each.

@@ -1,6 +1,7 @@
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import { resolveModel } from "../runners/resolve-model.ts";
+import { threadsPerWorker } from "../server/cores.ts";
 import type { ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/model-definition.ts";
 import type { Settings } from "../server/settings.ts";
@@ -30,7 +31,9 @@ export function serve(words: readonly string[]): Promise<number> {
     const { createServer } = await import("../server/server.ts");
     const specs: ModelSpec[] = [];
     for (const { model, settings: own } of entries) {
-      specs.push(await resolveModel(model, { device: { ...settings, ...own }.inferenceDevice, exact }));
+      const its = { ...settings, ...own };
+      const intraOpNumThreads = threadsPerWorker(its);
+      specs.push(await resolveModel(model, { device: its.inferenceDevice, intraOpNumThreads, exact }));
     }
     const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
     const server = await createServer({ models: definitions, settings });

@@ -31,6 +31,8 @@ export async function openSession(model: string | Uint8Array, settings: SessionS
         executionProviders: [providerOf(device)],
         intraOpNumThreads: settings.intraOpNumThreads ?? 1,
         logSeverityLevel: 4,
+        // Threads of a run that wait for each other must not take a core from the thread that answers by spinning.
+        extra: { session: { intra_op: { allow_spinning: "0" } } },
       };
       const session =
         typeof model === "string"

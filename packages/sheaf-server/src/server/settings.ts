@@ -15,6 +15,8 @@ export interface Settings {
   readonly runTimeoutMs: number;
   readonly workers: number;
   readonly workerIsolation: "thread" | "process";
+  /** Default: the cores shared out among the workers. */
+  readonly workerThreads: number | undefined;
   readonly workerNiceness: number;
   readonly maxBodyBytes: number;
   readonly maxInputs: number;
@@ -87,6 +89,10 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
   runTimeoutMs: integer(60_000, 1, longestMs, "Longest run of one batch; past it the batch is given up."),
   workers: integer(1, 1, 256, "Instances of each model, each in a worker of its own."),
   workerIsolation: choice(["thread", "process"], "thread", "What holds an instance of a model."),
+  workerThreads: {
+    ...optional(integer(1, 1, 1024, "")),
+    description: "Threads of one run inside a worker (ONNX models); without it cores / WORKERS, at least 1.",
+  },
   workerNiceness: integer(10, 0, 19, "How far the scheduling priority of workers is lowered; 0 leaves it as it is."),
   maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Largest request body in bytes."),
   maxInputs: integer(1000, 1, 1_000_000, "Most inputs in one request."),

@@ -81,6 +81,22 @@ for (const kind of ["thread", "process"] as const) {
       });
     }
 
+    test("a batch of poison costs ⌈log2 n⌉ + 2 crashes at most, none of them counted against the limit of restarts", async () => {
+      const { executor, call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 8 });
+      const opened = new Set<number>();
+      executor.onInstance(({ instance }) => instance.role === "quarantined" && opened.add(instance.id));
+      const outcomes = await call.settle(Array.from({ length: 8 }, () => ({ do: "exit" as const })));
+      for (const outcome of outcomes) assert.equal((outcome as PromiseRejectedResult).reason.code, "WORKER_CRASHED");
+      assert.equal(opened.size, 3 + 2);
+      assert.match(
+        (outcomes[7] as PromiseRejectedResult).reason.message,
+        /a part of \d items that could not be told apart \(5 crashes/,
+      );
+      assert.equal(executor.restarts, 1);
+      assert.equal(await call(double(1)), 2);
+      await call.close();
+    });
+
     test("a throw costs its batch the error, and the instance goes on", async () => {
       const { executor, call } = await setUp(kind, {}, { maxBatchSize: 2 });
       const outcomes = await call.settle([{ do: "throw", message: "teapot" }, double(1), double(2)]);
