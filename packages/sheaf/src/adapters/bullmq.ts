@@ -1,0 +1,79 @@
+import {
+  createBatcher,
+  type BatchContext,
+  type Batcher,
+  type BatcherOptions,
+  type Priority,
+  type Result,
+} from "../index.ts";
+
+/** The part of a BullMQ worker that is used. */
+export interface WorkerLike {
+  close(): Promise<void>;
+}
+
+export type BatchProcessorOptions<Job, Out> = BatcherOptions<Job, Out>;
+
+/** What a worker needs to run its jobs in batches. */
+export interface BatchProcessor<Job, Out> {
+  /** The worker's processor. Three parameters: BullMQ hands an AbortSignal only to a processor that has a third. */
+  readonly process: (job: Job, token: string | undefined, signal?: AbortSignal) => Promise<Out>;
+  /** For the worker's `concurrency`: jobs enough to fill every batch in flight and the next. */
+  readonly concurrency: number;
+  readonly batcher: Batcher<Job, Out>;
+  /**
+   * Ends well: the worker takes no more jobs, those that wait go at once, and resolves when all that it took have been
+   * completed or failed.
+   */
+  close(worker: WorkerLike): Promise<void>;
+}
+
+const processorDefaults = { maxBatchSize: 32, concurrency: 1, onBatchError: "bisect", onQueueFull: "wait" } as const;
+
+/**
+ * Batches for BullMQ's free edition: a worker runs many jobs at once, and those that run at once share a batch. A value
+ * completes its job, an `Error` in its place fails it, with its own attempts and backoff. Delivery is BullMQ's: at least
+ * once.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export function batchProcessor<Job extends object, Out>(
+  run: (jobs: Job[], context: BatchContext) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>,
+  options: BatchProcessorOptions<Job, Out> = {},
+): BatchProcessor<Job, Result<Out>> {
+  const { groupKey, ...rest } = options;
+  const maxBatchSize = options.maxBatchSize ?? processorDefaults.maxBatchSize;
+  const batches = options.concurrency ?? processorDefaults.concurrency;
+  const concurrency = (batches + 1) * maxBatchSize;
+  if (!Number.isFinite(concurrency)) {
+    throw new RangeError("a worker's concurrency is finite: maxBatchSize and concurrency must be, too");
+  }
+  const batcher = createBatcher<Job, Out>(run, {
+    ...rest,
+    maxBatchSize,
+    concurrency: batches,
+    // The queue delivers at least once anyway: what runs a second time for a bad neighbour's sake is nothing new.
+    onBatchError: options.onBatchError ?? processorDefaults.onBatchError,
+    // The worker's concurrency is the bound; a job must not fail because it has been fetched too early.
+    onQueueFull: options.onQueueFull ?? processorDefaults.onQueueFull,
+    // A job that stalled may be what killed its worker: it runs alone, so that it can not take others with it again.
+    groupKey: (job) => (hasStalled(job) ? job : groupKey?.(job)),
+  });
+  let priority: Priority = "interactive";
+  return {
+    process: (job, _token, signal) => batcher(job, { signal, priority }),
+    concurrency,
+    batcher,
+    close: async (worker) => {
+      // The worker may still hand over jobs that it was fetching: they must not wait for a window to fill.
+      priority = "immediate";
+      void batcher.flush();
+      await worker.close();
+      await batcher.close();
+    },
+  };
+}
+
+/** BullMQ counts how often it took a job from a worker that had lost it. */
+function hasStalled(job: { readonly stalledCounter?: unknown }): boolean {
+  return Number(job.stalledCounter) > 0;
+}

@@ -1,0 +1,103 @@
+import { show } from "../../core/settings.ts";
+import { createBatcher, type Batcher, type BatcherOptions } from "../../index.ts";
+import { blamesInputs, withHints } from "../shared/api-error.ts";
+
+/** A message as expo-server-sdk takes it; one recipient each. */
+export interface PushMessageLike {
+  readonly to: string | readonly string[];
+}
+
+/** What Expo answers for one message. */
+export type PushTicketLike =
+  | { readonly status: "ok"; readonly id: string }
+  | {
+      readonly status: "error";
+      readonly message: string;
+      readonly details?:
+        { readonly error?: string | undefined; readonly expoPushToken?: string | undefined } | undefined;
+    };
+
+/** The part of expo-server-sdk's client that is used. */
+export interface ExpoClient<Message extends PushMessageLike> {
+  sendPushNotificationsAsync(messages: Message[]): Promise<PushTicketLike[]>;
+}
+
+/** A ticket says that Expo took the message: ask for its receipt later. */
+export interface PushTicket {
+  readonly status: "ok";
+  readonly id: string;
+}
+
+/** Expo did not take a message. With `DeviceNotRegistered` forget the token. */
+export class PushError extends Error {
+  override readonly name = "PushError";
+  /** Expo's word: `DeviceNotRegistered`, `MessageTooBig`, `MessageRateExceeded` …; `PUSH_FAILED` where it gave none. */
+  readonly code: string;
+  /** The token the message was for. */
+  readonly to: string;
+
+  constructor(code: string, message: string, to: string) {
+    super(message);
+    this.code = code;
+    this.to = to;
+  }
+}
+
+/** Expo takes 100 messages a request and 600 a second a project; its client sends six requests at once. */
+export const expoDefaults = { maxBatchSize: 100, concurrency: 6, rateLimit: { items: 600, perMs: 1000 } } as const;
+
+export type ExpoPushOptions<Message> = Omit<
+  BatcherOptions<Message, PushTicket>,
+  "onBatchError" | "shouldBisect" | "maxBisectRuns" | "runOne"
+>;
+
+/**
+ * One push message in, its ticket out; up to 100 share a request. A message that Expo refuses rejects with `PushError`,
+ * its neighbours have their tickets. A request that is refused for its content (400, 413, 422) has sent nothing and is
+ * halved until the bad message stands alone; nothing else is sent twice by this adapter.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export function expoPush<Message extends PushMessageLike>(
+  client: ExpoClient<Message>,
+  options: ExpoPushOptions<Message> = {},
+): Batcher<Message, PushTicket> {
+  if (typeof (client as Partial<ExpoClient<Message>> | null)?.sendPushNotificationsAsync !== "function") {
+    throw new TypeError(`expoPush needs a client with sendPushNotificationsAsync(messages), got ${show(client)}`);
+  }
+  const { maxBatchSize = expoDefaults.maxBatchSize, concurrency, rateLimit, groupKey, ...rest } = options;
+  if (maxBatchSize > expoDefaults.maxBatchSize) {
+    throw new RangeError(`Expo takes at most 100 messages a request: maxBatchSize is ${maxBatchSize}`);
+  }
+  const run = async (messages: Message[]): Promise<(PushTicket | Error)[]> => {
+    let tickets: readonly PushTicketLike[];
+    try {
+      tickets = await client.sendPushNotificationsAsync(messages);
+    } catch (error) {
+      throw withHints(error);
+    }
+    return tickets.map((ticket, i) => (ticket.status === "ok" ? ticket : errorOf(ticket, messages[i])));
+  };
+  return createBatcher<Message, PushTicket>(run, {
+    ...rest,
+    maxBatchSize,
+    concurrency: concurrency ?? expoDefaults.concurrency,
+    rateLimit: rateLimit ?? expoDefaults.rateLimit,
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
+    groupKey: (message) => {
+      // A throw here fails this call only, before anything is sent.
+      checkRecipient(message);
+      return groupKey?.(message);
+    },
+  });
+}
+
+function checkRecipient({ to }: PushMessageLike): void {
+  if (typeof to === "string" && to !== "") return;
+  throw new TypeError(`a message has one recipient, a push token in "to"; got ${show(to)}. Call once for each token.`);
+}
+
+function errorOf(ticket: PushTicketLike & { status: "error" }, message: PushMessageLike | undefined): PushError {
+  const { message: text, details } = ticket;
+  return new PushError(details?.error ?? "PUSH_FAILED", text, String(message?.to ?? ""));
+}

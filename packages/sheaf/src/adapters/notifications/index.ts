@@ -1,0 +1,10 @@
+export {
+  expoPush,
+  PushError,
+  type ExpoClient,
+  type ExpoPushOptions,
+  type PushMessageLike,
+  type PushTicket,
+  type PushTicketLike,
+} from "./expo.ts";
+export { multicast, type Addressed, type MulticastOptions } from "./multicast.ts";

@@ -1,0 +1,113 @@
+// What needs no push service; integration/expo.test.mjs has expo-server-sdk against a receiver.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { expoPush, multicast, PushError, type PushTicketLike } from "../../dist/adapters/notifications/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
+import { statuses, values, watch } from "../support/rig.ts";
+
+interface Message {
+  readonly to: string | string[];
+  readonly body: string;
+}
+const message = (to: string, body = "hello"): Message => ({ to, body });
+
+/** A client whose tickets the test decides. */
+function client(ticketOf: (message: Message) => PushTicketLike = ({ to }) => ({ status: "ok", id: `id of ${to}` })) {
+  const requests: Message[][] = [];
+  return {
+    requests,
+    sendPushNotificationsAsync: async (messages: Message[]) => {
+      requests.push(messages);
+      return messages.map(ticketOf);
+    },
+  };
+}
+
+test("a ticket without a code is PUSH_FAILED; one with a code carries Expo's word", async () => {
+  const push = expoPush(
+    client(({ to }) =>
+      to === "a"
+        ? { status: "error", message: "no" }
+        : { status: "error", message: "big", details: { error: "MessageTooBig" } },
+    ),
+  );
+  const outcomes = await Promise.allSettled([push(message("a")), push(message("b"))]);
+  const reasons = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason as PushError);
+  assert.deepEqual(reasons.map(({ code, message: text, to }) => [code, text, to]), [
+    ["PUSH_FAILED", "no", "a"],
+    ["MessageTooBig", "big", "b"],
+  ]); // prettier-ignore
+  assert.ok(reasons.every((reason) => reason instanceof PushError));
+});
+
+test("a message to several tokens is refused before anything is sent; the others go", async () => {
+  const expo = client();
+  const push = expoPush(expo);
+  const several = push({ to: ["a", "b"], body: "hello" });
+  const [wrong, right] = await Promise.allSettled([several, push(message("c"))]);
+  assert.match(
+    (wrong as PromiseRejectedResult).reason.message,
+    /one recipient.*got an array of 2.*once for each token/,
+  );
+  assert.equal(right?.status, "fulfilled");
+  assert.deepEqual(expo.requests.map((messages) => messages.map(({ to }) => to)), [["c"]]); // prettier-ignore
+});
+
+test("600 messages a second: the rest waits for the next, and is not lost", async () => {
+  const clock = manualClock();
+  const expo = client();
+  const push = expoPush(expo, { clock });
+  const calls = Array.from({ length: 700 }, (_, n) => watch(push(message(String(n)))));
+  await clock.settle();
+  assert.equal(expo.requests.flat().length, 600);
+  await clock.advanceAsync(1000);
+  assert.equal(expo.requests.flat().length, 700);
+  assert.deepEqual(new Set(statuses(calls)), new Set(["fulfilled"]));
+  assert.ok(expo.requests.every(({ length }) => length <= 100));
+});
+
+test("groupKey keeps projects apart", async () => {
+  const expo = client();
+  const push = expoPush(expo, { groupKey: ({ body }) => body });
+  await Promise.all(Array.from({ length: 20 }, (_, n) => push(message(String(n), n % 2 === 0 ? "one" : "two"))));
+  for (const messages of expo.requests) assert.equal(new Set(messages.map(({ body }) => body)).size, 1);
+});
+
+test("a wrong client and more than Expo takes are refused at construction", () => {
+  assert.throws(() => expoPush({} as any), /expoPush needs a client with sendPushNotificationsAsync/);
+  assert.throws(() => expoPush(client(), { maxBatchSize: 500 }), /RangeError: Expo takes at most 100 messages/);
+});
+
+test("multicast: equal messages share a request, each recipient has its own outcome", async () => {
+  const clock = manualClock();
+  const requests: [string, string[]][] = [];
+  const send = multicast(
+    async ({ text }: { text: string }, to: string[]) => {
+      requests.push([text, to]);
+      return to.map((each) => (each === "bad" ? new Error("no such device") : `sent to ${each}`));
+    },
+    { clock, maxBatchSize: 500 },
+  );
+  const calls = ["a", "bad", "c"].flatMap((to) => [
+    watch(send({ to, message: { text: "news" } })),
+    watch(send({ to, message: { text: "alarm" } })),
+  ]);
+  await clock.settle();
+  assert.deepEqual(new Map(requests), new Map([["news", ["a", "bad", "c"]], ["alarm", ["a", "bad", "c"]]])); // prettier-ignore
+  assert.deepEqual(values(calls), ["sent to a", "sent to a", undefined, undefined, "sent to c", "sent to c"]);
+  assert.equal((calls[2]!.reason as Error).message, "no such device");
+});
+
+test("multicast: messageKey says which messages are one; groupKey is refused with that advice", async () => {
+  const requests: string[][] = [];
+  const send = multicast(
+    (_message: { id: number; at: number }, to: string[]) => {
+      requests.push(to);
+      return to;
+    },
+    { messageKey: ({ id }) => id },
+  );
+  await Promise.all([send({ to: "a", message: { id: 1, at: 5 } }), send({ to: "b", message: { id: 1, at: 6 } })]);
+  assert.deepEqual(requests, [["a", "b"]]);
+  assert.throws(() => multicast(async () => [], { groupKey: () => 1 }), /give messageKey, not groupKey/);
+});
