@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
 import Fastify from "fastify";
 import { batchEndpoint, itemEndpoint } from "../../../dist/adapters/http/index.js";
 import { greedy } from "../../../dist/index.js";
@@ -279,6 +280,42 @@ for (const [front, mount] of Object.entries(fronts)) {
     assert.ok(response.headers.get("retry-after"));
   });
 }
+
+test("web: whatever the body, the reply is a reply, as long as the items, and the server goes on", async () => {
+  const endpoint = itemEndpoint(async (item: unknown) => item, { maxItems: 20, maxBodyBytes: 5000 });
+  const list = (each: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => fc.oneof(fc.array(each, { maxLength: 25 }), fc.jsonValue()); // prettier-ignore
+  const bodies = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc
+      .record(
+        {
+          items: list(fc.jsonValue()),
+          timeouts_ms: list(fc.oneof(fc.double({ min: 1000 }), fc.constant(null), fc.jsonValue())),
+          priorities: list(fc.constantFrom("bulk", "immediate", "interactive", null, "now", 1)),
+        },
+        { requiredKeys: ["items"] },
+      )
+      .map((body) => JSON.stringify(body)),
+  );
+  await fc.assert(
+    fc.asyncProperty(bodies, async (body) => {
+      const request = new Request("http://here/batch", { method: "POST", headers: json, body });
+      const response = await endpoint.fetch(request);
+      const reply = (await response.json()) as { results: { status: number; value: unknown }[]; detail: string };
+      if (response.status !== 200) {
+        assert.ok([400, 413, 422].includes(response.status), `${response.status} for ${body}`);
+        assert.ok(reply.detail.length > 10);
+        return;
+      }
+      const { items } = JSON.parse(body) as { items: unknown[] };
+      assert.deepEqual(reply.results.map(({ value }) => value), items); // prettier-ignore
+    }),
+    { numRuns: 500 },
+  );
+  const { queued, inFlight } = endpoint.batcher.stats();
+  assert.deepEqual([queued, inFlight], [0, 0]);
+});
 
 test("web: another method is 405, and Allow names POST", async () => {
   const { fetch } = itemEndpoint(double);
