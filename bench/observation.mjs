@@ -46,7 +46,11 @@ const observers = {
     return batcher;
   },
   "the live page": (batcher) => {
-    new Ticks([{ ...batcher, name: batcher.name, maxBatchSize: 32 }], () => ({ status: "ok", batchers: {} }));
+    const ticks = new Ticks([{ ...batcher, name: batcher.name, maxBatchSize: 32 }], () => ({
+      status: "ok",
+      batchers: {},
+    }));
+    process.once("exit", () => ticks.close());
     return batcher;
   },
   "none, but a span for each call": (batcher) => batcher,
