@@ -5,6 +5,7 @@ import { Streams } from "./streams.ts";
 import { Ticks, type Link } from "./ticks.ts";
 
 export interface DashboardOptions {
+  /** At least one. */
   readonly batchers: readonly DashboardBatcher[];
   /** Asked once a second, for all viewers. Default: every batcher is ready. */
   readonly state?: (() => DashboardState) | undefined;
@@ -35,6 +36,7 @@ const contentPolicy =
  */
 export async function dashboardPlugin(app: FastifyInstance, options: DashboardOptions): Promise<void> {
   const { batchers, title = "Sheaf", version = "", links = [], maxViewers = 32 } = options;
+  if (batchers.length === 0) throw new TypeError("The page needs at least one batcher.");
   const ticks = new Ticks(batchers, options.state ?? (() => ({ status: "ok", batchers: {} })));
   const streams = new Streams(ticks, maxViewers);
   const assets = readAssets();
@@ -49,7 +51,8 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
   });
   for (const [name, asset] of assets)
     app.get(`/dashboard/${name}`, hidden, (request, reply) => sendAsset(request, reply, asset));
-  app.get("/dashboard/events", hidden, (_request, reply) => {
+  // A HEAD would hold a place and read nothing.
+  app.get("/dashboard/events", { ...hidden, exposeHeadRoute: false }, (_request, reply) => {
     if (streams.isFull)
       return reply
         .code(503)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import Fastify from "fastify";
 import { createBatcher } from "sheaf";
-import { dashboardPlugin } from "../../dist/index.js";
+import { dashboardPlugin, sheafPlugin } from "../../dist/index.js";
 import { doubling, gated, measuringTexts, serving } from "../server/serving.js";
 import { view } from "./viewer.js";
 
@@ -108,10 +108,28 @@ test("the page and its files need no key and may load nothing from elsewhere; it
   viewer.leave();
 });
 
+test("an app that has a / of its own keeps it; a page without a batcher is refused", async (t) => {
+  const app = Fastify();
+  t.after(() => app.close());
+  void app.register(sheafPlugin, { models: [doubling()] });
+  app.get("/", () => "mine");
+  assert.equal((await app.inject("/")).body, "mine");
+  assert.equal((await app.inject("/readyz")).statusCode, 200);
+  await assert.rejects(async () => Fastify().register(dashboardPlugin, { batchers: [] }), /at least one batcher/);
+});
+
+test("a HEAD of the events opens no stream", async (t) => {
+  const server = await serving(t, [doubling()]);
+  const { status } = await fetch(`${server.url}/dashboard/events`, { method: "HEAD" });
+  assert.equal(status, 405);
+});
+
 test("below a prefix the page is found with and without the last slash", async (t) => {
   const app = Fastify();
   t.after(() => app.close());
-  await app.register(dashboardPlugin, { prefix: "/live", batchers: [] });
+  const batcher = createBatcher((numbers: number[]) => numbers, { name: "n" });
+  const batchers = [Object.assign(batcher, { maxBatchSize: 32 })];
+  await app.register(dashboardPlugin, { prefix: "/live", batchers });
   const bare = await app.inject("/live");
   assert.equal(bare.statusCode, 308);
   assert.equal(bare.headers.location, "live/");

@@ -7,8 +7,9 @@ import type { Models } from "../models.ts";
 import { messageOf } from "../problem.ts";
 import { packageVersion } from "../version.ts";
 
-/** The live page at `/`: every model's figures, and a playground. */
+/** The live page at `/`: every model's figures, and a playground. An app that has a `/` of its own keeps it. */
 export async function dashboardRoutes(app: FastifyInstance, models: Models): Promise<void> {
+  if (app.hasRoute({ method: "GET", url: app.prefix === "" ? "/" : app.prefix })) return;
   await dashboardPlugin(app, {
     version: packageVersion(),
     links: app.prefix === "" && app.hasDecorator("swagger") ? [{ label: "API", href: "docs" }] : [],
