@@ -4,10 +4,10 @@
  * themselves and once with Sheaf, in turn: requests, time until the last of the calls has its vector, CPU of the caller.
  * Needs the clients: `cd integration && npm ci`. About a minute.
  */
-import { fork } from "node:child_process";
+import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { coalesce } from "../packages/sheaf/dist/adapters/ai-sdk.js";
 import { CoalescedEmbeddings } from "../packages/sheaf/dist/adapters/langchain.js";
@@ -92,7 +92,44 @@ async function clientsOf() {
         return (text) => embeddings.embedQuery(text);
       },
     },
+    await throughProxy("fifo"),
+    await throughProxy("auto"),
   ];
+}
+
+/** openai's client with only its address changed, and the proxy in a process of its own. */
+async function throughProxy(strategy) {
+  const entry = fileURLToPath(new URL("../packages/sheaf-server/bin/sheaf.js", import.meta.url));
+  const words = [
+    "proxy",
+    "--upstream",
+    baseURL,
+    "--port",
+    "0",
+    "--log-level",
+    "info",
+    "--scheduler-strategy",
+    strategy,
+  ];
+  const child = spawn(process.execPath, [entry, ...words], { stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  let proxyUrl;
+  for await (const text of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
+    proxyUrl = /listening on (http:[^"]+)/.exec((output += text))?.[1];
+    if (proxyUrl !== undefined) break;
+  }
+  child.stdout.resume();
+  return {
+    name: `openai, sheaf proxy (${strategy})`,
+    connect: (isTogether) => {
+      const client = new OpenAI({ baseURL: isTogether ? `${proxyUrl}/v1` : baseURL, apiKey });
+      return (input) => client.embeddings.create({ model: "tiny", input });
+    },
+    close: async () => {
+      child.kill("SIGTERM");
+      await once(child, "close");
+    },
+  };
 }
 
 async function measure(embed) {

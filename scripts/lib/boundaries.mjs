@@ -15,7 +15,8 @@ const nodeAreas = new Set(["node", "metrics", "adapters"]);
 
 // What an area of packages/sheaf-server/src must not import; cli may import all.
 const serverBans = {
-  server: ["load", "cli"],
+  server: ["load", "proxy", "cli"],
+  proxy: ["runners", "load", "cli"],
   runners: ["server", "load", "cli"],
   load: ["server", "cli"],
   dashboard: ["load", "cli"],

@@ -1,5 +1,7 @@
 export { createServer } from "./server/server.ts";
 export type { ServerOptions, SheafServer } from "./server/server.ts";
+export { createProxy } from "./proxy/proxy.ts";
+export type { ProxyOptions, SheafProxy } from "./proxy/proxy.ts";
 export { sheafPlugin } from "./server/plugin.ts";
 export type { SheafPluginOptions } from "./server/plugin.ts";
 export { dashboardPlugin } from "./dashboard/plugin.ts";

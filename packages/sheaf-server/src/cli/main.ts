@@ -27,6 +27,11 @@ const commands: readonly Entry[] = [
     load: async () => (await import("./serve.ts")).serve,
   },
   {
+    name: "proxy",
+    summary: "let requests of an embeddings API share requests to it",
+    load: async () => (await import("./proxy.ts")).proxy,
+  },
+  {
     name: "config",
     summary: "print every setting and where its value came from",
     load: async () => (await import("./config.ts")).config,

@@ -37,7 +37,12 @@ export function serve(words: readonly string[]): Promise<number> {
     }
     const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
     const server = await createServer({ models: definitions, settings });
-    return serveUntilSignal(server);
+    const { all } = server.models;
+    return serveUntilSignal({
+      ...server,
+      about: { models: all.map(({ name }) => name) },
+      abandon: () => Promise.all(all.map(({ batcher }) => batcher.close({ graceMs: 0 }))),
+    });
   });
 }
 

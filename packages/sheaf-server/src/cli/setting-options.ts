@@ -1,15 +1,28 @@
 import { Command, CommanderError, Option } from "commander";
 import { ConfigError, loadConfig, type LoadedConfig } from "../server/config.ts";
-import { settingsTable } from "../server/settings.ts";
+import { settingsTable, type Settings } from "../server/settings.ts";
+
+export interface CommandSettings {
+  /** Of this command, where they are not the table's. */
+  readonly defaults?: Partial<Settings> | undefined;
+  /** Whether a setting is one of this command's. Default: all are. */
+  readonly isShown?: ((name: keyof Settings) => boolean) | undefined;
+}
 
 /** A command with `--config` and one flag per setting. Values stay texts: `loadConfig` checks and names them. */
-export function commandWithSettings(name: string, description: string): Command {
+export function commandWithSettings(
+  name: string,
+  description: string,
+  { defaults = {}, isShown = () => true }: CommandSettings = {},
+): Command {
   const command = new Command(`sheaf ${name}`)
     .description(description)
     .exitOverride()
     .showHelpAfterError(`Run sheaf ${name} --help for all options.`)
     .option("--config <file>", "config file (default: sheaf.config.json or sheaf.config.js, if there is one)");
-  for (const { flag, env, description: text, expects, isSecret, default: value } of settingsTable) {
+  for (const { name: setting, flag, env, description: text, expects, isSecret, default: usual } of settingsTable) {
+    if (!isShown(setting)) continue;
+    const value = defaults[setting] ?? usual;
     const source = `${env}; default ${(isSecret ? undefined : value?.toString()) || "none"}`;
     command.addOption(new Option(`${flag} <value>`, `${text} Takes ${expects} (${source})`));
   }
@@ -17,9 +30,9 @@ export function commandWithSettings(name: string, description: string): Command 
 }
 
 /** Settings from the command's flags, the environment and the config file. @throws {ConfigError} */
-export function configOf(command: Command): Promise<LoadedConfig> {
+export function configOf(command: Command, defaults?: Partial<Settings>): Promise<LoadedConfig> {
   const { config, json: _, ...flags } = command.opts<Record<string, unknown>>();
-  return loadConfig({ flags, file: config as string | undefined });
+  return loadConfig({ flags, file: config as string | undefined, defaults });
 }
 
 /** Parses and runs; every way to fail becomes a message on stderr and an exit code: 2 for usage, 1 for the rest. */

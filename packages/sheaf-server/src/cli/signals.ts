@@ -1,12 +1,20 @@
 import type { SheafServer } from "../server/server.ts";
 
+/** What listens and can be stopped. */
+export interface Stoppable extends Pick<SheafServer, "app" | "listen" | "ready" | "close"> {
+  /** Stands in the log line that says where it listens. */
+  readonly about: Readonly<Record<string, unknown>>;
+  /** Lets go of everything at once; resolves when no native code runs. */
+  abandon(): Promise<unknown>;
+}
+
 /** How long a batch in a worker may still take once the process has to end. */
 const lastRunMs = 2000;
 
 /**
  * Listens, and drains on SIGTERM or SIGINT; a second signal ends at once with 1. A model that fails to load ends with 1.
  */
-export async function serveUntilSignal(server: SheafServer): Promise<number> {
+export async function serveUntilSignal(server: Stoppable): Promise<number> {
   const { app } = server;
   let signalled = 0;
   const ended = new Promise<number>((resolve) => {
@@ -24,7 +32,7 @@ export async function serveUntilSignal(server: SheafServer): Promise<number> {
     process.on("SIGTERM", stop).on("SIGINT", stop);
   });
   const url = await server.listen();
-  app.log.info({ models: server.models.all.map(({ name }) => name) }, `listening on ${url}`);
+  app.log.info(server.about, `listening on ${url}`);
   const failed = server.ready().then(
     () => {
       app.log.info("ready");
@@ -44,8 +52,8 @@ export async function serveUntilSignal(server: SheafServer): Promise<number> {
  * Ends with 1 as soon as no batch runs in a worker thread: ending the process inside native code aborts it. A run that
  * does not end in time is left to the kernel.
  */
-async function endNow({ models }: SheafServer): Promise<void> {
-  const idle = Promise.all(models.all.map(({ batcher }) => batcher.close({ graceMs: 0 })));
+async function endNow(server: Stoppable): Promise<void> {
+  const idle = server.abandon();
   setTimeout(() => process.kill(process.pid, "SIGKILL"), lastRunMs);
   await idle.catch(() => undefined);
   process.exit(1);

@@ -35,6 +35,8 @@ export interface ConfigSources {
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
   /** Path of the config file. Default: sheaf.config.json, else sheaf.config.js, in the working directory, if present. */
   readonly file?: string | undefined;
+  /** A command's own defaults. */
+  readonly defaults?: Partial<Settings> | undefined;
 }
 
 /** What editors on Windows write before a text. */
@@ -74,7 +76,7 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedCon
       ["config file", `${name} in ${file}`, fromFile[name]],
     ];
     const [origin, label, raw] = candidates.find(([, , value]) => value !== undefined) ?? ["default", name, undefined];
-    values[name] = raw === undefined ? setting.default : parsed(setting, label, raw);
+    values[name] = raw === undefined ? (sources.defaults?.[name] ?? setting.default) : parsed(setting, label, raw);
     origins[name] = origin;
   }
   return {
@@ -88,7 +90,8 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedCon
 function parsed(setting: Setting, label: string, raw: unknown): unknown {
   const value = setting.parse(raw);
   if (value !== undefined) return value;
-  const got = setting.isSecret ? "something else" : JSON.stringify(raw);
+  // An address may hold a password.
+  const got = setting.isSecret ? "something else" : JSON.stringify(raw)?.replace(/\/\/[^/@]*@/, "//…@");
   throw new ConfigError(`${label} must be ${setting.expects}, got ${got}.`);
 }
 

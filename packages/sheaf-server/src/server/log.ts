@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
+import type { MeasuredBatcher } from "sheaf/metrics";
 import type { ServedModel } from "./model.ts";
 import type { Problem } from "./problem.ts";
 
@@ -17,15 +18,20 @@ export function logModel(log: FastifyBaseLogger, { name, definition, batcher, wo
   workers?.onInstance(({ instance: { id, state }, why }) => {
     if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
   });
+  logBatches(log, name, batcher);
+  batcher.ready().then(
+    () => log.info({ model: name, note }, "model is ready"),
+    (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
+  );
+}
+
+/** One line per failed batch, and with LOG_LEVEL debug one per batch. */
+export function logBatches(log: FastifyBaseLogger, name: string, batcher: Pick<MeasuredBatcher, "subscribe">): void {
   batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
     const level = outcome === "error" ? "warn" : "debug";
     const line = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs, errorCode };
     log[level](line, outcome === "error" ? "batch failed" : "batch");
   });
-  batcher.ready().then(
-    () => log.info({ model: name, note }, "model is ready"),
-    (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
-  );
 }
 
 /** Server errors are logged with their cause; what the caller did wrong only with LOG_LEVEL debug. */

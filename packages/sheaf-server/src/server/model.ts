@@ -1,16 +1,11 @@
 import {
-  adaptive,
-  auto,
   BatcherError,
   createBatcher,
-  greedy,
-  window,
   type Batcher,
   type BatchFunction,
   type BatcherStats,
   type CallOptions,
   type Executor,
-  type Policy,
 } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
 import { Admission, type Entry } from "./admission.ts";
@@ -18,6 +13,7 @@ import { inputParser, type InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "./settings.ts";
 import { tracedBatcher } from "./tracing.ts";
+import { policyOf } from "./strategy.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** One result and how it came about; times in milliseconds. */
@@ -199,17 +195,4 @@ function inProcess(run: BatchFunction<never, unknown>): Executor<unknown, unknow
     run: async (items, context) => run(items as never[], context),
     close: () => Promise.resolve(),
   };
-}
-
-function policyOf(settings: Settings): Policy {
-  switch (settings.schedulerStrategy) {
-    case "auto":
-      return auto({ latencyBudgetMs: settings.latencyBudgetMs });
-    case "greedy":
-      return greedy();
-    case "fifo":
-      return window();
-    case "adaptive":
-      return adaptive({ targetLatencyMs: settings.adaptiveTargetLatencyMs });
-  }
 }

@@ -1,24 +1,25 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./advice-log.ts";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { answerProblems } from "./app.ts";
 import { takeJsonAsBytes } from "./body.ts";
-import { logModel, logProblem } from "./log.ts";
+import { logModel } from "./log.ts";
 import { ServedModel } from "./model.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import { Models } from "./models.ts";
-import { Problem, problemOf } from "./problem.ts";
-import { sendProblem } from "./replies.ts";
+import { Problem } from "./problem.ts";
 import { kserveRoutes } from "./protocols/kserve.ts";
 import { publicPagePaths } from "../dashboard/plugin.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
-import { healthPaths, healthRoutes } from "./routes/health.ts";
+import { healthOf, healthPaths, healthRoutes } from "./routes/health.ts";
 import { inferRoutes } from "./routes/infer.ts";
-import { metricsRoute } from "./routes/metrics.ts";
+import { measured, metricsRoute } from "./routes/metrics.ts";
 import { openaiRoutes } from "./routes/openai.ts";
 import { rerankRoute } from "./routes/rerank.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { traceRequests } from "./tracing.ts";
+import { workerFamilies } from "./worker-metrics.ts";
 
 export interface SheafPluginOptions {
   /** What to serve; the first answers `/infer`. At least one. */
@@ -46,15 +47,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   // Bodies are checked by the routes; the schemas are what /openapi.json shows.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
-  app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
-    const problem = problemOf(error);
-    logProblem(request, problem);
-    sendProblem(reply, problem);
-  });
-  app.addHook("onRequest", (request, reply, done) => {
-    reply.header("x-request-id", request.id);
-    done();
-  });
+  answerProblems(app);
   if (settings.apiKey !== undefined) app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));
   // While results still come, new requests get 503 instead of a refused connection; then Fastify stops listening.
   app.addHook("preClose", async () => void (await models.close(settings.shutdownGraceMs)));
@@ -72,9 +65,9 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   inferRoutes(app, models);
   openaiRoutes(app, models);
   rerankRoute(app, models);
-  healthRoutes(app, models);
+  healthRoutes(app, () => healthOf(models));
   await kserveRoutes(app, models);
-  metricsRoute(app, models);
+  metricsRoute(app, models.all.map(measured), () => workerFamilies(models));
   await dashboardRoutes(app, models);
 }
 

@@ -17,8 +17,11 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
     .send(JSON.stringify(problemBody(problem, reply.request.id)));
 }
 
+/** What refuses a request when its queue is full. */
+export type Queue = Pick<ServedModel, "name" | "waiting" | "drainMs" | "settings">;
+
 /** The problem a request ends with; a full queue says when to come back, in the words of this server's settings. */
-export function problemFor(error: unknown, { name, waiting, drainMs, settings }: ServedModel): Problem {
+export function problemFor(error: unknown, { name, waiting, drainMs, settings }: Queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { queueMaxSize, queueFullStatus: status } = settings;
   const { expectedMs, timeoutMs } = error.details as { readonly expectedMs?: number; readonly timeoutMs?: number };

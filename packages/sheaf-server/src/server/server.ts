@@ -1,17 +1,11 @@
-import type { AddressInfo } from "node:net";
-import Fastify, { LogController, type FastifyInstance } from "fastify";
-import { pino } from "pino";
-import { answerBrokenRequests } from "./broken-requests.ts";
+import type { FastifyInstance } from "fastify";
+import { listen, openApp } from "./app.ts";
 import { answerUnknownRoutes } from "./unknown-routes.ts";
-import { logDestination } from "./log-destination.ts";
 import { documentRoutes } from "./openapi.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Models } from "./models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
-import { problemOf } from "./problem.ts";
-import { sendProblem } from "./replies.ts";
 import { OpenReplies } from "./open-replies.ts";
-import { requestId } from "./request-id.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./cross-origin.ts";
 
@@ -44,31 +38,7 @@ export interface SheafServer {
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
-  const app = Fastify({
-    loggerInstance: pino({ level: settings.logLevel }, logDestination()),
-    logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: settings.maxBodyBytes,
-    routerOptions: { maxParamLength: 512 },
-    genReqId: requestId,
-    requestIdHeader: false,
-    requestTimeout: settings.uploadTimeoutMs,
-    keepAliveTimeout: settings.keepAliveTimeoutMs,
-    // A connection on which nothing moves for longer than a request may arrive and wait has a client that does not read:
-    // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS for ever.
-    connectionTimeout: settings.uploadTimeoutMs + settings.requestTimeoutMs,
-    http: {
-      maxHeaderSize: settings.maxHeaderBytes,
-      headersTimeout: Math.min(60_000, settings.uploadTimeoutMs),
-      // How often Node looks for slow uploads; at its own 30 s they would stay up to a minute.
-      connectionsCheckingInterval: Math.min(5000, Math.ceil(settings.uploadTimeoutMs / 4)),
-    },
-    forceCloseConnections: "idle",
-    clientErrorHandler: answerBrokenRequests,
-    frameworkErrors: (error, _request, reply) => sendProblem(reply, problemOf(error)),
-    // The routes answer it themselves, with a problem document.
-    return503OnClosing: false,
-  }) as unknown as FastifyInstance;
-  app.server.maxConnections = settings.maxConnections;
+  const app = openApp(settings);
   const models = openModels(options.models, options.settings);
   const replies = new OpenReplies(app);
   answerUnknownRoutes(app);
@@ -80,11 +50,7 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
     app,
     models,
     settings,
-    listen: async () => {
-      await app.listen({ host: settings.host, port: settings.port });
-      const { address, port, family } = app.server.address() as AddressInfo;
-      return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
-    },
+    listen: () => listen(app, settings),
     ready: () => models.ready(),
     close: async ({ graceMs } = {}) => {
       const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);

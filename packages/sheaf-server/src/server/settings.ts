@@ -31,6 +31,11 @@ export interface Settings {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
   readonly apiKey: string | undefined;
   readonly shutdownGraceMs: number;
+  readonly upstream: string | undefined;
+  readonly upstreamConcurrency: number;
+  readonly upstreamRequestsPerMinute: number | undefined;
+  readonly upstreamTokensPerMinute: number | undefined;
+  readonly maxBatchTokens: number;
 }
 
 /** What a setting can be. */
@@ -119,6 +124,22 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
     isSecret: true,
   },
   shutdownGraceMs: integer(25_000, 0, longestMs, "How long a shutdown may finish what is in."),
+  upstream: {
+    default: undefined,
+    expects: "an http or https URL without user, query or fragment",
+    description: "The API behind sheaf proxy: its base URL.",
+    parse: (raw) => baseUrl(raw),
+  },
+  upstreamConcurrency: integer(8, 1, 1000, "Requests to the upstream at once, for each key and model."),
+  upstreamRequestsPerMinute: {
+    ...optional(integer(1, 1, 1_000_000_000, "")),
+    description: "Requests to the upstream in a minute, for each key and model.",
+  },
+  upstreamTokensPerMinute: {
+    ...optional(integer(1, 1, 1_000_000_000, "")),
+    description: "Tokens to the upstream in a minute, for each key and model, as estimated.",
+  },
+  maxBatchTokens: integer(300_000, 1, 1_000_000_000, "Most tokens in a request to the upstream, as estimated."),
 };
 
 /** The one list of settings: flags, environment variables, config file keys and their documentation come from it. */
@@ -133,6 +154,15 @@ export const settingsTable: readonly Setting[] = (Object.keys(rows) as (keyof Se
 export const defaultSettings: Settings = Object.fromEntries(
   settingsTable.map((setting) => [setting.name, setting.default]),
 ) as unknown as Settings;
+
+/** Where `sheaf proxy` starts from other values: a gateway is there to save requests, so it waits for full ones. */
+export const proxyDefaults: Partial<Settings> = {
+  schedulerStrategy: "fifo",
+  maxBatchSize: 100,
+  maxWaitMs: 20,
+  queueMaxSize: 10_000,
+  maxInputs: 2048,
+};
 
 function integer(value: number, min: number, max: number, description: string): Row<number> {
   return {
@@ -176,6 +206,13 @@ function devices(raw: unknown): string | undefined {
 
 function optional<T>(row: Row<T>): Row<T | undefined> {
   return { ...row, default: undefined };
+}
+
+function baseUrl(raw: unknown): string | undefined {
+  if (typeof raw !== "string" || !URL.canParse(raw.trim())) return undefined;
+  const { protocol, username, password, search, hash, href } = new URL(raw.trim());
+  const isBase = /^https?:$/.test(protocol) && `${username}${password}${search}${hash}` === "";
+  return isBase ? href.replace(/\/+$/, "") : undefined;
 }
 
 function origins(raw: unknown): readonly string[] | undefined {

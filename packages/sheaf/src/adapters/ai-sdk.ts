@@ -7,6 +7,7 @@ import { greedy } from "../policies/greedy.ts";
 import { blamesInputs } from "./shared/api-error.ts";
 import { withRetries } from "./shared/retries.ts";
 import { apiDefaults } from "./shared/defaults.ts";
+import { canonicalJson } from "./shared/canonical-json.ts";
 import { defined } from "./shared/defined.ts";
 import { estimateTokens, split } from "./shared/tokens.ts";
 
@@ -80,7 +81,7 @@ export function coalesce(options: CoalesceOptions = {}): CoalesceMiddleware {
     wrapEmbed: async ({ params, model }) => {
       const { values, abortSignal, ...shared } = params;
       const batcher = await of(model);
-      const group = keyOf(shared);
+      const group = canonicalJson(shared);
       const calls = values.map((text): Call => ({ text, shared, group }));
       return joined(await batcher.many(calls, { signal: abortSignal }));
     },
@@ -153,17 +154,6 @@ function joined(parts: readonly Part[]): EmbedResult {
     embeddings: parts.map(({ embedding }) => embedding),
     ...(tokens === undefined ? {} : { usage: { tokens } }),
   };
-}
-
-/** Calls with equal keys ask for the same; the order of an object's properties does not count. */
-function keyOf(value: unknown): string {
-  return (
-    JSON.stringify(value, (_, inner: unknown) =>
-      typeof inner === "object" && inner !== null && !Array.isArray(inner)
-        ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-        : inner,
-    ) ?? ""
-  );
 }
 
 function check(options: CoalesceOptions): void {

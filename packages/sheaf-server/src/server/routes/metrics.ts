@@ -1,21 +1,30 @@
 import type { FastifyInstance } from "fastify";
-import { exposition, expositionContentType, prometheusMetrics, type MeasuredBatcher } from "sheaf/metrics";
+import {
+  exposition,
+  expositionContentType,
+  prometheusMetrics,
+  type MeasuredBatcher,
+  type MetricFamily,
+} from "sheaf/metrics";
 import type { ServedModel } from "../model.ts";
-import type { Models } from "../models.ts";
 import { ProcessMetrics } from "../process-metrics.ts";
 import { RequestMetrics } from "../request-metrics.ts";
 import { metricsSchema } from "../schemas.ts";
-import { workerFamilies } from "../worker-metrics.ts";
 
-const measured = (model: ServedModel): MeasuredBatcher => ({
+/** A model's batcher, with what was refused before it. */
+export const measured = (model: ServedModel): MeasuredBatcher => ({
   name: model.name,
   stats: () => model.stats(),
   subscribe: (listener) => model.batcher.subscribe(listener),
 });
 
-/** `GET /metrics`: the batchers', the requests' and the process's metrics in Prometheus' text format. */
-export function metricsRoute(app: FastifyInstance, models: Models): void {
-  const batchers = prometheusMetrics(models.all.map((model) => measured(model)));
+/** `GET /metrics`: the batchers' metrics, `more`, and the requests' and the process's, in Prometheus' text format. */
+export function metricsRoute(
+  app: FastifyInstance,
+  measuredBatchers: readonly MeasuredBatcher[],
+  more: () => MetricFamily[],
+): void {
+  const batchers = prometheusMetrics(measuredBatchers);
   const requests = new RequestMetrics();
   const processMetrics = new ProcessMetrics();
   app.addHook("onResponse", (request, reply, done) => {
@@ -32,13 +41,6 @@ export function metricsRoute(app: FastifyInstance, models: Models): void {
   app.get("/metrics", { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
     reply
       .type(expositionContentType)
-      .send(
-        exposition([
-          ...batchers.families(),
-          ...workerFamilies(models),
-          ...requests.families(),
-          ...processMetrics.families(),
-        ]),
-      ),
+      .send(exposition([...batchers.families(), ...more(), ...requests.families(), ...processMetrics.families()])),
   );
 }

@@ -14,6 +14,8 @@ import { vectorsOf } from "./vectors.ts";
 
 export { openaiFetch, OpenAIError } from "./client.ts";
 export type { EmbeddingInput, FetchOptions, OpenAILike, RequestOptions } from "./client.ts";
+export { embeddingRequests, namedInput } from "./requests.ts";
+export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbeddings } from "./requests.ts";
 export { estimateTokens } from "../shared/tokens.ts";
 
 /** OpenAI's API takes no more inputs in one request. */

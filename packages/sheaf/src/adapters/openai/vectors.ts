@@ -1,23 +1,28 @@
 import { BatcherError } from "../../core/errors.ts";
 import type { EmbeddingsReply } from "./client.ts";
 
+/** The vectors of a reply as numbers, in the order of its inputs. @throws as `embeddingsOf` does. */
+export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): number[][] {
+  return embeddingsOf(reply, inputs).map((embedding) => decode(embedding));
+}
+
 /**
- * The vectors of a reply in the order of its inputs, which is what `index` says and not where they stand.
+ * The embeddings of a reply as they came, in the order of its inputs, which is what `index` says and not where they stand.
  * @throws {BatcherError} `RESULT_COUNT` unless there is exactly one for each input.
  */
-export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): number[][] {
+export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number): unknown[] {
   const data = reply?.data;
   if (!Array.isArray(data)) {
     throw new TypeError(`The API's reply to an embeddings request has no data array; got ${typeOf(reply)}.`);
   }
-  const vectors: (number[] | undefined)[] = Array.from({ length: inputs });
+  const embeddings: unknown[] = Array.from({ length: inputs });
   let known = 0;
   for (const [position, { index = position, embedding }] of (data as EmbeddingsReply["data"]).entries()) {
-    if (!Number.isInteger(index) || index < 0 || index >= inputs || vectors[index] !== undefined) continue;
-    vectors[index] = decode(embedding);
+    if (!Number.isInteger(index) || index < 0 || index >= inputs || embeddings[index] !== undefined) continue;
+    embeddings[index] = embedding ?? null;
     known++;
   }
-  if (known === inputs && data.length === inputs) return vectors as number[][];
+  if (known === inputs && data.length === inputs) return embeddings;
   throw new BatcherError(
     "RESULT_COUNT",
     `The API gave ${data.length} vectors, ${known} of them for one of the ${inputs} inputs each: nobody can tell whose is whose.`,

@@ -1,0 +1,40 @@
+import { ConfigError } from "../server/config.ts";
+import { proxyDefaults, type Settings } from "../server/settings.ts";
+import { serveUntilSignal } from "./signals.ts";
+import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
+
+/** Settings of models and of their server, which a gateway has no use for. */
+const ofServe: ReadonlySet<string> = new Set<keyof Settings>([
+  "inferenceDevice",
+  "warmupBatches",
+  "workers",
+  "workerIsolation",
+  "workerNiceness",
+  "maxTextChars",
+  "apiKey",
+]);
+
+/** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
+export function proxy(words: readonly string[]): Promise<number> {
+  const command = commandWithSettings(
+    "proxy",
+    "A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it.",
+    { defaults: proxyDefaults, isShown: (name) => !ofServe.has(name) },
+  );
+  return runCommand(command, words, async () => {
+    const { settings } = await configOf(command, proxyDefaults);
+    const { upstream, apiKey } = settings;
+    if (upstream === undefined)
+      throw new ConfigError("Say where requests go: --upstream https://api.openai.com/v1 (or UPSTREAM).");
+    if (apiKey !== undefined)
+      throw new ConfigError(
+        "API_KEY is not for sheaf proxy: callers send the upstream's own keys, which it passes on.",
+      );
+    const { createProxy } = await import("../proxy/proxy.ts");
+    const gateway = await createProxy({ upstream, settings });
+    return serveUntilSignal({ ...gateway, about: { upstream }, ready: () => Promise.resolve(), abandon: noWorkers });
+  });
+}
+
+/** Nothing of the process runs in native code. */
+const noWorkers = (): Promise<void> => Promise.resolve();

@@ -1,0 +1,31 @@
+import type { EmbeddingCall } from "sheaf/adapters/openai";
+
+/** A request whose inputs may share others' requests. */
+export interface BatchableRequest {
+  readonly model: string;
+  readonly calls: readonly EmbeddingCall[];
+  /** `input` was one text or one array of token ids, not a list. */
+  readonly isSingle: boolean;
+}
+
+/**
+ * Reads a body as OpenAI's API has it: `model` and an `input` of texts, token ids or objects. Whatever else stands in it is a
+ * parameter, and separates. Undefined where it is something else, which is the upstream's to answer.
+ */
+export function batchableRequest(body: unknown): BatchableRequest | undefined {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  const { input, ...parameters } = body as Record<string, unknown>;
+  const { model } = parameters;
+  if (typeof model !== "string" || parameters["stream"] === true) return undefined;
+  const isSingle = isInput(input);
+  const inputs = isSingle ? [input] : input;
+  if (!Array.isArray(inputs) || inputs.length === 0 || !inputs.every(isInput)) return undefined;
+  return { model, calls: inputs.map((one: unknown) => ({ input: one, parameters })), isSingle };
+}
+
+/** A text, a text as token ids, or an object such as `{ "image": … }`; an empty one the upstream shall refuse. */
+function isInput(value: unknown): boolean {
+  if (typeof value === "string") return value !== "";
+  if (Array.isArray(value)) return value.length > 0 && value.every((token) => Number.isInteger(token));
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,92 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { BatcherError, type CallOptions } from "sheaf";
+import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
+import { jsonOf } from "../server/body.ts";
+import { callOptionsOf } from "../server/call-options.ts";
+import { traceIdOf } from "../server/log.ts";
+import { invalid, messageOf, Problem } from "../server/problem.ts";
+import { problemFor } from "../server/replies.ts";
+import type { Settings } from "../server/settings.ts";
+import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts";
+import type { Lane } from "./lane.ts";
+import { draining, type Lanes } from "./lanes.ts";
+import { upstreamHeaders, upstreamUrl } from "./target.ts";
+import { post, UpstreamError, type UpstreamReply } from "./upstream.ts";
+
+/** `POST …/embeddings`: inputs of many requests share few requests to the upstream. */
+export async function answerEmbeddings(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { lanes, base, settings }: { readonly lanes: Lanes; readonly base: string; readonly settings: Settings },
+): Promise<FastifyReply> {
+  if (lanes.isDraining) throw draining();
+  const batchable = batchableRequest(jsonOf(request.body));
+  const options = callOptionsOf(request, reply, settings);
+  if (batchable === undefined) return passOn(reply, await alone(request, upstreamUrl(base, request.url), options));
+  const { model, calls } = batchable;
+  if (calls.length > settings.maxInputs)
+    throw invalid("input", `an array of at most ${settings.maxInputs} inputs (MAX_INPUTS)`, calls);
+  const lane = lanes.of(request.url, upstreamHeaders(request.headers), model);
+  const outcomes = await lane.batcher.settle(calls, options).catch((error: unknown) => {
+    throw problemFor(error, lane);
+  });
+  const failedAt = outcomes.findIndex(({ status }) => status === "rejected");
+  if (failedAt < 0) return reply.send(bodyOf(outcomes.map((outcome) => (outcome as { value: EmbeddingPart }).value)));
+  const { reason } = outcomes[failedAt] as PromiseRejectedResult;
+  if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, lane, options.signal);
+  const line = { status: reason.status, traceId: traceIdOf(request) };
+  request.log[reason.status >= 500 ? "error" : "debug"](line, "the upstream refused");
+  return passOn(reply, renamed(reason, failedAt, batchable));
+}
+
+/** What can not share a request: the upstream answers it in its own words. */
+async function alone(
+  { headers, body }: FastifyRequest,
+  url: string,
+  { signal, timeoutMs }: CallOptions,
+): Promise<UpstreamReply> {
+  const timeout = AbortSignal.timeout(timeoutMs!);
+  try {
+    return await post(url, upstreamHeaders(headers), String(body), AbortSignal.any([signal!, timeout]));
+  } catch (error) {
+    if (signal!.aborted) throw new Problem("BAD_REQUEST", "The client hung up.");
+    if (timeout.aborted) throw new Problem("TIMEOUT", `The upstream gave no answer within ${timeoutMs} ms.`);
+    throw error;
+  }
+}
+
+/** Refusals of one input travel to one caller, as the upstream said them. */
+function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
+  for (const name of ["retry-after", "retry-after-ms", "www-authenticate"]) {
+    const value = headers.get(name);
+    if (value !== null) void reply.header(name, value);
+  }
+  return reply.code(status).type(contentType).send(text);
+}
+
+/** The caller knows nothing of the batch: what was `input[37]` in it is `input[0]`, or `input`, to the caller. */
+function renamed(error: UpstreamError, index: number, { isSingle }: BatchableRequest): UpstreamReply {
+  const { reply } = error;
+  const named = namedInput(error);
+  if (named === undefined) return reply;
+  const own = isSingle ? "input" : `input[${index}]`;
+  const name = new RegExp(`input(?:\\[${named}\\]|\\.${named}(?!\\d))`, "g");
+  return { ...reply, text: reply.text.replaceAll(name, own) };
+}
+
+/** The reply in the shape of the upstream's, with the caller's inputs only. */
+function bodyOf(parts: readonly EmbeddingPart[]): Record<string, unknown> {
+  const { usage: upstreamUsage, ...envelope } = parts[0]!.reply;
+  const tokens = parts.reduce((sum, part) => sum + (part.tokens ?? 0), 0);
+  const usage = upstreamUsage === undefined ? undefined : { prompt_tokens: tokens, total_tokens: tokens };
+  const data = parts.map(({ embedding }, index) => ({ object: "embedding", index, embedding }));
+  return { object: "list", ...envelope, data, usage };
+}
+
+function problemOfCall(error: unknown, lane: Lane, signal: AbortSignal | undefined): Problem {
+  // Nobody reads it; it is no failure of the proxy or of the upstream.
+  if (signal?.aborted === true) return new Problem("BAD_REQUEST", "The client hung up.");
+  const isKnown = error instanceof Problem || error instanceof BatcherError;
+  if (isKnown && (error as BatcherError).code !== "RESULT_COUNT") return problemFor(error, lane);
+  return new Problem("UPSTREAM_ERROR", messageOf(error), { cause: error });
+}

@@ -1,0 +1,95 @@
+import type { BatchRecord, BatcherStats } from "sheaf";
+import type { DashboardBatcher } from "../dashboard/observed.ts";
+import { Problem } from "../server/problem.ts";
+import type { Settings } from "../server/settings.ts";
+import { Lane } from "./lane.ts";
+import { sumOfStats } from "./stats-sum.ts";
+import { upstreamUrl } from "./target.ts";
+import type { UpstreamHeaders } from "./upstream.ts";
+
+/** Keys and models at once; a new one takes the place of the one that has been idle for longest. */
+const mostLanes = 500;
+
+/** A lane for each key and model. To metrics and the page they are one batcher: what they show tells no keys. */
+export class Lanes implements DashboardBatcher {
+  readonly name = "upstream";
+  readonly maxBatchSize: number;
+  readonly #settings: Settings;
+  readonly #base: string;
+  /** In order of use, the least recent first. */
+  readonly #lanes = new Map<string, Lane>();
+  readonly #listeners = new Set<(record: BatchRecord) => void>();
+  /** What lanes that are gone have done. */
+  #gone: BatcherStats[] = [];
+  #closing: Promise<boolean> | undefined;
+
+  constructor(base: string, settings: Settings) {
+    this.#base = base;
+    this.#settings = settings;
+    this.maxBatchSize = settings.maxBatchSize;
+  }
+
+  get isDraining(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** @throws {Problem} 503 while draining; 429 when no more keys and models fit in. */
+  of(pathAndQuery: string, headers: UpstreamHeaders, model: string): Lane {
+    if (this.isDraining) throw draining();
+    const key = JSON.stringify([pathAndQuery, headers, model]);
+    const lane = this.#lanes.get(key) ?? this.#open(pathAndQuery, headers);
+    this.#lanes.delete(key);
+    this.#lanes.set(key, lane);
+    return lane;
+  }
+
+  subscribe(listener: (record: BatchRecord) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  stats(): BatcherStats {
+    return sumOfStats(this.name, [...this.#gone, ...[...this.#lanes.values()].map((lane) => lane.stats)]);
+  }
+
+  /** Finishes what is in; what `graceMs` cuts off gets `CLOSED`. Once. @returns whether nothing was cut off. */
+  close(graceMs: number): Promise<boolean> {
+    this.#closing ??= this.#close(graceMs);
+    return this.#closing;
+  }
+
+  #open(pathAndQuery: string, headers: UpstreamHeaders): Lane {
+    if (this.#lanes.size >= mostLanes) this.#dropIdle();
+    const lane = new Lane(upstreamUrl(this.#base, pathAndQuery), headers, this.#settings);
+    lane.batcher.subscribe((record) => {
+      for (const listener of this.#listeners) listener(record);
+    });
+    return lane;
+  }
+
+  #dropIdle(): void {
+    for (const [key, lane] of this.#lanes) {
+      if (!lane.isIdle) continue;
+      this.#lanes.delete(key);
+      this.#gone = [sumOfStats(this.name, [...this.#gone, lane.stats])];
+      void lane.batcher.close();
+      return;
+    }
+    const message = `Calls of ${mostLanes} keys and models wait already; retry in a second.`;
+    throw new Problem("QUEUE_FULL", message, { headers: { "retry-after": "1" } });
+  }
+
+  async #close(graceMs: number): Promise<boolean> {
+    const lanes = [...this.#lanes.values()];
+    const rejected = (): number => lanes.reduce((sum, lane) => sum + lane.stats.items.rejected, 0);
+    const before = rejected();
+    await Promise.all(lanes.map(({ batcher }) => batcher.close({ graceMs })));
+    return rejected() === before;
+  }
+}
+
+export function draining(): Problem {
+  return new Problem("DRAINING", "The proxy is shutting down; send the request to another one.", {
+    headers: { "retry-after": "1", connection: "close" },
+  });
+}

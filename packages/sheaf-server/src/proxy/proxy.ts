@@ -1,0 +1,90 @@
+import type { FastifyInstance } from "fastify";
+import { dashboardPlugin } from "../dashboard/plugin.ts";
+import { answerProblems, listen, openApp } from "../server/app.ts";
+import { takeJsonAsBytes } from "../server/body.ts";
+import { crossOrigin } from "../server/cross-origin.ts";
+import { logBatches } from "../server/log.ts";
+import { OpenReplies } from "../server/open-replies.ts";
+import { healthRoutes } from "../server/routes/health.ts";
+import { metricsRoute } from "../server/routes/metrics.ts";
+import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../server/settings.ts";
+import { packageVersion } from "../server/version.ts";
+import { answerEmbeddings } from "./embeddings-route.ts";
+import { Lanes } from "./lanes.ts";
+import { passThrough } from "./pass-through.ts";
+
+/** As far as APIs nest it: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
+const embeddingsPaths = ["", "/:a", "/:a/:b", "/:a/:b/:c", "/:a/:b/:c/:d"].map((path) => `${path}/embeddings`);
+
+/** How long the last replies may take to leave once every result is there. */
+const lastRepliesMs = 2000;
+
+export interface ProxyOptions {
+  /** Base URL of the API: `https://api.openai.com/v1`. */
+  readonly upstream: string;
+  /** Default: as `sheaf proxy`. */
+  readonly settings?: Partial<Settings> | undefined;
+}
+
+export interface SheafProxy {
+  /** The Fastify instance, for hooks of your own before `listen`. */
+  readonly app: FastifyInstance;
+  /** Starts to listen. @returns the URL it listens on. */
+  listen(): Promise<string>;
+  /**
+   * Takes no more requests and finishes what is in. What is left after `graceMs` (default SHUTDOWN_GRACE_MS) gets 503.
+   * @returns whether everything was finished.
+   */
+  close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;
+}
+
+/**
+ * A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it, every other route goes
+ * through. Requests of different keys, models or parameters never share one. Nothing listens before `listen()`.
+ */
+export async function createProxy({ upstream, settings: given }: ProxyOptions): Promise<SheafProxy> {
+  const settings = { ...defaultSettings, ...proxyDefaults, ...given };
+  const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
+  if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
+  const app = openApp(settings);
+  const lanes = new Lanes(base, settings);
+  const replies = new OpenReplies(app);
+  const parts = { lanes, base, settings };
+  await crossOrigin(app, settings.corsOrigins);
+  answerProblems(app);
+  app.addHook("onSend", (_request, reply, _payload, done) => {
+    if (lanes.isDraining) reply.header("connection", "close");
+    done();
+  });
+  logBatches(app.log, lanes.name, lanes);
+  await app.register(async (own) => {
+    takeJsonAsBytes(own);
+    // The schemas of shared routes are for /openapi.json, which a gateway has none of.
+    own.setValidatorCompiler(() => () => true);
+    own.setSerializerCompiler(() => (value) => JSON.stringify(value));
+    for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
+    const status = (): string => (lanes.isDraining ? "draining" : "ok");
+    healthRoutes(own, () => ({ status: status() }));
+    metricsRoute(own, [lanes], () => []);
+    await dashboardPlugin(own, {
+      title: "Sheaf proxy",
+      version: packageVersion(),
+      batchers: [lanes],
+      state: () => ({ status: status(), batchers: {} }),
+    });
+  });
+  await app.register((others) => passThrough(others, parts));
+
+  return {
+    app,
+    listen: () => listen(app, settings),
+    close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
+      const [isComplete] = await Promise.all([lanes.close(graceMs), replies.left(graceMs)]);
+      const closed = app.close();
+      await replies.left(lastRepliesMs);
+      app.server.closeAllConnections();
+      await closed;
+      return isComplete;
+    },
+  };
+}

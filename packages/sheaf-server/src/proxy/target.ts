@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { UpstreamHeaders } from "./upstream.ts";
+
+/**
+ * Headers that say nothing to an embeddings API about who asks or for what: those of one hop, of the connection, of
+ * tracing and of the client's library. They are not sent on, and calls share a request whatever they are. Everything else
+ * is sent on, and separates: a header that nobody here knows may be a key.
+ */
+const ownToEachRequest = new Set([
+  "accept", "accept-charset", "accept-encoding", "accept-language", "baggage", "cache-control", "connection",
+  "content-encoding", "content-length", "content-type", "date", "dnt", "expect", "forwarded", "host", "idempotency-key",
+  "if-match", "if-none-match", "keep-alive", "origin", "pragma", "priority", "proxy-authenticate", "proxy-authorization",
+  "proxy-connection", "referer", "te", "traceparent", "tracestate", "trailer", "transfer-encoding", "upgrade", "user-agent",
+  "via", "x-request-id", "x-request-timeout-ms", "x-real-ip", "x-sheaf-priority",
+]); // prettier-ignore
+const ownPrefixes = ["sec-", "x-forwarded-", "x-stainless-"];
+
+/** The headers that go to the upstream, sorted by name: keys, organisation, project, and all that is not known. */
+export function upstreamHeaders(headers: IncomingHttpHeaders): UpstreamHeaders {
+  const named = new Set((headers.connection ?? "").toLowerCase().split(/\s*,\s*/)); // prettier-ignore
+  const sent = Object.entries(headers)
+    .filter(([name]) => !ownToEachRequest.has(name) && !named.has(name))
+    .filter(([name]) => !ownPrefixes.some((prefix) => name.startsWith(prefix)))
+    .map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : (value ?? "")] as const);
+  return Object.fromEntries(sent.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/**
+ * Where a request goes: its path behind the upstream's base. What both have in common stands there once, so that
+ * `https://api.openai.com` and `https://api.openai.com/v1` mean the same.
+ */
+export function upstreamUrl(base: string, pathAndQuery: string): string {
+  const { origin, pathname } = new URL(base);
+  const prefix = pathname.split("/").filter(Boolean);
+  const [path, query] = splitOnce(pathAndQuery, "?");
+  const segments = path.split("/").slice(1);
+  let common = Math.min(prefix.length, segments.length);
+  while (common > 0 && !prefix.slice(-common).every((segment, i) => segment === segments[i])) common--;
+  const joined = [...prefix, ...segments.slice(common)].join("/");
+  return `${origin}/${joined}${query === undefined ? "" : `?${query}`}`;
+}
+
+function splitOnce(text: string, separator: string): [string, string?] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}

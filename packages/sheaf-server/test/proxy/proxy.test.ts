@@ -1,0 +1,313 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { createProxy } from "../../dist/index.js";
+import { batchableRequest } from "../../dist/proxy/embeddings-request.js";
+import { upstreamHeaders, upstreamUrl } from "../../dist/proxy/target.js";
+import { embeddingApi, proxying, vectorOf, type Reply } from "./proxying.js";
+
+const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `text ${i}`);
+const until = async (isSo: () => boolean): Promise<void> => {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
+};
+
+test("200 requests of one text share few requests to the upstream; each gets its own vector, index 0, and its tokens", async (t) => {
+  const api = await embeddingApi(t, { latencyMs: 30 });
+  const proxy = await proxying(t, api.baseURL);
+  const replies = await Promise.all(texts(200).map((text) => proxy.embed(text)));
+  for (const [i, { status, json }] of replies.entries()) {
+    assert.equal(status, 200);
+    assert.deepEqual(json.data, [{ object: "embedding", index: 0, embedding: vectorOf(`text ${i}`) }]);
+    assert.equal(json.model, "tiny");
+    assert.equal(json.object, "list");
+  }
+  const tokens = replies.reduce((sum, { json }) => sum + json.usage.total_tokens, 0);
+  assert.equal(tokens, 400, "two for each text, as the upstream counted");
+  assert.ok(api.requests.length <= 30, `${api.requests.length} requests`);
+});
+
+test("a list is answered in its order, split over requests where it is longer than one takes", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL, { maxBatchSize: 20 });
+  const { json } = await proxy.embed(texts(50), { encoding_format: "float" });
+  assert.deepEqual(
+    json.data.map(({ index, embedding }: any) => [index, embedding]),
+    texts(50).map((text, index) => [index, vectorOf(text)]),
+  );
+  assert.equal(api.requests.length, 3);
+});
+
+test("the key, the organisation and every header that is not known go to the upstream; those of the client's library do not", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL);
+  await proxy.embed("a", { headers: { "openai-organization": "org", "x-title": "t", "x-stainless-lang": "js" } });
+  const { headers } = api.requests[0]!;
+  assert.equal(headers["authorization"], "Bearer sk-a");
+  assert.equal(headers["openai-organization"], "org");
+  assert.equal(headers["x-title"], "t");
+  assert.equal(headers["x-stainless-lang"], undefined);
+});
+
+test("a poisoned text is refused in the upstream's words, with the caller's own index; its batch-mates are answered", async (t) => {
+  const api = await embeddingApi(t, { latencyMs: 5, isPoison: (text: string) => text === "poison" });
+  const proxy = await proxying(t, api.baseURL, { upstreamConcurrency: 1 });
+  const fine = texts(60).map((text) => proxy.embed(text));
+  const [single, list] = await Promise.all([proxy.embed("poison"), proxy.embed(["x", "y", "poison"])]);
+  assert.ok((await Promise.all(fine)).every(({ status }) => status === 200));
+  assert.equal(single.status, 400);
+  assert.equal(single.json.error.param, "input");
+  assert.match(single.json.error.message, /^Invalid 'input': this text can not be embedded/);
+  assert.equal(list.json.error.param, "input[2]");
+});
+
+test("a wrong key is refused as the upstream refuses it, and its requests fail nobody else's", async (t) => {
+  const fault = ({ headers }: { headers: Record<string, string> }): object | undefined =>
+    headers["authorization"] === "Bearer wrong"
+      ? { status: 401, headers: { "www-authenticate": "Bearer" }, body: { error: { message: "Incorrect API key" } } }
+      : undefined;
+  const api = await embeddingApi(t, { fault });
+  const proxy = await proxying(t, api.baseURL);
+  const [wrong, right] = await Promise.all([proxy.embed("a", { key: "wrong" }), proxy.embed("a")]);
+  assert.equal(wrong.status, 401);
+  assert.equal(wrong.headers.get("www-authenticate"), "Bearer");
+  assert.equal(wrong.json.error.message, "Incorrect API key");
+  assert.equal(right.status, 200);
+});
+
+test("a 429 of one key pauses that key only, and its callers are answered after the pause", async (t) => {
+  let refusals = 1;
+  const fault = ({ headers }: { headers: Record<string, string> }): object | undefined =>
+    headers["authorization"] === "Bearer busy" && refusals-- > 0
+      ? { status: 429, headers: { "retry-after-ms": "600" } }
+      : undefined;
+  const api = await embeddingApi(t, { fault });
+  const proxy = await proxying(t, api.baseURL);
+  let isBusyAnswered = false;
+  const busy = proxy.embed("a", { key: "busy" }).then((reply) => ((isBusyAnswered = true), reply));
+  await until(() => api.requests.length === 1);
+  assert.equal((await proxy.embed("a")).status, 200);
+  assert.equal(isBusyAnswered, false);
+  assert.equal((await busy).status, 200);
+});
+
+for (const [name, fault, status, code] of [
+  ["500", { status: 500, body: { error: { message: "It broke." } } }, 500, undefined],
+  ["HTML instead of JSON", { status: 200, body: "<html>" }, 502, "UPSTREAM_ERROR"],
+  ["a redirect", { status: 302, headers: { location: "http://127.0.0.1:1/" } }, 502, "UPSTREAM_ERROR"],
+  ["too few vectors", "short", 502, "UPSTREAM_ERROR"],
+  ["a connection that is reset", "reset", 502, "UPSTREAM_UNREACHABLE"],
+] as const) {
+  test(`the upstream answers with ${name}: every caller of the batch hears ${status}, nothing is repeated`, async (t) => {
+    const api = await embeddingApi(t, { fault: () => fault, latencyMs: 1 });
+    const proxy = await proxying(t, api.baseURL);
+    const replies = await Promise.all(texts(40).map((text) => proxy.embed(text)));
+    for (const reply of replies) {
+      assert.equal(reply.status, status);
+      assert.equal(reply.json.error.code ?? undefined, code);
+      assert.ok(reply.json.error.message.length > 5);
+    }
+    const inputs = api.requests.flatMap((request) => request.inputs);
+    assert.equal(inputs.length, new Set(inputs).size, "no text was sent twice");
+  });
+}
+
+test("an upstream that is not there: 502 for everybody", async (t) => {
+  const blocker = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => blocker.once("listening", resolve));
+  const { port } = blocker.address() as AddressInfo;
+  await new Promise((resolve) => blocker.close(resolve));
+  const proxy = await proxying(t, `http://127.0.0.1:${port}`);
+  const { status, json } = await proxy.embed("a");
+  assert.equal(status, 502);
+  assert.match(json.error.message, /can not be reached: ECONNREFUSED/);
+  const other = await proxy.get("/v1/models");
+  assert.equal(other.status, 502);
+});
+
+test("an upstream that never answers: 504 at the caller's deadline, and at RUN_TIMEOUT_MS the request is ended", async (t) => {
+  const api = await embeddingApi(t, { fault: () => "hang" });
+  const proxy = await proxying(t, api.baseURL, { runTimeoutMs: 400 });
+  const [early, late] = await Promise.all([
+    proxy.embed("a", { headers: { "x-request-timeout-ms": "100" } }),
+    proxy.embed("b"),
+  ]);
+  assert.deepEqual([early.status, early.json.error.code], [504, "TIMEOUT"]);
+  assert.deepEqual([late.status, late.json.error.code], [504, "RUN_TIMEOUT"]);
+  await until(() => api.requests.every(({ gone }) => gone));
+});
+
+test("when every caller of a request has hung up, the request to the upstream is ended", async (t) => {
+  const api = await embeddingApi(t, { fault: () => "hang" });
+  const proxy = await proxying(t, api.baseURL);
+  const controller = new AbortController();
+  const calls = texts(3).map((text) => proxy.embed(text, { signal: controller.signal }).catch(() => undefined));
+  await until(() => api.requests.flatMap(({ inputs }) => inputs).length === 3);
+  controller.abort();
+  await Promise.all(calls);
+  await until(() => api.requests.every(({ gone }) => gone));
+});
+
+test("a queue that is full answers 429 with Retry-After at once", async (t) => {
+  const api = await embeddingApi(t, { fault: () => "hang" });
+  const settings = { maxBatchSize: 1, upstreamConcurrency: 1, queueMaxSize: 2, maxWaitMs: 0 };
+  const proxy = await proxying(t, api.baseURL, settings);
+  const held = ["a", "b", "c"].map((text) => proxy.embed(text).catch(() => undefined));
+  await until(() => api.requests.length === 1);
+  let refused: Reply | undefined;
+  while (refused?.status !== 429) refused = await proxy.embed("d", { headers: { "x-request-timeout-ms": "20" } });
+  assert.equal(refused.json.error.code, "QUEUE_FULL");
+  assert.ok(Number(refused.headers.get("retry-after-ms")) > 0);
+  assert.ok(Number(refused.headers.get("retry-after")) > 0);
+  await proxy.close({ graceMs: 0 });
+  await Promise.all(held);
+});
+
+test("requests and tokens a minute hold requests back before they are sent", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL, { maxBatchSize: 1, upstreamRequestsPerMinute: 3 });
+  const headers = { "x-request-timeout-ms": "300" };
+  const replies = await Promise.all(texts(8).map((text) => proxy.embed(text, { headers })));
+  assert.deepEqual(
+    replies.map(({ status }) => status).sort((a, b) => a - b),
+    [200, 200, 200, 504, 504, 504, 504, 504],
+  );
+  assert.equal(api.requests.length, 3);
+  // Another key has a budget of its own.
+  assert.equal((await proxy.embed("a", { key: "sk-b" })).status, 200);
+});
+
+test("tokens of a request stay within MAX_BATCH_TOKENS", async (t) => {
+  const api = await embeddingApi(t, { latencyMs: 20 });
+  const proxy = await proxying(t, api.baseURL, { maxBatchTokens: 100, upstreamConcurrency: 1 });
+  const long = Array.from({ length: 20 }, (_, i) => String(i).padEnd(90, "x"));
+  const replies = await Promise.all(long.map((text) => proxy.embed(text)));
+  assert.ok(replies.every(({ status }) => status === 200));
+  assert.ok(api.requests.every(({ inputs }) => inputs.length <= 3));
+  const tooLarge = await proxy.embed("x".repeat(1000));
+  assert.deepEqual([tooLarge.status, tooLarge.json.error.code], [422, "ITEM_TOO_LARGE"]);
+});
+
+test("what can not share a request goes to the upstream by itself, and its answer comes back word for word", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL);
+  for (const input of ["", [], [""]]) {
+    const { status, json } = await proxy.embed(input);
+    assert.equal(status, 400, JSON.stringify(input));
+    assert.equal(json.status, undefined, "no problem document of the proxy's");
+    assert.ok(json.error.message.includes("input"));
+  }
+  const broken = await fetch(`${proxy.url}/v1/embeddings`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{",
+  });
+  assert.equal(broken.status, 400);
+});
+
+test("token ids and objects share requests as texts do", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL);
+  const [ids, lists] = await Promise.all([proxy.embed([1, 2, 3]), proxy.embed([[4, 5], [6]])]);
+  assert.deepEqual(ids.json.data[0].embedding, vectorOf([1, 2, 3]));
+  assert.deepEqual(
+    lists.json.data.map(({ embedding }: any) => embedding),
+    [vectorOf([4, 5]), vectorOf([6])],
+  );
+});
+
+test("every other route goes through, with method, body, query and streams", async (t) => {
+  const upstream = createServer((request, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream", "x-method": request.method ?? "" });
+    response.write(`data: ${request.url}\n\n`);
+    let length = 0;
+    request.on("data", (chunk: Buffer) => (length += chunk.length));
+    request.on("end", () => response.end(`data: ${length} ${request.headers.authorization}\n\n`));
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => upstream.once("listening", resolve));
+  t.after(() => (upstream.closeAllConnections(), upstream.close()));
+  const proxy = await proxying(t, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1`);
+  const response = await fetch(`${proxy.url}/v1/chat/completions?x=1`, {
+    method: "POST",
+    headers: { authorization: "Bearer k", "content-type": "text/plain" },
+    body: "x".repeat(100_000),
+  });
+  assert.equal(response.headers.get("x-method"), "POST");
+  assert.equal(await response.text(), "data: /v1/chat/completions?x=1\n\ndata: 100000 Bearer k\n\n");
+  const deleted = await fetch(`${proxy.url}/v1/files/1`, { method: "DELETE" });
+  assert.equal(deleted.headers.get("x-method"), "DELETE");
+});
+
+test("health, metrics and the page are the proxy's own", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL);
+  await Promise.all(texts(5).map((text, i) => proxy.embed(text, { key: `sk-${i % 2}` })));
+  assert.deepEqual((await proxy.get("/readyz")).json, { status: "ok" });
+  assert.equal((await proxy.get("/livez")).status, 200);
+  const { text } = await proxy.get("/metrics");
+  assert.match(text, /sheaf_items_total\{batcher="upstream",outcome="ok"\} 5\n/);
+  assert.match(text, /sheaf_requests_total\{route="\/:a\/embeddings",status="200"\} 5\n/);
+  assert.match((await proxy.get("/")).text, /<html/i);
+  assert.equal(api.others.length, 0);
+});
+
+test("close finishes what is in, refuses what comes after with 503, and says whether all was finished", async (t) => {
+  const api = await embeddingApi(t, { latencyMs: 200 });
+  const proxy = await proxying(t, api.baseURL);
+  const running = proxy.embed("a");
+  await until(() => api.requests.length === 1);
+  const closing = proxy.close();
+  assert.equal((await running).status, 200);
+  assert.equal(await closing, true);
+  await assert.rejects(proxy.embed("b"));
+});
+
+test("what the grace period cuts off gets 503, and close says so", async (t) => {
+  const api = await embeddingApi(t, { fault: () => "hang" });
+  const proxy = await proxying(t, api.baseURL);
+  const running = proxy.embed("a");
+  await until(() => api.requests.length === 1);
+  const isComplete = await proxy.close({ graceMs: 50 });
+  assert.equal(isComplete, false);
+  assert.equal((await running).status, 503);
+});
+
+test("what upstream and base have in common stands in the URL once", () => {
+  const cases = [
+    ["https://api.openai.com", "/v1/embeddings", "https://api.openai.com/v1/embeddings"],
+    ["https://api.openai.com/v1", "/v1/embeddings", "https://api.openai.com/v1/embeddings"],
+    ["https://host/openai/v1", "/v1/embeddings?a=/b", "https://host/openai/v1/embeddings?a=/b"],
+    ["https://host/openai", "/v1/models", "https://host/openai/v1/models"],
+    ["https://host/v1", "/embeddings", "https://host/v1/embeddings"],
+  ];
+  for (const [base, path, url] of cases) assert.equal(upstreamUrl(base!, path!), url);
+});
+
+test("headers that Connection names are of one hop", () => {
+  const sent = upstreamHeaders({ connection: "close, X-Hop", "x-hop": "1", b: "2", authorization: "k", host: "h" });
+  assert.deepEqual(Object.entries(sent), [
+    ["authorization", "k"],
+    ["b", "2"],
+  ]);
+});
+
+test("a body is batchable where it has a model and inputs, whatever else it has", () => {
+  const { calls, isSingle, model } = batchableRequest({ model: "m", input: "a", user: "u", dimensions: 3 })!;
+  assert.deepEqual(calls, [{ input: "a", parameters: { model: "m", user: "u", dimensions: 3 } }]);
+  assert.deepEqual([isSingle, model], [true, "m"]);
+  for (const body of [
+    null,
+    [],
+    "x",
+    { input: "a" },
+    { model: 3, input: "a" },
+    { model: "m" },
+    { model: "m", input: 3 },
+  ])
+    assert.equal(batchableRequest(body), undefined, JSON.stringify(body));
+});
+
+test("an upstream that is no base URL is refused", async () => {
+  for (const upstream of ["nowhere", "ftp://x", "https://x?key=1"])
+    await assert.rejects(createProxy({ upstream }), /upstream must be an http or https URL/);
+});

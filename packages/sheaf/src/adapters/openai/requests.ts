@@ -1,0 +1,84 @@
+import type { Batcher } from "../../core/batcher.ts";
+import { systemClock } from "../../core/clock.ts";
+import { createBatcher } from "../../core/create-batcher.ts";
+import type { BatcherOptions } from "../../core/options.ts";
+import { blamesInputs, errorHints } from "../shared/api-error.ts";
+import { canonicalJson } from "../shared/canonical-json.ts";
+import { apiDefaults } from "../shared/defaults.ts";
+import { defined } from "../shared/defined.ts";
+import { withRetries } from "../shared/retries.ts";
+import { estimateTokens, split } from "../shared/tokens.ts";
+import type { EmbeddingsReply } from "./client.ts";
+import { embeddingsOf } from "./vectors.ts";
+
+/** One input and the parameters it is to be embedded with. */
+export interface EmbeddingCall {
+  /** A text, token ids, or whatever else the API embeds. */
+  readonly input: unknown;
+  /** The body beside `input`: `{ model, dimensions, … }`. Inputs share a request only if these are equal. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+/** One input's part of a reply. */
+export interface EmbeddingPart {
+  /** As it came: numbers, or base64. */
+  readonly embedding: unknown;
+  /** Its share of the tokens that the API counted for the request, by estimate; undefined where it counted none. */
+  readonly tokens: number | undefined;
+  /** The reply without `data`; one object for each request. */
+  readonly reply: Readonly<Record<string, unknown>>;
+}
+
+/** Sends one request and gives the parsed reply. Throws errors with `status`, `headers` and `param` where it has them. */
+export type SendEmbeddings = (
+  body: Readonly<Record<string, unknown>> & { readonly input: readonly unknown[] },
+  options: { readonly signal: AbortSignal },
+) => PromiseLike<unknown>;
+
+export type EmbeddingRequestsOptions = Omit<
+  BatcherOptions<EmbeddingCall, EmbeddingPart>,
+  "weigh" | "batchWeight" | "groupKey" | "orderKey" | "dedupeKey" | "onBatchError" | "shouldBisect" | "runOne"
+> & {
+  /** Further requests for a batch that 429 refused, after the pause it asks for; integer >= 0. Default 2. */
+  readonly maxRetries?: number | undefined;
+};
+
+/**
+ * The batcher of a gateway: inputs with any parameters come in, requests of equal parameters go out by `send`, and
+ * replies are passed on as they are. `openaiEmbeddings` is the one for your own code.
+ */
+export function embeddingRequests(
+  send: SendEmbeddings,
+  options: EmbeddingRequestsOptions = {},
+): Batcher<EmbeddingCall, EmbeddingPart> {
+  const { maxRetries = 2, clock = systemClock, ...rest } = options;
+  const run = async (
+    calls: EmbeddingCall[],
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<EmbeddingPart[]> => {
+    const inputs = calls.map(({ input }) => input);
+    const reply = (await send({ ...calls[0]!.parameters, input: inputs }, { signal })) as EmbeddingsReply;
+    const embeddings = embeddingsOf(reply, inputs.length);
+    const { data: _, ...envelope } = reply;
+    const counted = reply.usage?.total_tokens ?? reply.usage?.prompt_tokens;
+    const tokens = counted === undefined ? undefined : split(counted, inputs.map(tokensOf));
+    return embeddings.map((embedding, i) => ({ embedding, tokens: tokens?.[i], reply: envelope }));
+  };
+  return createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {
+    ...apiDefaults,
+    ...defined(rest),
+    clock,
+    weigh: ({ input }) => tokensOf(input),
+    groupKey: ({ parameters }) => canonicalJson(parameters),
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
+  });
+}
+
+/** The position of the input that an API's error names, in the request that it answers; undefined where it names none. */
+export const namedInput = (error: unknown): number | undefined => errorHints(error).itemIndex;
+
+const tokensOf = (input: unknown): number =>
+  typeof input === "string" || Array.isArray(input)
+    ? estimateTokens(input)
+    : estimateTokens(JSON.stringify(input) ?? "");
