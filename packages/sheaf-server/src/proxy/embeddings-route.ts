@@ -21,7 +21,7 @@ export async function answerEmbeddings(
 ): Promise<FastifyReply> {
   if (lanes.isDraining) throw draining();
   const batchable = batchableRequest(jsonOf(request.body));
-  const options = callOptionsOf(request, reply, settings);
+  const options = callOptionsOf(request, settings);
   if (batchable === undefined) return passOn(reply, await alone(request, upstreamUrl(base, request.url), options));
   const { model, calls } = batchable;
   if (calls.length > settings.maxInputs)
