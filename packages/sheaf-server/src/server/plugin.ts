@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./advice-log.ts";
-import type { FastifyInstance, FastifyRequest } from "fastify";
 import { answerProblems } from "./app.ts";
 import { takeJsonAsBytes } from "./body.ts";
 import { logModel } from "./log.ts";
