@@ -1,13 +1,15 @@
 /**
  * `npm run prove -- chaos [--minutes 10] [--seed 1]`: the running stack under random load and random faults, with a
  * checker that knows every request sent and every answer seen. Two `sheaf serve` processes (worker threads, worker
- * processes) whose workers and selves are killed, stopped and drained; and the batcher in this process, on a clock that
- * jumps. Nothing may be lost, answered twice, hung or wrong.
+ * processes) whose workers and selves are killed, stopped and drained; a queue over NATS whose workers and broker are; and
+ * the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
 import { chaosInProcess } from "./lib/chaos/batcher-part.mjs";
+import { chaosOverNats } from "./lib/chaos/nats-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
+import { whyNoNats } from "../scripts/lib/nats-server.mjs";
 import { drawing, randomFrom } from "./lib/random.mjs";
 
 const { values } = parseArgs({
@@ -27,6 +29,7 @@ const parts = await Promise.all([
   chaosOnServer("process", { seconds, draw: draw(1) }),
   chaosOnServer("thread", { seconds, draw: draw(2) }),
   chaosInProcess({ seconds, draw: draw(3) }),
+  ...(whyNoNats() === undefined ? [chaosOverNats({ seconds, draw: draw(4) })] : []),
 ]);
 
 const columns = ["sent", "answered", "lost", "twice", "hung", "wrong"];
