@@ -7,11 +7,14 @@ export class ChaosConnection {
   #waiting;
   #unasked;
   isOpen = true;
+  /** Resolves when it stands, or never will. */
+  opened;
 
   /** `unasked(text)` hears of an answer to no request. */
   constructor(port, unasked) {
     this.#unasked = unasked;
     this.#socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    this.opened = new Promise((resolve) => this.#socket.once("connect", resolve).once("close", resolve));
     this.#socket.setEncoding("latin1").on("data", (text) => this.#read(text));
     this.#socket.on("error", () => undefined);
     this.#socket.on("close", () => this.#ended());

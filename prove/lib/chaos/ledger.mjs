@@ -4,6 +4,8 @@
  */
 export class Ledger {
   sent = 0;
+  /** Sent, and neither ended nor hung. */
+  open = 0;
   answered = 0;
   /** Ended without an answer though nobody was killed and nobody hung up. */
   lost = 0;
@@ -19,14 +21,17 @@ export class Ledger {
   /** A request leaves; call what it returns exactly once, with its outcome. */
   send(name, hungAfterMs) {
     this.sent++;
+    this.open++;
     let isOpen = true;
     const timer = setTimeout(() => {
       isOpen = false;
+      this.open--;
       this.#broken("hung", name, `no end within ${hungAfterMs} ms`);
     }, hungAfterMs);
     return (outcome, detail = "") => {
       if (!isOpen) return this.#broken("twice", name, `${outcome} ${detail}`);
       isOpen = false;
+      this.open--;
       clearTimeout(timer);
       if (outcome === "lost" || outcome === "wrong") return this.#broken(outcome, name, detail);
       this.answered++;

@@ -29,11 +29,14 @@ export class Served {
   #child;
   #port;
   #isolation;
+  #environment;
   #isClosing = false;
   #stderr = "";
 
-  constructor(isolation) {
+  /** `environment`: further variables of the server. */
+  constructor(isolation, environment = {}) {
     this.#isolation = isolation;
+    this.#environment = environment;
   }
 
   get port() {
@@ -60,6 +63,7 @@ export class Served {
       SHUTDOWN_GRACE_MS: String(limits.graceMs),
       UPLOAD_TIMEOUT_MS: "5000",
       LOG_LEVEL: "error",
+      ...this.#environment,
     };
     const entry = join(root, "packages/sheaf-server/dist/cli/main.js");
     const child = spawn(process.execPath, [entry, "serve", "--config", config], {
