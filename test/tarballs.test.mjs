@@ -79,6 +79,8 @@ test("the installed command serves, answers README.md's curl with real embedding
       const vectors = JSON.parse(stdout).data.map(({ embedding }) => embedding);
       assert.deepEqual(vectors.map(({ length }) => length), [512, 512]); // prettier-ignore
       for (const vector of vectors) assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-3, "a unit vector");
+      for (const file of ["", "dashboard/main.js", "dashboard/style.css", "dashboard/uPlot.js"])
+        assert.equal((await fetch(`http://127.0.0.1:${port}/${file}`)).status, 200, `/${file}`);
     }
   } finally {
     server.kill("SIGTERM");

@@ -4,7 +4,9 @@ import { after, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
-import type { ModelDefinition } from "../../dist/index.js";
+import Fastify from "fastify";
+import { createBatcher } from "sheaf";
+import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { doubling, measuringTexts, serving, type Serving } from "../server/serving.js";
 import { closeBrowser, live, numberIn, open, skip, tile } from "./browser.js";
 
@@ -155,6 +157,29 @@ test(
     await key.waitFor();
     const other = await open(t, server.url, {}, /status of 401/);
     await other.getByLabel("API key").waitFor();
+  },
+);
+
+test(
+  "batchers of an app of your own: what they cost is shown, and without a playground there is none",
+  { skip },
+  async (t) => {
+    const lookUp = createBatcher((ids: number[]) => ids, { name: "look-ups", cost: { perRun: 10, perItem: 1 } });
+    const app = Fastify({ forceCloseConnections: true });
+    t.after(() => app.close());
+    await app.register(dashboardPlugin, {
+      prefix: "/batches",
+      title: "Shop",
+      batchers: [Object.assign(lookUp, { maxBatchSize: 32 })],
+    });
+    const url = await app.listen({ port: 0 });
+    await lookUp.many([1, 2, 3, 4]);
+    const page = await open(t, `${url}/batches`);
+    await live(page);
+    assert.equal(await tile(page, "Cost"), "14 so far");
+    assert.equal(await tile(page, "Cost", "detail"), "3.50 an item, 68 % less than one by one");
+    assert.equal(await page.locator("#playground").isVisible(), false);
+    assert.equal(await page.title(), "look-ups · Shop");
   },
 );
 
