@@ -46,10 +46,8 @@ const observers = {
     return batcher;
   },
   "the live page": (batcher) => {
-    const ticks = new Ticks([{ ...batcher, name: batcher.name, maxBatchSize: 32 }], () => ({
-      status: "ok",
-      batchers: {},
-    }));
+    const state = () => ({ status: "ok", batchers: {} });
+    const ticks = new Ticks([{ ...batcher, name: batcher.name, maxBatchSize: 32 }], state, console.error);
     process.once("exit", () => ticks.close());
     return batcher;
   },

@@ -37,7 +37,8 @@ const contentPolicy =
 export async function dashboardPlugin(app: FastifyInstance, options: DashboardOptions): Promise<void> {
   const { batchers, title = "Sheaf", version = "", links = [], maxViewers = 32 } = options;
   if (batchers.length === 0) throw new TypeError("The page needs at least one batcher.");
-  const ticks = new Ticks(batchers, options.state ?? (() => ({ status: "ok", batchers: {} })));
+  const state = options.state ?? (() => ({ status: "ok", batchers: {} }));
+  const ticks = new Ticks(batchers, state, (error) => app.log.error({ err: error }, "no snapshot for the page"));
   const streams = new Streams(ticks, maxViewers);
   const assets = readAssets();
   const hidden = { schema: { hide: true } as object, logLevel: "warn" } as const;

@@ -53,15 +53,18 @@ export class Ticks {
   readonly #seconds: readonly SecondsOf[];
   readonly #history: { atMs: number; seconds: BatcherSecond[] }[] = [];
   readonly #listeners = new Set<(tick: Tick) => void>();
+  readonly #failed: (error: unknown) => void;
   readonly #timer: NodeJS.Timeout;
   #last: Tick | undefined;
   #cpu = process.cpuUsage();
   #cpuAtMs = performance.now();
 
-  constructor(batchers: readonly DashboardBatcher[], state: () => DashboardState) {
+  /** `failed` is told what a snapshot threw: what is only looked at must not end the process. */
+  constructor(batchers: readonly DashboardBatcher[], state: () => DashboardState, failed: (error: unknown) => void) {
     this.#batchers = batchers;
     this.#state = state;
     this.#seconds = batchers.map((batcher) => new SecondsOf(batcher));
+    this.#failed = failed;
     this.#timer = setInterval(() => this.take(), tickMs);
     this.#timer.unref();
   }
@@ -88,6 +91,14 @@ export class Ticks {
 
   /** Ends the current second now. */
   take(): void {
+    try {
+      this.#take();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #take(): void {
     const atMs = Date.now();
     const { status, batchers: states } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {

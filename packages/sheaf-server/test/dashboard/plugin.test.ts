@@ -118,6 +118,26 @@ test("an app that has a / of its own keeps it; a page without a batcher is refus
   await assert.rejects(async () => Fastify().register(dashboardPlugin, { batchers: [] }), /at least one batcher/);
 });
 
+test("a snapshot that throws is logged, and the page goes on with the next", async (t) => {
+  const lines: string[] = [];
+  const app = Fastify({
+    forceCloseConnections: true,
+    logger: { stream: { write: (line: string) => lines.push(line) } },
+  });
+  t.after(() => app.close());
+  const batcher = createBatcher((numbers: number[]) => numbers, { name: "n" });
+  let asked = 0;
+  const state = () => {
+    if (asked++ === 0) throw new Error("not yet");
+    return { status: "ok", batchers: {} };
+  };
+  await app.register(dashboardPlugin, { batchers: [Object.assign(batcher, { maxBatchSize: 32 })], state });
+  const viewer = await view(await app.listen({ port: 0 }));
+  t.after(() => viewer.leave());
+  assert.equal((await viewer.next("tick")).status, "ok");
+  assert.match(lines.join(""), /not yet.*no snapshot for the page/);
+});
+
 test("a HEAD of the events opens no stream", async (t) => {
   const server = await serving(t, [doubling()]);
   const { status } = await fetch(`${server.url}/dashboard/events`, { method: "HEAD" });
