@@ -9,7 +9,7 @@ import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { links } from "../scripts/lib/markdown.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
-import { batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
+import { adapterOptions, batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 
@@ -48,6 +48,32 @@ test("every option and its default stand in docs/reference/options.md, and back"
 test("every option of a call stands in docs/reference/options.md, and back", async () => {
   const options = await batcherOptions("CallOptions");
   assert.deepEqual(differences(read("docs/reference/options.md"), "call option", options), []);
+});
+
+test("every option of the database and vector store adapters stands in docs/reference/databases.md, and back", () => {
+  const tableName = ["shared/postgres/identifier.ts", "TableName"];
+  const tables = {
+    "write option": [
+      tableName,
+      ["shared/postgres/insert.ts", "InsertOptions"],
+      ["shared/postgres/upsert.ts", "UpsertOptions"],
+    ],
+    "look-up option": [tableName, ["postgres/lookup.ts", "LookupOptions"]],
+    "log option": [tableName, ["batch-log/log.ts", "BatchLogOptions"]],
+    "store option": [
+      tableName,
+      ["vector-store/pgvector.ts", "PgvectorOptions"],
+      ["vector-store/lancedb.ts", "LanceDbOptions"],
+      ["vector-store/qdrant.ts", "QdrantOptions"],
+      ["vector-store/store.ts", "VectorStoreOptions"],
+    ],
+  };
+  for (const [heading, interfaces] of Object.entries(tables))
+    assert.deepEqual(
+      differences(read("docs/reference/databases.md"), heading, adapterOptions(...interfaces)),
+      [],
+      heading,
+    );
 });
 
 test("every environment variable and its default stand in docs/reference/environment.md, and back", async () => {

@@ -26,3 +26,22 @@ export async function serverVariables() {
   const isNone = (value) => Array.isArray(value) && value.length === 0;
   return new Map(settingsTable.map(({ env, default: value }) => [env, isNone(value) ? undefined : value]));
 }
+
+/**
+ * The properties of options interfaces of adapters, given as [path below adapters, name …]; each with the default that a
+ * function of these files gives it, the first of several, undefined where none does.
+ */
+export function adapterOptions(...interfaces) {
+  const sources = interfaces.map(([path]) => sourceOf(`sheaf/src/adapters/${path}`));
+  const defaults = new Map();
+  for (const [, list] of sources.join("\n").matchAll(/const \{([^{}]+)\} = options;/g))
+    for (const [, name, literal] of list.matchAll(/(\w+)(?:: \w+)? = ("[^"]*"|[\d_]+)/g))
+      if (!defaults.has(name)) defaults.set(name, JSON.parse(literal.replaceAll(/(?<=\d)_(?=\d)/g, "")));
+  const properties = interfaces.flatMap(([, ...names], index) =>
+    names.flatMap((name) => {
+      const [, body] = new RegExp(`export interface ${name}\\b[^{]*\\{([^]*?)\\n\\}`).exec(sources[index]);
+      return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, property]) => property);
+    }),
+  );
+  return new Map(properties.map((property) => [property, defaults.get(property)]));
+}
