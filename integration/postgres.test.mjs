@@ -359,6 +359,27 @@ function suite(open) {
   }
 }
 
+test("rows that come back in another order, or numbered with BigInt, still reach their own callers", async () => {
+  const db = await PGlite.create();
+  await db.exec("CREATE TABLE people (id serial PRIMARY KEY, email text UNIQUE)");
+  const odd = {
+    async query(text, values) {
+      const { rows } = await db.query(text, values);
+      return { rows: rows.map((row) => ("#" in row ? { ...row, "#": BigInt(row["#"]) } : row)).reverse() };
+    },
+  };
+  const emails = Array.from({ length: 100 }, (_, i) => `p${i}`);
+  const given = (rows) => rows.map(({ email }) => email);
+  assert.deepEqual(
+    given(await insertBatcher(odd, { table: "people" }).many(emails.map((email) => ({ email })))),
+    emails,
+  );
+  const upsert = upsertBatcher(odd, { table: "people", key: ["email"] });
+  assert.deepEqual(given(await upsert.many(emails.map((email) => ({ email })))), emails);
+  assert.deepEqual(given(await lookupBatcher(odd, { table: "people", key: "email" }).many(emails)), emails);
+  await db.close();
+});
+
 test("isRowError: data and integrity are the row's; connections, deadlocks and permissions are not", () => {
   const errors = (codes) => codes.map((code) => isRowError(Object.assign(new Error(), { code })));
   assert.deepEqual(new Set(errors(["22P02", "23505", "21000", "54000", "44000", "P0001"])), new Set([true]));

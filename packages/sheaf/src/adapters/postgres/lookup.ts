@@ -4,7 +4,7 @@ import { connectionOf, type PostgresClient, type ResultRow } from "../shared/pos
 import { checkNames, qualified, type TableName } from "../shared/postgres/identifier.ts";
 import { keyOf } from "../shared/postgres/key.ts";
 import { batcherOptionsOf, type DatabaseBatcherOptions } from "../shared/postgres/options.ts";
-import { lookupStatement, ordinal, type Returning } from "../shared/postgres/statement.ts";
+import { lookupStatement, ordinal, placeOf, type Returning } from "../shared/postgres/statement.ts";
 import { Catalog } from "../shared/postgres/table.ts";
 import { runStatement, sourceOf } from "../shared/postgres/write.ts";
 
@@ -50,8 +50,9 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
       const { source, places } = sourceOf(keys, typed, (place, error) => (found[place] = error));
       if (places.length === 0) return found;
       const rows = await runStatement(connection, catalog, lookupStatement(read, source, columns), context);
-      for (const { [ordinal]: number, ...row } of rows) {
-        const place = places[(number as number) - 1]!;
+      for (const numbered of rows) {
+        const { [ordinal]: _, ...row } = numbered;
+        const place = places[placeOf(numbered)]!;
         if (expected === "all") (found[place] as unknown[]).push(row);
         else if (found[place] === undefined) found[place] = row;
         else found[place] = new Error(`${name} has several rows for this key; \`rows: "all"\` gives them all.`);

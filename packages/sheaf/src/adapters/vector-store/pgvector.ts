@@ -3,7 +3,7 @@ import { connectionOf, type PostgresClient, type ResultRow } from "../shared/pos
 import { encode } from "../shared/postgres/encode.ts";
 import { checkNames, qualified, quoted, type TableName } from "../shared/postgres/identifier.ts";
 import { isRowError } from "../shared/postgres/row-error.ts";
-import { ordinal, withSource, type SourceRows, type Statement } from "../shared/postgres/statement.ts";
+import { ordinal, placeOf, withSource, type SourceRows, type Statement } from "../shared/postgres/statement.ts";
 import { Catalog, type Column, type Table } from "../shared/postgres/table.ts";
 import { upsertItems } from "../shared/postgres/upsert.ts";
 import { runStatement, sourceOf } from "../shared/postgres/write.ts";
@@ -71,7 +71,7 @@ export function pgvectorStore(client: PostgresClient, options: PgvectorOptions):
       if (places.length === 0) return matches;
       const statement = nearestStatement(read, source, { id, vector, metric }, columns.slice(2), filter);
       for (const row of await runStatement(connection, catalog, statement, context)) {
-        (matches[places[(row[ordinal] as number) - 1]!] as VectorMatch[]).push(matchOf(row));
+        (matches[places[placeOf(row)]!] as VectorMatch[]).push(matchOf(row));
       }
       return matches;
     },
@@ -128,5 +128,5 @@ function nearestStatement(
 }
 
 function matchOf({ [ordinal]: _, "#id": id, "#distance": distance, ...payload }: ResultRow): VectorMatch {
-  return { id: id as string | number, distance: distance as number, payload };
+  return { id: id as string | number, distance: Number(distance), payload };
 }

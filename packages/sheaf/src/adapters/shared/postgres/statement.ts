@@ -18,6 +18,9 @@ export interface SourceRows {
 /** Column of a result that says which row of the source it belongs to, from 1. No table is likely to have a "#". */
 export const ordinal = "#";
 
+/** The place of a row's source, from 0. A driver may be set up to read integers as BigInt or text. */
+export const placeOf = (row: Readonly<Record<string, unknown>>): number => Number(row[ordinal]) - 1;
+
 /** Columns to return; `"*"` is all of them, none runs the statement without RETURNING. */
 export type Returning = readonly string[] | "*";
 

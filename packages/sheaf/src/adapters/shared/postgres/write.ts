@@ -1,7 +1,7 @@
 import type { BatchContext } from "../../../core/executor.ts";
 import type { Connection, ResultRow } from "./client.ts";
 import { encode } from "./encode.ts";
-import { ordinal, type Returning, type SourceRows, type Statement } from "./statement.ts";
+import { ordinal, placeOf, type Returning, type SourceRows, type Statement } from "./statement.ts";
 import type { Catalog, Column, Table } from "./table.ts";
 
 /** A value for each column; a column that is left out, or undefined, gets its default. */
@@ -37,7 +37,10 @@ export async function writeRows(
   if (places.length === 0) return results;
   const returned = await runStatement(connection, catalog, statementOf(table, source), context);
   for (const place of places) results[place] = returning.length === 0 ? {} : noRow(table);
-  for (const { [ordinal]: number, ...row } of returned) results[places[(number as number) - 1]!] = row;
+  for (const numbered of returned) {
+    const { [ordinal]: _, ...row } = numbered;
+    results[places[placeOf(numbered)]!] = row;
+  }
   return results;
 }
 
