@@ -9,7 +9,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -34,12 +34,13 @@ const dimensions = 384;
 const createEvents = `CREATE TABLE events (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL, score float8, body jsonb, at timestamptz)`;
 
-const folder = fileURLToPath(new URL("../integration", import.meta.url));
-if (!existsSync(`${folder}/node_modules`)) {
+const manifest = fileURLToPath(new URL("../integration/package.json", import.meta.url));
+const folder = dirname(manifest);
+if (!existsSync(join(folder, "node_modules"))) {
   const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder, stdio: "inherit" });
   if (status !== 0) process.exit(1);
 }
-const { resolve } = createRequire(`${folder}/package.json`);
+const { resolve } = createRequire(manifest);
 const load = (name) => import(pathToFileURL(resolve(name)).href);
 
 console.log(

@@ -82,6 +82,11 @@ describe("on PGlite", () => {
     ]); // prettier-ignore
     assert.equal((await log.hourlyReport({ hours: 48 })).length, 4);
     await assert.rejects(log.hourlyReport({ hours: 0 }), /hours must be an integer >= 1, got 0/);
+    assert.throws(
+      () => batchLog(db, { maxBufferedRecords: "10" }),
+      /maxBufferedRecords must be an integer >= 1, got "10"/,
+    );
+    assert.throws(() => batchLog(db, { flushIntervalMs: -1 }), /flushIntervalMs must be a number >= 0, got -1/);
     assert.match(hourlyReportSql({ table: 'a"b' }), /FROM "a""b"/);
   });
 });

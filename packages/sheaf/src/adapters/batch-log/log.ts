@@ -62,6 +62,7 @@ export interface BatchLog {
 export function batchLog(client: PostgresClient, options: BatchLogOptions = {}): BatchLog {
   const { table = defaultTable, schema, maxBufferedRecords = 10_000, flushIntervalMs = 1000 } = options;
   const connection = connectionOf(client);
+  checkBounds(maxBufferedRecords, flushIntervalMs);
   const tally = { buffered: 0, written: 0, dropped: 0, refused: 0, lastError: undefined as unknown };
   const patient = patientClient(connection, {
     failed: (error, retryAfterMs) => {
@@ -142,6 +143,15 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
     stats: () => ({ ...tally }),
   };
   return log;
+}
+
+function checkBounds(maxBufferedRecords: number, flushIntervalMs: number): void {
+  if (!Number.isInteger(maxBufferedRecords) || maxBufferedRecords < 1) {
+    throw new RangeError(`maxBufferedRecords must be an integer >= 1, got ${JSON.stringify(maxBufferedRecords)}`);
+  }
+  if (!Number.isFinite(flushIntervalMs) || flushIntervalMs < 0) {
+    throw new RangeError(`flushIntervalMs must be a number >= 0, got ${JSON.stringify(flushIntervalMs)}`);
+  }
 }
 
 /** After the microtasks in which the batcher tells its callers what became of their records. */
