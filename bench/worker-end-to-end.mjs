@@ -17,11 +17,14 @@ import { machine, median, table } from "./lib/machine.mjs";
 import { modelLimit } from "./lib/model-limit.mjs";
 import { addCpu, cpuByThread, cpuPerItem } from "./lib/thread-cpu.mjs";
 
-const { values: flags } = parseArgs({ options: { rounds: { type: "string", default: "5" } } });
+const { values: flags } = parseArgs({
+  options: { rounds: { type: "string", default: "5" }, callers: { type: "string", default: "128" } },
+});
 const rounds = Number(flags.rounds);
 const roundMs = 2000;
 const warmUpMs = 500;
-const callers = 256;
+/** Four full batches: one runs, one is ahead, two wait or travel. Each more waits before the HTTP thread. */
+const callers = Number(flags.callers);
 const oneThread = ["--worker-threads", "1"];
 const entry = fileURLToPath(new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url));
 const mlpUrl = new URL("../packages/sheaf-server/dist/runners/mlp-worker.js", import.meta.url);
@@ -34,7 +37,7 @@ const models = [
 
 console.log(machine());
 console.log(
-  `npm run bench -- worker-end-to-end --rounds ${rounds} (load average before: ${loadavg()[0].toFixed(1)}); medians of the rounds`,
+  `npm run bench -- worker-end-to-end --rounds ${rounds} --callers ${callers} (load average before: ${loadavg()[0].toFixed(1)}); medians of the rounds`,
 );
 const rows = [["model", "limit items/s", "served items/s", "fraction"]];
 const livezRows = [["/livez p99 ms", "idle", "saturated", "saturated, priority not lowered", "items/s then"]];

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
@@ -14,7 +15,7 @@ export function callOptionsOf(request: FastifyRequest, settings: Settings): Call
   return {
     priority: priorityOf(request.headers["x-sheaf-priority"]),
     timeoutMs: timeoutOf(request.headers["x-request-timeout-ms"], settings.requestTimeoutMs),
-    signal: hangUpSignal(request.raw.socket),
+    signal: hangUpSignal(request.raw),
   };
 }
 
@@ -33,14 +34,22 @@ function timeoutOf(header: string | string[] | undefined, longestMs: number): nu
 }
 
 // One signal a connection, not a request: making one and listening to it costs as much as parsing a small body, and a
-// client hangs up by closing the connection.
+// client of HTTP/1.1 hangs up by closing the connection.
 const hangUps = new WeakMap<Socket, AbortSignal>();
 
-function hangUpSignal(socket: Socket): AbortSignal {
+function hangUpSignal(request: IncomingMessage): AbortSignal {
+  const { socket } = request;
+  // An app of the user's may speak HTTP/2, where a request is cancelled and its connection goes on.
+  if (request.httpVersionMajor > 1) return abortedOnce(request, "aborted");
   const known = hangUps.get(socket);
   if (known !== undefined) return known;
+  const signal = abortedOnce(socket, "close");
+  hangUps.set(socket, signal);
+  return signal;
+}
+
+function abortedOnce(emitter: NodeJS.EventEmitter, event: "aborted" | "close"): AbortSignal {
   const controller = new AbortController();
-  socket.once("close", () => controller.abort(new Error("The client hung up.")));
-  hangUps.set(socket, controller.signal);
+  emitter.once(event, () => controller.abort(new Error("The client hung up.")));
   return controller.signal;
 }

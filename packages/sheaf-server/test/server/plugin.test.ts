@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import Fastify from "fastify";
-import { sheafPlugin } from "../../dist/index.js";
-import { doubling } from "./serving.js";
+import { once } from "node:events";
+import { connect, constants, type ClientHttp2Stream } from "node:http2";
+import Fastify, { type FastifyPluginAsync } from "fastify";
+import { sheafPlugin, type SheafPluginOptions } from "../../dist/index.js";
+import { doubling, gated } from "./serving.js";
 
 test("an app of your own registers the routes, keeps its own, and drains the models when it closes", async (t) => {
   const app = Fastify();
@@ -26,6 +28,42 @@ test("an app of your own registers the routes, keeps its own, and drains the mod
     (await app.inject({ url: "/ai/metrics", headers })).body,
     /sheaf_items_total\{batcher="double",outcome="ok"\} 1/,
   );
+});
+
+test("over HTTP/2 a cancelled request is cancelled, and the others of its connection go on", async (t) => {
+  const model = gated();
+  const app = Fastify({ http2: true });
+  await app.register(sheafPlugin as unknown as FastifyPluginAsync<SheafPluginOptions, never>, {
+    models: [{ ...model, settings: { maxBatchSize: 1 } }],
+  });
+  const session = connect(await app.listen({ port: 0, host: "127.0.0.1" }));
+  t.after(async () => {
+    session.destroy();
+    await app.close();
+  });
+  const post = (body: string): ClientHttp2Stream => {
+    const stream = session.request({ ":method": "POST", ":path": "/infer", "content-type": "application/json" });
+    stream.resume().end(body);
+    return stream;
+  };
+  const statusOf = async (stream: ClientHttp2Stream): Promise<unknown> =>
+    (await once(stream, "response"))[0][":status"];
+  const running = statusOf(post("[1,1,1]"));
+  await model.started;
+  const cancelled = post("[2,2,2]");
+  const waiting = async (): Promise<number> => {
+    await new Promise((resolve) => setImmediate(resolve));
+    const { body } = await app.inject("/metrics");
+    return Number(/^sheaf_queue_items\{.*\} (\d+)/m.exec(body)![1]);
+  };
+  while ((await waiting()) !== 1);
+  const last = statusOf(post("[3,3,3]"));
+  while ((await waiting()) !== 2);
+  cancelled.close(constants.NGHTTP2_CANCEL);
+  while ((await waiting()) !== 1);
+  model.release();
+  assert.deepEqual([await running, await last], [200, 200]);
+  assert.match((await app.inject("/metrics")).body, /sheaf_items_total\{batcher="gated",outcome="aborted"\} 1/);
 });
 
 test("no model, and two models of one name, are refused", async () => {
