@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- kserve [--rounds 5]`: mlp over KServe's binary tensors, as a share of the model's own limit (full
- * batches of 32, one ahead, nothing else) in the same run. One model thread, server and generator share this machine's cores. Also
- * where the CPU went, by thread. About a minute.
+ * `npm run bench -- kserve [--rounds 5] [--node-flag=--single-threaded-gc …]`: mlp over KServe's binary tensors, as a share
+ * of the model's own limit (full batches of 32, one ahead, nothing else) in the same run. One model thread, the server and
+ * the generator share this machine's cores. Also where the CPU went, by thread. About a minute.
  */
 import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -15,7 +15,13 @@ import { machine, median, table } from "./lib/machine.mjs";
 import { modelLimit } from "./lib/model-limit.mjs";
 import { addCpu, cpuByThread, cpuPerItem } from "./lib/thread-cpu.mjs";
 
-const { values: flags } = parseArgs({ options: { rounds: { type: "string", default: "5" } } });
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "5" },
+    "node-flag": { type: "string", multiple: true, default: [] },
+  },
+});
+const nodeFlags = flags["node-flag"];
 const rounds = Number(flags.rounds);
 const roundMs = 2000;
 const warmUpMs = 500;
@@ -29,7 +35,7 @@ const shapes = [
 ];
 
 const { workerUrl, data } = builtinModels.mlp();
-const served = await serveModel({ entry, model: "mlp", flags: ["--worker-threads", "1"] });
+const served = await serveModel({ entry, model: "mlp", flags: ["--worker-threads", "1"], nodeFlags });
 const url = new URL("/v2/models/mlp/infer", served.origin);
 const limits = [];
 const results = shapes.map(() => ({ rates: [], cpu: new Map(), generatorUs: 0, items: 0 }));
@@ -55,7 +61,7 @@ try {
 
 console.log(machine());
 console.log(
-  `npm run bench -- kserve --rounds ${rounds} (load average: ${loadavg()[0].toFixed(1)}); medians of the rounds\n`,
+  `npm run bench -- kserve${["", ...nodeFlags].join(" --node-flag=")} --rounds ${rounds} (load average: ${loadavg()[0].toFixed(1)}); medians of the rounds\n`,
 );
 const share = ({ rates }) => median(rates.map((rate, round) => rate / limits[round])).toFixed(2);
 console.log(

@@ -17,6 +17,8 @@ export interface ServeOptions {
   readonly model?: string | undefined;
   /** Flags of `sheaf serve`: `["--max-batch-size", "1"]`. */
   readonly flags?: readonly string[] | undefined;
+  /** Flags of Node itself. */
+  readonly nodeFlags?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -27,11 +29,18 @@ const keptErrorBytes = 8 * 1024;
  * Starts `sheaf serve MODEL` on a free port of loopback and waits until it is ready.
  * @throws {CommandFailure} with the server's own words where it ends or is not ready within two minutes.
  */
-export async function serveModel({ entry, model = "", flags = [], signal }: ServeOptions): Promise<ServedModel> {
+export async function serveModel({
+  entry,
+  model = "",
+  flags = [],
+  nodeFlags = [],
+  signal,
+}: ServeOptions): Promise<ServedModel> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const words = model === "" ? [] : [model];
   const args = [
+    ...nodeFlags,
     entry,
     "serve",
     ...words,
