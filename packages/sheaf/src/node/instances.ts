@@ -40,7 +40,8 @@ export class Instances {
   open(role: InstanceRole, events: InstanceEvents): Instance {
     const instance = new Instance(this.#nextId++, role, this.#options, {
       changed: (changed) => {
-        if (changed.loaded) cancelLoad();
+        // Nobody waits for one that was told to end, and a timer would keep the program alive for it.
+        if (changed.loaded || changed.draining) cancelLoad();
         if (this.#listeners.size > 0) this.tell({ instance: changed.info });
         events.changed(changed);
       },
@@ -48,7 +49,7 @@ export class Instances {
         cancelLoad();
         this.#alive.delete(dead);
         events.ended(dead, lost, why, error);
-        if (this.#alive.size === 0) this.#whenStill?.();
+        if (this.#alive.size === this.hung) this.#whenStill?.();
       },
       left: events.left,
     });
