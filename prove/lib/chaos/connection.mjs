@@ -7,6 +7,8 @@ export class ChaosConnection {
   #waiting;
   #unasked;
   isOpen = true;
+  /** When the kernel had the last byte of the request. */
+  writtenAtMs = Infinity;
   /** Resolves when it stands, or never will. */
   opened;
 
@@ -22,11 +24,13 @@ export class ChaosConnection {
 
   /** Writes the parts with `pauseMs` between two; resolves with status, headers and body, or undefined when it was closed. */
   async request(parts, pauseMs) {
+    this.writtenAtMs = Infinity;
     const answer = new Promise((resolve) => (this.#waiting = resolve));
     if (!this.isOpen) this.#ended();
     for (const [index, part] of parts.entries()) {
       if (index > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      if (this.isOpen) this.#socket.write(part);
+      const isLast = index === parts.length - 1;
+      if (this.isOpen) this.#socket.write(part, () => isLast && (this.writtenAtMs = performance.now()));
     }
     return answer;
   }

@@ -54,10 +54,11 @@ export class Requests {
       ...(chance(0.3) ? [`x-sheaf-priority: ${this.#draw.of(["immediate", "interactive", "bulk"])}`] : []),
       ...(timeoutMs === undefined ? [] : [`x-request-timeout-ms: ${timeoutMs}`]),
     ];
-    const text = `POST /infer HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n${body}`;
+    // Bytes: a text that is cut between two surrogates would not be the same any more.
+    const text = Buffer.from(`POST /infer HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n${body}`);
     const cut = below(text.length);
     const isSlow = chance(0.05);
-    const parts = isSlow ? [text.slice(0, cut), text.slice(cut)] : [text];
+    const parts = isSlow ? [text.subarray(0, cut), text.subarray(cut)] : [text];
     const connection = this.#connection();
     let hasLeft = false;
     const leave = () => {
@@ -72,7 +73,7 @@ export class Requests {
     this.#open--;
     clearTimeout(leaving);
     if (connection.isOpen) this.#idle.push(connection);
-    if (answer === undefined) return this.#closed(ended, { hasLeft, sentAtMs });
+    if (answer === undefined) return this.#closed(ended, { hasLeft, sentAtMs, writtenAtMs: connection.writtenAtMs });
     this.#answered(performance.now() - sentAtMs);
     if (answer.requestId !== id && answer.status !== 400) return ended("wrong", `answers ${answer.requestId}`);
     if (isBroken)
@@ -108,13 +109,17 @@ export class Requests {
   }
 
   /** No answer: right only where we left, or the server was ended while it was open, or was being drained when it was sent. */
-  #closed(ended, { hasLeft, sentAtMs }) {
+  #closed(ended, { hasLeft, sentAtMs, writtenAtMs }) {
     const { endedAtMs, drainedAtMs, readyAtMs } = this.#server;
     if (hasLeft) return ended("the client left");
-    if (endedAtMs >= sentAtMs || readyAtMs === Infinity || readyAtMs >= sentAtMs)
-      return ended(drainedAtMs > sentAtMs ? "lost" : "cut by a kill", "sent before the server was told to drain");
-    if (sentAtMs >= drainedAtMs - 50 && drainedAtMs > 0 && drainedAtMs >= endedAtMs) return ended("cut by a kill");
-    ended("lost", `the connection was closed ${Math.round(performance.now() - sentAtMs)} ms after it was sent`);
+    const nowMs = performance.now();
+    const since = (atMs) => `${Math.round(nowMs - atMs)} ms ago`;
+    const when = `sent ${since(sentAtMs)}, told to drain ${since(drainedAtMs)}, ended ${since(endedAtMs)}`;
+    // Told to drain after all of it was sent, and not ended since: it was in, and had to be answered.
+    if (drainedAtMs > writtenAtMs && drainedAtMs > endedAtMs) return ended("lost", when);
+    if (drainedAtMs > sentAtMs) return ended("cut while it was sent");
+    const wasGone = endedAtMs >= sentAtMs || readyAtMs === Infinity || readyAtMs >= sentAtMs;
+    ended(wasGone || sentAtMs >= drainedAtMs - 50 ? "cut by a kill" : "lost", when);
   }
 
   #judge({ status, body }, items, ended, sentAtMs) {

@@ -1,3 +1,4 @@
+import type { Server } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { listen, openApp } from "./app.ts";
 import { answerUnknownRoutes } from "./unknown-routes.ts";
@@ -54,6 +55,7 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
     ready: () => models.ready(),
     close: async ({ graceMs } = {}) => {
       const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
+      await readWhatArrived(app.server);
       const closed = app.close();
       // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
       await replies.left(lastRepliesMs);
@@ -62,4 +64,21 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
       return isComplete;
     },
   };
+}
+
+/**
+ * Gives the event loop turns until some in a row bring no connection: what reached this machine before now is read and
+ * answered. Closing at once would cut requests that wait in the kernel, sent long before anybody said to stop.
+ */
+async function readWhatArrived(server: Server): Promise<void> {
+  let connections = 0;
+  const count = (): void => void connections++;
+  server.on("connection", count);
+  // Node takes one connection a turn, and reads from it in the next.
+  for (let turns = 0, quiet = 0; quiet < 3 && turns < 2000; turns++) {
+    const before = connections;
+    await new Promise((resolve) => setImmediate(resolve));
+    quiet = connections === before ? quiet + 1 : 0;
+  }
+  server.off("connection", count);
 }
