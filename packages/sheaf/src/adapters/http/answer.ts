@@ -65,18 +65,12 @@ function settleAll<In, Out>(
 }
 
 function replyTo(results: readonly ItemResult[], waitMs: () => number): Reply {
-  const first = results[0];
-  const shared = first !== undefined && "error" in first ? first.error : undefined;
-  if (
-    shared !== undefined &&
-    statusesOfLater.has(shared.status) &&
-    results.every((each) => "error" in each && each.error.status === shared.status)
-  ) {
-    // prettier-ignore
-    const asked = Math.max(...results.map((each) => ("error" in each ? (each.error.retry_after_ms ?? 0) : 0)));
-    const retryAfterMs = Math.ceil(asked > 0 ? asked : waitMs());
+  const refusal = refusalOf(results);
+  if (refusal !== undefined) {
+    const { status, code, message, retry_after_ms: asked } = refusal;
+    const retryAfterMs = Math.ceil(asked ?? waitMs());
     return replyOf(
-      new Problem(shared.status, shared.code, shared.message, {
+      new Problem(status, code, message, {
         "retry-after": String(Math.ceil(retryAfterMs / 1000)),
         "retry-after-ms": String(retryAfterMs),
       }),
@@ -93,6 +87,19 @@ function replyTo(results: readonly ItemResult[], waitMs: () => number): Reply {
     headers: { "content-type": "application/json" },
     body: `{"results":[${parts.join(",")}]}`,
   };
+}
+
+/** The request is refused whole where every item of it may come again later, for one reason; with the longest wait. */
+function refusalOf(results: readonly ItemResult[]): ItemError | undefined {
+  let refusal: ItemError | undefined;
+  for (const result of results) {
+    if (!("error" in result)) return undefined;
+    const { error } = result;
+    if (!statusesOfLater.has(error.status) || error.status !== (refusal ?? error).status) return undefined;
+    const isLonger = (error.retry_after_ms ?? 0) > (refusal?.retry_after_ms ?? 0);
+    if (refusal === undefined || isLonger) refusal = error;
+  }
+  return refusal;
 }
 
 function onceOnly(compute: () => number): () => number {
