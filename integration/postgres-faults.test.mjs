@@ -56,10 +56,10 @@ const tally = (outcomes) => ({
 });
 
 for (const [name, open] of Object.entries(drivers)) {
-  describe(name, { skip: skipWithoutPostgres }, () => suite(open));
+  describe(name, { skip: skipWithoutPostgres }, () => suite(name, open));
 }
 
-function suite(open) {
+function suite(name, open) {
   let db;
   before(async () => {
     await withObserver((query) => query("DROP TABLE IF EXISTS items; CREATE TABLE items (id int PRIMARY KEY, n int)"));
@@ -167,6 +167,24 @@ function suite(open) {
       await first;
       await insert.drain();
       assert.deepEqual(await query("SELECT id FROM items"), [{ id: 1 }]);
+    });
+  });
+
+  const cancels = name === "postgres.js";
+  test(`a statement whose callers have all gone ${cancels ? "is cancelled" : "runs to its end"}`, async () => {
+    await reset();
+    const insert = insertBatcher(db.client, { table: "items" });
+    await withObserver(async (query) => {
+      await query("BEGIN; LOCK TABLE items IN EXCLUSIVE MODE");
+      const controller = new AbortController();
+      const gone = insert({ id: 9 }, { signal: controller.signal });
+      await untilTrue(waitingForLock(query));
+      controller.abort(new Error("gone"));
+      await assert.rejects(gone, /gone/);
+      if (cancels) await untilTrue(async () => !(await waitingForLock(query)()));
+      await query("ROLLBACK");
+      await insert.close();
+      assert.deepEqual(await query("SELECT id FROM items"), cancels ? [] : [{ id: 9 }]);
     });
   });
 
