@@ -4,7 +4,7 @@ import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
 import { jsonOf } from "../server/body.ts";
 import { callOptionsOf } from "../server/call-options.ts";
 import { traceIdOf } from "../server/log.ts";
-import { invalid, messageOf, Problem } from "../server/problem.ts";
+import { invalid, messageOf, Problem, problemOf } from "../server/problem.ts";
 import { problemFor } from "../server/replies.ts";
 import type { Settings } from "../server/settings.ts";
 import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts";
@@ -87,6 +87,7 @@ function problemOfCall(error: unknown, lane: Lane, signal: AbortSignal | undefin
   // Nobody reads it; it is no failure of the proxy or of the upstream.
   if (signal?.aborted === true) return new Problem("BAD_REQUEST", "The client hung up.");
   const isKnown = error instanceof Problem || error instanceof BatcherError;
-  if (isKnown && (error as BatcherError).code !== "RESULT_COUNT") return problemFor(error, lane);
+  if (isKnown && error.code !== "RESULT_COUNT")
+    return error.code === "QUEUE_FULL" ? problemFor(error, lane) : problemOf(error);
   return new Problem("UPSTREAM_ERROR", messageOf(error), { cause: error });
 }

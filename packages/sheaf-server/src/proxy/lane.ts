@@ -12,6 +12,8 @@ export class Lane {
   readonly settings: Settings;
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
   readonly #estimate: WaitEstimate;
+  #waiting = 0;
+  #countedAtMs = -Infinity;
 
   constructor(url: string, headers: UpstreamHeaders, settings: Settings) {
     this.settings = settings;
@@ -41,8 +43,14 @@ export class Lane {
     return this.batcher.stats();
   }
 
+  /** Items that wait; asked for each refusal, and so from figures that may be a moment old. */
   get waiting(): number {
-    return this.stats.queued;
+    const nowMs = performance.now();
+    if (nowMs - this.#countedAtMs > countMs) {
+      this.#countedAtMs = nowMs;
+      this.#waiting = this.stats.queued;
+    }
+    return this.#waiting;
   }
 
   /** How long what waits now will take to leave the queue, in milliseconds. */
@@ -57,3 +65,4 @@ export class Lane {
 }
 
 const laneName = "upstream";
+const countMs = 20;

@@ -73,13 +73,14 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
       state: () => ({ status: status(), batchers: {} }),
     });
   });
-  await app.register((others) => passThrough(others, parts));
+  let passing: OpenReplies | undefined;
+  await app.register(async (others) => void (passing = await passThrough(others, parts)));
 
   return {
     app,
     listen: () => listen(app, settings),
     close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
-      const [isComplete] = await Promise.all([lanes.close(graceMs), replies.left(graceMs)]);
+      const [isComplete] = await Promise.all([lanes.close(graceMs), passing!.left(graceMs)]);
       const closed = app.close();
       await replies.left(lastRepliesMs);
       app.server.closeAllConnections();

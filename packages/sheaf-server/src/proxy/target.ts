@@ -33,7 +33,8 @@ export function upstreamUrl(base: string, pathAndQuery: string): string {
   const { origin, pathname } = new URL(base);
   const prefix = pathname.split("/").filter(Boolean);
   const [path, query] = splitOnce(pathAndQuery, "?");
-  const segments = path.split("/").slice(1);
+  // Several slashes at the start would name another host to whoever resolves the path.
+  const segments = path.replace(/^\/+/, "").split("/");
   let common = Math.min(prefix.length, segments.length);
   while (common > 0 && !prefix.slice(-common).every((segment, i) => segment === segments[i])) common--;
   const joined = [...prefix, ...segments.slice(common)].join("/");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { createProxy } from "../../dist/index.js";
@@ -8,6 +8,16 @@ import { upstreamHeaders, upstreamUrl } from "../../dist/proxy/target.js";
 import { embeddingApi, proxying, vectorOf, type Reply } from "./proxying.js";
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `text ${i}`);
+/** A GET whose path goes out as it is written. */
+const rawGet = (origin: string, path: string): Promise<{ status: number; text: string }> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(origin);
+    get({ hostname, port, path }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("end", () => resolve({ status: response.statusCode!, text }));
+    }).on("error", reject);
+  });
 const until = async (isSo: () => boolean): Promise<void> => {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
 };
@@ -236,6 +246,47 @@ test("every other route goes through, with method, body, query and streams", asy
   assert.equal(await response.text(), "data: /v1/chat/completions?x=1\n\ndata: 100000 Bearer k\n\n");
   const deleted = await fetch(`${proxy.url}/v1/files/1`, { method: "DELETE" });
   assert.equal(deleted.headers.get("x-method"), "DELETE");
+});
+
+test("a path that names another host goes to the upstream all the same", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.url);
+  for (const path of ["//127.0.0.2:1/v1/models", "/\\\\127.0.0.2:1/v1/models", "/http://127.0.0.2:1/models"]) {
+    const { status, text } = await rawGet(proxy.url, path);
+    assert.equal(status, 200, `${path}: ${text}`);
+  }
+  assert.equal(api.others.length, 3);
+});
+
+test("pages of allowed origins may call it", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.url, { corsOrigins: ["https://example.org"] });
+  const reply = await proxy.embed("a", { headers: { origin: "https://example.org" } });
+  assert.equal(reply.status, 200);
+  assert.equal(reply.headers.get("access-control-allow-origin"), "https://example.org");
+});
+
+test("a stream of another route is finished before the proxy closes, an open page does not hold it up", async (t) => {
+  let end: () => void = () => undefined;
+  const upstream = createServer((_request, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write("data: 1\n\n");
+    end = () => response.end("data: 2\n\n");
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => upstream.once("listening", resolve));
+  t.after(() => (upstream.closeAllConnections(), upstream.close()));
+  const proxy = await proxying(t, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
+  const page = await fetch(`${proxy.url}/dashboard/events`);
+  const stream = await fetch(`${proxy.url}/v1/chat/completions`, { method: "POST", body: "{}" });
+  let isClosed = false;
+  const closing = proxy.close().then((isComplete) => ((isClosed = true), isComplete));
+  const after = await fetch(`${proxy.url}/v1/models`);
+  assert.equal(after.status, 503);
+  assert.equal(isClosed, false);
+  end();
+  assert.equal(await stream.text(), "data: 1\n\ndata: 2\n\n");
+  assert.equal(await closing, true);
+  await page.text();
 });
 
 test("health, metrics and the page are the proxy's own", async (t) => {
