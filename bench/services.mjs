@@ -2,7 +2,7 @@
  * What coalescing gains with an embeddings API: `npm run bench -- services [--calls 500] [--rounds 5] [--latency-ms 60]
  * [--item-ms 0.5]`. Real clients call an API on this machine that takes 60 ms and half a millisecond per text, once by
  * themselves and once with Sheaf, in turn: requests, time until the last of the calls has its vector, CPU of the caller.
- * Needs the clients: `cd integration && npm ci`. About a minute.
+ * Needs the clients: `cd integration && npm ci`. About three minutes.
  */
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";

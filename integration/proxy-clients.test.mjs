@@ -26,11 +26,15 @@ async function proxied(t, options, ...flags) {
     await once(child, "close");
   });
   let output = "";
-  for await (const text of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
-    const url = /listening on (http:[^"]+)/.exec((output += text))?.[1];
-    if (url !== undefined) return child.stdout.resume() && { api, baseURL: `${url}/v1` };
-  }
-  throw new Error(`sheaf proxy ended: ${output}`);
+  const url = await new Promise((resolve, reject) => {
+    // Read to the end: a pipe that nobody empties would stop the proxy.
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      const found = /listening on (http:[^"]+)/.exec((output += text))?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    child.on("close", () => reject(new Error(`sheaf proxy ended: ${output}`)));
+  });
+  return { api, baseURL: `${url}/v1` };
 }
 
 const clients = {
@@ -69,14 +73,6 @@ test("openai: an API that answers 429 to all but a few requests: everybody is an
   const refused = api.requests.filter(({ status }) => status === 429).length;
   t.diagnostic(`${api.requests.length} requests, ${refused} refused`);
   assert.ok(api.requests.length <= 200, `${api.requests.length} requests for 500 calls`);
-});
-
-test("openai: with the API's limit as a budget nobody is refused", async (t) => {
-  const budget = ["--upstream-requests-per-minute", "6", "--max-batch-size", "200"];
-  const { api, baseURL } = await proxied(t, { window: { requests: 6, ms: 60_000 } }, ...budget);
-  const embedOne = clients.openai(baseURL);
-  await Promise.all(texts.map(async (text) => assertOwn(await embedOne(text), text)));
-  assert.ok(api.requests.every(({ status }) => status === 200));
 });
 
 test("openai: an API that fails for good is not asked more often than its clients retry, and every caller hears of it", async (t) => {

@@ -34,8 +34,8 @@ export async function answerEmbeddings(
   if (failedAt < 0) return reply.send(bodyOf(outcomes.map((outcome) => (outcome as { value: EmbeddingPart }).value)));
   const { reason } = outcomes[failedAt] as PromiseRejectedResult;
   if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, lane, options.signal);
-  const line = { status: reason.status, traceId: traceIdOf(request) };
-  request.log[reason.status >= 500 ? "error" : "debug"](line, "the upstream refused");
+  // One line for each caller; the batch has a line of its own, at a level that is seen.
+  request.log.debug({ status: reason.status, traceId: traceIdOf(request) }, "the upstream refused");
   return passOn(reply, renamed(reason, failedAt, batchable));
 }
 
