@@ -9,7 +9,7 @@ import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { links } from "../scripts/lib/markdown.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
-import { adapterOptions, batcherOptions, errorCodes, serverVariables } from "../scripts/lib/sources.mjs";
+import { adapterOptions, batcherOptions, errorCodes, optionsOf, serverVariables } from "../scripts/lib/sources.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 
@@ -75,6 +75,20 @@ test("every option of the database and vector store adapters stands in docs/refe
       heading,
     );
 });
+
+for (const [page, interfaces] of Object.entries({
+  "docs/guide/workers.md": { "node/options.ts": "WorkerOptions" },
+  "docs/reference/policies.md": { "policies/auto.ts": "AutoOptions", "policies/adaptive.ts": "AdaptiveOptions" },
+  "docs/reference/tuning.md": {
+    "tuning/calibrate.ts": "CalibrateOptions",
+    "tuning/recommend.ts": "RecommendOptions",
+    "tuning/simulate.ts": "SimulationOptions",
+  },
+}))
+  test(`every option of ${Object.values(interfaces).join(", ")} and its default stand in ${page}, and back`, () => {
+    const options = Object.entries(interfaces).flatMap(([file, name]) => [...optionsOf(`sheaf/src/${file}`, name)]);
+    assert.deepEqual(differences(read(page), "option", new Map(options)), []);
+  });
 
 test("every environment variable and its default stand in docs/reference/environment.md, and back", async () => {
   assert.deepEqual(differences(read("docs/reference/environment.md"), "variable", await serverVariables()), []);

@@ -9,7 +9,7 @@ export function documents() {
     join(root, `${name}.md`),
   );
   const packages = ["sheaf", "sheaf-server"].map((name) => join(root, `packages/${name}/README.md`));
-  const below = ["docs", "examples", "bench", "integration"].flatMap((folder) => filesBelow(folder, ".md"));
+  const below = ["docs", "deploy", "examples", "bench", "integration"].flatMap((folder) => filesBelow(folder, ".md"));
   return [...top, ...packages, ...below].filter((file) => existsSync(file) && !file.includes("/node_modules/"));
 }
 

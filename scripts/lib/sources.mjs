@@ -20,6 +20,24 @@ export async function batcherOptions(interfaceName) {
   return new Map([...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => [name, optionDefaults[name]]));
 }
 
+/**
+ * The properties of an options interface of `packages/`, each with the default that its own comment gives: a number, a text,
+ * or undefined for none and for what prose says.
+ */
+export function optionsOf(path, interfaceName) {
+  const source = readFileSync(`${root}/packages/${path}`, "utf8");
+  const [, body] = new RegExp(`export interface ${interfaceName}\\b[^{]*\\{([^]*?)\\n\\}`).exec(source);
+  const property = /(?:^ {2}\/\*\*((?:(?!\*\/)[^])*)\*\/\n)?^ {2}readonly (\w+)\??:/gm;
+  return new Map([...body.matchAll(property)].map(([, comment = "", name]) => [name, defaultIn(comment)]));
+}
+
+function defaultIn(comment) {
+  const text = comment.replaceAll(/\s*\n\s*\*\s?/g, " ");
+  const [, quoted] = /`"([^"`]+)"` \(default\)|Default `"([^"`]+)"`/.exec(text)?.filter(Boolean) ?? [];
+  const [, number] = /Default (\d+(?:,\d{3})*(?:\.\d+)?)(?=[.; ]|,(?! \d))/.exec(text) ?? [];
+  return quoted ?? (number === undefined ? undefined : Number(number.replaceAll(",", "")));
+}
+
 /** The server's environment variables, each with its default; undefined where it has none. */
 export async function serverVariables() {
   const { settingsTable } = await import(`${root}/packages/sheaf-server/dist/server/settings.js`);
