@@ -121,7 +121,7 @@ async function loneRequests() {
     const target = httpTarget({ url, requests: [request], maxConnections: 1 });
     const times = [];
     const runs = [];
-    const end = server.models.all[0].batcher.subscribe(({ runMs }) => runs.push(runMs));
+    const end = server.models.all[0].subscribe(({ runMs }) => runs.push(runMs));
     const send = () => new Promise((resolve) => void target.send(0, resolve));
     for (let i = 0; i < 2000; i++) await send();
     for (let i = 0; i < 100; i++) {

@@ -29,10 +29,10 @@ await server.ready();
 process.send({ url });
 process.on("message", () => {
   globalThis.gc();
-  const models = server.models.all.map(({ waiting, batcher }) => ({
-    waiting,
-    queued: batcher.stats().queued,
-    inFlight: batcher.stats().inFlight,
+  const models = server.models.all.map((model) => ({
+    waiting: model.waiting,
+    queued: model.stats().queued,
+    inFlight: model.stats().inFlight,
   }));
   server.app.server.getConnections((_error, connections) => {
     process.send({

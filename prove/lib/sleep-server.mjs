@@ -15,7 +15,7 @@ const url = await server.listen();
 await server.ready();
 process.send({ url });
 process.on("message", () => {
-  const { stats } = server.models.all[0].batcher;
-  process.send({ rssBytes: process.memoryUsage.rss(), stats: stats() });
+  const [model] = server.models.all;
+  process.send({ rssBytes: process.memoryUsage.rss(), stats: model.stats() });
 });
 process.on("disconnect", () => process.exit(0));

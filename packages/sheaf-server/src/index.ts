@@ -12,7 +12,7 @@ export { builtinModels } from "./runners/builtin.ts";
 export { defaultSettings } from "./server/settings.ts";
 export type { Settings } from "./server/settings.ts";
 export type { ModelDefinition } from "./server/model-definition.ts";
-export type { ModelState, Served, ServedModel } from "./server/model.ts";
+export type { ModelState, Served, ServedModel } from "./server/served-model.ts";
 export type { Models } from "./server/models.ts";
 export type {
   ModelInput,

@@ -2,7 +2,7 @@ import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import { resolveModel } from "../runners/resolve-model.ts";
 import { threadsPerWorker } from "../server/cores.ts";
-import type { ModelEntry } from "../server/config.ts";
+import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/model-definition.ts";
 import type { Settings } from "../server/settings.ts";
 import { definitionOf } from "../server/worker-model.ts";
@@ -27,6 +27,8 @@ export function serve(words: readonly string[]): Promise<number> {
     const { exact = false } = command.opts<{ exact?: boolean }>();
     const named = command.args.map((model) => ({ model, settings: {} }));
     const entries: readonly ModelEntry[] = [named, models, defaultModels].find(({ length }) => length > 0)!;
+    if (settings.role !== "all" && settings.natsUrl === undefined)
+      throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
     // Only now: `serve --help` answers without an HTTP server in memory.
     const { createServer } = await import("../server/server.ts");
     const specs: ModelSpec[] = [];
@@ -41,7 +43,7 @@ export function serve(words: readonly string[]): Promise<number> {
     return serveUntilSignal({
       ...server,
       about: { models: all.map(({ name }) => name) },
-      abandon: () => Promise.all(all.map(({ batcher }) => batcher.close({ graceMs: 0 }))),
+      abandon: () => Promise.all(all.map((model) => model.close(0))),
     });
   });
 }

@@ -10,6 +10,9 @@ export interface Entry {
   readonly arrivedAtMs: number;
   queueMs: number;
   batchSize: number;
+  batchId: number;
+  /** It shares its batch with no other item. */
+  readonly isAlone: boolean;
   isDispatched: boolean;
 }
 
@@ -74,10 +77,19 @@ export class Admission {
     throw this.#refusal(items, `${name}: no result is to be had in time.`, { waiting, expectedMs, timeoutMs });
   }
 
-  enter(item: unknown, { priority }: CallOptions): Entry {
+  enter(item: unknown, { priority }: CallOptions, isAlone: boolean = false): Entry {
     const lane = laneOf(priority);
     this.#waiting[lane]++;
-    return { item, lane, arrivedAtMs: performance.now(), queueMs: 0, batchSize: 0, isDispatched: false };
+    return {
+      item,
+      lane,
+      arrivedAtMs: performance.now(),
+      queueMs: 0,
+      batchSize: 0,
+      batchId: 0,
+      isAlone,
+      isDispatched: false,
+    };
   }
 
   /** Its batch was sent, or it ended without one. */
@@ -87,12 +99,13 @@ export class Admission {
   }
 
   /** Runs a batch of entries, and writes down in each how it came to run. */
-  async dispatch<T>(entries: readonly Entry[], run: (items: unknown[]) => Promise<T>): Promise<T> {
+  async dispatch<T>(entries: readonly Entry[], batchId: number, run: (items: unknown[]) => Promise<T>): Promise<T> {
     const startedAtMs = performance.now();
     for (const entry of entries) {
       this.left(entry);
       entry.queueMs = startedAtMs - entry.arrivedAtMs;
       entry.batchSize = entries.length;
+      entry.batchId = batchId;
     }
     this.#running++;
     try {

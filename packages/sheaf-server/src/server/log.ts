@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import type { MeasuredBatcher } from "sheaf/metrics";
-import type { ServedModel } from "./model.ts";
+import type { ServedModel } from "./served-model.ts";
 import type { Problem } from "./problem.ts";
 
 const traceparentPattern = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
@@ -12,14 +12,15 @@ export function traceIdOf({ headers }: Pick<FastifyRequest, "headers">): string 
 }
 
 /** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
-export function logModel(log: FastifyBaseLogger, { name, definition, batcher, workers }: ServedModel): void {
+export function logModel(log: FastifyBaseLogger, model: ServedModel): void {
+  const { name, definition, workers } = model;
   const { note, warning } = definition;
   if (warning !== undefined) log.warn({ model: name }, warning);
   workers?.onInstance(({ instance: { id, state }, why }) => {
     if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
   });
-  logBatches(log, name, batcher);
-  batcher.ready().then(
+  logBatches(log, name, model);
+  model.ready().then(
     () => log.info({ model: name, note }, "model is ready"),
     (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
   );

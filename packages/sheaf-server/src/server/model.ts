@@ -3,33 +3,24 @@ import {
   createBatcher,
   type Batcher,
   type BatchFunction,
+  type BatchRecord,
   type BatcherStats,
   type CallOptions,
   type Executor,
 } from "sheaf";
+import type { BatchGate, NatsFeed, ServedItem, ServeOptions } from "sheaf/adapters/nats";
 import type { WorkerExecutor } from "sheaf/node";
 import { Admission, type Entry } from "./admission.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "./settings.ts";
 import { tracedBatcher } from "./tracing.ts";
+import type { ModelState, Served, ServedModel } from "./served-model.ts";
 import { policyOf } from "./strategy.ts";
 import { warmUp } from "./warm-up.ts";
 
-/** One result and how it came about; times in milliseconds. */
-export interface Served {
-  readonly output: unknown;
-  /** Arrival → dispatch. */
-  readonly queueMs: number;
-  /** Items in the batch that it rode in. */
-  readonly batchSize: number;
-}
-
-/** `restarting`: no worker is alive now, but one is on its way; what comes in waits for it. */
-export type ModelState = "loading" | "ready" | "restarting" | "failed" | "closed";
-
 /** A model behind its own batcher. */
-export class ServedModel {
+export class LocalModel implements ServedModel {
   readonly name: string;
   readonly definition: ModelDefinition;
   readonly settings: Settings;
@@ -41,17 +32,24 @@ export class ServedModel {
   failure: unknown;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
-  #phase: Exclude<ModelState, "restarting"> = "loading";
+  /** In a fleet, what brings its items, once it is ready. */
+  feed: NatsFeed | undefined;
+  /** Batches at once. */
+  readonly slots: number;
+  #phase: "loading" | "ready" | "failed" | "closed" = "loading";
   #workersState: ModelState | undefined;
   readonly #admission: Admission;
 
-  constructor(definition: ModelDefinition, settings: Settings) {
+  /** With `gate` it serves a fleet: batches are counted there, and an item may ask to run alone. */
+  constructor(definition: ModelDefinition, settings: Settings, gate?: BatchGate) {
     this.name = definition.name;
     this.definition = definition;
     this.settings = settings;
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
-    const executor = this.#executor();
+    const own = this.#executor();
+    const executor = gate === undefined ? own : gate.around(own);
+    this.slots = executor.slots;
     const { name, maxBatchSize } = this;
     const limits = { name, queueMaxSize: settings.queueMaxSize, slots: executor.slots, maxBatchSize };
     this.#admission = new Admission(limits, () => this.batcher.stats());
@@ -67,7 +65,10 @@ export class ServedModel {
       timeoutMs: settings.requestTimeoutMs,
       runTimeoutMs: settings.runTimeoutMs,
       policy: policyOf(settings),
-      groupKey: groupKey && ((entry) => groupKey(entry.item)),
+      // An item that must run alone is a group of its own.
+      groupKey: gate
+        ? (entry) => (entry.isAlone ? entry : groupKey?.(entry.item))
+        : groupKey && ((entry) => groupKey(entry.item)),
       weigh: weigh && ((entry) => weigh(entry.item)),
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
@@ -82,6 +83,40 @@ export class ServedModel {
         this.#became("failed");
       },
     );
+  }
+
+  ready(): Promise<void> {
+    return this.batcher.ready();
+  }
+
+  subscribe(listener: (record: BatchRecord) => void): () => void {
+    return this.batcher.subscribe(listener);
+  }
+
+  /** Takes its items from a queue too, from when it is ready until it closes. */
+  feedFrom(open: () => Promise<NatsFeed>): void {
+    const opening = async (): Promise<void> => {
+      await this.ready();
+      if (this.#phase === "closed") return;
+      const feed = await open();
+      this.batcher.subscribe((record) => feed.observe(record));
+      this.feed = feed;
+    };
+    opening().catch((error: unknown) => {
+      this.failure ??= error;
+      this.#phase = "failed";
+    });
+  }
+
+  /** An item of the feed: it takes no more than free slots can run, so nothing is refused here. */
+  async inferFed(item: unknown, { isAlone, ...options }: ServeOptions): Promise<ServedItem> {
+    const entry = this.#admission.enter(item, options, isAlone);
+    try {
+      const value = await this.batcher(entry, options);
+      return { value, batchId: entry.batchId, batchSize: entry.batchSize };
+    } finally {
+      this.#admission.left(entry);
+    }
   }
 
   get state(): ModelState {
@@ -150,8 +185,11 @@ export class ServedModel {
   }
 
   async close(graceMs: number): Promise<void> {
+    const startedAtMs = performance.now();
     try {
-      await this.batcher.close({ graceMs });
+      await this.feed?.drain({ graceMs });
+      await this.batcher.close({ graceMs: Math.max(0, graceMs - (performance.now() - startedAtMs)) });
+      await this.feed?.leave();
     } finally {
       this.#phase = "closed";
     }
@@ -174,7 +212,8 @@ export class ServedModel {
         if (warmUpItem !== undefined)
           await warmUp(inner, warmUpItem, { batches: this.settings.warmupBatches, maxBatchSize: this.maxBatchSize });
       },
-      run: (entries, context) => this.#admission.dispatch(entries, (items) => inner.run(items, context)),
+      run: (entries, context) =>
+        this.#admission.dispatch(entries, context.batchId, (items) => inner.run(items, context)),
       close: () => inner.close(),
     };
   }

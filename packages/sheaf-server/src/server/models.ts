@@ -1,4 +1,4 @@
-import type { ServedModel } from "./model.ts";
+import type { ServedModel } from "./served-model.ts";
 import { Problem } from "./problem.ts";
 
 /** The models of a server, in the order they were named, and whether it takes requests. */
@@ -40,17 +40,18 @@ export class Models {
   }
 
   /** "ok" while every model is ready. */
-  get status(): "ok" | "warming" | "restarting" | "draining" | "failed" {
+  get status(): "ok" | "warming" | "restarting" | "unavailable" | "draining" | "failed" {
     if (this.#isDraining) return "draining";
     const states = this.all.map(({ state }) => state);
     if (states.includes("failed") || states.includes("closed")) return "failed";
     if (states.includes("loading")) return "warming";
+    if (states.includes("unavailable")) return "unavailable";
     return states.includes("restarting") ? "restarting" : "ok";
   }
 
   /** Resolves when every model is ready; rejects with the first failure. */
   async ready(): Promise<void> {
-    await Promise.all(this.all.map(({ batcher }) => batcher.ready()));
+    await Promise.all(this.all.map((model) => model.ready()));
   }
 
   /** Finishes what is in; whatever `graceMs` cuts off gets `CLOSED`. Once. @returns whether nothing was cut off. */

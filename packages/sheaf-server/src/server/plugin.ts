@@ -5,7 +5,7 @@ import { AdviceLog } from "./advice-log.ts";
 import { answerProblems } from "./app.ts";
 import { takeJsonAsBytes } from "./body.ts";
 import { logModel } from "./log.ts";
-import { ServedModel } from "./model.ts";
+import { LocalModel } from "./model.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import { Models } from "./models.ts";
 import { Problem } from "./problem.ts";
@@ -13,6 +13,7 @@ import { kserveRoutes } from "./protocols/kserve.ts";
 import { publicPagePaths } from "../dashboard/plugin.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { healthOf, healthPaths, healthRoutes } from "./routes/health.ts";
+import { fleetFamilies } from "./fleet/fleet-metrics.ts";
 import { inferRoutes } from "./routes/infer.ts";
 import { measured, metricsRoute } from "./routes/metrics.ts";
 import { openaiRoutes } from "./routes/openai.ts";
@@ -31,9 +32,7 @@ export interface SheafPluginOptions {
 /** The models that definitions describe, loading from now on. */
 export function openModels(definitions: readonly ModelDefinition[], settings: Partial<Settings> = {}): Models {
   const shared = { ...defaultSettings, ...settings };
-  return new Models(
-    definitions.map((definition) => new ServedModel(definition, { ...shared, ...definition.settings })),
-  );
+  return new Models(definitions.map((definition) => new LocalModel(definition, { ...shared, ...definition.settings })));
 }
 
 /**
@@ -57,17 +56,20 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   });
   for (const model of models.all) {
     logModel(app.log, model);
-    publishBatches(model.batcher);
+    publishBatches(model);
   }
   const adviceLog = new AdviceLog(app.log, models.all);
   app.addHook("onClose", async () => adviceLog.close());
   traceRequests(app);
-  inferRoutes(app, models);
-  openaiRoutes(app, models);
-  rerankRoute(app, models);
   healthRoutes(app, () => healthOf(models));
-  await kserveRoutes(app, models);
-  metricsRoute(app, models.all.map(measured), () => workerFamilies(models));
+  // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.
+  if (settings.natsUrl === undefined || settings.role !== "worker") {
+    inferRoutes(app, models);
+    openaiRoutes(app, models);
+    rerankRoute(app, models);
+    await kserveRoutes(app, models);
+  }
+  metricsRoute(app, models.all.map(measured), () => [...workerFamilies(models), ...fleetFamilies(models)]);
   await dashboardRoutes(app, models);
 }
 

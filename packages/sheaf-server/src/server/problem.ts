@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { BatcherError, type ErrorCode } from "sheaf";
+import { NatsQueueError } from "sheaf/adapters/nats";
 
 /** Status of every error of a batcher. A new code without a status does not compile. */
 const statusOf = {
@@ -29,6 +30,7 @@ const httpStatusOf = {
   INTERNAL: 500,
   UPSTREAM_ERROR: 502,
   UPSTREAM_UNREACHABLE: 502,
+  DEAD_LETTERED: 502,
   NOT_READY: 503,
   DRAINING: 503,
 } as const;
@@ -91,9 +93,16 @@ export const messageOf = (thrown: unknown): string => (thrown instanceof Error ?
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof BatcherError) return new Problem(error.code, error.message, { cause: error });
+  if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
   return new Problem("MODEL_ERROR", `The model failed: ${messageOf(error)}`, { cause: error });
+}
+
+/** The queue of a fleet: whether a request can be sent again at once is what differs. */
+function problemOfQueue(error: NatsQueueError): Problem {
+  if (error.code === "DEAD_LETTERED") return new Problem("DEAD_LETTERED", error.message, { cause: error });
+  return new Problem("NOT_READY", error.message, { headers: { "retry-after": "1" }, cause: error });
 }
 
 function problemOfFastify(error: unknown): Problem | undefined {

@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { BatcherError } from "sheaf";
-import type { ServedModel } from "./model.ts";
+import type { ServedModel } from "./served-model.ts";
 import { Problem, problemBody, problemOf } from "./problem.ts";
 
 /** Answers with a problem document; on `/v2` as the Open Inference Protocol has it. */

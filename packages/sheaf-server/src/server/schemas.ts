@@ -45,6 +45,7 @@ const problems: Readonly<Record<number, string>> = {
   422: "A wrong value: path, what was expected, what was there.",
   429: "The queue is full; see the headers retry-after and retry-after-ms.",
   500: "The model failed.",
+  502: "The item was given up: every worker that took it ended; see the id in the message.",
   503: "Warming up, shutting down, or no worker is alive.",
   504: "The deadline passed, or the run took too long.",
 };
@@ -201,7 +202,7 @@ export const modelsSchema: RouteSchema = {
 };
 
 const health = Type.Object({
-  status: text("ok, warming, restarting, draining or failed."),
+  status: text("ok, warming, restarting, unavailable, draining or failed."),
   models: Type.Array(Type.Object({ name: Type.String(), state: Type.String(), reason: Type.Optional(Type.String()) })),
 });
 

@@ -9,6 +9,7 @@ import { openModels, sheafPlugin } from "./plugin.ts";
 import { OpenReplies } from "./open-replies.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./cross-origin.ts";
+import { joinFleet } from "./fleet/join-fleet.ts";
 
 /** How long the last replies may take to leave once every result is there. */
 const lastRepliesMs = 2000;
@@ -40,7 +41,8 @@ export interface SheafServer {
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
   const app = openApp(settings);
-  const models = openModels(options.models, options.settings);
+  const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings);
+  const models = fleet?.models ?? openModels(options.models, options.settings);
   const replies = new OpenReplies(app);
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);
@@ -55,6 +57,7 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
     ready: () => models.ready(),
     close: async ({ graceMs } = {}) => {
       const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
+      await fleet?.leave();
       await readWhatArrived(app.server);
       const closed = app.close();
       // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.

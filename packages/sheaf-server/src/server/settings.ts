@@ -36,6 +36,19 @@ export interface Settings {
   readonly upstreamRequestsPerMinute: number | undefined;
   readonly upstreamTokensPerMinute: number | undefined;
   readonly maxBatchTokens: number;
+  readonly role: "gateway" | "worker" | "all";
+  readonly natsUrl: string | undefined;
+  readonly natsUser: string | undefined;
+  readonly natsPassword: string | undefined;
+  readonly natsToken: string | undefined;
+  readonly natsCredsFile: string | undefined;
+  readonly natsTlsCaFile: string | undefined;
+  readonly natsTlsCertFile: string | undefined;
+  readonly natsTlsKeyFile: string | undefined;
+  readonly natsDurability: "file" | "memory" | "none";
+  readonly natsReplicas: number;
+  readonly natsAckWaitMs: number;
+  readonly natsMaxDeliver: number;
 }
 
 /** What a setting can be. */
@@ -140,6 +153,23 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
     description: "Tokens to the upstream in a minute, for each key and model, as estimated.",
   },
   maxBatchTokens: integer(300_000, 1, 1_000_000_000, "Most tokens in a request to the upstream, as estimated."),
+  role: choice(["gateway", "worker", "all"], "all", "With NATS_URL: take requests, run models, or both."),
+  natsUrl: optional(text("", "NATS server whose queue a fleet shares: nats://host:4222, several with commas.")),
+  natsUser: optional(text("", "User at the NATS server.")),
+  natsPassword: { ...optional(text("", "Password at the NATS server.")), isSecret: true },
+  natsToken: { ...optional(text("", "Token at the NATS server.")), isSecret: true },
+  natsCredsFile: optional(text("", "Credentials file (.creds) for the NATS server.")),
+  natsTlsCaFile: optional(text("", "CA of the NATS server's certificate; given, the connection uses TLS.")),
+  natsTlsCertFile: optional(text("", "Own certificate for the NATS server.")),
+  natsTlsKeyFile: optional(text("", "Key of NATS_TLS_CERT_FILE.")),
+  natsDurability: choice(
+    ["file", "memory", "none"],
+    "file",
+    "What accepted items survive: the NATS server's restart, their worker's end, or neither.",
+  ),
+  natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
+  natsAckWaitMs: integer(5000, 300, 600_000, "A worker that is silent so long has its items given to others."),
+  natsMaxDeliver: integer(5, 1, 100, "Deliveries of an item before it goes to the dead letters."),
 };
 
 /** The one list of settings: flags, environment variables, config file keys and their documentation come from it. */

@@ -1,4 +1,3 @@
-import type { Executor } from "sheaf";
 import { workerProcess, workerThread } from "sheaf/node";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import type { ModelDefinition } from "./model-definition.ts";
@@ -22,15 +21,19 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     data,
     sample,
   } = spec;
+  // A gateway only checks and passes on; its batches run on the fleet's workers.
+  const isElsewhere = settings.natsUrl !== undefined && settings.role === "gateway";
   const open = settings.workerIsolation === "process" ? workerProcess : workerThread;
-  const run: Executor<never, unknown> = open<never, unknown>(workerUrl, {
-    instances: settings.workers,
-    data,
-    name,
-    niceness: settings.workerNiceness,
-    // A result is written into its reply and dropped: it needs no memory of its own.
-    resultRows: "view",
-  });
+  const run: ModelDefinition["run"] = isElsewhere
+    ? runsElsewhere
+    : open<never, unknown>(workerUrl, {
+        instances: settings.workers,
+        data,
+        name,
+        niceness: settings.workerNiceness,
+        // A result is written into its reply and dropped: it needs no memory of its own.
+        resultRows: "view",
+      });
   return {
     name,
     task,
@@ -46,3 +49,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     warmUpItem: sample ?? warmUpItemOf(input),
   };
 }
+
+const runsElsewhere = (): never => {
+  throw new Error("A gateway runs no model.");
+};

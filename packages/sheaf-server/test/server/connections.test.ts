@@ -104,7 +104,7 @@ test("while it drains, what is in is finished, new requests get 503 and /readyz 
   const server = await serving(t, [model], { maxBatchSize: 1 });
   const accepted = [server.post("/infer", [1, 1, 1]), server.post("/infer", [2, 2, 2])];
   await model.started;
-  while (server.models.all[0]!.batcher.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
+  while (server.models.all[0]!.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
   const closed = server.close();
   const refused = await server.post("/infer", [3, 3, 3]);
   assert.deepEqual([refused.status, refused.json.error.code], [503, "DRAINING"]);

@@ -106,10 +106,10 @@ test("a full queue gets 429 at once, with the time to come back; a bad input bes
   const server = await serving(t, [model], { maxBatchSize: 1, queueMaxSize: 2 });
   const accepted = [server.post("/infer", [0, 0, 0])];
   await model.started;
-  const { batcher } = server.models.all[0]!;
+  const served = server.models.all[0]!;
   for (const waiting of [1, 2]) {
     accepted.push(server.post("/infer", [waiting, 0, 0]));
-    while (batcher.stats().queued < waiting) await new Promise((resolve) => setImmediate(resolve));
+    while (served.stats().queued < waiting) await new Promise((resolve) => setImmediate(resolve));
   }
   const full = await server.post("/infer", [3, 0, 0]);
   assertProblem(full, {
@@ -136,7 +136,7 @@ test("QUEUE_FULL_STATUS 503 changes the status and keeps the rest", async (t) =>
   const accepted = [server.post("/infer", [0, 0, 0])];
   await model.started;
   accepted.push(server.post("/infer", [1, 0, 0]));
-  while (server.models.all[0]!.batcher.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
+  while (server.models.all[0]!.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
   const full = await server.post("/infer", [2, 0, 0]);
   assertProblem(full, { status: 503, code: "QUEUE_FULL", message: /queue of gated is full/ });
   assert.ok(full.headers.has("retry-after-ms"));
@@ -208,18 +208,18 @@ test("a deadline that the queue is too long for gets 429 at once; a higher prior
     },
   };
   const server = await serving(t, [model], { maxBatchSize: 1 });
-  const { batcher } = server.models.all[0]!;
+  const served = server.models.all[0]!;
   await server.post("/infer", [0, 0, 0]); // It now knows what a full batch takes: 50 ms.
   gate.held = new Promise((resolve) => (release = resolve));
   const accepted: Promise<Reply>[] = [];
   for (let i = 0; i < 10; i++) accepted.push(server.post("/infer", [i, 0, 0], { "x-sheaf-priority": "bulk" }));
-  while (batcher.stats().queued < 9) await new Promise((resolve) => setImmediate(resolve));
+  while (served.stats().queued < 9) await new Promise((resolve) => setImmediate(resolve));
 
   const late = await server.post("/infer", [1, 1, 1], { "x-request-timeout-ms": "300", "x-sheaf-priority": "bulk" });
   assertProblem(late, { status: 429, code: "QUEUE_FULL", message: /too long for a deadline of 300 ms: a result is expected after \d{3} ms/ }); // prettier-ignore
   assert.ok(late.headers.has("retry-after-ms"));
   const urgent = server.post("/infer", [2, 2, 2], { "x-request-timeout-ms": "3000", "x-sheaf-priority": "immediate" });
-  while (batcher.stats().queued < 10) await new Promise((resolve) => setImmediate(resolve));
+  while (served.stats().queued < 10) await new Promise((resolve) => setImmediate(resolve));
   release();
   assert.equal((await urgent).status, 200);
   for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);

@@ -66,7 +66,7 @@ test("clients that do not read their replies are let go of, and what they were s
     socket.write(post(body).replace("connection: close\r\n", ""));
   }
   // They must be there first.
-  while ((await server.get("/livez")).status !== 200 || server.models.all[0]!.batcher.stats().items.ok < 3);
+  while ((await server.get("/livez")).status !== 200 || server.models.all[0]!.stats().items.ok < 3);
   await untilAllEnded(server);
 });
 

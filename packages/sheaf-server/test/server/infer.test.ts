@@ -86,15 +86,15 @@ test("a client that hangs up is cancelled: its waiting item is never run", async
     headers: { "content-type": "application/json" },
     signal: controller.signal,
   });
-  const { batcher } = server.models.all[0]!;
-  while (batcher.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
+  const served = server.models.all[0]!;
+  while (served.stats().queued === 0) await new Promise((resolve) => setImmediate(resolve));
   controller.abort();
   await assert.rejects(hangingUp);
-  while (batcher.stats().queued > 0) await new Promise((resolve) => setImmediate(resolve));
+  while (served.stats().queued > 0) await new Promise((resolve) => setImmediate(resolve));
   model.release();
   assert.equal((await first).status, 200);
   assert.equal(items, 1);
-  assert.equal(batcher.stats().items.aborted, 1);
+  assert.equal(served.stats().items.aborted, 1);
 });
 
 test("a higher priority by header overtakes what waits", async (t) => {
@@ -105,10 +105,10 @@ test("a higher priority by header overtakes what waits", async (t) => {
   const server = await serving(t, [noting], { maxBatchSize: 1 });
   const replies = [server.post("/infer", [0, 0, 0])];
   await model.started;
-  const { batcher } = server.models.all[0]!;
+  const served = server.models.all[0]!;
   for (const [index, priority] of ["bulk", "interactive", "immediate"].entries()) {
     replies.push(server.post("/infer", [index + 1, 0, 0], { "x-sheaf-priority": priority }));
-    while (batcher.stats().queued <= index) await new Promise((resolve) => setImmediate(resolve));
+    while (served.stats().queued <= index) await new Promise((resolve) => setImmediate(resolve));
   }
   model.release();
   await Promise.all(replies);

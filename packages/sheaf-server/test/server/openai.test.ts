@@ -61,10 +61,10 @@ test("openai's client waits as long as a full queue asks, then succeeds", async 
     maxBatchSize: 1,
     queueMaxSize: 1,
   });
-  const { batcher } = server.models.all[0]!;
+  const served = server.models.all[0]!;
   const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 5 });
   const accepted = [0, 1].map(() => server.post("/v1/embeddings", { model: "measure", input: "x" }));
-  while (batcher.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
+  while (served.stats().queued < 1) await new Promise((resolve) => setImmediate(resolve));
   const retried = client.embeddings.create({ model: "measure", input: "late" });
   while (server.models.all[0]!.stats().items.rejected < 1) await new Promise((resolve) => setImmediate(resolve));
   release();

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../body.ts";
-import type { ServedModel } from "../model.ts";
+import type { ServedModel } from "../served-model.ts";
 import { describe, invalid } from "../problem.ts";
 import { headerLength } from "./binary-body.ts";
 import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";

@@ -3,7 +3,7 @@ import type { CallOptions } from "sheaf";
 import { callOptionsOf } from "../call-options.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
 import { logProblem } from "../log.ts";
-import type { ServedModel } from "../model.ts";
+import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { describe, Problem, problemOf } from "../problem.ts";
 import { problemFor, sendProblem } from "../replies.ts";

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { DashboardState, Playground } from "../../dashboard/observed.ts";
 import { dashboardPlugin } from "../../dashboard/plugin.ts";
 import { describeInput } from "../inputs.ts";
-import type { ServedModel } from "../model.ts";
+import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { messageOf } from "../problem.ts";
 import { packageVersion } from "../version.ts";
@@ -17,7 +17,7 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models): Pro
       name: model.name,
       maxBatchSize: model.maxBatchSize,
       stats: () => model.stats(),
-      subscribe: (listener) => model.batcher.subscribe(listener),
+      subscribe: (listener) => model.subscribe(listener),
       playground: playgroundOf(model),
     })),
     state: () => stateOf(models),

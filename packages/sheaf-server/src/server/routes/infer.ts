@@ -5,7 +5,7 @@ import { callOptionsOf } from "../call-options.ts";
 import { floatInputsOf } from "../float-inputs.ts";
 import { objectOf, takesObjects } from "../inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
-import type { Served, ServedModel } from "../model.ts";
+import type { Served, ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { isTruncated, outputJson, tokensOf } from "../outputs.ts";
 import { invalid, Problem, problemOf } from "../problem.ts";

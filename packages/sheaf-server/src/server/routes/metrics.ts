@@ -6,7 +6,7 @@ import {
   type MeasuredBatcher,
   type MetricFamily,
 } from "sheaf/metrics";
-import type { ServedModel } from "../model.ts";
+import type { ServedModel } from "../served-model.ts";
 import { ProcessMetrics } from "../process-metrics.ts";
 import { RequestMetrics } from "../request-metrics.ts";
 import { metricsSchema } from "../schemas.ts";
@@ -15,7 +15,7 @@ import { metricsSchema } from "../schemas.ts";
 export const measured = (model: ServedModel): MeasuredBatcher => ({
   name: model.name,
   stats: () => model.stats(),
-  subscribe: (listener) => model.batcher.subscribe(listener),
+  subscribe: (listener) => model.subscribe(listener),
 });
 
 /** `GET /metrics`: the batchers' metrics, `more`, and the requests' and the process's, in Prometheus' text format. */

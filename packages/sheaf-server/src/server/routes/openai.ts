@@ -4,7 +4,7 @@ import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { describeInput, objectOf } from "../inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
-import type { Served, ServedModel } from "../model.ts";
+import type { Served, ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { tokensOf, vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";

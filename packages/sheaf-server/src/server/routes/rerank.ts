@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { objectOf } from "../inputs.ts";
-import type { ServedModel } from "../model.ts";
+import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";

@@ -1,5 +1,4 @@
 import { BatcherError } from "../../core/errors.ts";
-import type { Executor } from "../../core/executor.ts";
 import type { CallOptions } from "../../core/options.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { Ages } from "./ages.ts";
@@ -8,6 +7,7 @@ import { DeadLetters } from "./dead-letters.ts";
 import { Verdict, type AckToken, type Delivery } from "./delivery.ts";
 import { keyOf, unpack, type RequestHead } from "./envelope.ts";
 import { NatsQueueError } from "./errors.ts";
+import type { BatchGate } from "./gate.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
 import { Pulls } from "./pulls.ts";
@@ -18,6 +18,8 @@ import { ensureQueue, namesOf, type QueueNames } from "./topology.ts";
 import { aliveEveryMs, type WorkerInfo } from "./workers-seen.ts";
 
 export interface NatsFeedOptions extends NatsQueueOptions {
+  /** Around the batcher's executor: what runs decides how much is taken. */
+  readonly gate: BatchGate;
   /** Batches that run at once. */
   readonly slots: number;
   readonly maxBatchSize: number;
@@ -81,8 +83,6 @@ export class NatsFeed {
   #arrived: Delivery[] = [];
   /** With the batcher, not settled. */
   #serving = 0;
-  #runningBatches = 0;
-  #runningItems = 0;
   /** Items that waited behind the last one taken. */
   #backlog = 0;
   #carefulUntilMs = 0;
@@ -130,30 +130,6 @@ export class NatsFeed {
     return laneFigures(this.#settings);
   }
 
-  /** The executor, watched: how many batches run decides how much is taken. Give this one to the batcher. */
-  gate<In, Out>(executor: Executor<In, Out>): Executor<In, Out> {
-    return {
-      slots: executor.slots,
-      ahead: executor.ahead,
-      reportsStart: executor.reportsStart,
-      ready: () => executor.ready(),
-      run: async (items, context) => {
-        const { length } = items;
-        this.#runningBatches++;
-        this.#runningItems += length;
-        this.#advance();
-        try {
-          return await executor.run(items, context);
-        } finally {
-          this.#runningBatches--;
-          this.#runningItems -= length;
-          this.#later("turn", 0, () => this.#advance());
-        }
-      },
-      close: () => executor.close(),
-    };
-  }
-
   /** Give it every record of the batcher: replies say how long their batch took. */
   observe(record: BatchRecord): void {
     this.#replies.observe(record);
@@ -167,6 +143,14 @@ export class NatsFeed {
   /** Begins to take items. The queue is created where it is missing, now or as soon as NATS lets it. */
   start(serve: Serve): void {
     this.#serve = serve;
+    let running = 0;
+    this.#options.gate.changed = () => {
+      const { runningBatches } = this.#options.gate;
+      // A batch that starts may want the next one ahead of its end; of one that ends the callers are answered first.
+      if (runningBatches > running) this.#advance();
+      else this.#later("turn", 0, () => this.#advance());
+      running = runningBatches;
+    };
     const { durability, ackWaitMs, clock } = this.#settings;
     this.#link.subscribe(this.#names.cancel, ({ data }) => this.#cancel(new TextDecoder().decode(data)));
     this.#link.subscribe(this.#names.who, () => this.#sayAlive());
@@ -239,8 +223,8 @@ export class NatsFeed {
     }
     const { slots, maxBatchSize } = this.#options;
     const arrived = this.#arrived.length;
-    const waiting = Math.max(0, this.#serving - this.#runningItems);
-    const freeSlots = slots - this.#runningBatches;
+    const waiting = Math.max(0, this.#serving - this.#options.gate.runningItems);
+    const freeSlots = slots - this.#options.gate.runningBatches;
     // Ahead, a whole batch for whoever is free next saves the way; a part of one is not sealed before a slot is free.
     const isAhead = freeSlots <= 0;
     if (isAhead && (waiting > 0 || this.#urgent() + this.#backlog < maxBatchSize)) return;
@@ -252,7 +236,7 @@ export class NatsFeed {
       this.#pulls.ask(capacity - this.#urgent());
       // The answer comes within a round trip, or the items that are here go without it.
       this.#later("release", toppingUpMs, () => {
-        if (this.#runningBatches < slots) this.#release(capacity);
+        if (this.#options.gate.runningBatches < slots) this.#release(capacity);
       });
     } else if (!isAhead || this.#urgent() >= capacity) {
       this.#release(capacity);
@@ -347,7 +331,7 @@ export class NatsFeed {
     };
     this.counts.delivered++;
     const { maxQueueSize } = this.#settings;
-    if (this.#serving - this.#runningItems >= maxQueueSize) {
+    if (this.#serving - this.#options.gate.runningItems >= maxQueueSize) {
       const message = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
       return this.#replies.error(delivery, new BatcherError("QUEUE_FULL", message, { maxQueueSize }));
     }

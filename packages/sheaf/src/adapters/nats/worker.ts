@@ -4,6 +4,7 @@ import type { BatchFunction, Executor } from "../../core/executor.ts";
 import type { BatcherOptions } from "../../core/options.ts";
 import type { LaneFigures } from "./figures.ts";
 import { NatsFeed } from "./feed.ts";
+import { BatchGate } from "./gate.ts";
 import type { NatsQueueOptions } from "./queue-options.ts";
 
 /** Options of a batcher that a worker's batcher can have. */
@@ -60,8 +61,9 @@ export function natsWorker<In, Out>(
 ): NatsWorker {
   const { concurrency, maxBatchSize = 32, groupKey, weigh, name = options.queue } = options;
   const executor = typeof run === "function" ? executorOf(run, concurrency ?? 1) : run;
-  const feed = new NatsFeed({ ...options, slots: concurrency ?? executor.slots, maxBatchSize });
-  const batcher = createBatcher<Entry<In>, Out>(feed.gate(ofEntries(executor)), {
+  const gate = new BatchGate();
+  const feed = new NatsFeed({ ...options, gate, slots: concurrency ?? executor.slots, maxBatchSize });
+  const batcher = createBatcher<Entry<In>, Out>(gate.around(ofEntries(executor)), {
     maxWaitMs: options.maxWaitMs,
     maxBatchWeight: options.maxBatchWeight,
     batchWeight: options.batchWeight,

@@ -1,0 +1,73 @@
+import type { MetricFamily } from "sheaf/metrics";
+import { LocalModel } from "../model.ts";
+import type { Models } from "../models.ts";
+import { FleetModel } from "./fleet-model.ts";
+
+type Sample = MetricFamily["samples"][number];
+
+/** What a gateway sees of the shared queue, and what a worker took of it. Nothing on a single machine. */
+export function fleetFamilies(models: Models): MetricFamily[] {
+  const gateways = models.all.filter((model) => model instanceof FleetModel);
+  const feeds = models.all.flatMap((model) => {
+    const feed = model instanceof FleetModel ? model.local?.feed : model instanceof LocalModel ? model.feed : undefined;
+    return feed === undefined ? [] : [{ name: model.name, feed }];
+  });
+  if (gateways.length === 0 && feeds.length === 0) return [];
+  const lanes = (of: "pending" | "ackPending" | "redelivered" | "waitingPulls"): Sample[] =>
+    gateways.flatMap(({ name, figures }) =>
+      figures.map((figure) => ({ labels: { batcher: name, lane: figure.lane }, value: figure[of] })),
+    );
+  const gateway = (value: (model: FleetModel) => number): Sample[] =>
+    gateways.map((model) => ({ labels: { batcher: model.name }, value: value(model) }));
+  const worker = (of: keyof (typeof feeds)[number]["feed"]["counts"]): Sample[] =>
+    feeds.map(({ name, feed }) => ({ labels: { batcher: name }, value: feed.counts[of] }));
+  const deadLetters = [
+    ...gateways.map(({ name, counts, local }) => ({
+      name,
+      value: (counts?.deadLetters ?? 0) + (local?.feed?.deadLetters ?? 0),
+    })),
+    ...feeds
+      .filter(({ name }) => !gateways.some((model) => model.name === name))
+      .map(({ name, feed }) => ({ name, value: feed.deadLetters })),
+  ].map(({ name, value }) => ({ labels: { batcher: name }, value }));
+  return [
+    family("sheaf_fleet_pending_items", "Items in the shared queue that wait for a worker.", "gauge", lanes("pending")),
+    family("sheaf_fleet_ack_pending_items", "Items of the queue at a worker.", "gauge", lanes("ackPending")),
+    family("sheaf_fleet_redelivered_items", "Of these, given out more than once.", "gauge", lanes("redelivered")),
+    family("sheaf_fleet_waiting_pulls", "Workers' open requests for items.", "gauge", lanes("waitingPulls")),
+    family(
+      "sheaf_fleet_workers",
+      "Workers that serve the model.",
+      "gauge",
+      gateway(({ fleet }) => fleet.length),
+    ),
+    family(
+      "sheaf_fleet_connected",
+      "1 while NATS is connected.",
+      "gauge",
+      gateway(({ isConnected }) => +isConnected),
+    ),
+    family(
+      "sheaf_fleet_late_replies_total",
+      "Replies that came for requests that had ended.",
+      "counter",
+      gateway(({ counts }) => counts?.lateReplies ?? 0),
+    ),
+    family(
+      "sheaf_fleet_republished_items_total",
+      "Items published again because the queue had not answered.",
+      "counter",
+      gateway(({ counts }) => counts?.republished ?? 0),
+    ),
+    family("sheaf_fleet_dead_letters_total", "Items given up by this process.", "counter", deadLetters),
+    family("sheaf_fleet_delivered_items_total", "Items this worker took.", "counter", worker("delivered")),
+    family("sheaf_fleet_redeliveries_total", "Of these, taken before.", "counter", worker("redelivered")),
+    family("sheaf_fleet_handed_back_items_total", "Items given back to the queue.", "counter", worker("handedBack")),
+    family("sheaf_fleet_expired_items_total", "Items too old to run.", "counter", worker("expired")),
+    family("sheaf_fleet_cancelled_items_total", "Items whose caller had gone.", "counter", worker("cancelled")),
+  ];
+}
+
+function family(name: string, help: string, type: MetricFamily["type"], samples: readonly Sample[]): MetricFamily {
+  return { name, help, type, samples: [...samples] };
+}

@@ -1,0 +1,238 @@
+import { BatcherError, type BatchRecord, type BatcherStats, type CallOptions } from "sheaf";
+import {
+  natsFrontEnd,
+  type Answer,
+  type LaneFigures,
+  type NatsClient,
+  type NatsFrontEnd,
+  type WorkerInfo,
+} from "sheaf/adapters/nats";
+import type { WorkerExecutor } from "sheaf/node";
+import { inputParser, type InputParser } from "../inputs.ts";
+import type { LocalModel } from "../model.ts";
+import type { ModelDefinition } from "../model-definition.ts";
+import { Problem } from "../problem.ts";
+import type { ModelState, Served, ServedModel } from "../served-model.ts";
+import type { Settings } from "../settings.ts";
+import type { FleetConnection } from "./connection.ts";
+import { descriptionOf, queueOf } from "./queue.ts";
+
+const figuresEveryMs = 1000;
+const shortestDrainMs = 10;
+const longestDrainMs = 60_000;
+/** Before a worker has said how fast it is. */
+const guessedDrainMs = 1000;
+/** What part of its deadline an item may be expected to wait; as on one machine. */
+const deadlineShare = 0.85;
+
+/** A model whose batches run on the workers of a fleet: its items go through a queue that all gateways share. */
+export class FleetModel implements ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly maxBatchSize: number;
+  readonly parse: InputParser;
+  cutOff = 0;
+  /** The lanes as the NATS server counted them a second ago at most. */
+  figures: readonly LaneFigures[] = [];
+  readonly #connection: FleetConnection;
+  readonly #expects: string;
+  /** In role all, the worker beside it. */
+  readonly local: LocalModel | undefined;
+  readonly #ready: Promise<void>;
+  readonly #subscribers: Set<(record: BatchRecord) => void> = new Set();
+  #frontEnd: NatsFrontEnd<unknown, unknown> | undefined;
+  #figuresAtMs = 0;
+  #isReady = false;
+  #isClosed = false;
+  #failure: unknown;
+  #timer: NodeJS.Timeout | undefined;
+  #refused = 0;
+
+  constructor(definition: ModelDefinition, settings: Settings, connection: FleetConnection, local?: LocalModel) {
+    this.name = definition.name;
+    this.definition = definition;
+    this.settings = settings;
+    this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
+    this.parse = inputParser(definition.input, settings.maxTextChars);
+    this.#connection = connection;
+    this.#expects = descriptionOf(definition);
+    this.local = local;
+    this.#ready = this.#start();
+    this.#ready.then(
+      () => (this.#isReady = true),
+      (error: unknown) => (this.#failure = error),
+    );
+  }
+
+  get state(): ModelState {
+    if (this.#isClosed) return "closed";
+    if (this.#failure !== undefined) return "failed";
+    if (!this.#isReady) return "loading";
+    return this.#trouble() === undefined ? "ready" : "unavailable";
+  }
+
+  get failure(): unknown {
+    if (this.#failure !== undefined) return this.#failure;
+    const trouble = this.#isClosed ? undefined : this.#trouble();
+    return trouble === undefined ? undefined : new Error(trouble);
+  }
+
+  get workers(): WorkerExecutor<never, unknown> | undefined {
+    return this.local?.workers;
+  }
+
+  /** Workers anywhere that serve this model now. */
+  get fleet(): readonly WorkerInfo[] {
+    return this.#frontEnd?.workers().filter(({ serves }) => serves === this.#expects) ?? [];
+  }
+
+  get isConnected(): boolean {
+    return this.#frontEnd?.isConnected === true;
+  }
+
+  get counts(): NatsFrontEnd<unknown, unknown>["counts"] | undefined {
+    return this.#frontEnd?.counts;
+  }
+
+  get waiting(): number {
+    return this.figures.reduce((sum, { pending }) => sum + pending, 0);
+  }
+
+  get drainMs(): number {
+    const ms = this.#frontEnd?.drainMs(Math.max(this.waiting, this.maxBatchSize)) ?? guessedDrainMs;
+    return Math.min(longestDrainMs, Math.max(shortestDrainMs, Math.ceil(ms)));
+  }
+
+  ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  stats(): BatcherStats {
+    const stats = this.#frontEnd?.stats() ?? emptyStats(this.name);
+    return { ...stats, items: { ...stats.items, rejected: stats.items.rejected + this.#refused } };
+  }
+
+  subscribe(listener: (record: BatchRecord) => void): () => void {
+    this.#subscribers.add(listener);
+    return () => void this.#subscribers.delete(listener);
+  }
+
+  async infer(item: unknown, options: CallOptions): Promise<Served> {
+    const frontEnd = this.#open();
+    this.#admit(1, options);
+    try {
+      return served(await frontEnd.ask(item, options));
+    } catch (error) {
+      throw this.#problemOf(error);
+    }
+  }
+
+  async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+    const frontEnd = this.#open();
+    this.#admit(items.length, options);
+    const outcomes = await frontEnd.askAll(items, options).catch((error: unknown) => {
+      throw this.#problemOf(error);
+    });
+    return outcomes.map((outcome) =>
+      outcome.status === "fulfilled"
+        ? { status: "fulfilled", value: served(outcome.value) }
+        : { status: "rejected", reason: this.#problemOf(outcome.reason) },
+    );
+  }
+
+  async close(graceMs: number): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#frontEnd?.close({ graceMs });
+    await this.local?.close(graceMs);
+    this.#isClosed = true;
+  }
+
+  async #start(): Promise<void> {
+    const client: NatsClient = await this.#connection.client;
+    const { name, maxBatchSize, settings } = this;
+    const frontEnd = natsFrontEnd<unknown, unknown>({
+      ...queueOf(this.definition, settings, client),
+      timeoutMs: settings.requestTimeoutMs,
+      maxBatchSize,
+      name,
+    });
+    this.#frontEnd = frontEnd;
+    frontEnd.subscribe((record) => {
+      for (const subscriber of this.#subscribers) subscriber(record);
+    });
+    this.#timer = setInterval(() => void this.#count(frontEnd), figuresEveryMs).unref();
+    await frontEnd.ready();
+  }
+
+  async #count(frontEnd: NatsFrontEnd<unknown, unknown>): Promise<void> {
+    if (!frontEnd.isConnected) return;
+    // A server that does not answer shows in isConnected, or in the age of these.
+    this.figures = await frontEnd.figures().catch(() => this.figures);
+    this.#figuresAtMs = performance.now();
+  }
+
+  #trouble(): string | undefined {
+    if (this.#frontEnd === undefined) return `there is no connection to NATS: ${this.#connection.trouble}`;
+    if (!this.isConnected) return "the connection to NATS is down";
+    if (this.fleet.length > 0) return undefined;
+    return this.#frontEnd.workers().length > 0
+      ? "the workers of this name serve another model; start gateways and workers with the same model"
+      : "no worker is alive";
+  }
+
+  #open(): NatsFrontEnd<unknown, unknown> {
+    if (this.#frontEnd !== undefined) return this.#frontEnd;
+    throw new Problem("NOT_READY", `${this.name}: ${this.#trouble()}.`, { headers: { "retry-after": "1" } });
+  }
+
+  /**
+   * Refuses what could not be answered in time, as on one machine: from what waited a moment ago, less what has left
+   * since. That there is room at all is the queue's own word.
+   */
+  #admit(items: number, { timeoutMs, priority }: CallOptions): void {
+    const lane = priority === "immediate" ? 1 : priority === "bulk" ? 3 : 2;
+    const before = this.figures.slice(0, lane).reduce((sum, { pending }) => sum + pending, 0);
+    if (timeoutMs === undefined || before === 0) return;
+    const drainMs = this.#frontEnd?.drainMs(before + items);
+    if (drainMs === undefined) return;
+    const expectedMs = drainMs - (performance.now() - this.#figuresAtMs);
+    if (expectedMs <= deadlineShare * timeoutMs) return;
+    this.#refused += items;
+    const numbers = { waiting: this.waiting, expectedMs, timeoutMs };
+    throw new BatcherError("QUEUE_FULL", `${this.name}: no result is to be had in time.`, numbers);
+  }
+
+  #problemOf(error: unknown): unknown {
+    if (!(error instanceof BatcherError)) return error;
+    if (error.code === "CLOSED") this.cutOff++;
+    // NATS' limit of a message, not the model's.
+    if (error.code === "ITEM_TOO_LARGE" && "bytes" in error.details)
+      return new Problem("BODY_TOO_LARGE", error.message, { cause: error });
+    return error;
+  }
+}
+
+const served = ({ value, queueMs, batchSize }: Answer<unknown>): Served => ({ output: value, queueMs, batchSize });
+
+const none = { p50: 0, p95: 0, p99: 0, max: 0 };
+const emptyStats = (name: string): BatcherStats => ({
+  name,
+  queued: 0,
+  inFlight: 0,
+  items: { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 },
+  batches: 0,
+  bisectRuns: 0,
+  abandonedRuns: 0,
+  meanBatchSize: 0,
+  fillRate: 0,
+  queueWaitMs: none,
+  runMs: none,
+  latencyMs: none,
+  costModel: null,
+  speedup: null,
+  expectedSpeedup: null,
+  cost: null,
+  reasons: {},
+  advice: [],
+});

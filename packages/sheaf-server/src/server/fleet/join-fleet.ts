@@ -1,0 +1,45 @@
+import { BatchGate, NatsFeed } from "sheaf/adapters/nats";
+import { LocalModel } from "../model.ts";
+import type { ModelDefinition } from "../model-definition.ts";
+import { Models } from "../models.ts";
+import type { Settings } from "../settings.ts";
+import { FleetConnection } from "./connection.ts";
+import { FleetModel } from "./fleet-model.ts";
+import { descriptionOf, queueOf } from "./queue.ts";
+
+export interface Fleet {
+  readonly models: Models;
+  /** After the models are closed. */
+  leave(): Promise<void>;
+}
+
+/** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
+export function joinFleet(definitions: readonly ModelDefinition[], settings: Settings): Fleet {
+  const connection = new FleetConnection(settings);
+  const models = definitions.map((definition) => {
+    const own = { ...settings, ...definition.settings };
+    if (settings.role === "gateway") return new FleetModel(definition, own, connection);
+    const local = fedModel(definition, own, connection);
+    return settings.role === "worker" ? local : new FleetModel(definition, own, connection, local);
+  });
+  return { models: new Models(models), leave: () => connection.close() };
+}
+
+/** A model here, fed from the queue from the moment that it is ready. */
+function fedModel(definition: ModelDefinition, settings: Settings, connection: FleetConnection): LocalModel {
+  const gate = new BatchGate();
+  const model = new LocalModel(definition, settings, gate);
+  model.feedFrom(async () => {
+    const feed = new NatsFeed({
+      ...queueOf(definition, settings, await connection.client),
+      gate,
+      slots: model.slots,
+      maxBatchSize: model.maxBatchSize,
+      serves: descriptionOf(definition),
+      isServing: () => model.state === "ready",
+    });
+    feed.start((item, options) => model.inferFed(item, options));
+    return feed;
+  });
+  return model;
+}

@@ -1,0 +1,23 @@
+import type { NatsClient, NatsQueueOptions } from "sheaf/adapters/nats";
+import type { ModelDefinition } from "../model-definition.ts";
+import type { Settings } from "../settings.ts";
+
+const leastMaxAgeMs = 60_000;
+
+/** The queue of a model: gateways and workers that serve the same name meet in it. */
+export function queueOf({ name }: ModelDefinition, settings: Settings, client: NatsClient): NatsQueueOptions {
+  return {
+    ...client,
+    queue: name,
+    durability: settings.natsDurability,
+    maxQueueSize: settings.queueMaxSize,
+    replicas: settings.natsReplicas,
+    ackWaitMs: settings.natsAckWaitMs,
+    maxDeliver: settings.natsMaxDeliver,
+    // Nothing that a caller still waits for may be dropped.
+    maxAgeMs: Math.max(leastMaxAgeMs, settings.requestTimeoutMs + 1000),
+  };
+}
+
+/** What a worker says it serves, and what a gateway expects. */
+export const descriptionOf = ({ input, output }: ModelDefinition): string => JSON.stringify({ input, output });

@@ -1,0 +1,54 @@
+import type { BatchRecord, BatcherStats, CallOptions } from "sheaf";
+import type { WorkerExecutor } from "sheaf/node";
+import type { InputParser } from "./inputs.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import type { Settings } from "./settings.ts";
+
+/** One result and how it came about; times in milliseconds. */
+export interface Served {
+  readonly output: unknown;
+  /** Arrival → dispatch. */
+  readonly queueMs: number;
+  /** Items in the batch that it rode in. */
+  readonly batchSize: number;
+}
+
+/**
+ * `restarting`: no worker is alive now, but one is on its way; what comes in waits for it. `unavailable`: its workers are
+ * on other machines, and none of them can be reached.
+ */
+export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
+
+/** A model as the routes see it: behind a batcher in this process, or behind a queue that a fleet shares. */
+export interface ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly maxBatchSize: number;
+  /** JSON value → item. */
+  readonly parse: InputParser;
+  readonly state: ModelState;
+  /** Why it can not run, where it can not. */
+  readonly failure: unknown;
+  /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
+  readonly workers: WorkerExecutor<never, unknown> | undefined;
+  /** Items that wait for their batch. */
+  readonly waiting: number;
+  /** How long what waits now will take to leave the queue, in milliseconds. */
+  readonly drainMs: number;
+  /** Items that a shutdown cut off before their result. */
+  readonly cutOff: number;
+  /** Resolves when it can run; rejects with the reason it never will. */
+  ready(): Promise<void>;
+  stats(): BatcherStats;
+  subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
+  infer(item: unknown, options: CallOptions): Promise<Served>;
+  /**
+   * Several items, admitted whole or not at all; outcomes in order.
+   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room.
+   */
+  inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]>;
+  /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,210 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startNats, whyNoNats, type RunningNats } from "../../../../scripts/lib/nats-server.mjs";
+import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
+
+const skip: string | false = whyNoNats() ?? false;
+let nats: RunningNats;
+before(async () => {
+  if (skip === false) nats = await startNats();
+});
+after(() => nats?.stop());
+
+interface Member {
+  readonly url: string;
+  readonly process: SheafProcess;
+}
+
+const start = (t: TestContext, role: string, env: Record<string, string> = {}): SheafProcess =>
+  sheaf(t, ["serve", "mlp", "--role", role, "--port", "0"], { NATS_URL: nats.url, WARMUP_BATCHES: "2", ...env });
+
+async function fleet(t: TestContext, env: Record<string, string> = {}): Promise<{ gateway: Member; worker: Member }> {
+  const [gateway, worker] = [start(t, "gateway", env), start(t, "worker", env)];
+  const [gatewayUrl, workerUrl] = await Promise.all([ready(gateway), ready(worker)]);
+  return { gateway: { url: gatewayUrl, process: gateway }, worker: { url: workerUrl, process: worker } };
+}
+
+const item = (value: number): number[] => new Array<number>(768).fill(value);
+
+async function post(url: string, path: string, body: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, headers: response.headers, json: (await response.json()) as any };
+}
+
+test("a gateway answers as a single machine does: routes, validation, batches, lists", { skip }, async (t) => {
+  const { gateway } = await fleet(t);
+  const single = sheaf(t, ["serve", "mlp", "--port", "0"], { WARMUP_BATCHES: "2" });
+  const url = await ready(single);
+  const sent = item(0.25);
+  const [here, there] = await Promise.all([post(url, "/infer", sent), post(gateway.url, "/infer", sent)]);
+  assert.equal(there.status, 200);
+  assert.deepEqual(Object.keys(there.json), Object.keys(here.json));
+  assert.deepEqual(there.json.output, here.json.output, "the same result, to the last digit");
+  for (const wrong of [[1, 2], { input: "text" }, { inputs: [] }]) {
+    const [expected, got] = await Promise.all([post(url, "/infer", wrong), post(gateway.url, "/infer", wrong)]);
+    assert.equal(got.status, 422);
+    assert.equal(got.json.error.message, expected.json.error.message);
+  }
+  const several = await post(gateway.url, "/infer", { inputs: [item(0.1), [1], item(0.2)] });
+  assert.equal(several.status, 200);
+  assert.equal(several.json.outputs[1].error.code, "INVALID_INPUT");
+  assert.equal(several.json.outputs.length, 3);
+  const many = await Promise.all(Array.from({ length: 100 }, (_, i) => post(gateway.url, "/infer", item(i / 100))));
+  assert.ok(many.every(({ status }) => status === 200));
+  assert.ok(Math.max(...many.map(({ json }) => json.batch_size)) > 4, "requests share batches");
+  const infer = { inputs: [{ name: "input", shape: [1, 768], datatype: "FP32", data: sent }] };
+  const kserve = await post(gateway.url, "/v2/models/mlp/infer", infer);
+  assert.equal(kserve.status, 200, JSON.stringify(kserve.json));
+  const models = await (await fetch(`${gateway.url}/v1/models`)).json();
+  assert.deepEqual((models as any).data[0].state, "ready");
+});
+
+test(
+  "a worker serves health and metrics, and no requests; both show the fleet's metrics, as documented",
+  { skip },
+  async (t) => {
+    const { gateway, worker } = await fleet(t);
+    assert.equal((await post(gateway.url, "/infer", item(1))).status, 200);
+    assert.equal((await fetch(`${worker.url}/readyz`)).status, 200);
+    assert.equal((await post(worker.url, "/infer", item(1))).status, 404);
+    await sleep(1200); // the queue's figures are a second old at most
+    const texts = await Promise.all([gateway, worker].map(async ({ url }) => (await fetch(`${url}/metrics`)).text()));
+    const shown = new Map(texts.flatMap((text) => [...text.matchAll(/^# TYPE (sheaf_fleet_\S+) (\S+)$/gm)]).map(([, name, type]) => [name, type])); // prettier-ignore
+    const page = readFileSync(new URL("../../../../docs/reference/metrics.md", import.meta.url), "utf8");
+    const documented = new Map([...page.matchAll(/^\| `(sheaf_fleet_[a-z_]+)` *\| (\w+) /gm)].map(([, name, type]) => [name, type])); // prettier-ignore
+    assert.deepEqual(Object.fromEntries(shown), Object.fromEntries(documented));
+    assert.match(texts[0]!, /^sheaf_fleet_workers\{batcher="mlp"\} 1$/m);
+    assert.match(texts[0]!, /^sheaf_fleet_connected\{batcher="mlp"\} 1$/m);
+    assert.match(texts[0]!, /^sheaf_fleet_waiting_pulls\{batcher="mlp",lane="interactive"\} 1$/m);
+    assert.match(texts[1]!, /^sheaf_fleet_delivered_items_total\{batcher="mlp"\} 1$/m);
+  },
+);
+
+test(
+  "without a worker a gateway says so: 503 on /readyz and to requests; it serves again when one comes",
+  { skip },
+  async (t) => {
+    const { gateway, worker } = await fleet(t);
+    worker.process.child.kill("SIGTERM");
+    assert.equal(await worker.process.ended, 0);
+    const health = await fetch(`${gateway.url}/readyz`);
+    assert.equal(health.status, 503);
+    assert.deepEqual(await health.json(), {
+      status: "unavailable",
+      models: [{ name: "mlp", state: "unavailable", reason: "no worker is alive" }],
+    });
+    const refused = await post(gateway.url, "/infer", item(1));
+    assert.equal(refused.status, 503);
+    assert.match(refused.json.error.message, /no worker is alive/);
+    await ready(start(t, "worker"));
+    for (let i = 0; i < 100 && (await fetch(`${gateway.url}/readyz`)).status !== 200; i++) await sleep(50);
+    assert.equal((await post(gateway.url, "/infer", item(1))).status, 200);
+  },
+);
+
+test("a deadline is a 504, a hung-up client's item is not run, and SIGTERM drains a gateway", { skip }, async (t) => {
+  const { gateway, worker } = await fleet(t, { MAX_BATCH_SIZE: "1" });
+  const busy = Array.from({ length: 60 }, (_, i) => post(gateway.url, "/infer", item(i), { "x-sheaf-priority": "immediate" })); // prettier-ignore
+  const late = await post(gateway.url, "/infer", item(1), { "x-request-timeout-ms": "1", "x-sheaf-priority": "bulk" });
+  assert.ok(late.status === 504 || late.status === 429, String(late.status));
+  const controller = new AbortController();
+  const gone = fetch(`${gateway.url}/infer`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-sheaf-priority": "bulk" },
+    body: JSON.stringify(item(2)),
+    signal: controller.signal,
+  });
+  await sleep(5);
+  controller.abort();
+  await assert.rejects(gone);
+  gateway.process.child.kill("SIGTERM");
+  assert.ok(
+    (await Promise.all(busy)).every(({ status }) => status === 200),
+    "what is in is finished",
+  );
+  assert.equal(await gateway.process.ended, 0);
+  const text = await (await fetch(`${worker.url}/metrics`)).text();
+  const ran = Number(/^sheaf_items_total\{batcher="mlp",outcome="ok"\} (\d+)$/m.exec(text)![1]);
+  assert.ok(ran >= 60 && ran <= 61, `${ran} items ran`);
+});
+
+test("one process can be both: role all", { skip }, async (t) => {
+  const both = start(t, "all");
+  const url = await ready(both);
+  assert.equal((await post(url, "/infer", item(1))).status, 200);
+  both.child.kill("SIGTERM");
+  assert.equal(await both.ended, 0);
+});
+
+test("a gateway needs NATS_URL, and says so; it waits for a server that is not there yet", { skip }, async (t) => {
+  const alone = sheaf(t, ["serve", "mlp", "--role", "gateway"]);
+  assert.equal(await alone.ended, 2);
+  assert.match(alone.output.stderr, /A gateway needs NATS_URL/);
+  const waiting = sheaf(t, ["serve", "mlp", "--role", "gateway", "--port", "0"], { NATS_URL: "nats://127.0.0.1:1" });
+  for (let i = 0; i < 200 && !waiting.output.stdout.includes("listening on"); i++) await sleep(50);
+  const url = /listening on (http:\/\/[^"]+)/.exec(waiting.output.stdout)![1]!;
+  const health = (await (await fetch(`${url}/readyz`)).json()) as any;
+  assert.match(health.models[0].reason, /no connection to NATS/);
+  waiting.child.kill("SIGTERM");
+  assert.equal(await waiting.ended, 0);
+});
+
+test(
+  "credentials and TLS: the right ones are let in, wrong ones end the process with the reason",
+  { skip },
+  async (t) => {
+    const guarded = await startNats(["--user", "sheaf", "--pass", "secret"]);
+    try {
+      const env = { NATS_URL: guarded.url, NATS_USER: "sheaf" };
+      const wrong = start(t, "gateway", { ...env, NATS_PASSWORD: "guess" });
+      assert.equal(await wrong.ended, 1);
+      assert.match(wrong.output.stdout, /NATS refuses the connection/);
+      const right = start(t, "all", { ...env, NATS_PASSWORD: "secret" });
+      assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);
+    } finally {
+      await guarded.stop();
+    }
+  },
+);
+
+test("TLS: a server whose certificate is of NATS_TLS_CA_FILE is spoken to, any other is not", { skip }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-tls-"));
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" }); // prettier-ignore
+  const secured = await startNats(["--tls", "--tlscert", cert, "--tlskey", key]);
+  try {
+    const right = start(t, "all", { NATS_URL: secured.url, NATS_TLS_CA_FILE: cert });
+    assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);
+    const wrong = start(t, "gateway", { NATS_URL: `tls://${secured.url}` });
+    for (let i = 0; i < 200 && !wrong.output.stdout.includes("listening on"); i++) await sleep(50);
+    const url = /listening on (http:\/\/[^"]+)/.exec(wrong.output.stdout)![1]!;
+    const reasonOf = async (): Promise<string> =>
+      ((await (await fetch(`${url}/readyz`)).json()) as any).models[0].reason;
+    for (let i = 0; i < 100 && !/certificate/.test(await reasonOf()); i++) await sleep(50);
+    assert.match(await reasonOf(), /no connection to NATS: .*certificate/);
+  } finally {
+    await secured.stop();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("without durability a fleet answers the same, and a full worker refuses", { skip }, async (t) => {
+  const { gateway } = await fleet(t, { NATS_DURABILITY: "none", QUEUE_MAX_SIZE: "40" });
+  const replies = await Promise.all(Array.from({ length: 300 }, (_, i) => post(gateway.url, "/infer", item(i / 300))));
+  const statuses = new Set(replies.map(({ status }) => status));
+  assert.ok(
+    [...statuses].every((status) => status === 200 || status === 429),
+    [...statuses].join(),
+  );
+  assert.ok(statuses.has(200));
+});

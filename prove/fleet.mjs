@@ -1,0 +1,57 @@
+/**
+ * `npm run prove -- fleet [--rate 300] [--seconds 20] [--ack-wait-ms 5000] [--seed 1] [--only WORD]`: two gateways, two
+ * workers and a nats-server, each a process, under load while one of them is killed, stopped, cut off or drained. Every
+ * request must get its own answer, once; the time until callers feel nothing any more is printed. About 5 minutes.
+ */
+import { parseArgs } from "node:util";
+import { machine, table } from "../bench/lib/machine.mjs";
+import { whyNoNats } from "../scripts/lib/nats-server.mjs";
+import { faultsUnderLoad, fullQueue, poison } from "./lib/fleet-faults.mjs";
+
+const { values } = parseArgs({
+  options: {
+    rate: { type: "string", default: "300" },
+    seconds: { type: "string", default: "20" },
+    "ack-wait-ms": { type: "string", default: "5000" },
+    seed: { type: "string", default: "1" },
+    only: { type: "string", default: "" },
+  },
+});
+const number = (name, min, max) => {
+  const value = Number(values[name]);
+  if (value >= min && value <= max) return value;
+  console.error(`--${name} must be a number from ${min} to ${max}, got ${JSON.stringify(values[name])}`);
+  process.exit(2);
+};
+const rate = number("rate", 1, 2000);
+const durationMs = 1000 * number("seconds", 3, 600);
+const ackWaitMs = number("ack-wait-ms", 300, 60_000);
+const seed = number("seed", 0, 2 ** 32 - 1);
+const { only } = values;
+const why = whyNoNats();
+if (why !== undefined) process.exit(1);
+
+const ms = (value) => `${Math.round(value)} ms`;
+const rows = [["fault", "requests", "tried again", "p50", "p99", "longest", "felt for"]];
+const report = (seen) => {
+  console.error(JSON.stringify(seen));
+  if (seen.sent === undefined) return;
+  const { name, answered, retried, p50Ms, p99Ms, longestMs, recoveredMs } = seen;
+  rows.push([name, answered, retried, ms(p50Ms), ms(p99Ms), ms(longestMs), recoveredMs === 0 ? "–" : ms(recoveredMs)]);
+};
+
+await faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, report, only });
+const others = [];
+const note = (seen) => {
+  report(seen);
+  others.push(seen);
+};
+if ("a full queue".includes(only)) await fullQueue({ report: note });
+for (const isolation of ["process", "thread"])
+  if ("poison".includes(only)) await poison({ isolation, ackWaitMs, report: note });
+
+console.log(`${machine()}; ${rate} requests/s, ack wait ${ackWaitMs} ms, seed ${seed}\n`);
+console.log("Every request was answered with its own result, none twice.\n");
+console.log(table(rows));
+for (const { name, ...numbers } of others) console.log(`\n${name}: ${JSON.stringify(numbers)}`);
+process.exit(0);

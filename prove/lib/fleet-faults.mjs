@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { Agent } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { load, post } from "./fleet-load.mjs";
+import { startFleet } from "./fleet-processes.mjs";
+
+const restartAfterMs = 1000;
+
+/** What is done to a fleet under load. Each must leave every request answered, with its own result, once. */
+const faults = {
+  "no fault": () => undefined,
+  "kill -9 a worker mid-batch": async ({ workers: [worker] }) => {
+    await worker.end("SIGKILL");
+    await sleep(restartAfterMs);
+    worker.start();
+    await worker.ready();
+  },
+  "kill -9 and restart nats-server": async ({ nats }) => {
+    await nats.kill();
+    await sleep(restartAfterMs);
+    await nats.restart();
+  },
+  "kill -9 a gateway": async ({ gateways: [gateway] }) => {
+    await gateway.end("SIGKILL");
+    await sleep(restartAfterMs);
+    gateway.start();
+    await gateway.ready();
+  },
+  "stop a worker past its ack wait": async ({ workers: [worker], ackWaitMs }) => {
+    worker.signal("SIGSTOP");
+    await sleep(ackWaitMs + 1500);
+    worker.signal("SIGCONT");
+  },
+  "cut every connection to NATS for 3 s": async ({ proxy }) => {
+    proxy.cut();
+    await sleep(3000);
+    proxy.mend();
+  },
+  "stop nats-server for 3 s": async ({ nats }) => {
+    nats.pause();
+    await sleep(3000);
+    nats.resume();
+  },
+  "drain a worker": async ({ workers: [worker] }) => {
+    const status = await worker.end("SIGTERM");
+    assert.equal(status, 0, `the drained worker ended with ${status}: ${worker.said}`);
+    worker.start();
+    await worker.ready();
+  },
+};
+
+/** These must not even make a client try again. */
+const unfelt = new Set(["no fault", "drain a worker"]);
+
+/**
+ * Every fault in turn, under `rate` requests a second.
+ * @param {(row: object) => void} report called after each with what was seen
+ */
+export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, report, only = "" }) {
+  const random = randomFrom(seed);
+  const fleet = await startFleet({ env: { NATS_ACK_WAIT_MS: String(ackWaitMs) } });
+  try {
+    for (const [name, fault] of Object.entries(faults)) {
+      if (!name.includes(only)) continue;
+      await fleet.ready();
+      const seen = await load({
+        gateways: fleet.gateways,
+        rate,
+        durationMs,
+        faultAtMs: durationMs * (0.15 + 0.2 * random()),
+        fault: () => fault({ ...fleet, ackWaitMs }),
+      });
+      report({ name, ...seen });
+      const words = `${name}: ${JSON.stringify(seen)}\n${[...fleet.gateways, ...fleet.workers].map(({ name, said }) => said && `${name}: ${said}`).join("\n")}`;
+      assert.equal(seen.unanswered, 0, words);
+      assert.equal(seen.wrong, 0, words);
+      assert.equal(seen.twice, 0, words);
+      assert.equal(seen.answered, seen.sent, words);
+      if (unfelt.has(name)) assert.equal(seen.retried, 0, words);
+    }
+  } finally {
+    await fleet.stop();
+  }
+}
+
+/** mulberry32: when in a run a fault strikes. */
+function randomFrom(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 4096 });
+const infer = ({ origin }, body) => post(agent, `${origin}/infer`, body);
+const accepted = (replies) => replies.filter(({ status }) => status === 200);
+
+/** More than the queue holds, at once: each is answered or refused with the time to come back, none is lost. */
+export async function fullQueue({ report }) {
+  const fleet = await startFleet({ env: { QUEUE_MAX_SIZE: "100" } });
+  try {
+    const replies = await Promise.all(
+      Array.from({ length: 600 }, (_, id) =>
+        infer(fleet.gateways[id % 2], { input: { id } }).then((reply) => ({ id, ...reply })),
+      ),
+    );
+    const refused = replies.filter(({ status }) => status === 429);
+    report({ name: "a full queue", answered: accepted(replies).length, refused: refused.length });
+    assert.equal(
+      accepted(replies).length + refused.length,
+      replies.length,
+      JSON.stringify(replies.find(({ status }) => status !== 200 && status !== 429)),
+    );
+    assert.ok(refused.length > 0, "nothing was refused");
+    assert.ok(accepted(replies).length >= 100, "what found room is answered");
+    for (const { id, json } of accepted(replies)) assert.equal(json.output.id, id);
+    for (const { headers } of refused) assert.match(headers["retry-after-ms"], /^\d+$/);
+    const large = await infer(fleet.gateways[0], { input: { id: 1, pad: "x".repeat(1_100_000) } });
+    report({ name: "a payload over NATS' limit", status: large.status });
+    assert.equal(large.status, 413, JSON.stringify(large));
+  } finally {
+    await fleet.stop();
+  }
+}
+
+/** A poisonous item among 31 innocent ones: it is dead-lettered with an id, they are answered. */
+export async function poison({ isolation, ackWaitMs, report }) {
+  const fleet = await startFleet({
+    env: { NATS_ACK_WAIT_MS: String(ackWaitMs), REQUEST_TIMEOUT_MS: "60000" },
+    workerEnv: { WORKER_ISOLATION: isolation, MAX_WAIT_MS: "20", SCHEDULER_STRATEGY: "fifo" },
+  });
+  for (const worker of fleet.workers) worker.keepAlive(true);
+  try {
+    const startedAtMs = performance.now();
+    const replies = await Promise.all(
+      Array.from({ length: 32 }, (_, id) =>
+        infer(fleet.gateways[id % 2], { input: id === 13 ? { id, poison: "process" } : { id } }).then((reply) => ({
+          id,
+          ...reply,
+          tookMs: performance.now() - startedAtMs,
+        })),
+      ),
+    );
+    const guilty = replies[13];
+    const innocents = accepted(replies);
+    const restarts = fleet.workers.reduce((sum, worker) => sum + worker.restarts, 0);
+    const name = `poison that kills the model's ${isolation === "process" ? "process" : "host"}`;
+    report({
+      name,
+      answered: innocents.length,
+      status: guilty.status,
+      restarts,
+      innocentsMs: Math.max(...innocents.map(({ tookMs }) => tookMs)),
+      guiltyMs: guilty.tookMs,
+    });
+    const words = JSON.stringify(replies.find(({ status, id }) => status !== 200 && id !== 13) ?? guilty.json);
+    assert.equal(innocents.length, 31, words);
+    for (const { id, json } of innocents) assert.equal(json.output.id, id);
+    assert.equal(guilty.status, 502, words);
+    assert.match(guilty.json.error.message, /dead letters as \d+/);
+    if (isolation === "process") assert.equal(restarts, 0, "a worker's host never falls with its model");
+  } finally {
+    await fleet.stop();
+  }
+}

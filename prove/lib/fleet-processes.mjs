@@ -1,0 +1,132 @@
+// A fleet as its users run it: a nats-server, and gateways and workers that are processes of the sheaf command.
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startNats } from "../../scripts/lib/nats-server.mjs";
+import { freePort } from "../../scripts/lib/serving.mjs";
+import { startCuttable } from "./cuttable-proxy.mjs";
+
+const command = fileURLToPath(new URL("../../packages/sheaf-server/bin/sheaf.js", import.meta.url));
+const model = fileURLToPath(new URL("fleet-worker.mjs", import.meta.url));
+const readyWithinMs = 30_000;
+/** Gateways, and workers. */
+const count = 2;
+
+/**
+ * @param env settings of every process, such as NATS_ACK_WAIT_MS
+ * @param via `"proxy"`, so that the way to NATS can be cut, or `"direct"`
+ */
+export async function startFleet({ env = {}, workerEnv = {}, via = "proxy" } = {}) {
+  const nats = await startNats();
+  const direct = { url: `nats://${nats.url}`, close: async () => undefined };
+  const proxy = via === "proxy" ? await startCuttable(nats.url) : direct;
+  const members = [];
+  const start = async (role, name, port) => {
+    const own = role === "worker" ? workerEnv : {};
+    members.push(new Member(role, name, port, { ...env, ...own, NATS_URL: proxy.url }));
+  };
+  for (let i = 0; i < count; i++) await start("gateway", `gateway ${i + 1}`, await freePort());
+  for (let i = 0; i < count; i++) await start("worker", `worker ${i + 1}`, await freePort());
+  const fleet = {
+    nats,
+    proxy,
+    gateways: members.filter(({ role }) => role === "gateway"),
+    workers: members.filter(({ role }) => role === "worker"),
+    ready: () => Promise.all(members.map((member) => member.ready())),
+    stop: async () => {
+      await Promise.all(members.map((member) => member.end("SIGKILL")));
+      await proxy.close();
+      await nats.stop();
+    },
+  };
+  try {
+    await fleet.ready();
+  } catch (error) {
+    await fleet.stop();
+    throw error;
+  }
+  return fleet;
+}
+
+/** Servers without a queue between them, as the fleet's rivals. */
+export async function startServers(howMany, env) {
+  const gateways = [];
+  for (let i = 0; i < howMany; i++) gateways.push(new Member("all", `server ${i + 1}`, await freePort(), env));
+  const stop = () => Promise.all(gateways.map((member) => member.end("SIGKILL")));
+  try {
+    await Promise.all(gateways.map((member) => member.ready()));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { gateways, stop };
+}
+
+/** One process, which can be ended, stopped and started again on its port. */
+class Member {
+  restarts = 0;
+  said = "";
+  #child;
+  #keepAlive = false;
+
+  constructor(role, name, port, env) {
+    Object.assign(this, { role, name, port, env, origin: `http://127.0.0.1:${port}` });
+    this.start();
+  }
+
+  get pid() {
+    return this.#child.pid;
+  }
+
+  start() {
+    const words = ["serve", model, "--role", this.role, "--port", String(this.port), "--log-level", "warn"];
+    const { PATH, HOME } = process.env;
+    const child = spawn(process.execPath, [command, ...words], {
+      env: { PATH, HOME, WARMUP_BATCHES: "3", ...this.env },
+    });
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (text) => (this.said = (this.said + text).slice(-10_000)));
+    this.exited = new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal)));
+    this.#child = child;
+    void this.exited.then(() => {
+      if (!this.#keepAlive || this.#child !== child) return;
+      this.restarts++;
+      this.start();
+    });
+  }
+
+  /** From now on it is started again whenever it ends, as a supervisor would. */
+  keepAlive(isKept) {
+    this.#keepAlive = isKept;
+  }
+
+  async ready() {
+    const untilMs = Date.now() + readyWithinMs;
+    while (Date.now() < untilMs) {
+      if ((await statusOf(`${this.origin}/readyz`)) === 200) return;
+      await sleep(50);
+    }
+    throw new Error(`${this.name} was not ready within ${readyWithinMs} ms. It said:\n${this.said}`);
+  }
+
+  signal(signal) {
+    this.#child.kill(signal);
+  }
+
+  async end(signal) {
+    this.#keepAlive = false;
+    this.#child.kill("SIGCONT");
+    this.#child.kill(signal);
+    return this.exited;
+  }
+}
+
+async function statusOf(url) {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
+    await response.arrayBuffer();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}

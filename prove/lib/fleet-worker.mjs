@@ -1,0 +1,16 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { defineWorker } from "../../packages/sheaf/dist/node/index.js";
+
+export const sample = { id: 0 };
+
+/**
+ * Takes 5 + 0.2 n ms, without a processor, as a model on an accelerator would. An item may be poison: `process` ends the
+ * process that the model is in, at once and without a word; `pad` bytes make an item, and its echo, large.
+ */
+export default defineWorker({
+  async run(items) {
+    if (items.some(({ poison }) => poison === "process")) process.kill(process.pid, "SIGKILL");
+    await sleep(5 + 0.2 * items.length);
+    return items.map(({ id }) => ({ id, twice: 2 * id }));
+  },
+});

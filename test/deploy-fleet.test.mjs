@@ -1,0 +1,99 @@
+// What deploy/ says is what there is: the files parse, every variable is a setting with a value that it takes, every flag
+// and path exists.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+import { test } from "node:test";
+import { parse, parseAllDocuments } from "yaml";
+import { healthPaths } from "../packages/sheaf-server/dist/server/routes/health.js";
+import { settingsTable } from "../packages/sheaf-server/dist/server/settings.js";
+import { filesBelow, root } from "../scripts/lib/files.mjs";
+
+const compose = ["compose.yaml", "deploy/compose.yaml"].map((path) => ({
+  path,
+  ...parse(readFileSync(`${root}/${path}`, "utf8"), { merge: true }),
+}));
+const manifests = filesBelow("deploy/kubernetes", ".yaml").flatMap((file) =>
+  parseAllDocuments(readFileSync(file, "utf8")).map((document) => {
+    assert.deepEqual(document.errors, [], relative(root, file));
+    return { file: relative(root, file), ...document.toJS() };
+  }),
+);
+const podsOf = (kind) => manifests.filter((manifest) => manifest.kind === kind);
+const deployments = podsOf("Deployment");
+const settings = podsOf("ConfigMap").find(({ metadata }) => metadata.name === "sheaf").data;
+
+const complaintsOn = (environment) =>
+  Object.entries(environment).flatMap(([name, value]) => {
+    const setting = settingsTable.find(({ env }) => env === name);
+    if (setting === undefined) return [`${name} is no setting`];
+    if (typeof value !== "string") return [`${name} must be a text, got ${value}`];
+    return setting.parse(value) === undefined ? [`${name} must be ${setting.expects}, got ${value}`] : [];
+  });
+
+/** `serve mlp --role gateway`: a command and flags that exist, with a value that they take. */
+const complaintsOnWords = ([command, model, flag, value]) => {
+  const setting = settingsTable.find((candidate) => candidate.flag === flag);
+  return command === "serve" && model === "mlp" && setting?.parse(value) !== undefined ? [] : [`${command} … ${flag}`];
+};
+
+test("every variable in the compose files and manifests is a setting, with a value that it takes", () => {
+  const environments = [
+    settings,
+    ...compose.flatMap(({ services }) => Object.values(services).map(({ environment = {} }) => environment)),
+    ...deployments.map(({ spec }) =>
+      Object.fromEntries((spec.template.spec.containers[0].env ?? []).map(({ name, value }) => [name, value])),
+    ),
+  ];
+  assert.deepEqual(environments.flatMap(complaintsOn), []);
+  assert.deepEqual(complaintsOn({ NATS_URI: "x", NATS_MAX_DELIVER: "0" }).length, 2);
+});
+
+test("every role of a fleet is started with words that the command takes", () => {
+  const { services } = compose[1];
+  const words = [
+    services.gateway.command,
+    services.worker.command,
+    ...deployments.map(({ spec }) => spec.template.spec.containers[0].args),
+  ];
+  assert.deepEqual(words.flatMap(complaintsOnWords), []);
+  assert.deepEqual(words.map((list) => list[3]).sort(), ["gateway", "gateway", "worker", "worker"]);
+});
+
+test("probes ask paths that need no key, on a port that the container names", () => {
+  for (const { metadata, spec } of deployments) {
+    const [container] = spec.template.spec.containers;
+    for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+      const { path, port } = container[probe].httpGet;
+      assert.ok(healthPaths.has(path), `${metadata.name}: ${path}`);
+      assert.ok(
+        container.ports.some(({ name }) => name === port),
+        `${metadata.name}: ${port}`,
+      );
+    }
+    assert.equal(container.readinessProbe.httpGet.path, "/readyz");
+  }
+});
+
+test("selectors find their pods, budgets and scalers their deployments, and the configuration its queue", () => {
+  const labelsOf = new Map(
+    [...deployments, ...podsOf("StatefulSet")].map(({ metadata, spec }) => [
+      metadata.name,
+      spec.template.metadata.labels,
+    ]),
+  );
+  const finds = (selector) =>
+    [...labelsOf.values()].some((labels) => Object.entries(selector).every(([key, value]) => labels[key] === value));
+  for (const { spec, file } of [...deployments, ...podsOf("StatefulSet"), ...podsOf("PodDisruptionBudget")])
+    assert.ok(finds(spec.selector.matchLabels), file);
+  for (const { spec, file } of podsOf("Service")) assert.ok(finds(spec.selector), file);
+  for (const { spec } of podsOf("HorizontalPodAutoscaler")) assert.ok(labelsOf.has(spec.scaleTargetRef.name));
+  const [, host, port] = /^nats:\/\/([a-z]+):(\d+)$/.exec(settings.NATS_URL);
+  const service = podsOf("Service").find(({ metadata }) => metadata.name === host);
+  assert.equal(service.spec.ports[0].port, Number(port));
+});
+
+test("a pod has longer to end than a shutdown may take", () => {
+  for (const { spec } of deployments)
+    assert.ok(spec.template.spec.terminationGracePeriodSeconds * 1000 > Number(settings.SHUTDOWN_GRACE_MS));
+});

@@ -1,0 +1,36 @@
+// A slice of prove/fleet.mjs: real processes, a real nats-server, every fault once.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { faultsUnderLoad, fullQueue, poison } from "../prove/lib/fleet-faults.mjs";
+import { whyNoNats } from "../scripts/lib/nats-server.mjs";
+
+const skip = whyNoNats() ?? false;
+const ackWaitMs = 1000;
+const seed = 11;
+
+test(`under every fault each request of a fleet gets its own answer, once (seed ${seed})`, { skip }, async (t) => {
+  const rows = [];
+  const report = (row) => {
+    rows.push(row);
+    t.diagnostic(JSON.stringify(row));
+  };
+  await faultsUnderLoad({ rate: 150, durationMs: 2500, ackWaitMs, seed, report });
+  assert.equal(rows.length, 8);
+});
+
+test(
+  "a full queue refuses with the time to come back, and loses nothing; a payload over NATS' limit is a 413",
+  { skip },
+  async (t) => {
+    await fullQueue({ report: (row) => t.diagnostic(JSON.stringify(row)) });
+  },
+);
+
+for (const isolation of ["process", "thread"])
+  test(
+    `an item that kills the ${isolation === "process" ? "model" : "worker"} is a dead letter; its 31 batch-mates are answered`,
+    { skip },
+    async (t) => {
+      await poison({ isolation, ackWaitMs, report: (row) => t.diagnostic(JSON.stringify(row)) });
+    },
+  );
