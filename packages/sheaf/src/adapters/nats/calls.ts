@@ -8,9 +8,10 @@ import { ackSubject, keyOf, pack, unpack, type ReplyHead, type RequestHead } fro
 import { NatsQueueError, rebuildError } from "./errors.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
+import { QueueKeeper } from "./queue-keeper.ts";
 import { newInbox, type QueueSettings } from "./queue-options.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
-import { ensureQueue, namesOf, type QueueNames } from "./topology.ts";
+import { namesOf, type QueueNames } from "./topology.ts";
 import { WorkersSeen, type WorkerInfo } from "./workers-seen.ts";
 
 /** One call, from its publish to its answer. */
@@ -45,7 +46,6 @@ const mostPublishes = 3;
 const mostUnanswered = 10_000;
 /** What NATS' own framing and headers may take of a message. */
 const headersBytes = 256;
-const reensureAfterMs = 500;
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class Calls {
@@ -60,9 +60,9 @@ export class Calls {
   /** Those that the queue has not acknowledged, oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
   readonly #deadLetters: DeadLetters;
+  readonly #keeper: QueueKeeper;
   readonly #ready: Promise<void>;
   #isReady: () => void = () => undefined;
-  #isEnsured = false;
   #streamCreated: string | undefined;
   #acceptedBeforeCut: readonly Call[] = [];
   #next = 0;
@@ -71,7 +71,6 @@ export class Calls {
   #closing: Promise<void> | undefined;
   #whenEmpty: (() => void) | undefined;
   #cancelSweep: (() => void) | undefined;
-  #cancelEnsure: (() => void) | undefined;
 
   constructor(settings: QueueSettings, { name, maxBatchSize }: { name: string; maxBatchSize: number }) {
     this.#settings = settings;
@@ -83,14 +82,15 @@ export class Calls {
     this.#ready = new Promise((resolve) => (this.#isReady = resolve));
     this.#link = new Link(settings.connection, {
       disconnected: () => this.#disconnected(),
-      reconnected: () => this.#ensure(),
+      reconnected: () => this.#keeper.keep(),
       closed: () => this.#failAll(unavailable(`${name}: the NATS connection is closed.`)),
     });
+    this.#keeper = new QueueKeeper(settings, "front-end", (created) => this.#kept(created));
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
     this.#link.subscribe(this.#names.alive, ({ data }) => this.#heard(data));
     if (settings.durability !== "none") this.#deadLetters.watch();
-    this.#ensure();
+    this.#keeper.keep();
   }
 
   get isConnected(): boolean {
@@ -155,7 +155,7 @@ export class Calls {
     await empty;
     cancel?.();
     this.#cancelSweep?.();
-    this.#cancelEnsure?.();
+    this.#keeper.stop();
     this.#link.leave();
   }
 
@@ -267,7 +267,7 @@ export class Calls {
 
   #acknowledged(call: Call, { headers, data }: NatsMessage): void {
     if (headers?.code === 503) {
-      this.#ensureSoon();
+      this.#keeper.keepSoon();
       const nobody = this.#settings.durability === "none" ? "no worker listens" : "JetStream has no such queue yet";
       return this.#end(call, "rejected", unavailable(`${this.#name}: ${nobody}.`));
     }
@@ -361,18 +361,9 @@ export class Calls {
     for (const call of this.#open.values()) this.#cancel(call, "rejected", error);
   }
 
-  #ensure(): void {
-    this.#cancelEnsure = undefined;
-    void this.#ensureNow().catch(() => this.#ensureSoon());
-  }
-
-  async #ensureNow(): Promise<void> {
-    if (this.#settings.durability !== "none") {
-      const created = await ensureQueue(this.#settings, "front-end");
-      if (this.#streamCreated !== undefined && this.#streamCreated !== created) this.#lostQueue();
-      this.#streamCreated = created;
-    }
-    this.#isEnsured = true;
+  #kept(created: string): void {
+    if (this.#streamCreated !== undefined && this.#streamCreated !== created) this.#lostQueue();
+    this.#streamCreated = created;
     this.#link.publish(this.#names.who);
     if (this.workers.list().length > 0) this.#isReady();
   }
@@ -383,14 +374,9 @@ export class Calls {
     for (const call of this.#acceptedBeforeCut) this.#end(call, "error", error);
   }
 
-  #ensureSoon(): void {
-    if (this.#closing !== undefined) return;
-    this.#cancelEnsure ??= this.#settings.clock.after(reensureAfterMs, () => this.#ensure());
-  }
-
   #heard(data: Uint8Array): void {
     this.workers.heard(JSON.parse(new TextDecoder().decode(data)) as WorkerInfo);
-    if (this.#isEnsured && this.workers.list().length > 0) this.#isReady();
+    if (this.#streamCreated !== undefined && this.workers.list().length > 0) this.#isReady();
   }
 }
 

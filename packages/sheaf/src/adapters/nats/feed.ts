@@ -2,19 +2,22 @@ import { BatcherError } from "../../core/errors.ts";
 import type { CallOptions } from "../../core/options.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { Ages } from "./ages.ts";
+import { Caution } from "./caution.ts";
 import type { NatsMessage, NatsSubscription } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { Verdict, type AckToken, type Delivery } from "./delivery.ts";
 import { keyOf, unpack, type RequestHead } from "./envelope.ts";
 import { NatsQueueError } from "./errors.ts";
 import type { BatchGate } from "./gate.ts";
+import { Hand } from "./hand.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
 import { Pulls } from "./pulls.ts";
+import { QueueKeeper } from "./queue-keeper.ts";
 import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "./queue-options.ts";
 import { Replies } from "./replies.ts";
 import { Suspects } from "./suspects.ts";
-import { ensureQueue, namesOf, type QueueNames } from "./topology.ts";
+import { namesOf, type QueueNames } from "./topology.ts";
 import { aliveEveryMs, type WorkerInfo } from "./workers-seen.ts";
 
 export interface NatsFeedOptions extends NatsQueueOptions {
@@ -44,10 +47,6 @@ export interface ServedItem {
 /** Runs one item in whatever batch it fits. */
 export type Serve = (item: unknown, options: ServeOptions) => Promise<ServedItem>;
 
-const cancelsRemembered = 4096;
-/** So many times the ack wait after a redelivery, items are taken with care. */
-const carefulWaits = 3;
-const ensureAgainMs = 500;
 /** After a hand-over a batcher has its turn before more is asked for. */
 const turnMs = 1;
 const toppingUpMs = 2;
@@ -76,8 +75,9 @@ export class NatsFeed {
   readonly #suspects: Suspects;
   readonly #deadLetters: DeadLetters;
   readonly #ages: Ages = new Ages();
-  readonly #hand: Map<string, Delivery> = new Map();
-  readonly #cancelled: Set<string> = new Set();
+  readonly #hand: Hand = new Hand();
+  readonly #caution: Caution;
+  readonly #keeper: QueueKeeper;
   #serve: Serve | undefined;
   /** Taken, and not yet with the batcher. */
   #arrived: Delivery[] = [];
@@ -85,8 +85,6 @@ export class NatsFeed {
   #serving = 0;
   /** Items that waited behind the last one taken. */
   #backlog = 0;
-  #carefulUntilMs = 0;
-  #saidCarefulAtMs = -Infinity;
   /** More has been asked for, for the batch that is being collected. */
   #hasToppedUp = false;
   /** The queue and its consumers are there; never so without JetStream. */
@@ -107,11 +105,13 @@ export class NatsFeed {
       reconnected: () => this.#reconnected(),
       closed: () => this.#pulls.forget(),
     });
+    this.#caution = new Caution(settings, () => this.#link.publish(this.#names.careful));
+    this.#keeper = new QueueKeeper(settings, "worker", () => this.#kept());
     this.#replies = new Replies(settings, this.#link, this.id);
     this.#pulls = new Pulls(settings, this.#names, this.#link, {
       arrived: (message, token) => this.#arrivedFromQueue(message, token),
       quiet: () => this.#advance(),
-      refused: () => this.#later("ensure", ensureAgainMs, () => this.#ensure()),
+      refused: () => this.#keeper.keepSoon(),
     });
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#suspects = new Suspects(settings, {
@@ -151,11 +151,11 @@ export class NatsFeed {
       else this.#later("turn", 0, () => this.#advance());
       running = runningBatches;
     };
-    const { durability, ackWaitMs, clock } = this.#settings;
-    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#cancel(new TextDecoder().decode(data)));
+    const { durability } = this.#settings;
+    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(new TextDecoder().decode(data)));
     this.#link.subscribe(this.#names.who, () => this.#sayAlive());
     // Whoever has just started may have been started because of a poisonous item.
-    this.#carefulUntilMs = clock.now() + carefulWaits * ackWaitMs;
+    this.#caution.begin();
     if (durability === "none") {
       for (const lane of lanes)
         this.#pushed.push(
@@ -163,9 +163,9 @@ export class NatsFeed {
         );
       this.#sayAlive();
     } else {
-      this.#link.subscribe(this.#names.careful, () => this.#becomeCareful());
+      this.#link.subscribe(this.#names.careful, () => this.#caution.begin());
       this.#deadLetters.watch();
-      this.#ensure();
+      this.#keeper.keep();
       this.#signalProgress();
     }
     this.#tick();
@@ -189,28 +189,24 @@ export class NatsFeed {
 
   /** After the batcher is closed: sends what is left to say, and ends every subscription. */
   async leave(): Promise<void> {
+    this.#keeper.stop();
     for (const cancel of this.#cancelTimers.values()) cancel();
     if (this.#link.isConnected) await this.#settings.connection.flush().catch(() => undefined);
     this.#link.leave();
   }
 
-  #ensure(): void {
-    void ensureQueue(this.#settings, "worker").then(
-      () => {
-        // Requests sent to a consumer that was not there are lost without a word.
-        this.#pulls.forget();
-        this.#isEnsured = true;
-        this.#sayAlive();
-        this.#advance();
-      },
-      () => this.#later("ensure", ensureAgainMs, () => this.#ensure()),
-    );
+  #kept(): void {
+    // Requests sent to a consumer that was not there are lost without a word.
+    this.#pulls.forget();
+    this.#isEnsured = true;
+    this.#sayAlive();
+    this.#advance();
   }
 
   #reconnected(): void {
     this.#replies.sendUnsent();
     this.#isEnsured = false;
-    if (this.#settings.durability !== "none") this.#ensure();
+    if (this.#settings.durability !== "none") this.#keeper.keep();
   }
 
   /** Something changed: asks for what free slots could run, or gives the batcher what has arrived. */
@@ -230,7 +226,7 @@ export class NatsFeed {
     if (isAhead && (waiting > 0 || this.#urgent() + this.#backlog < maxBatchSize)) return;
     const capacity = Math.max(1, freeSlots) * maxBatchSize - waiting;
     if (arrived === 0) {
-      if (capacity > 0) this.#pulls.ask(this.#isCareful() ? 1 : capacity);
+      if (capacity > 0) this.#pulls.ask(this.#caution.isCareful ? 1 : capacity);
     } else if (!this.#hasToppedUp && this.#couldTopUp(capacity)) {
       this.#hasToppedUp = true;
       this.#pulls.ask(capacity - this.#urgent());
@@ -299,13 +295,12 @@ export class NatsFeed {
       known.deliveries = deliveries;
       return;
     }
-    if (this.#cancelled.delete(delivery.key)) return void this.#link.publish(ack, Verdict.end);
+    if (this.#hand.wasCancelled(delivery.key)) return void this.#link.publish(ack, Verdict.end);
     if (this.#isStopping || this.#options.isServing?.() === false) return this.#handBack(delivery);
-    this.#hand.set(delivery.key, delivery);
+    this.#hand.add(delivery);
     if (deliveries > 1) {
       this.counts.redelivered++;
-      this.#becomeCareful();
-      this.#sayCareful();
+      this.#caution.suspectSeen();
       this.#suspects.add(delivery);
     } else {
       this.#arrived.push(delivery);
@@ -335,7 +330,7 @@ export class NatsFeed {
       const message = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
       return this.#replies.error(delivery, new BatcherError("QUEUE_FULL", message, { maxQueueSize }));
     }
-    this.#hand.set(delivery.key, delivery);
+    this.#hand.add(delivery);
     void this.#run(delivery, false);
   }
 
@@ -349,7 +344,7 @@ export class NatsFeed {
       const options = { signal: abort.signal, timeoutMs, priority: lane, isAlone, traceparent: head.t };
       const { value, ...batch } = await this.#serve!(item, options);
       this.#replies.result(delivery, value, batch);
-      this.#hand.delete(delivery.key);
+      this.#hand.remove(delivery.key);
     } catch (error) {
       this.#failed(delivery, error);
     } finally {
@@ -377,7 +372,7 @@ export class NatsFeed {
     if (code === "WORKER_CRASHED" && delivery.ack !== undefined)
       return this.#crashed(delivery, (error as BatcherError).details, error as Error);
     this.#replies.error(delivery, error);
-    this.#hand.delete(delivery.key);
+    this.#hand.remove(delivery.key);
   }
 
   /** An item on which the model crashes, alone, is given up at once: another try would only crash another worker. */
@@ -398,47 +393,16 @@ export class NatsFeed {
   }
 
   #finish(delivery: Delivery, verdict: string): void {
-    this.#hand.delete(delivery.key);
+    this.#hand.remove(delivery.key);
     if (delivery.ack !== undefined) this.#link.publish(delivery.ack, verdict);
-  }
-
-  #cancel(key: string): void {
-    const delivery = this.#hand.get(key);
-    if (delivery === undefined) {
-      // It may be on its way here.
-      this.#cancelled.add(key);
-      if (this.#cancelled.size > cancelsRemembered) this.#cancelled.delete(this.#cancelled.values().next().value!);
-      return;
-    }
-    delivery.isCancelled = true;
-    delivery.abort.abort(new Error("The caller has gone."));
   }
 
   /** Says of everything here that it is being worked on. Not from the model's thread: a hung process says nothing. */
   #signalProgress(): void {
     const { clock, ackWaitMs } = this.#settings;
-    const nowMs = clock.now();
-    for (const delivery of this.#hand.values()) {
-      if (nowMs - delivery.signalledAtMs < ackWaitMs / 3) continue;
-      delivery.signalledAtMs = nowMs;
-      if (delivery.ack !== undefined) this.#link.publish(delivery.ack, Verdict.working);
-    }
+    for (const { ack } of this.#hand.silent(clock.now(), ackWaitMs / 3))
+      if (ack !== undefined) this.#link.publish(ack, Verdict.working);
     this.#later("progress", ackWaitMs / 6, () => this.#signalProgress());
-  }
-
-  #isCareful(): boolean {
-    return this.#settings.clock.now() < this.#carefulUntilMs;
-  }
-
-  #becomeCareful(): void {
-    this.#carefulUntilMs = this.#settings.clock.now() + carefulWaits * this.#settings.ackWaitMs;
-  }
-
-  #sayCareful(): void {
-    const nowMs = this.#settings.clock.now();
-    if (nowMs - this.#saidCarefulAtMs < 1000) return;
-    this.#saidCarefulAtMs = nowMs;
-    this.#link.publish(this.#names.careful);
   }
 
   #tick(): void {

@@ -1,0 +1,47 @@
+import type { Delivery } from "./delivery.ts";
+
+const cancelsRemembered = 4096;
+
+/** What a worker has taken and not answered, by key; and cancellations that came before their item did. */
+export class Hand {
+  readonly #deliveries: Map<string, Delivery> = new Map();
+  readonly #cancelled: Set<string> = new Set();
+
+  get(key: string): Delivery | undefined {
+    return this.#deliveries.get(key);
+  }
+
+  add(delivery: Delivery): void {
+    this.#deliveries.set(delivery.key, delivery);
+  }
+
+  remove(key: string): void {
+    this.#deliveries.delete(key);
+  }
+
+  /** Nobody waits for it any more, whether it is here or on its way. */
+  cancel(key: string): void {
+    const delivery = this.#deliveries.get(key);
+    if (delivery === undefined) {
+      this.#cancelled.add(key);
+      if (this.#cancelled.size > cancelsRemembered) this.#cancelled.delete(this.#cancelled.values().next().value!);
+      return;
+    }
+    delivery.isCancelled = true;
+    delivery.abort.abort(new Error("The caller has gone."));
+  }
+
+  /** Whether it was cancelled before it came; asked once. */
+  wasCancelled(key: string): boolean {
+    return this.#cancelled.delete(key);
+  }
+
+  /** Those of which the queue has heard nothing for `silentMs`; it hears of them now. */
+  *silent(nowMs: number, silentMs: number): Generator<Delivery> {
+    for (const delivery of this.#deliveries.values()) {
+      if (nowMs - delivery.signalledAtMs < silentMs) continue;
+      delivery.signalledAtMs = nowMs;
+      yield delivery;
+    }
+  }
+}
