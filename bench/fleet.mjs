@@ -3,7 +3,7 @@
  * what a queue between machines costs. Two front ends and two workers, each a process, beside one process with two slots
  * and no queue: latency added, throughput as a share of the model's limit, CPU per request of each part, with the queue on
  * disk and with plain core NATS. Then the size of the batch that a request sees over HTTP: a fleet, one server, and two
- * servers with a queue each. Alternated, medians of the rounds. About 5 minutes.
+ * servers with a queue each. Alternated, medians of the rounds; no rates (`--rates ""`) skips a part. About 5 minutes.
  */
 import { fork } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 });
 const rounds = Number(values.rounds);
 const durationMs = Number(values.seconds) * 1000;
-const rates = values.rates.split(",").map(Number);
+const rates = values.rates.split(",").filter(Boolean).map(Number);
 const httpRates = values["http-rates"].split(",").filter(Boolean).map(Number);
 const { policy } = values;
 const isCount = (number, max) => Number.isFinite(number) && number > 0 && number <= max;
@@ -139,80 +139,84 @@ async function measure({ fronts, workers, nats }, what) {
   };
 }
 
-const names = ["in-process", "queue on disk", "core NATS"];
-const systems = [];
-const loads = [...rates, "closed"];
-const results = new Map(names.map((name) => [name, new Map(loads.map((what) => [what, []]))]));
-let fullRunMs;
-try {
-  for (const name of names) systems.push(await startSystem(name));
-  ({ fullRunMs } = await systems[0].fronts[0].tell({ what: "calibrate" }));
-  // The compiler's work, and the careful start of workers, are not what is measured.
-  for (const system of systems) await measure(system, rates[0]);
-  for (let round = 0; round < rounds; round++)
-    for (const what of loads)
-      for (const system of systems) {
-        results
-          .get(system.name)
-          .get(what)
-          .push(await measure(system, what));
-        console.error(`round ${round + 1}: ${system.name}, ${what}`);
-      }
-} finally {
-  for (const system of systems) await system.end();
-}
-
-const of = (name, what, figure) =>
-  median(
-    results
-      .get(name)
-      .get(what)
-      .map((seen) => seen[figure]),
-  );
-const ms = (value) => `${value.toFixed(1)} ms`;
-const added = (name, what, figure) => {
-  const difference = of(name, what, figure) - of("in-process", what, figure);
-  return name === "in-process" ? "–" : `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(1)} ms`;
-};
-const limit = (1000 * slots * full) / fullRunMs;
 console.log(`${machine()}; policy ${policy}, ${rounds} rounds of ${values.seconds} s, medians.`);
-console.log(
-  `Model: 5 + 0.2 n ms, at most ${full}; a full batch takes ${ms(fullRunMs)} here, so ${slots} slots serve ${Math.round(limit)} items/s.\n`,
-);
-for (const rate of rates) {
-  console.log(`${rate} requests/s\n`);
+if (rates.length > 0) await queueCosts();
+if (httpRates.length > 0) await batchSizes();
+
+/** Latency, throughput and CPU of calls through the queue, beside calls that need none. */
+async function queueCosts() {
+  const names = ["in-process", "queue on disk", "core NATS"];
+  const systems = [];
+  const loads = [...rates, "closed"];
+  const results = new Map(names.map((name) => [name, new Map(loads.map((what) => [what, []]))]));
+  let fullRunMs;
+  try {
+    for (const name of names) systems.push(await startSystem(name));
+    ({ fullRunMs } = await systems[0].fronts[0].tell({ what: "calibrate" }));
+    // The compiler's work, and the careful start of workers, are not what is measured.
+    for (const system of systems) await measure(system, rates[0]);
+    for (let round = 0; round < rounds; round++)
+      for (const what of loads)
+        for (const system of systems) {
+          results
+            .get(system.name)
+            .get(what)
+            .push(await measure(system, what));
+          console.error(`round ${round + 1}: ${system.name}, ${what}`);
+        }
+  } finally {
+    for (const system of systems) await system.end();
+  }
+
+  const of = (name, what, figure) =>
+    median(
+      results
+        .get(name)
+        .get(what)
+        .map((seen) => seen[figure]),
+    );
+  const ms = (value) => `${value.toFixed(1)} ms`;
+  const added = (name, what, figure) => {
+    const difference = of(name, what, figure) - of("in-process", what, figure);
+    return name === "in-process" ? "–" : `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(1)} ms`;
+  };
+  const limit = (1000 * slots * full) / fullRunMs;
+  console.log(
+    `Model: 5 + 0.2 n ms, at most ${full}; a full batch takes ${ms(fullRunMs)} here, so ${slots} slots serve ${Math.round(limit)} items/s.\n`,
+  );
+  for (const rate of rates) {
+    console.log(`${rate} requests/s\n`);
+    console.log(
+      table([
+        ["", "p50", "added", "p99", "added", "batch seen", "front end", "worker", "nats-server"],
+        ...names.map((name) => [
+          name,
+          ms(of(name, rate, "p50")),
+          added(name, rate, "p50"),
+          ms(of(name, rate, "p99")),
+          added(name, rate, "p99"),
+          of(name, rate, "size").toFixed(1),
+          ...["frontUs", "workerUs", "natsUs"].map((figure) => `${Math.round(of(name, rate, figure))} µs`),
+        ]),
+      ]),
+    );
+    console.log("");
+  }
+  console.log(`Closed loop of ${callers}\n`);
   console.log(
     table([
-      ["", "p50", "added", "p99", "added", "batch seen", "front end", "worker", "nats-server"],
+      ["", "items/s", "of the limit", "batch seen", "front end", "worker", "nats-server"],
       ...names.map((name) => [
         name,
-        ms(of(name, rate, "p50")),
-        added(name, rate, "p50"),
-        ms(of(name, rate, "p99")),
-        added(name, rate, "p99"),
-        of(name, rate, "size").toFixed(1),
-        ...["frontUs", "workerUs", "natsUs"].map((figure) => `${Math.round(of(name, rate, figure))} µs`),
+        Math.round(of(name, "closed", "rate")),
+        (of(name, "closed", "rate") / limit).toFixed(2),
+        of(name, "closed", "size").toFixed(1),
+        ...["frontUs", "workerUs", "natsUs"].map((figure) => `${Math.round(of(name, "closed", figure))} µs`),
       ]),
     ]),
   );
-  console.log("");
+  console.log("\nµs: CPU per request; the front end's includes making the load, as in-process does.");
 }
-console.log(`Closed loop of ${callers}\n`);
-console.log(
-  table([
-    ["", "items/s", "of the limit", "batch seen", "front end", "worker", "nats-server"],
-    ...names.map((name) => [
-      name,
-      Math.round(of(name, "closed", "rate")),
-      (of(name, "closed", "rate") / limit).toFixed(2),
-      of(name, "closed", "size").toFixed(1),
-      ...["frontUs", "workerUs", "natsUs"].map((figure) => `${Math.round(of(name, "closed", figure))} µs`),
-    ]),
-  ]),
-);
-console.log("\nµs: CPU per request; the front end's includes making the load, as in-process does.");
-
-if (httpRates.length > 0) await batchSizes();
 
 /** What batch a request sees at equal load, over HTTP: the server's own word in every reply. */
 async function batchSizes() {
