@@ -13,6 +13,7 @@ import type { Settings } from "../settings.ts";
 const connectTimeoutMs = 5000;
 const connectAgainMs = 500;
 const reconnectAfterMs = 250;
+const partingMs = 2000;
 
 /** The process's one connection to NATS: there sooner or later, and closed when the server is. */
 export class FleetConnection {
@@ -31,8 +32,11 @@ export class FleetConnection {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    // Sends what is on its way, then closes; of a connection that is down nothing can be sent.
-    await this.#connection?.drain().catch(() => this.#connection?.close());
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    // Sends what is on its way; a server that is down or hangs is not waited for.
+    await Promise.race([connection.drain().catch(() => undefined), sleep(partingMs, undefined, { ref: false })]);
+    await Promise.race([connection.close().catch(() => undefined), sleep(partingMs, undefined, { ref: false })]);
   }
 
   async #connect(settings: Settings): Promise<NatsClient> {

@@ -178,11 +178,13 @@ export class NatsFeed {
   async drain({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> {
     this.#isStopping = true;
     this.#sayAlive();
-    await Promise.all([this.#pulls.stop(), ...this.#pushed.map((subscription) => subscription.drain())]);
+    const { clock } = this.#settings;
+    await this.#pulls.stop();
+    await this.#link.parted(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())), clock);
     for (const delivery of [...this.#arrived.splice(0), ...this.#suspects.stop()]) this.#handBack(delivery);
     const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
     if (this.#serving === 0) this.#whenIdle?.();
-    const cancel = graceMs === Infinity ? undefined : this.#settings.clock.after(graceMs, () => this.#whenIdle?.());
+    const cancel = graceMs === Infinity ? undefined : clock.after(graceMs, () => this.#whenIdle?.());
     await idle;
     cancel?.();
   }
@@ -191,7 +193,7 @@ export class NatsFeed {
   async leave(): Promise<void> {
     this.#keeper.stop();
     for (const cancel of this.#cancelTimers.values()) cancel();
-    if (this.#link.isConnected) await this.#settings.connection.flush().catch(() => undefined);
+    await this.#link.parted(() => this.#settings.connection.flush(), this.#settings.clock);
     this.#link.leave();
   }
 

@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { warn } from "../../core/runtime.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
@@ -7,6 +8,9 @@ export interface LinkEvents {
   reconnected(): void;
   closed(): void;
 }
+
+/** A server that hangs must not keep a process from ending: its last words are waited for this long. */
+const partingMs = 2000;
 
 /** A connection, and whether it is up. */
 export class Link {
@@ -42,6 +46,19 @@ export class Link {
     const subscription = this.#connection.subscribe(subject, queue === undefined ? { callback } : { callback, queue });
     this.#subscriptions.push(subscription);
     return subscription;
+  }
+
+  /** Waits for what the server has to answer, where it can and while it makes sense; never rejects. */
+  async parted(answer: () => Promise<unknown>, clock: Clock): Promise<void> {
+    if (!this.isConnected) return;
+    let cancel: (() => void) | undefined;
+    const late = new Promise<void>((resolve) => (cancel = clock.after(partingMs, resolve)));
+    const answered = answer().then(
+      () => undefined,
+      () => undefined,
+    );
+    await Promise.race([answered, late]);
+    cancel?.();
   }
 
   /** Ends every subscription of this side; the connection stays its owner's. */

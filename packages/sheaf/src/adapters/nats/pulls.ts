@@ -76,7 +76,7 @@ export class Pulls {
   /** Takes no more; resolves when what the server had sent has arrived. */
   async stop(): Promise<void> {
     this.forget();
-    if (this.#link.isConnected) await this.#subscription.drain().catch(() => undefined);
+    await this.#link.parted(() => this.#subscription.drain(), this.#settings.clock);
   }
 
   #ask(lane: Priority, items: number): void {
