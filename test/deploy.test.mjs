@@ -78,7 +78,9 @@ test("every batcher metric of docs/reference/metrics.md stands on the dashboard,
   const reference = readFileSync(`${root}/docs/reference/metrics.md`, "utf8");
   const documented = [...reference.matchAll(/^\| `(sheaf_[a-z_0-9]+)`/gm)].map(([, name]) => name);
   const shown = expressions.map(({ expr }) => expr).join("\n");
-  assert.deepEqual(documented.filter((name) => !shown.includes(name)), ["sheaf_cost_total"]); // prettier-ignore
+  // A fleet's are the queue's, not a batcher's.
+  const missing = documented.filter((name) => !shown.includes(name) && !name.startsWith("sheaf_fleet_"));
+  assert.deepEqual(missing, ["sheaf_cost_total"]);
 });
 
 test("panels do not overlap, and each says what it shows", () => {
