@@ -94,6 +94,7 @@ test(
     const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
     const { connection } = await rig.worker(queue, hung.run, { ackWaitMs });
     await front.ready();
+    await until(async () => (await front.figures())[1]!.waitingPulls > 0, "it has asked for items");
     const publish = connection.publish.bind(connection);
     // As a stopped process: it says nothing for a while.
     let isStopped = true;
