@@ -32,7 +32,12 @@ function slowTexts(name = "texts"): ModelDefinition {
 function load(server: Serving, callers: number): () => Promise<void> {
   let isOn = true;
   const caller = async (): Promise<void> => {
-    while (isOn) await server.post("/infer", { input: "some text" });
+    // The server may end before its callers: a test's clean-up goes in the order of its making.
+    while (isOn && server.app.server.listening) {
+      await server.post("/infer", { input: "some text" }).catch((error: unknown) => {
+        if (server.app.server.listening) throw error;
+      });
+    }
   };
   const all = Array.from({ length: callers }, caller);
   return async () => {
