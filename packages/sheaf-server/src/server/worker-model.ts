@@ -6,21 +6,7 @@ import { warmUpItemOf } from "./warm-up.ts";
 
 /** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
-  const {
-    name,
-    task,
-    input,
-    output,
-    note,
-    warning,
-    maxBatchSize,
-    groupKey,
-    weigh,
-    maxBatchWeight,
-    workerUrl,
-    data,
-    sample,
-  } = spec;
+  const { workerUrl, data, sample, ...described } = spec;
   // A gateway only checks and passes on; its batches run on the fleet's workers.
   const isElsewhere = settings.natsUrl !== undefined && settings.role === "gateway";
   const open = settings.workerIsolation === "process" ? workerProcess : workerThread;
@@ -29,25 +15,12 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     : open<never, unknown>(workerUrl, {
         instances: settings.workers,
         data,
-        name,
+        name: spec.name,
         niceness: settings.workerNiceness,
         // A result is written into its reply and dropped: it needs no memory of its own.
         resultRows: "view",
       });
-  return {
-    name,
-    task,
-    input,
-    output,
-    note,
-    warning,
-    maxBatchSize,
-    groupKey,
-    weigh,
-    maxBatchWeight,
-    run,
-    warmUpItem: sample ?? warmUpItemOf(input),
-  };
+  return { ...described, run, warmUpItem: sample ?? warmUpItemOf(spec.input) };
 }
 
 const runsElsewhere = (): never => {

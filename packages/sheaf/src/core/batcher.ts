@@ -191,14 +191,18 @@ export function batcherWith<In, Out>(
 
   const closedError = (message: string): BatcherError => new BatcherError("CLOSED", `${name}: ${message}`);
 
-  const cutOff = (graceMs: number): void => {
-    const error = closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
+  const withdrawAll = (error: unknown): void => {
     admission.dismissAll(error);
     queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
         while (chunk.settlers[i] !== undefined) calls.withdraw(chunk, i, error, "rejected");
       }
     });
+  };
+
+  const cutOff = (graceMs: number): void => {
+    const error = closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
+    withdrawAll(error);
     dispatcher.cutOff(error);
   };
 
@@ -311,12 +315,7 @@ export function batcherWith<In, Out>(
   };
   const break_ = (error: unknown): void => {
     refusal ??= { error };
-    admission.dismissAll(error);
-    queue.everyChunk((chunk) => {
-      for (let i = 0; i < chunk.count; i++) {
-        while (chunk.settlers[i] !== undefined) calls.withdraw(chunk, i, error, "rejected");
-      }
-    });
+    withdrawAll(error);
   };
   let readiness: Promise<void>;
   if (typeof run === "function") {

@@ -1,5 +1,5 @@
 import type { Priority } from "../../core/options.ts";
-import type { RequestHead } from "./envelope.ts";
+import { keyOf, type RequestHead } from "./envelope.ts";
 import { lanes } from "./queue-options.ts";
 
 /** An item at a worker. */
@@ -20,6 +20,31 @@ export interface Delivery {
   deadlineAtMs: number;
   readonly abort: AbortController;
   isCancelled: boolean;
+}
+
+/** An item as its front end sent it. */
+export interface Request {
+  readonly head: RequestHead;
+  readonly body: Uint8Array;
+}
+
+/** `ageMs`: how long it has waited already; its deadline counts from when the front end sent it. */
+export function deliveryOf(
+  { head, body }: Request,
+  nowMs: number,
+  ageMs: number,
+  given: Pick<Delivery, "lane" | "sequence" | "deliveries" | "ack">,
+): Delivery {
+  return {
+    key: keyOf(head),
+    head,
+    body,
+    ...given,
+    signalledAtMs: nowMs,
+    deadlineAtMs: nowMs + head.d - ageMs,
+    abort: new AbortController(),
+    isCancelled: false,
+  };
 }
 
 /** What the ack subject of a delivery says: `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<n>.<time>.<pending>`. */

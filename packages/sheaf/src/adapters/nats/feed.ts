@@ -5,8 +5,8 @@ import { Ages } from "./ages.ts";
 import { Caution } from "./caution.ts";
 import type { NatsMessage, NatsSubscription } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import { Verdict, type AckToken, type Delivery } from "./delivery.ts";
-import { keyOf, unpack, type RequestHead } from "./envelope.ts";
+import { deliveryOf, Verdict, type AckToken, type Delivery, type Request } from "./delivery.ts";
+import { unpack, type RequestHead } from "./envelope.ts";
 import { NatsQueueError } from "./errors.ts";
 import type { BatchGate } from "./gate.ts";
 import { Hand } from "./hand.ts";
@@ -265,30 +265,17 @@ export class NatsFeed {
   #arrivedFromQueue(message: NatsMessage, { lane, deliveries, sequence, storedAtMs, pending }: AckToken): void {
     this.#backlog = pending;
     const ack = message.reply!;
-    let unpacked: { readonly head: RequestHead; readonly body: Uint8Array };
+    let request: Request;
     try {
-      unpacked = unpack<RequestHead>(message.data);
+      request = unpack<RequestHead>(message.data);
     } catch {
       // Somebody else's message: nobody waits for it, and it would come back for ever.
       this.#link.publish(ack, Verdict.end);
       return;
     }
-    const { head, body } = unpacked;
     const ageMs = this.#ages.ageMs(storedAtMs, Date.now());
     const nowMs = this.#settings.clock.now();
-    const delivery: Delivery = {
-      key: keyOf(head),
-      head,
-      body,
-      lane,
-      sequence,
-      deliveries,
-      ack,
-      signalledAtMs: nowMs,
-      deadlineAtMs: nowMs + head.d - ageMs,
-      abort: new AbortController(),
-      isCancelled: false,
-    };
+    const delivery = deliveryOf(request, nowMs, ageMs, { lane, sequence, deliveries, ack });
     this.counts.delivered++;
     const known = this.#hand.get(delivery.key);
     if (known !== undefined) {
@@ -311,21 +298,9 @@ export class NatsFeed {
 
   /** Core NATS: a worker gets what is pushed to it, and refuses what it has no room for. */
   #pushedTo({ data }: NatsMessage, lane: Delivery["lane"]): void {
-    const { head, body } = unpack<RequestHead>(data);
+    const request = unpack<RequestHead>(data);
     const nowMs = this.#settings.clock.now();
-    const delivery: Delivery = {
-      key: keyOf(head),
-      head,
-      body,
-      lane,
-      sequence: "",
-      deliveries: 1,
-      ack: undefined,
-      signalledAtMs: nowMs,
-      deadlineAtMs: nowMs + head.d,
-      abort: new AbortController(),
-      isCancelled: false,
-    };
+    const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
     this.counts.delivered++;
     const { maxQueueSize } = this.#settings;
     if (this.#serving - this.#options.gate.runningItems >= maxQueueSize) {
