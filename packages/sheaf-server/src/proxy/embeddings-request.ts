@@ -8,6 +8,9 @@ export interface BatchableRequest {
   readonly isSingle: boolean;
 }
 
+/** A model's name is kept for as long as its lane. */
+const longestModel = 512;
+
 /**
  * Reads a body as OpenAI's API has it: `model` and an `input` of texts, token ids or objects. Whatever else stands in it is a
  * parameter, and separates. Undefined where it is something else, which is the upstream's to answer.
@@ -16,7 +19,7 @@ export function batchableRequest(body: unknown): BatchableRequest | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
   const { input, ...parameters } = body as Record<string, unknown>;
   const { model } = parameters;
-  if (typeof model !== "string" || parameters["stream"] === true) return undefined;
+  if (typeof model !== "string" || model.length > longestModel || parameters["stream"] === true) return undefined;
   const isSingle = isInput(input);
   const inputs = isSingle ? [input] : input;
   if (!Array.isArray(inputs) || inputs.length === 0 || !inputs.every(isInput)) return undefined;

@@ -4,7 +4,8 @@ import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
 import { jsonOf } from "../server/body.ts";
 import { callOptionsOf } from "../server/call-options.ts";
 import { traceIdOf } from "../server/log.ts";
-import { invalid, messageOf, Problem, problemOf } from "../server/problem.ts";
+import { boundedDepth } from "../server/inputs.ts";
+import { hungUp, invalid, messageOf, Problem, problemOf } from "../server/problem.ts";
 import { problemFor } from "../server/replies.ts";
 import type { Settings } from "../server/settings.ts";
 import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts";
@@ -20,14 +21,15 @@ export async function answerEmbeddings(
   { lanes, base, settings }: { readonly lanes: Lanes; readonly base: string; readonly settings: Settings },
 ): Promise<FastifyReply> {
   if (lanes.isDraining) throw draining();
-  const batchable = batchableRequest(jsonOf(request.body));
+  const batchable = batchableRequest(boundedDepth(jsonOf(request.body), ""));
   const options = callOptionsOf(request, settings);
-  if (batchable === undefined) return passOn(reply, await alone(request, upstreamUrl(base, request.url), options));
+  if (batchable === undefined)
+    return passOn(reply, await alone(request, upstreamUrl(base, request.url), options, settings));
   const { model, calls } = batchable;
   if (calls.length > settings.maxInputs)
     throw invalid("input", `an array of at most ${settings.maxInputs} inputs (MAX_INPUTS)`, calls);
   const lane = lanes.of(request.url, upstreamHeaders(request.headers), model);
-  const outcomes = await lane.batcher.settle(calls, options).catch((error: unknown) => {
+  const outcomes = await lane.settle(calls, options).catch((error: unknown) => {
     throw problemFor(error, lane);
   });
   const failedAt = outcomes.findIndex(({ status }) => status === "rejected");
@@ -44,12 +46,14 @@ async function alone(
   { headers, body }: FastifyRequest,
   url: string,
   { signal, timeoutMs }: CallOptions,
+  { upstreamMaxReplyBytes: maxReplyBytes }: Settings,
 ): Promise<UpstreamReply> {
   const timeout = AbortSignal.timeout(timeoutMs!);
+  const either = AbortSignal.any([signal!, timeout]);
   try {
-    return await post(url, upstreamHeaders(headers), String(body), AbortSignal.any([signal!, timeout]));
+    return await post(url, upstreamHeaders(headers), String(body), { signal: either, maxReplyBytes });
   } catch (error) {
-    if (signal!.aborted) throw new Problem("BAD_REQUEST", "The client hung up.");
+    if (signal!.aborted) throw hungUp();
     if (timeout.aborted) throw new Problem("TIMEOUT", `The upstream gave no answer within ${timeoutMs} ms.`);
     throw error;
   }
@@ -78,14 +82,14 @@ function renamed(error: UpstreamError, index: number, { isSingle }: BatchableReq
 function bodyOf(parts: readonly EmbeddingPart[]): Record<string, unknown> {
   const { usage: upstreamUsage, ...envelope } = parts[0]!.reply;
   const tokens = parts.reduce((sum, part) => sum + (part.tokens ?? 0), 0);
-  const usage = upstreamUsage === undefined ? undefined : { prompt_tokens: tokens, total_tokens: tokens };
+  const isCounted = upstreamUsage !== undefined && Number.isFinite(tokens);
+  const usage = isCounted ? { prompt_tokens: tokens, total_tokens: tokens } : undefined;
   const data = parts.map(({ embedding }, index) => ({ object: "embedding", index, embedding }));
   return { object: "list", ...envelope, data, usage };
 }
 
 function problemOfCall(error: unknown, lane: Lane, signal: AbortSignal | undefined): Problem {
-  // Nobody reads it; it is no failure of the proxy or of the upstream.
-  if (signal?.aborted === true) return new Problem("BAD_REQUEST", "The client hung up.");
+  if (signal?.aborted === true) return hungUp();
   const isKnown = error instanceof Problem || error instanceof BatcherError;
   if (isKnown && error.code !== "RESULT_COUNT")
     return error.code === "QUEUE_FULL" ? problemFor(error, lane) : problemOf(error);

@@ -1,8 +1,9 @@
-import type { Batcher, BatcherStats } from "sheaf";
+import type { Batcher, BatcherStats, CallOptions } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
 import type { Settings } from "../server/settings.ts";
 import { policyOf } from "../server/strategy.ts";
 import { WaitEstimate } from "../server/wait-estimate.ts";
+import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
 /** The batcher of one key and one model: what may share a request, a rate budget and a pause after 429. */
@@ -12,15 +13,18 @@ export class Lane {
   readonly settings: Settings;
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
   readonly #estimate: WaitEstimate;
+  #open = 0;
   #waiting = 0;
   #countedAtMs = -Infinity;
 
   constructor(url: string, headers: UpstreamHeaders, settings: Settings) {
     this.settings = settings;
     const { upstreamRequestsPerMinute: runs, upstreamTokensPerMinute: weight } = settings;
+    const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
     const isLimited = runs !== undefined || weight !== undefined;
     this.batcher = embeddingRequests(
-      async (body, { signal }) => jsonOfReply(await post(url, headers, JSON.stringify(body), signal)),
+      async (body, { signal }) =>
+        embeddingsAnswer(jsonOfReply(await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes }))),
       {
         name: laneName,
         maxBatchSize: settings.maxBatchSize,
@@ -37,6 +41,16 @@ export class Lane {
     const limits = { slots: settings.upstreamConcurrency, maxBatchSize: settings.maxBatchSize };
     this.#estimate = new WaitEstimate(limits, () => this.batcher.stats());
     this.batcher.subscribe((record) => this.#estimate.observe(record));
+  }
+
+  /** The outcome of each call, in their order. Rejects where none of them was let in. */
+  async settle(calls: readonly EmbeddingCall[], options: CallOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
+    this.#open++;
+    try {
+      return await this.batcher.settle(calls, options);
+    } finally {
+      this.#open--;
+    }
   }
 
   get stats(): BatcherStats {
@@ -58,9 +72,9 @@ export class Lane {
     return this.#estimate.drainMs(this.waiting);
   }
 
+  /** Nobody waits for an answer. Asked of every lane when a new one needs room: statistics would take too long. */
   get isIdle(): boolean {
-    const { queued, inFlight } = this.stats;
-    return queued === 0 && inFlight === 0;
+    return this.#open === 0;
   }
 }
 

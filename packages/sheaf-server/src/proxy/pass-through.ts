@@ -1,6 +1,7 @@
 import replyFrom from "@fastify/reply-from";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { OpenReplies } from "../server/open-replies.ts";
+import { hungUp, Problem } from "../server/problem.ts";
 import type { Settings } from "../server/settings.ts";
 import { draining, type Lanes } from "./lanes.ts";
 import { upstreamUrl } from "./target.ts";
@@ -36,10 +37,37 @@ export async function passThrough(
     if (lanes.isDraining) throw draining();
     const url = new URL(upstreamUrl(base, request.url));
     void reply.from(url.pathname + url.search, {
-      onError: (inner, { error }) => void inner.send(unreachable(error)),
+      rewriteRequestHeaders: (_request, headers) => withoutHop(headers),
+      rewriteHeaders: withoutHop,
+      onError: (inner, { error }) => void inner.send(problemOfLoss(error, request, settings)),
     });
     return reply;
   };
-  app.route({ method, url: "/*", handler: passOn });
+  app.route({ method, url: "/*", handler: passOn, logLevel: quieter(settings) });
   return open;
 }
+
+/** Of one connection; the next one has its own. `expect` was answered here. */
+const ofOneHop = [
+  "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+  "transfer-encoding", "upgrade",
+]; // prettier-ignore
+
+/** Passed on, `connection: close` of the upstream would end the client's connection, and `keep-alive` would keep it. */
+function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> {
+  const named = String(headers["connection"] ?? "").toLowerCase().split(/\s*,\s*/); // prettier-ignore
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.includes(name)),
+  );
+}
+
+function problemOfLoss(error: Error, { raw }: FastifyRequest, { runTimeoutMs }: Settings): Problem {
+  if (raw.socket.destroyed) return hungUp();
+  if ((error.cause as { code?: unknown } | undefined)?.code === "UND_ERR_HEADERS_TIMEOUT")
+    return new Problem("RUN_TIMEOUT", `The upstream gave no answer within ${runTimeoutMs} ms (RUN_TIMEOUT_MS).`);
+  return unreachable(error);
+}
+
+/** reply-from warns of every request that ends early, also where the client hung up; the proxy has its own line. */
+const quieter = ({ logLevel }: Settings): Settings["logLevel"] =>
+  logLevel === "silent" || logLevel === "fatal" ? logLevel : "error";

@@ -30,41 +30,84 @@ export class UpstreamError extends Error {
   }
 }
 
+export interface PostOptions {
+  readonly signal: AbortSignal;
+  /** UPSTREAM_MAX_REPLY_BYTES, unpacked. */
+  readonly maxReplyBytes: number;
+}
+
+/** Every caller of a batch hears a refusal, so that a long one would be copied a hundred times. */
+const longestRefusalBytes = 65_536;
+
 /**
  * One POST of JSON. Redirects are not followed: they would carry the key elsewhere.
- * @throws {Problem} `UPSTREAM_UNREACHABLE` when no reply came; the signal's reason when it aborts.
+ * @throws {Problem} `UPSTREAM_UNREACHABLE` when no reply came, `UPSTREAM_ERROR` for one that is a redirect or larger than
+ * `maxReplyBytes`; the signal's reason when it aborts.
  */
 export async function post(
   url: string,
   headers: UpstreamHeaders,
   body: string,
-  signal: AbortSignal,
+  { signal, maxReplyBytes }: PostOptions,
 ): Promise<UpstreamReply> {
   try {
     const sent = { ...headers, "content-type": "application/json" };
     const response = await fetch(url, { method: "POST", headers: sent, body, signal, redirect: "manual" });
-    const contentType = response.headers.get("content-type") ?? "application/octet-stream";
-    return { status: response.status, contentType, headers: response.headers, text: await response.text() };
+    const isRefusal = response.status >= 400;
+    const text = await textOf(response.body, isRefusal ? longestRefusalBytes : maxReplyBytes);
+    if (text !== undefined) return replyOf(response, text);
+    if (isRefusal) return longRefusal(response);
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    throw unreachable(error);
+    throw error instanceof Problem ? error : unreachable(error);
   }
+  const limit = `${maxReplyBytes} bytes (UPSTREAM_MAX_REPLY_BYTES)`;
+  throw new Problem("UPSTREAM_ERROR", `The upstream's answer is larger than ${limit}; ask for less in one request.`);
+}
+
+function replyOf({ status, headers }: Response, text: string): UpstreamReply {
+  if (status < 200 || (status >= 300 && status < 400))
+    throw new Problem("UPSTREAM_ERROR", `The upstream answered ${status}, which is no answer.`);
+  return { status, contentType: headers.get("content-type") ?? "application/octet-stream", headers, text };
+}
+
+/** A refusal in our words: its status and headers say what the batcher must know. */
+function longRefusal({ status, headers }: Response): UpstreamReply {
+  const message = `The upstream refused with ${status}, in more than ${longestRefusalBytes} bytes.`;
+  const error = { message, type: "upstream_error", param: null, code: "UPSTREAM_ERROR" };
+  return { status, contentType: "application/json", headers, text: JSON.stringify({ error }) };
+}
+
+/** The text of a body; undefined as soon as more than `maxBytes` came, and then the rest is not read. */
+async function textOf(body: Response["body"], maxBytes: number): Promise<string | undefined> {
+  if (body === null) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  // To leave the loop cancels the stream.
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength;
+    if (bytes > maxBytes) return undefined;
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 /** The reply's JSON. @throws {UpstreamError} for a refusal; {Problem} `UPSTREAM_ERROR` for what is no answer. */
 export function jsonOfReply(reply: UpstreamReply): unknown {
   if (reply.status >= 400) throw new UpstreamError(reply);
-  if (reply.status >= 300 || reply.status < 200)
-    throw new Problem("UPSTREAM_ERROR", `The upstream answered ${reply.status}, which is no answer.`);
   const json = jsonOrUndefined(reply.text);
   if (json === undefined) throw new Problem("UPSTREAM_ERROR", "The upstream's answer is not JSON.");
+  const { data, error } = (json ?? {}) as { data?: unknown; error?: unknown };
+  // Some gateways say 200 and mean that they could not.
+  if (data === undefined && error !== undefined && error !== null) throw new UpstreamError({ ...reply, status: 502 });
   return json;
 }
 
 /** Says the code of the socket and nothing of the request. */
 export function unreachable(error: unknown): Problem {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
-  const reason = [code, cause?.code].find((value) => typeof value === "string") ?? "no reply";
+  const reason = [cause?.code, code].find((value) => typeof value === "string") ?? "no reply";
   return new Problem("UPSTREAM_UNREACHABLE", `The upstream can not be reached: ${reason}.`);
 }
 

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { answerBrokenRequests } from "./broken-requests.ts";
 import { logDestination } from "./log-destination.ts";
 import { logProblem } from "./log.ts";
-import { problemOf, type Problem } from "./problem.ts";
+import { hungUp, problemOf, type Problem } from "./problem.ts";
 import { sendProblem } from "./replies.ts";
 import { requestId } from "./request-id.ts";
 import type { Settings } from "./settings.ts";
@@ -42,7 +42,9 @@ export function openApp(settings: Settings): FastifyInstance {
 /** Every error becomes a problem document, and every reply carries its request's id. */
 export function answerProblems(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
-    const problem = problemOf(error);
+    // What Node says of an upload that ended in the middle.
+    const isCutOff = request.raw.destroyed && (error as { code?: unknown }).code === "ECONNRESET";
+    const problem = isCutOff ? hungUp() : problemOf(error);
     logProblem(request, problem);
     sendProblem(reply, problem);
   });

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
-import { invalid } from "./problem.ts";
+import { hungUp, invalid } from "./problem.ts";
 import type { Settings } from "./settings.ts";
 
 const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
@@ -50,6 +50,6 @@ function hangUpSignal(request: IncomingMessage): AbortSignal {
 
 function abortedOnce(emitter: NodeJS.EventEmitter, event: "aborted" | "close"): AbortSignal {
   const controller = new AbortController();
-  emitter.once(event, () => controller.abort(new Error("The client hung up.")));
+  emitter.once(event, () => controller.abort(hungUp()));
   return controller.signal;
 }

@@ -24,7 +24,7 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
     case "tensors":
       return (value, path) => tensorItem(value, path, input.tensors);
     case "json":
-      return (value, path) => nestedItem(value, path);
+      return (value, path) => boundedDepth(value, path);
   }
 }
 
@@ -50,19 +50,23 @@ function textItem(value: unknown, path: string, maxChars: number): string {
   return value;
 }
 
-/** Deeper values overflow the stack of whatever copies them to a worker, which would fail their batch-mates too. */
-const deepest = 500;
+/** Deeper values overflow the stack of whatever copies or writes them, which would fail their batch-mates too. */
+export const deepest = 500;
 
-function nestedItem(value: unknown, path: string): unknown {
+/** Whether arrays and objects stand in one another deeper than `deepest`. */
+export function isTooDeep(value: unknown): boolean {
   // One level of nesting after the other: a recursion would be what this is to prevent.
-  for (let level = containersIn([value]), depth = 1; level.length > 0; level = level.flatMap(containersIn), depth++) {
-    if (depth <= deepest) continue;
-    const where = path === "" ? "The body" : path;
-    throw new Problem("INVALID_INPUT", `${where} must be nested at most ${deepest} deep.`, {
-      param: path || undefined,
-    });
-  }
-  return value;
+  let level = containersIn([value]);
+  for (let depth = 1; level.length > 0 && depth <= deepest; depth++) level = level.flatMap(containersIn);
+  return level.length > 0;
+}
+
+/** The value itself. @throws {Problem} 422 where it is too deep. */
+export function boundedDepth(value: unknown, path: string): unknown {
+  if (!isTooDeep(value)) return value;
+  const where = path === "" ? "The body" : path;
+  const message = `${where} must be nested at most ${deepest} deep.`;
+  throw new Problem("INVALID_INPUT", message, { param: path || undefined });
 }
 
 function containersIn(container: object): object[] {

@@ -74,6 +74,9 @@ export function invalid(path: string, expected: string, got: unknown): Problem {
   });
 }
 
+/** Nobody reads it, and it is no failure of the server's: only a log at debug shows it. */
+export const hungUp = (): Problem => new Problem("BAD_REQUEST", "The client hung up.");
+
 /** Names a value in a few words: never more than 60 characters of it. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);

@@ -35,6 +35,7 @@ export interface Settings {
   readonly upstreamConcurrency: number;
   readonly upstreamRequestsPerMinute: number | undefined;
   readonly upstreamTokensPerMinute: number | undefined;
+  readonly upstreamMaxReplyBytes: number;
   readonly maxBatchTokens: number;
   readonly role: "gateway" | "worker" | "all";
   readonly natsUrl: string | undefined;
@@ -152,6 +153,12 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
     ...optional(integer(1, 1, 1_000_000_000, "")),
     description: "Tokens to the upstream in a minute, for each key and model, as estimated.",
   },
+  upstreamMaxReplyBytes: integer(
+    67_108_864,
+    1024,
+    1_073_741_824,
+    "Largest reply of the upstream to one request, in bytes.",
+  ),
   maxBatchTokens: integer(300_000, 1, 1_000_000_000, "Most tokens in a request to the upstream, as estimated."),
   role: choice(["gateway", "worker", "all"], "all", "With NATS_URL: take requests, run models, or both."),
   natsUrl: optional(text("", "NATS server whose queue a fleet shares: nats://host:4222, several with commas.")),

@@ -104,6 +104,7 @@ export function batcherWith<In, Out>(
     },
     failed: (error) => limiter.observe(error, clock.now()),
     paused: (retryAfterMs) => limiter.observe({ retryAfterMs }, clock.now()),
+    retried: (items, weight) => limiter.spend(clock.now(), items, weight),
     ranAgain: (items, weight) => {
       statistics.ranAgain();
       limiter.spend(clock.now(), items, weight);

@@ -7,18 +7,16 @@ import { checkResults } from "./demux.ts";
 import { BatcherError } from "./errors.ts";
 import type { BatchContext, Executor } from "./executor.ts";
 import type { OrderKeys } from "./order.ts";
-import { Run } from "./run.ts";
+import { Run, type RunEvents } from "./run.ts";
 import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
 /** What a dispatcher tells the rest: both are called in the batcher's own async context. */
-export interface DispatchEvents {
+export interface DispatchEvents extends RunEvents {
   /** A batch has its outcome; callers are about to be settled. */
   recorded(record: BatchRecord, nowMs: number): void;
   /** A batch, a part of one or a single item failed with this error. */
   failed(error: unknown): void;
-  /** A run wants nothing dispatched for so many milliseconds. */
-  paused(durationMs: number): void;
   /** A bisection runs some items of a batch again. */
   ranAgain(items: number, weight: number): void;
   /** A slot may have come free. */
@@ -62,7 +60,7 @@ export class Dispatcher<In, Out> {
   }
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
-    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs, this.#events.paused);
+    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs, this.#events);
     batch.run = run;
     this.inFlight++;
     this.running += run.size;
@@ -155,7 +153,7 @@ export class Dispatcher<In, Out> {
   /** One run under runTimeoutMs. */
   #attempt(run: Run<In>, items: In[], executor: Runner<In, Out>): Promise<unknown> {
     const { runTimeoutMs } = this.#settings;
-    const context = items.length === run.size ? run : partOf(run, items.length);
+    const context = items.length === run.size ? run : partOf(run, items.length, this.#events);
     if (runTimeoutMs === undefined) return executor.run(items, context);
     return new Promise((resolve, reject) => {
       let cancel: (() => void) | undefined;
@@ -252,7 +250,7 @@ function tagsOf<In>({ tags, slots }: Chunk<In>): unknown[] | undefined {
   return [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined);
 }
 
-function partOf<In>(run: Run<In>, size: number): BatchContext {
+function partOf<In>(run: Run<In>, size: number, told: RunEvents): BatchContext {
   return {
     batchId: run.batchId,
     size,
@@ -260,7 +258,8 @@ function partOf<In>(run: Run<In>, size: number): BatchContext {
     get signal() {
       return run.signal;
     },
-    pause: (durationMs) => run.pause(durationMs),
+    pause: (durationMs) => told.paused(durationMs),
+    countRun: () => told.retried(size, (run.weight * size) / run.size),
   };
 }
 

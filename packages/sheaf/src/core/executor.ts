@@ -21,6 +21,8 @@ export interface BatchContext {
    * and knows that the service wants nothing else meanwhile. Absent where nothing is dispatched (calibration, tests).
    */
   pause?(durationMs: number): void;
+  /** Counts one more run of this batch on `rateLimit`: for a run that asks its service again by itself. Absent as `pause` is. */
+  countRun?(): void;
 }
 
 /** Runs one batch: results are positional, an `Error` in a slot rejects that caller only. */

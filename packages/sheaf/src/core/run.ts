@@ -4,6 +4,14 @@ import { BatcherError } from "./errors.ts";
 import { newAbortController } from "./runtime.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 
+/** What a run may tell by itself, before it has an outcome. */
+export interface RunEvents {
+  /** It wants nothing dispatched for so many milliseconds. */
+  paused(durationMs: number): void;
+  /** It asks its service again, for so many items. */
+  retried(items: number, weight: number): void;
+}
+
 /** One batch in flight, and the context that its batch function sees. */
 export class Run<In> implements BatchContext {
   readonly batchId: number;
@@ -21,7 +29,7 @@ export class Run<In> implements BatchContext {
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
   abandoned = false;
-  readonly #paused: (durationMs: number) => void;
+  readonly #told: RunEvents;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
   #aborted: { readonly reason: unknown } | undefined = undefined;
 
@@ -32,7 +40,7 @@ export class Run<In> implements BatchContext {
     reason: DispatchReason,
     group: unknown,
     startedAtMs: number,
-    paused: (durationMs: number) => void,
+    told: RunEvents,
   ) {
     this.batchId = batchId;
     this.size = calls.count;
@@ -41,11 +49,15 @@ export class Run<In> implements BatchContext {
     this.reason = reason;
     this.group = group;
     this.startedAtMs = startedAtMs;
-    this.#paused = paused;
+    this.#told = told;
   }
 
   pause(durationMs: number): void {
-    this.#paused(durationMs);
+    this.#told.paused(durationMs);
+  }
+
+  countRun(): void {
+    this.#told.retried(this.size, this.weight);
   }
 
   /** Made when the batch function asks for it: most never do. */

@@ -121,6 +121,25 @@ test("429 pauses everything as long as the API asks; then the same batch goes ag
   assert.deepEqual(statuses(calls), Array(9).fill("fulfilled"));
 });
 
+test("a batch that goes again counts on the rate limit as one more request", async () => {
+  const { clock, embed, requests } = rig({ maxBatchSize: 1, rateLimit: { runs: 2, perMs: 60_000 } });
+  const calls = watchAll(embed, ["a", "bb"]);
+  await clock.settle();
+  assert.equal(requests.length, 2, "the burst that the budget allows");
+  requests[0]!.answer(apiError(429, { headers: { "retry-after-ms": "10" } }));
+  requests[1]!.answer();
+  await clock.advanceAsync(10);
+  requests[2]!.answer();
+  calls.push(watch(embed("ccc")));
+  await clock.advanceAsync(59_000);
+  assert.equal(requests.length, 3, "the second of the minute's two went into the request that went again");
+  await clock.advanceAsync(1_000);
+  assert.equal(requests.length, 4);
+  requests[3]!.answer();
+  await clock.settle();
+  assert.deepEqual(statuses(calls), Array(3).fill("fulfilled"));
+});
+
 test("a longer pause that another batch hears of holds a batch back that was to go again sooner", async () => {
   const { clock, embed, requests } = rig({ maxBatchSize: 1 });
   watchAll(embed, ["a", "b"]);

@@ -55,6 +55,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         await wait(waitMs, context, clock);
         while (clock.now() < pausedUntilMs) await wait(pausedUntilMs - clock.now(), context, clock);
         context.attempt++;
+        context.countRun?.();
       }
     }
   };

@@ -1,0 +1,32 @@
+import { deepest, isTooDeep } from "../server/inputs.ts";
+import { Problem } from "../server/problem.ts";
+
+/** What stands beside `data` goes to every caller of the request. */
+const longestEnvelope = 65_536;
+
+/**
+ * An upstream's answer, when every caller's part of it can be passed on as it is. How many vectors there are and whose is
+ * whose is found out where the answer is divided.
+ * @throws {Problem} `UPSTREAM_ERROR` naming what is wrong.
+ */
+export function embeddingsAnswer(answer: unknown): unknown {
+  if (typeof answer !== "object" || answer === null) throw wrong("is no object");
+  const { data, ...envelope } = answer as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(data)) throw wrong("has no data array");
+  for (const [index, entry] of (data as unknown[]).entries()) {
+    const { embedding } = (entry ?? {}) as { readonly embedding?: unknown };
+    if (embedding === undefined || embedding === null) throw wrong(`has no embedding at data[${index}]`);
+    if (typeof embedding !== "object") continue;
+    const notFinite = Array.isArray(embedding) ? embedding.find((number) => !Number.isFinite(number)) : embedding;
+    // JSON has no word for it: callers would get null in its place.
+    if (typeof notFinite === "number") throw wrong(`has a number that is not finite in data[${index}].embedding`);
+    if (notFinite !== undefined && isTooDeep(embedding)) throw wrong(tooDeep);
+  }
+  if (isTooDeep(envelope)) throw wrong(tooDeep);
+  if (JSON.stringify(envelope).length > longestEnvelope)
+    throw wrong(`has more than ${longestEnvelope} characters beside its data`);
+  return answer;
+}
+
+const tooDeep = `is nested more than ${deepest} deep`;
+const wrong = (what: string): Problem => new Problem("UPSTREAM_ERROR", `The upstream's answer ${what}.`);
