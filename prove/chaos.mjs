@@ -1,13 +1,18 @@
 /**
  * `npm run prove -- chaos [--minutes 10] [--seed 1]`: the running stack under random load and random faults, with a
  * checker that knows every request sent and every answer seen. Two `sheaf serve` processes (worker threads, worker
- * processes) whose workers and selves are killed, stopped and drained; a queue over NATS whose workers and broker are; and
- * the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
+ * processes) whose workers and selves are killed, stopped and drained; `sheaf proxy` between two tenants and an API that
+ * fails in every way; a queue over NATS whose workers and broker are killed; rows on their way into a PostgreSQL that is;
+ * and the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
 import { chaosInProcess } from "./lib/chaos/batcher-part.mjs";
 import { chaosOverNats } from "./lib/chaos/nats-part.mjs";
+import { announceEnd } from "./lib/chaos/ending.mjs";
+import { Ledger } from "./lib/chaos/ledger.mjs";
+import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
+import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
 import { whyNoNats } from "../scripts/lib/nats-server.mjs";
 import { drawing, randomFrom } from "./lib/random.mjs";
@@ -22,14 +27,19 @@ if (!(minutes >= 0.1 && minutes <= 120) || !Number.isInteger(seed)) {
   process.exit(2);
 }
 console.log(`${machine()}\nnpm run prove -- chaos --minutes ${minutes} --seed ${seed}\n`);
+const hasPostgres = (await whyNoPostgres()) === undefined;
+const hasNats = whyNoNats() === undefined;
 const seconds = 60 * minutes;
+const isDone = announceEnd(seconds);
 // A stream for each part: what one draws does not depend on how fast another is.
 const draw = (part) => drawing(randomFrom(1000 * seed + part));
 const parts = await Promise.all([
-  chaosOnServer("process", { seconds, draw: draw(1) }),
-  chaosOnServer("thread", { seconds, draw: draw(2) }),
-  chaosInProcess({ seconds, draw: draw(3) }),
-  ...(whyNoNats() === undefined ? [chaosOverNats({ seconds, draw: draw(4) })] : []),
+  toItsEnd("server with worker processes", chaosOnServer("process", { seconds, draw: draw(1) })),
+  toItsEnd("server with worker threads", chaosOnServer("thread", { seconds, draw: draw(2) })),
+  toItsEnd("batcher on a jumping clock", chaosInProcess({ seconds, draw: draw(3) })),
+  toItsEnd("sheaf proxy", chaosThroughProxy({ seconds, draw: draw(6) })),
+  ...(hasPostgres ? [toItsEnd("rows in PostgreSQL", chaosOnPostgres({ seconds, draw: draw(5) }))] : []),
+  ...(hasNats ? [toItsEnd("queue over NATS", chaosOverNats({ seconds, draw: draw(4) }))] : []),
 ]);
 
 const columns = ["sent", "answered", "lost", "twice", "hung", "wrong"];
@@ -49,7 +59,16 @@ const crashes = parts.flatMap(({ crash }) => (crash === undefined ? [] : [crash]
 for (const crash of crashes) console.error(`✖ ${crash}`);
 const isKept = crashes.length === 0 && parts.every(({ ledger }) => ledger.isKept);
 console.log(isKept ? "\nEvery request had its one answer." : `\nA promise was broken (seed ${seed}).`);
+isDone();
 process.exit(isKept ? 0 : 1);
+
+/** A part that can not go on has broken a promise too; the others still say what they saw. */
+function toItsEnd(name, part) {
+  return part.catch((error) => {
+    console.error(`✖ ${name} ended early: ${error.stack}`);
+    return { name, ledger: new Ledger(), faults: {}, crash: `${name} ended early: ${error.message}` };
+  });
+}
 
 function listed(counts) {
   return Object.entries(counts)

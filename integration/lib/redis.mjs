@@ -2,10 +2,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../scripts/lib/serving.mjs";
 
 /** For `test(name, { skip })`: false where Redis is, else why not. On CI its absence is a failure. */
 export const skipWithoutRedis = spawnSync("redis-server", ["--version"]).status === 0 ? false : absent();
@@ -65,12 +66,4 @@ async function accepts(port) {
   } finally {
     socket.destroy();
   }
-}
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -14,7 +14,8 @@ export function runNamed(folder, [name, ...parameters]) {
     return 2;
   }
   for (const command of [["scripts/build.mjs"], [`${folder}/${name}.mjs`, ...parameters]]) {
-    const { status } = spawnSync(process.execPath, command, { cwd: root, stdio: "inherit" });
+    const { status, signal } = spawnSync(process.execPath, command, { cwd: root, stdio: "inherit" });
+    if (signal !== null) console.error(`node ${command.join(" ")} was ended by ${signal}.`);
     if (status !== 0) return status ?? 1;
   }
   return 0;

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "./serving.mjs";
 
 const startMs = 10_000;
 
@@ -22,7 +23,9 @@ export function whyNoNats() {
  */
 export async function startNats(more = []) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-nats-"));
-  let child = await spawnIn(folder, -1, more);
+  let child = await spawnIn(folder, await freePort(), more);
+  // Also where the process ends without having stopped it.
+  process.once("exit", () => child.process.kill("SIGKILL"));
   const { nats, monitoring } = child.ports;
   const url = nats[0].replace("nats://", "");
   const end = async (signal) => {

@@ -1,14 +1,26 @@
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A port of 127.0.0.1 that nobody listens on now. */
-export function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
+/**
+ * A port of 127.0.0.1 that nobody listens on now. Below those that the system gives to outgoing connections: while a
+ * server is down, a client that tries its port again and again may be given that very port, and then talks to itself and
+ * keeps the server from coming back.
+ */
+export async function freePort() {
+  for (;;) {
+    const port = lowestPort + Math.floor(Math.random() * (lowestOutgoingPort - lowestPort));
+    if (await canListen(port)) return port;
+  }
+}
+
+const lowestPort = 10_000;
+/** Linux's; those of other systems are higher. */
+const lowestOutgoingPort = 32_768;
+
+function canListen(port) {
+  return new Promise((resolve) => {
+    const server = createServer().once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 }
 

@@ -44,6 +44,11 @@ export class Ledger {
     this.#broken("twice", name, detail);
   }
 
+  /** What came to light only after the answer: `what` is "lost", "twice" or "wrong". */
+  found(what, name, detail) {
+    this.#broken(what, name, detail);
+  }
+
   get isKept() {
     return this.lost + this.twice + this.hung + this.wrong === 0;
   }

@@ -83,7 +83,7 @@ export async function chaosOverNats({ seconds, draw }) {
     },
   };
   const both = Promise.all([load(), disturb()]);
-  await sleep(1000 * seconds);
+  await Promise.race([both, sleep(1000 * seconds)]);
   isOver = true;
   await both;
   while (open > 0) await sleep(50);
@@ -118,6 +118,7 @@ class Worker {
 
   constructor(url) {
     this.#url = url;
+    process.once("exit", () => this.#child?.kill("SIGKILL"));
   }
 
   async start() {

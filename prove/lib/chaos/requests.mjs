@@ -1,4 +1,4 @@
-import { ChaosConnection } from "./connection.mjs";
+import { Callers, inParts, postOf } from "./callers.mjs";
 import { limits } from "./served.mjs";
 
 /** Nothing takes longer: the queue, a run, a second run in quarantine, a restart, and a busy machine. */
@@ -9,21 +9,19 @@ const hangReachMs = 3 * limits.runTimeoutMs + 2000;
 /** Sends random requests to one server and judges every answer. */
 export class Requests {
   #server;
-  #ledger;
+  #callers;
   #draw;
-  #idle = [];
   #number = 0;
   #throwers = new Set();
   #hungAtMs = -Infinity;
   #crashedAtMs = -Infinity;
-  #open = 0;
   #answered;
   #isCalm;
 
   /** `isCalm`: no item hangs or ends its worker. `answered(ms)` hears how long each answer took. */
   constructor(server, ledger, draw, { isCalm = false, answered = () => undefined } = {}) {
     this.#server = server;
-    this.#ledger = ledger;
+    this.#callers = new Callers(server, ledger);
     this.#draw = draw;
     this.#isCalm = isCalm;
     this.#answered = answered;
@@ -35,7 +33,7 @@ export class Requests {
   }
 
   get open() {
-    return this.#open;
+    return this.#callers.open;
   }
 
   async send() {
@@ -47,33 +45,17 @@ export class Requests {
     const body = isBroken ? `{"input": ${id}` : JSON.stringify(value);
     const timeoutMs = chance(0.2) ? Math.ceil(between(1, 500)) : undefined;
     const headers = [
-      "host: chaos",
-      "content-type: application/json",
-      `content-length: ${Buffer.byteLength(body)}`,
       `x-request-id: ${id}`,
       ...(chance(0.3) ? [`x-sheaf-priority: ${this.#draw.of(["immediate", "interactive", "bulk"])}`] : []),
       ...(timeoutMs === undefined ? [] : [`x-request-timeout-ms: ${timeoutMs}`]),
     ];
-    // Bytes: a text that is cut between two surrogates would not be the same any more.
-    const text = Buffer.from(`POST /infer HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n${body}`);
-    const cut = below(text.length);
-    const isSlow = chance(0.05);
-    const parts = isSlow ? [text.subarray(0, cut), text.subarray(cut)] : [text];
-    const connection = this.#connection();
-    let hasLeft = false;
-    const leave = () => {
-      hasLeft = true;
-      connection.destroy();
-    };
-    const leaving = chance(0.05) ? setTimeout(leave, between(0, 100)) : undefined;
-    const sentAtMs = performance.now();
-    const ended = this.#ledger.send(`${id} ${body.slice(0, 80)}`, hungAfterMs);
-    this.#open++;
-    const answer = await connection.request(parts, between(1, 300));
-    this.#open--;
-    clearTimeout(leaving);
-    if (connection.isOpen) this.#idle.push(connection);
-    if (answer === undefined) return this.#closed(ended, { hasLeft, sentAtMs, writtenAtMs: connection.writtenAtMs });
+    const exchange = await this.#callers.exchange(
+      `${id} ${body.slice(0, 80)}`,
+      inParts(postOf("/infer", headers, body), this.#draw),
+      { hungAfterMs, leaveAfterMs: chance(0.05) ? between(0, 100) : undefined, pauseMs: between(1, 300) },
+    );
+    if (exchange === undefined) return;
+    const { answer, ended, sentAtMs } = exchange;
     this.#answered(performance.now() - sentAtMs);
     if (answer.requestId !== id && answer.status !== 400) return ended("wrong", `answers ${answer.requestId}`);
     if (isBroken)
@@ -84,12 +66,7 @@ export class Requests {
   }
 
   closeConnections() {
-    for (const connection of this.#idle.splice(0)) connection.destroy();
-  }
-
-  #connection() {
-    for (let idle = this.#idle.shift(); idle !== undefined; idle = this.#idle.shift()) if (idle.isOpen) return idle;
-    return new ChaosConnection(this.#server.port, (text) => this.#ledger.unasked(this.#server.name, text));
+    this.#callers.closeConnections();
   }
 
   #item(id) {
@@ -106,20 +83,6 @@ export class Requests {
     if (item.do === "crash") this.#crashedAtMs = performance.now();
     if (chance(0.01)) item.text = "\u202E\u0000 𝒞𝒽𝒶ℴ𝓈 \u{10FFFF} __proto__";
     return item;
-  }
-
-  /** No answer: right only where we left, or the server was ended while it was open, or was being drained when it was sent. */
-  #closed(ended, { hasLeft, sentAtMs, writtenAtMs }) {
-    const { endedAtMs, drainedAtMs, readyAtMs } = this.#server;
-    if (hasLeft) return ended("the client left");
-    const nowMs = performance.now();
-    const since = (atMs) => `${Math.round(nowMs - atMs)} ms ago`;
-    const when = `sent ${since(sentAtMs)}, told to drain ${since(drainedAtMs)}, ended ${since(endedAtMs)}`;
-    // Told to drain after all of it was sent, and not ended since: it was in, and had to be answered.
-    if (drainedAtMs > writtenAtMs && drainedAtMs > endedAtMs) return ended("lost", when);
-    if (drainedAtMs > sentAtMs) return ended("cut while it was sent");
-    const wasGone = endedAtMs >= sentAtMs || readyAtMs === Infinity || readyAtMs >= sentAtMs;
-    ended(wasGone || sentAtMs >= drainedAtMs - 50 ? "cut by a kill" : "lost", when);
   }
 
   #judge({ status, body }, items, ended, sentAtMs) {

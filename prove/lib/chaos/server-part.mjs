@@ -63,7 +63,7 @@ export async function chaosOnServer(isolation, { seconds, draw, callersAtMost = 
     }
   };
   const both = Promise.all([load(), disturb()]);
-  while (performance.now() < endsAtMs && server.crash === undefined) await sleep(100);
+  while (performance.now() < endsAtMs && server.crash === undefined) await Promise.race([both, sleep(100)]);
   isOver = true;
   await both;
   while (requests.open > 0) await sleep(50);

@@ -1,0 +1,121 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { root } from "../../../scripts/lib/files.mjs";
+import { freePort } from "../../../scripts/lib/serving.mjs";
+
+const entry = join(root, "packages/sheaf-server/dist/cli/main.js");
+
+/** A command of `sheaf` that listens, as a process of its own; it can be ended and started again on the same port. */
+export class Program {
+  /** When it was last told to end, or ended; requests sent before an abrupt end may be cut. */
+  endedAtMs = -Infinity;
+  drainedAtMs = -Infinity;
+  readyAtMs = Infinity;
+  exits = {};
+  /** What it ended with though nobody had asked it to. */
+  crash;
+  exited;
+  name;
+  #child;
+  #port;
+  #words;
+  #options;
+  #heard;
+  #isAsked = false;
+  #isClosing = false;
+  #output = "";
+
+  /** `heard(text)` is told what it writes to stdout and stderr. */
+  constructor(name, words, { environment = {}, cwd = root, heard = () => undefined }) {
+    this.name = name;
+    this.#words = words;
+    this.#options = { environment, cwd };
+    this.#heard = heard;
+    process.once("exit", () => this.#child?.kill("SIGKILL"));
+  }
+
+  get port() {
+    return this.#port;
+  }
+
+  get pid() {
+    return this.#child.pid;
+  }
+
+  async start() {
+    this.#port ??= await freePort();
+    const { environment, cwd } = this.#options;
+    const child = spawn(process.execPath, [entry, ...this.#words], {
+      cwd,
+      env: { PATH: process.env.PATH, PORT: String(this.#port), ...environment },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text) => {
+        this.#output = (this.#output + text).slice(-4000);
+        this.#heard(text);
+      });
+    }
+    this.exited = new Promise((resolve) => {
+      child.once("exit", (code, signal) => {
+        this.endedAtMs = performance.now();
+        this.readyAtMs = Infinity;
+        this.exits[signal ?? code] = (this.exits[signal ?? code] ?? 0) + 1;
+        // What ends by itself is a crash, unless we asked for it.
+        if (!this.#isAsked && !this.#isClosing)
+          this.crash = `${this.name} ended with ${signal ?? code}: ${this.#output}`;
+        this.#isAsked = false;
+        resolve();
+      });
+    });
+    await this.#untilReady();
+  }
+
+  /** Ends it at once, and starts it again. */
+  async killAndRestart() {
+    this.endedAtMs = performance.now();
+    this.readyAtMs = Infinity;
+    this.#isAsked = true;
+    this.#child.kill("SIGKILL");
+    await this.exited;
+    await this.start();
+  }
+
+  /** As an orchestrator does: SIGTERM, wait, start again. */
+  async drainAndRestart() {
+    this.drainedAtMs = performance.now();
+    this.readyAtMs = Infinity;
+    this.#isAsked = true;
+    this.#child.kill("SIGTERM");
+    await this.exited;
+    await this.start();
+  }
+
+  /** What an orchestrator's probe sees. */
+  async state() {
+    const response = await fetch(`http://127.0.0.1:${this.#port}/readyz`).catch(() => undefined);
+    if (response === undefined) return "gone";
+    // A server that is ended meanwhile cuts its answer.
+    const body = await response.json().catch(() => undefined);
+    return body?.status ?? "gone";
+  }
+
+  async close() {
+    this.#isClosing = true;
+    this.#child.kill("SIGTERM");
+    await this.exited;
+  }
+
+  async #untilReady() {
+    for (let i = 0; i < 600; i++) {
+      if ((await this.state()) === "ok") {
+        this.readyAtMs = performance.now();
+        return;
+      }
+      if (this.#child.exitCode !== null || this.#child.signalCode !== null) break;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error(`${this.name} does not become ready: ${this.#output}`);
+  }
+}
