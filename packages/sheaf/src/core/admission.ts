@@ -219,7 +219,17 @@ export class Admission<In, Out> {
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
     const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
-    const slot: Slot<In> = { chunk, index, order: undefined, dedupeKey, sharers: undefined, leaveDedupe };
+    const slot: Slot<In> = {
+      chunk,
+      index,
+      order: undefined,
+      ahead: undefined,
+      behind: undefined,
+      place: this.#order?.nextPlace() ?? 0,
+      dedupeKey,
+      sharers: undefined,
+      leaveDedupe,
+    };
     (chunk.slots ??= [])[index] = slot;
     if (dedupeKey !== undefined) this.#equal.set(dedupeKey, slot);
     if (orderKey !== undefined) this.#order!.enter(slot, orderKey, lane);
@@ -249,9 +259,9 @@ export class Admission<In, Out> {
 
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
   #lift(order: OrderKey<In>, last: Slot<In> | undefined, group: Group<In>, lane: Lane): void {
-    if (order.waiting.size === 0 || order.lowestLane <= lane) return;
+    if (order.first === undefined || order.lowestLane <= lane) return;
     let lowestLane: Lane = lane;
-    for (const slot of order.waiting) {
+    for (let slot: Slot<In> | undefined = order.first; slot !== undefined; slot = slot.behind) {
       const line = slot.chunk.line!;
       if (last === undefined && line.group !== group) lowestLane = line.lane > lowestLane ? line.lane : lowestLane;
       if (slot === last) return;

@@ -11,6 +11,7 @@ import type { BatchFunction, Executor } from "./executor.ts";
 import { manyList, settleList, type List } from "./list.ts";
 import { mapOver } from "./map.ts";
 import type { BatcherOptions, CallOptions } from "./options.ts";
+import { NextBatch } from "./next-batch.ts";
 import { OrderKeys } from "./order.ts";
 import { Queue } from "./queue.ts";
 import { RateLimiter } from "./rate-limit.ts";
@@ -89,8 +90,9 @@ export function batcherWith<In, Out>(
     order,
     () => scheduler.wake(),
   );
-  const queue = new Queue<In>(limits, epochs, calls.watch, order, settings.groupKey !== undefined);
+  const queue = new Queue<In>(settings.maxBatchSize, epochs, calls.watch, order, settings.groupKey !== undefined);
   calls.attach(queue);
+  const next = new NextBatch<In>(limits, queue, order);
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
   // On a clock of its own, as in a simulation, a batcher says nothing about this process.
   const busy = clock === systemClock ? new BusyWatch(settings.concurrency) : undefined;
@@ -111,7 +113,7 @@ export function batcherWith<In, Out>(
     },
     freed: (nowMs) => scheduler.freed(nowMs),
   });
-  const scheduler = new Scheduler<In, Out>({ settings, queue, calls, admission, dispatcher, limiter });
+  const scheduler = new Scheduler<In, Out>({ settings, queue, next, calls, admission, dispatcher, limiter });
 
   const line = settings.groupKey === undefined ? queue.groupOf(undefined).line(1) : undefined;
   // No key, weight, deadline or signal: nothing to ask and nothing to watch.
@@ -219,6 +221,7 @@ export function batcherWith<In, Out>(
 
   const drainAll = (): Promise<void> => {
     const epoch = epochs.seal("drain");
+    queue.release();
     scheduler.wake();
     return epochs.settlement(epoch, true);
   };

@@ -132,7 +132,7 @@ export class Calls<In> implements Withdrawals<In> {
     if (chunk.line !== undefined) {
       chunk.items[index] = undefined as In;
       const slot = chunk.slots?.[index];
-      if (slot?.order !== undefined) this.#order!.left(slot);
+      if (slot?.order !== undefined) this.#order!.leaves(slot);
       slot?.leaveDedupe?.(slot);
       this.#queue!.removed(chunk);
       this.#changed();

@@ -1,3 +1,4 @@
+import type { ChunkRow } from "./chunk-row.ts";
 import type { Epoch } from "./epoch.ts";
 import type { Line } from "./line.ts";
 import type { AbortSignalLike } from "./runtime.ts";
@@ -46,6 +47,8 @@ export class Chunk<In = unknown> {
   epoch: Epoch;
   /** The line it waits in; `undefined` once it is a batch, or where it holds the sharers of a slot. */
   line: Line<In> | undefined;
+  /** The chunks among which it waits: the line itself, or what the line has set aside. */
+  row: ChunkRow<In> | undefined = undefined;
   next: Chunk<In> | undefined = undefined;
   previous: Chunk<In> | undefined = undefined;
   /** While it runs. */
@@ -87,6 +90,12 @@ export class Chunk<In = unknown> {
 
   arrivedAtMs(index: number): number {
     return this.arrivalsMs === undefined ? this.firstAtMs : this.arrivalsMs[index]!;
+  }
+
+  /** Arrival of its first live entry; a chunk in a line has one. */
+  firstLiveAtMs(): number {
+    while (this.settlers[this.head] === undefined) this.head++;
+    return this.arrivedAtMs(this.head);
   }
 
   arriveAt(index: number, atMs: number): void {

@@ -1,3 +1,4 @@
+import type { Chunk } from "./chunk.ts";
 import { Line, type Lane } from "./line.ts";
 
 /** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
@@ -9,6 +10,8 @@ export class Group<In = unknown> {
   readonly lines: readonly [Line<In>, Line<In>, Line<In>];
   /** The policy asked to hold it: its next batch is a "hold" rather than an "idle" one. */
   held = false;
+  /** Waiting calls that a flush or drain told to go without further holding. */
+  released = 0;
   /** When it should go, in batches of the queue: the smallest turn first. */
   turn = 0;
 
@@ -31,6 +34,27 @@ export class Group<In = unknown> {
     const [immediate, interactive, bulk] = this.lines;
     if (immediate.live > 0) return 0;
     return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
+  }
+
+  /** Why those that are released go. */
+  releaseReason(): "flush" | "drain" | undefined {
+    if (this.released === 0) return undefined;
+    for (const line of this.lines) {
+      for (const row of [line, line.aside]) {
+        for (let chunk = row?.head; chunk !== undefined; chunk = chunk.next) {
+          if (chunk.epoch.release !== undefined) return chunk.epoch.release;
+        }
+      }
+    }
+    return undefined;
+  }
+
+  /** The visitor may empty the chunk. */
+  everyChunk(visit: (chunk: Chunk<In>) => void): void {
+    for (const line of this.lines) {
+      line.everyChunk(visit);
+      line.aside?.everyChunk(visit);
+    }
   }
 
   oldestAtMs(): number {

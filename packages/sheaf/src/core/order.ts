@@ -5,59 +5,81 @@ import type { Slot } from "./slot.ts";
 /** The state of one order key: who waits, in order, and which batch holds it. Forgotten when both are empty. */
 export class OrderKey<In> {
   readonly key: unknown;
-  /** In order of arrival. A Set: removal of a withdrawn call is O(1), iteration keeps the order. */
-  readonly waiting: Set<Slot<In>> = new Set();
+  /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it stands. */
+  first: Slot<In> | undefined = undefined;
+  #last: Slot<In> | undefined = undefined;
   /** The batch that runs items of this key; nobody else may until it ends. */
   holder: Chunk<In> | undefined = undefined;
-  /** While a batch is being chosen: what must be taken next of this key. */
-  following: Iterator<Slot<In>> | undefined = undefined;
-  next: Slot<In> | undefined = undefined;
   /** The lowest lane in which an item of this key may wait. */
   lowestLane: Lane = 0;
+  /** The choice of a batch that took items of this key last, and the item that it must take next. */
+  #choice = 0;
+  #next: Slot<In> | undefined = undefined;
 
   constructor(key: unknown) {
     this.key = key;
   }
 
-  /** Whether the slot may go in the batch being chosen, and if so moves on to the one behind it. */
-  admits(slot: Slot<In>): boolean {
+  /** Whether the slot may go in the batch that `choice` is choosing; if so, the one behind it is next. */
+  admits(slot: Slot<In>, choice: number): boolean {
     if (this.holder !== undefined) return false;
-    if (this.following === undefined) {
-      this.following = this.waiting.values();
-      this.next = this.following.next().value;
-    }
-    if (this.next !== slot) return false;
-    this.next = this.following.next().value;
+    if (slot !== (this.#choice === choice ? this.#next : this.first)) return false;
+    this.#choice = choice;
+    this.#next = slot.behind;
     return true;
+  }
+
+  add(slot: Slot<In>): void {
+    slot.ahead = this.#last;
+    if (this.#last === undefined) this.first = slot;
+    else this.#last.behind = slot;
+    this.#last = slot;
+  }
+
+  remove(slot: Slot<In>): void {
+    const { ahead, behind } = slot;
+    if (ahead === undefined) this.first = behind;
+    else ahead.behind = behind;
+    if (behind === undefined) this.#last = ahead;
+    else behind.ahead = ahead;
+    slot.ahead = slot.behind = undefined;
   }
 }
 
 /** All order keys that somebody waits for or runs. */
 export class OrderKeys<In> {
   readonly #keys: Map<unknown, OrderKey<In>> = new Map();
+  #places = 0;
 
   get(key: unknown): OrderKey<In> | undefined {
     return this.#keys.get(key);
   }
 
+  /** The place of an item that enters a line now. */
+  nextPlace(): number {
+    return ++this.#places;
+  }
+
   enter(slot: Slot<In>, key: unknown, lane: Lane): void {
     let order = this.#keys.get(key);
     if (order === undefined) this.#keys.set(key, (order = new OrderKey(key)));
-    if (order.waiting.size === 0 || lane > order.lowestLane) order.lowestLane = lane;
-    order.waiting.add(slot);
+    if (order.first === undefined || lane > order.lowestLane) order.lowestLane = lane;
+    order.add(slot);
     slot.order = order;
   }
 
-  /** The slot left the queue without running. */
-  left(slot: Slot<In>): void {
+  /** The slot is about to leave the queue without running. */
+  leaves(slot: Slot<In>): void {
     const order = slot.order!;
-    order.waiting.delete(slot);
-    this.#forgetIfIdle(order);
+    const isFirst = order.first === slot;
+    slot.chunk.line!.aside?.withdraw(slot);
+    order.remove(slot);
+    if (isFirst) this.#passOn(order);
   }
 
   taken(slot: Slot<In>, batch: Chunk<In>): void {
     const order = slot.order!;
-    order.waiting.delete(slot);
+    order.remove(slot);
     order.holder = batch;
   }
 
@@ -66,11 +88,15 @@ export class OrderKeys<In> {
     for (const slot of batch.slots ?? []) {
       if (slot?.order?.holder !== batch) continue;
       slot.order.holder = undefined;
-      this.#forgetIfIdle(slot.order);
+      this.#passOn(slot.order);
     }
   }
 
-  #forgetIfIdle(order: OrderKey<In>): void {
-    if (order.waiting.size === 0 && order.holder === undefined) this.#keys.delete(order.key);
+  /** Another item is the first of its key, or nobody holds the key any more. */
+  #passOn(order: OrderKey<In>): void {
+    const { first, holder } = order;
+    if (holder !== undefined) return;
+    if (first === undefined) this.#keys.delete(order.key);
+    else if (first.chunk.row === first.chunk.line!.aside) first.chunk.line!.aside!.offer(first);
   }
 }

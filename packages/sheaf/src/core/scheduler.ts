@@ -6,7 +6,9 @@ import type { Dispatcher } from "./dispatch.ts";
 import { Forecast } from "./forecast.ts";
 import type { Group } from "./group.ts";
 import { GuardedPolicy } from "./guarded-policy.ts";
-import type { Preview, Queue } from "./queue.ts";
+import { earliestDeadlineMs, everyLate } from "./late.ts";
+import type { NextBatch, Preview } from "./next-batch.ts";
+import type { Queue } from "./queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import type { Settings } from "./settings.ts";
 import { StallWatch } from "./stall-watch.ts";
@@ -22,6 +24,7 @@ const started = -1;
 export interface SchedulerParts<In, Out> {
   readonly settings: Settings<In, Out>;
   readonly queue: Queue<In>;
+  readonly next: NextBatch<In>;
   readonly calls: Calls<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
@@ -210,10 +213,10 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
-    const { queue, limiter, dispatcher, admission, settings } = this.#parts;
+    const { next, limiter, dispatcher, admission, settings } = this.#parts;
     const isAhead = this.#freeSlots() <= 0;
     const dropped = !isAhead && this.#forecast !== undefined && this.#dropHopeless(this.#forecast, group, nowMs);
-    const preview = queue.preview(group, nowMs);
+    const preview = next.preview(group, nowMs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
@@ -224,7 +227,7 @@ export class Scheduler<In, Out> {
     const decision = this.#decide(group, preview, nowMs, dropped);
     if (isAhead && !("run" in decision && decision.run >= capacity)) return Infinity;
     if (!("run" in decision)) return decision.waitUntilMs;
-    const batch = queue.take(group, Math.min(decision.run, capacity), nowMs);
+    const batch = next.take(group, Math.min(decision.run, capacity), nowMs);
     if (batch === undefined) return Infinity;
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     limiter.spend(nowMs, batch.count, weight);
@@ -247,7 +250,7 @@ export class Scheduler<In, Out> {
     const likelyMs = forecast.likelyMs(Math.min(group.waiting, settings.maxBatchSize));
     if (calls.watch.nextDeadlineMs >= nowMs + likelyMs) return false;
     const before = queue.size;
-    queue.everyLate(group, nowMs + likelyMs, (chunk, index) => calls.foreseen(chunk, index, likelyMs));
+    everyLate(group, nowMs + likelyMs, (chunk, index) => calls.foreseen(chunk, index, likelyMs));
     return queue.size < before;
   }
 
@@ -260,14 +263,13 @@ export class Scheduler<In, Out> {
   ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
     const { capacity, waiting, oldestAtMs, withImmediate } = preview;
     if (withImmediate) return { run: capacity, reason: "immediate" };
-    for (const { head } of group.lines) {
-      if (head?.epoch.release !== undefined) return { run: capacity, reason: head.epoch.release };
-    }
+    const release = group.releaseReason();
+    if (release !== undefined) return { run: capacity, reason: release };
     const view = this.#fillView(nowMs);
     view.waiting = waiting;
     // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.
-    const interactive = group.line(1);
-    view.oldestAtMs = interactive.live > 0 ? Math.max(oldestAtMs, interactive.oldestAtMs()) : oldestAtMs;
+    const interactiveAtMs = group.line(1).oldestAtMs();
+    view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
     view.maxBatchSize = capacity;
     view.freeSlots = Math.max(1, view.freeSlots); // ahead, the one that will be free next
     const decision = this.#policy.decide(view);
@@ -289,7 +291,7 @@ export class Scheduler<In, Out> {
   /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
   #lastChanceAtMs(group: Group<In>, size: number): number {
     const likelyMs = this.#forecast?.likelyMs(size) ?? 0;
-    return likelyMs > 0 ? this.#parts.queue.earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
+    return likelyMs > 0 ? earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
   }
 
   #fillView(nowMs: number): View {

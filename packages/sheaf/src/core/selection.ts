@@ -1,7 +1,8 @@
+import { placeOf } from "./aside.ts";
 import type { Chunk } from "./chunk.ts";
 import { bulkPromotionMs, type Group } from "./group.ts";
 import type { Line } from "./line.ts";
-import type { OrderKey } from "./order.ts";
+import type { Slot } from "./slot.ts";
 
 /** What may go in one batch. */
 export interface BatchLimits {
@@ -11,8 +12,9 @@ export interface BatchLimits {
 }
 
 /**
- * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Reused: the
- * last choice stands in `chunks` and `indices`.
+ * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Entries that
+ * it finds blocked by their order key are set aside, so that each is met once and not by every choice. Reused: the last
+ * choice stands in `chunks` and `indices`.
  */
 export class Selection<In> {
   readonly chunks: Chunk<In>[] = [];
@@ -24,20 +26,24 @@ export class Selection<In> {
   /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
   oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
+  readonly #setAside: (chunk: Chunk<In>, index: number) => void;
+  #choice = 0;
 
-  constructor(limits: BatchLimits) {
+  constructor(limits: BatchLimits, setAside: (chunk: Chunk<In>, index: number) => void) {
     this.#limits = limits;
+    this.#setAside = setAside;
   }
 
   /** Chooses at most `limit` entries in the order in which they should go; returns how many. */
   choose(group: Group<In>, limit: number, nowMs: number): number {
-    const [immediate, interactive, bulk] = group.lines.map((line) => new Cursor(line)) as Cursors<In>;
+    const cursors = group.lines.map((line) => new Cursor(line, limit)) as Cursors<In>;
+    const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
-    const touched: OrderKey<In>[] = [];
     let count = 0;
     let weight = 0;
     let heaviest = 0;
     let oldestAtMs = Infinity;
+    this.#choice++;
     this.closedByWeight = false;
     this.withImmediate = false;
     while (count < limit) {
@@ -51,11 +57,7 @@ export class Selection<In> {
         else break;
       }
       const { chunk, index } = cursor.take();
-      const order = chunk.slots?.[index]?.order;
-      if (order !== undefined) {
-        touched.push(order);
-        if (!order.admits(chunk.slots![index]!)) continue;
-      }
+      if (!this.#admits(chunk, index, cursors)) continue;
       oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
       if (chunk.weights !== undefined) {
         const itemWeight = chunk.weights[index]!;
@@ -75,56 +77,89 @@ export class Selection<In> {
       count++;
     }
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their line.
-    for (const cursor of [immediate, interactive, bulk]) {
-      oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, touched));
+    for (const cursor of cursors) {
+      oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
       if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.line.outOfPlaceAtMs);
     }
-    for (const order of touched) order.following = order.next = undefined;
     this.oldestAtMs = oldestAtMs;
     this.weight = weight;
     return count;
   }
 
   /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
-  #firstAdmitted(cursor: Cursor<In>, touched: OrderKey<In>[]): number {
+  #firstAdmitted(cursor: Cursor<In>, cursors: Cursors<In>): number {
     while (!cursor.atEnd()) {
       const { chunk, index } = cursor.take();
-      const slot = chunk.slots?.[index];
-      if (slot?.order === undefined) return chunk.arrivedAtMs(index);
-      touched.push(slot.order);
-      if (slot.order.admits(slot)) return chunk.arrivedAtMs(index);
+      if (this.#admits(chunk, index, cursors)) return chunk.arrivedAtMs(index);
     }
     return Infinity;
+  }
+
+  #admits(chunk: Chunk<In>, index: number, cursors: Cursors<In>): boolean {
+    const slot = chunk.slots?.[index];
+    if (slot?.order === undefined) return true;
+    if (!slot.order.admits(slot, this.#choice)) {
+      this.#setAside(chunk, index);
+      return false;
+    }
+    // The one behind it may follow in the same batch. In a line it is met there, set aside it is not.
+    const { behind } = slot;
+    const line = behind?.chunk.line;
+    if (line?.group === chunk.line!.group && behind!.chunk.row === line.aside) cursors[line.lane].insert(behind!);
+    return true;
   }
 }
 
 type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
 
-/** Walks the live entries of a line without taking them. */
+/** Walks the live entries of a line without taking them, those that are back from being set aside in their places. */
 class Cursor<In> {
   readonly line: Line<In>;
   #chunk: Chunk<In> | undefined;
   #index: number;
+  /** By place; what is before the index has been taken. */
+  #back: Slot<In>[] | undefined;
+  #backAt = 0;
 
-  constructor(line: Line<In>) {
+  constructor(line: Line<In>, limit: number) {
     this.line = line;
     this.#chunk = line.head;
     this.#index = (this.#chunk?.head ?? 0) - 1;
     this.#advance();
+    // One more than can go: the oldest of those that stay.
+    if (line.aside !== undefined) this.#back = line.aside.ready.slice(0, limit + 1);
   }
 
   atEnd(): boolean {
-    return this.#chunk === undefined;
+    return this.#chunk === undefined && this.#back?.[this.#backAt] === undefined;
   }
 
   arrivedAtMs(): number {
-    return this.#chunk!.arrivedAtMs(this.#index);
+    const back = this.#nextBack();
+    return back === undefined ? this.#chunk!.arrivedAtMs(this.#index) : back.chunk.arrivedAtMs(back.index);
   }
 
   take(): { readonly chunk: Chunk<In>; readonly index: number } {
+    const back = this.#nextBack();
+    if (back !== undefined) {
+      this.#backAt++;
+      return back;
+    }
     const taken = { chunk: this.#chunk!, index: this.#index };
     this.#advance();
     return taken;
+  }
+
+  insert(slot: Slot<In>): void {
+    this.#back ??= [];
+    this.#back.splice(Math.max(this.#backAt, placeOf(this.#back, slot)), 0, slot);
+  }
+
+  /** The next entry, where that is one that was set aside. */
+  #nextBack(): Slot<In> | undefined {
+    const back = this.#back?.[this.#backAt];
+    if (back === undefined || this.#chunk === undefined) return back;
+    return back.place < this.#chunk.slots![this.#index]!.place ? back : undefined;
   }
 
   #advance(): void {

@@ -9,6 +9,11 @@ export interface Slot<In> {
   chunk: Chunk<In>;
   index: number;
   order: OrderKey<In> | undefined;
+  /** Its neighbours among the waiting items of its order key. */
+  ahead: Slot<In> | undefined;
+  behind: Slot<In> | undefined;
+  /** Where the batcher has an `orderKey`: who entered the line earlier has the lower place. */
+  place: number;
   dedupeKey: unknown;
   /** Further callers of the same item; a chunk of its own that stands in no line. */
   sharers: Chunk<In> | undefined;

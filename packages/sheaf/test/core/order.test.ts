@@ -172,3 +172,76 @@ test("immediate items of two groups that wait for each other's bulk items do not
   await finishAll();
   assert.deepEqual(statuses(calls), Array(4).fill("fulfilled"));
 });
+
+test("an item behind 10,000 blocked ones runs at once, and they run in order when their key is free", async () => {
+  const { batcher, clock, runs, finishAll, batches } = heldBatcher<string>({
+    orderKey: letter,
+    maxBatchSize: 100,
+    maxQueueSize: 20_000,
+    concurrency: 2,
+  });
+  watchAll(batcher, ["a0"]);
+  await clock.settle();
+  const blocked = Array.from({ length: 10_000 }, (_, i) => `a${i + 1}`);
+  watchAll(batcher, blocked);
+  watchAll(batcher, ["b0"]);
+  await clock.settle();
+  assert.deepEqual(batches(), [["a0"], ["b0"]]);
+  await runs[1]!.finish();
+  watchAll(batcher, ["b1"]);
+  await clock.settle();
+  assert.deepEqual(batches()[2], ["b1"]);
+  await finishAll();
+  assert.deepEqual(
+    batches()
+      .flat()
+      .filter((item) => letter(item) === "a"),
+    ["a0", ...blocked],
+  );
+  assert.equal(batcher.stats().queued, 0);
+});
+
+test("blocked items that were set aside expire, abort, are flushed, and go with close", async () => {
+  const { batcher, clock, runs } = heldBatcher<string>({ orderKey: letter, maxBatchSize: 1, concurrency: 2 });
+  const controller = new AbortController();
+  watchAll(batcher, ["a0"]);
+  const expiring = watchAll(batcher, ["a1"], { timeoutMs: 10 });
+  const aborting = watchAll(batcher, ["a2"], { signal: controller.signal });
+  const [kept, last] = watchAll(batcher, ["a3", "a4"]);
+  await clock.settle();
+  let flushed = false;
+  void batcher.flush().then(() => (flushed = true));
+  await clock.advanceAsync(10);
+  assertCode(expiring[0], "TIMEOUT");
+  controller.abort();
+  await clock.settle();
+  assert.deepEqual(statuses(aborting), ["rejected"]);
+  await runs[0]!.finish();
+  assert.deepEqual(runs[1]!.items, ["a3"]);
+  await runs[1]!.finish();
+  assert.deepEqual(statuses([kept!]), ["fulfilled"]);
+  assert.equal(flushed, false);
+  const closing = batcher.close({ graceMs: 5 });
+  await clock.advanceAsync(5);
+  assertCode(last, "CLOSED");
+  await runs[2]!.finish();
+  await closing;
+  assert.equal(flushed, true);
+});
+
+test("a drain takes along what came to a higher lane behind newer items", async () => {
+  const { batcher, clock, runs, batches } = heldBatcher<string>({
+    orderKey: letter,
+    policy: { name: "holds for ever", decide: () => "wait" },
+  });
+  watchAll(batcher, ["z1"], { priority: "immediate" });
+  await clock.settle();
+  watchAll(batcher, ["a1"], { priority: "bulk" });
+  let drained = false;
+  void batcher.drain().then(() => (drained = true));
+  watchAll(batcher, ["b1", "a2"]);
+  await runs[0]!.finish();
+  assert.deepEqual(batches(), [["z1"], ["b1", "a1", "a2"]]);
+  await runs[1]!.finish();
+  assert.equal(drained, true);
+});

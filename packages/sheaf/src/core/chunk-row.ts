@@ -1,0 +1,33 @@
+import type { Chunk } from "./chunk.ts";
+
+/** Linked chunks in which calls wait. A chunk leaves when none of its calls waits any more. */
+export class ChunkRow<In> {
+  head: Chunk<In> | undefined = undefined;
+  tail: Chunk<In> | undefined = undefined;
+
+  append(chunk: Chunk<In>): void {
+    chunk.row = this;
+    chunk.previous = this.tail;
+    if (this.tail === undefined) this.head = chunk;
+    else this.tail.next = chunk;
+    this.tail = chunk;
+  }
+
+  unlink(chunk: Chunk<In>): void {
+    const { previous, next } = chunk;
+    if (previous === undefined) this.head = next;
+    else previous.next = next;
+    if (next === undefined) this.tail = previous;
+    else next.previous = previous;
+    chunk.line = chunk.row = chunk.previous = chunk.next = undefined;
+  }
+
+  /** The visitor may empty the chunk, which unlinks it. */
+  everyChunk(visit: (chunk: Chunk<In>) => void): void {
+    for (let chunk = this.head; chunk !== undefined;) {
+      const { next } = chunk;
+      visit(chunk);
+      chunk = next;
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import { Chunk } from "./chunk.ts";
+import type { Group } from "./group.ts";
+import { invariant } from "./invariant.ts";
+import type { OrderKeys } from "./order.ts";
+import type { Queue } from "./queue.ts";
+import { Selection, type BatchLimits } from "./selection.ts";
+
+/** What the next batch of a group would be. Reused between calls. */
+export interface Preview {
+  /** Items that could go; more than fit where counting them all would cost a scan. */
+  waiting: number;
+  oldestAtMs: number;
+  /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
+  capacity: number;
+  /** Weight of what could go; the number of items without weights. */
+  weight: number;
+  closedByWeight: boolean;
+  /** An immediate item is among them; one that its order key blocks is not. */
+  withImmediate: boolean;
+}
+
+/** Says *which* items go: lanes, order and weight are weighed here and nowhere else. When they go is the scheduler's. */
+export class NextBatch<In> {
+  readonly #limits: BatchLimits;
+  readonly #queue: Queue<In>;
+  readonly #order: OrderKeys<In> | undefined;
+  readonly #preview: Preview = {
+    waiting: 0,
+    oldestAtMs: 0,
+    capacity: 0,
+    weight: 0,
+    closedByWeight: false,
+    withImmediate: false,
+  };
+  readonly #selection: Selection<In>;
+
+  constructor(limits: BatchLimits, queue: Queue<In>, order: OrderKeys<In> | undefined) {
+    this.#limits = limits;
+    this.#queue = queue;
+    this.#order = order;
+    this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
+  }
+
+  /** Seen from a free slot: what the next batch of this group could be; `waiting` is 0 where all are blocked. */
+  preview(group: Group<In>, nowMs: number): Preview {
+    const preview = this.#preview;
+    preview.capacity = this.#limits.maxBatchSize;
+    preview.closedByWeight = false;
+    if (this.#order === undefined && this.#limits.maxBatchWeight === Infinity) {
+      preview.waiting = group.waiting;
+      preview.oldestAtMs = group.oldestAtMs();
+      preview.weight = preview.waiting;
+      preview.withImmediate = group.line(0).live > 0;
+      return preview;
+    }
+    const selection = this.#selection;
+    const count = selection.choose(group, this.#limits.maxBatchSize, nowMs);
+    preview.waiting = count;
+    preview.closedByWeight = selection.closedByWeight;
+    preview.weight = selection.weight;
+    preview.withImmediate = selection.withImmediate;
+    if (selection.closedByWeight) preview.capacity = count;
+    // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
+    if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;
+    preview.oldestAtMs = this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs;
+    return preview;
+  }
+
+  /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. */
+  take(group: Group<In>, limit: number, nowMs: number): Chunk<In> | undefined {
+    const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
+    const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs);
+    if (batch === undefined) return undefined;
+    invariant(batch.count >= 1 && batch.count <= most, "a batch holds 1 to maxBatchSize items");
+    if (batch.slots !== undefined) this.#leaveKeys(batch);
+    this.#queue.served(group);
+    return batch;
+  }
+
+  /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
+  #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
+    if (this.#order !== undefined || this.#limits.maxBatchWeight !== Infinity) return undefined;
+    const [immediate, interactive, bulk] = group.lines;
+    const line = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
+    if (line.live !== group.waiting) return undefined;
+    let head = line.head!;
+    const isWhole = head.live === head.count && head.count <= limit;
+    const batch = isWhole ? this.#queue.takeHead(line) : new Chunk<In>(head.epoch, undefined);
+    while (batch.count < limit && line.live > 0) {
+      head = line.head!;
+      while (head.settlers[head.head] === undefined) head.head++;
+      this.#queue.move(head, head.head, batch);
+    }
+    return batch;
+  }
+
+  #takeChosen(group: Group<In>, limit: number, nowMs: number): Chunk<In> | undefined {
+    const { chunks, indices } = this.#selection;
+    const count = this.#selection.choose(group, limit, nowMs);
+    if (count === 0) return undefined;
+    const batch = new Chunk<In>(chunks[0]!.epoch, undefined);
+    for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);
+    chunks.length = 0;
+    return batch;
+  }
+
+  /** The batch's items wait no more: their order keys are held by it, and equal items start a slot of their own. */
+  #leaveKeys(batch: Chunk<In>): void {
+    for (const slot of batch.slots!) {
+      if (slot.order !== undefined) this.#order!.taken(slot, batch);
+      slot.leaveDedupe?.(slot);
+    }
+  }
+}
