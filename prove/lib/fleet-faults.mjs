@@ -76,7 +76,8 @@ export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, repor
       assert.equal(seen.wrong, 0, words);
       assert.equal(seen.twice, 0, words);
       assert.equal(seen.answered, seen.sent, words);
-      if (unfelt.has(name)) assert.equal(seen.retried, 0, words);
+      // A refusal (429) is no fault: a machine too slow for the rate fills its queue.
+      if (unfelt.has(name)) assert.equal(seen.retried - (seen.statuses[429] ?? 0), 0, words);
     }
   } finally {
     await fleet.stop();
