@@ -5,6 +5,7 @@ import { takeJsonAsBytes } from "../server/body.ts";
 import { crossOrigin } from "../server/cross-origin.ts";
 import { logBatches } from "../server/log.ts";
 import { OpenReplies } from "../server/open-replies.ts";
+import { readWhatArrived } from "../server/read-what-arrived.ts";
 import { healthRoutes } from "../server/routes/health.ts";
 import { metricsRoute } from "../server/routes/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../server/settings.ts";
@@ -81,6 +82,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
     listen: () => listen(app, settings),
     close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
       const [isComplete] = await Promise.all([lanes.close(graceMs), passing!.left(graceMs)]);
+      await readWhatArrived(app.server);
       const closed = app.close();
       await replies.left(lastRepliesMs);
       app.server.closeAllConnections();

@@ -1,4 +1,3 @@
-import type { Server } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { listen, openApp } from "./app.ts";
 import { answerUnknownRoutes } from "./unknown-routes.ts";
@@ -7,6 +6,7 @@ import type { ModelDefinition } from "./model-definition.ts";
 import type { Models } from "./models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
 import { OpenReplies } from "./open-replies.ts";
+import { readWhatArrived } from "./read-what-arrived.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./cross-origin.ts";
 import { joinFleet } from "./fleet/join-fleet.ts";
@@ -67,21 +67,4 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
       return isComplete;
     },
   };
-}
-
-/**
- * Gives the event loop turns until some in a row bring no connection: what reached this machine before now is read and
- * answered. Closing at once would cut requests that wait in the kernel, sent long before anybody said to stop.
- */
-async function readWhatArrived(server: Server): Promise<void> {
-  let connections = 0;
-  const count = (): void => void connections++;
-  server.on("connection", count);
-  // Node takes one connection a turn, and reads from it in the next.
-  for (let turns = 0, quiet = 0; quiet < 3 && turns < 2000; turns++) {
-    const before = connections;
-    await new Promise((resolve) => setImmediate(resolve));
-    quiet = connections === before ? quiet + 1 : 0;
-  }
-  server.off("connection", count);
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import OpenAI from "openai";
 import { embeddingApi, vectorOf } from "../proxy/proxying.js";
 import { ready, sheaf } from "./sheaf-process.js";
+import { statusesOfUnread } from "./unread.js";
 
 test("openai's client, with only its address changed: 100 calls at once take two requests of 50, and SIGTERM ends with 0", async (t) => {
   const api = await embeddingApi(t, { latencyMs: 20 });
@@ -17,6 +18,19 @@ test("openai's client, with only its address changed: 100 calls at once take two
   }
   assert.equal(api.requests.length, 2);
   proxy.child.kill("SIGTERM");
+  assert.equal(await proxy.ended, 0);
+});
+
+test("what was sent before SIGTERM is answered, also if the proxy had not read it yet", async (t) => {
+  const api = await embeddingApi(t, {});
+  const proxy = sheaf(t, ["proxy", "--upstream", api.baseURL, "--port", "0"]);
+  const body = JSON.stringify({ model: "tiny", input: "text" });
+  const head = `POST /v1/embeddings HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-a\r\ncontent-type: application/json`;
+  const statuses = await statusesOfUnread(t, proxy, `${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+  assert.deepEqual(
+    [...statuses].filter((status) => status !== 200 && status !== 503),
+    [],
+  );
   assert.equal(await proxy.ended, 0);
 });
 

@@ -17,21 +17,23 @@ export interface Distribution {
  * some integer arithmetic and an increment.
  */
 export class Histogram {
-  readonly #counts: Uint32Array[] = [];
-  readonly #maxima: number[] = [];
-  #slice = 0; // number of the current slice since time 0
+  /** By slice, made when something falls into it: a batcher that lives for one request has need of one. */
+  readonly #counts: (Uint32Array | undefined)[] = [];
+  readonly #maxima: number[] = [0, 0, 0, 0, 0, 0];
+  #slice: number | undefined = undefined; // number of the current slice since time 0
   #sliceEndMs = -Infinity;
 
   record(nowMs: number, durationMs: number, times: number = 1): void {
-    const slot = nowMs < this.#sliceEndMs ? slotOf(this.#slice) : this.#slotAt(nowMs);
-    this.#counts[slot]![bucketOf(durationMs)]! += times;
+    const slot = nowMs < this.#sliceEndMs ? slotOf(this.#slice!) : this.#slotAt(nowMs);
+    const counts = (this.#counts[slot] ??= new Uint32Array(bucketCount));
+    counts[bucketOf(durationMs)]! += times;
     if (durationMs > this.#maxima[slot]!) this.#maxima[slot] = durationMs;
   }
 
   distribution(nowMs: number): Distribution {
     this.#slotAt(nowMs);
     const total = new Float64Array(bucketCount);
-    for (const counts of this.#counts) counts.forEach((count, bucket) => (total[bucket]! += count));
+    for (const counts of this.#counts) counts?.forEach((count, bucket) => (total[bucket]! += count));
     const count = total.reduce((sum, bucket) => sum + bucket, 0);
     const max = Math.max(0, ...this.#maxima);
     const quantile = (rank: number): number => {
@@ -48,13 +50,9 @@ export class Histogram {
   /** Brings the ring up to `nowMs`, emptying the slices that have passed. */
   #slotAt(nowMs: number): number {
     const slice = Math.floor(nowMs / sliceMs);
-    if (this.#counts.length === 0) {
-      for (let i = 0; i < slices; i++) this.#counts.push(new Uint32Array(bucketCount));
-      this.#maxima.push(...new Array<number>(slices).fill(0));
-      this.#slice = slice;
-    }
+    this.#slice ??= slice;
     for (let passed = Math.max(this.#slice, slice - slices) + 1; passed <= slice; passed++) {
-      this.#counts[slotOf(passed)]!.fill(0);
+      this.#counts[slotOf(passed)]?.fill(0);
       this.#maxima[slotOf(passed)] = 0;
     }
     if (slice > this.#slice) this.#slice = slice;

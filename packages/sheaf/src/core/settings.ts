@@ -41,8 +41,8 @@ export function settingsOf<In, Out>(
   if (unknown !== undefined) {
     throw new TypeError(`unknown option ${show(unknown)}; options are ${Object.keys(knownOptions).join(", ")}`);
   }
-  for (const [name, check] of Object.entries(knownOptions)) {
-    const value = options[name as keyof typeof options];
+  for (const [name, check] of checks) {
+    const value = options[name];
     if (value !== undefined) check(name, value);
   }
   checkTogether(options);
@@ -128,6 +128,8 @@ const knownOptions: Record<keyof BatcherOptions<unknown>, Check> = {
   },
   signal: checkSignal,
 };
+
+const checks = Object.entries(knownOptions) as [keyof BatcherOptions<unknown>, Check][];
 
 function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   const { policy, maxWaitMs, maxBatchWeight, weigh, rateLimit, maxQueueSize, timeoutMs, onBatchError } = options;
