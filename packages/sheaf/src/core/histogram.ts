@@ -1,6 +1,8 @@
 // Whole microseconds up to 8, then eight buckets an octave: a quantile is right within 7 %. 1 µs to 35 minutes.
 const bucketCount = 8 + 28 * 8;
 const mostUs = 2 ** 31 - 1;
+/** A copy of this is made in a quarter of the time that a typed array of the size takes. */
+const none: readonly number[] = new Array<number>(bucketCount).fill(0);
 const slices = 6;
 const sliceMs = 10_000;
 
@@ -18,14 +20,14 @@ export interface Distribution {
  */
 export class Histogram {
   /** By slice, made when something falls into it: a batcher that lives for one request has need of one. */
-  readonly #counts: (Uint32Array | undefined)[] = [];
+  readonly #counts: (number[] | undefined)[] = [];
   readonly #maxima: number[] = [0, 0, 0, 0, 0, 0];
   #slice: number | undefined = undefined; // number of the current slice since time 0
   #sliceEndMs = -Infinity;
 
   record(nowMs: number, durationMs: number, times: number = 1): void {
     const slot = nowMs < this.#sliceEndMs ? slotOf(this.#slice!) : this.#slotAt(nowMs);
-    const counts = (this.#counts[slot] ??= new Uint32Array(bucketCount));
+    const counts = (this.#counts[slot] ??= none.slice());
     counts[bucketOf(durationMs)]! += times;
     if (durationMs > this.#maxima[slot]!) this.#maxima[slot] = durationMs;
   }

@@ -37,9 +37,9 @@ export function settingsOf<In, Out>(
       `createBatcher needs a batch function or an executor { slots, ready, run, close }, got ${show(run)}`,
     );
   }
-  const unknown = Object.keys(options).find((key) => !Object.hasOwn(knownOptions, key));
-  if (unknown !== undefined) {
-    throw new TypeError(`unknown option ${show(unknown)}; options are ${Object.keys(knownOptions).join(", ")}`);
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(knownOptions, name)) continue;
+    throw new TypeError(`unknown option ${show(name)}; options are ${Object.keys(knownOptions).join(", ")}`);
   }
   for (const [name, check] of checks) {
     const value = options[name];
@@ -49,22 +49,42 @@ export function settingsOf<In, Out>(
 
   const slots = typeof run === "function" ? optionDefaults.concurrency : run.slots;
   checkCount("the executor's slots", slots);
-  const policy = options.policy ?? defaultPolicy();
-  if (policiesInUse.has(policy)) {
-    throw new TypeError(`policy ${show(policy.name)} belongs to another batcher already; make one for each batcher`);
-  }
-  policiesInUse.add(policy);
+  // One by one: a spread takes as long as the rest of making a batcher, and some live for one request only.
   return {
-    ...options,
     maxBatchSize: options.maxBatchSize ?? optionDefaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
     concurrency: options.concurrency ?? slots,
     ahead: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.ahead ?? 0),
     maxQueueSize: options.maxQueueSize ?? optionDefaults.maxQueueSize,
-    clock: options.clock ?? systemClock,
+    onQueueFull: options.onQueueFull,
+    maxBatchWeight: options.maxBatchWeight,
+    weigh: options.weigh,
+    batchWeight: options.batchWeight,
+    timeoutMs: options.timeoutMs,
+    runTimeoutMs: options.runTimeoutMs,
+    policy: options.policy === undefined ? defaultPolicy() : own(options.policy),
+    onBatchError: options.onBatchError,
+    runOne: options.runOne,
+    shouldBisect: options.shouldBisect,
+    maxBisectRuns: options.maxBisectRuns,
+    groupKey: options.groupKey,
+    orderKey: options.orderKey,
+    dedupeKey: options.dedupeKey,
+    rateLimit: options.rateLimit,
+    cost: options.cost,
     name: options.name ?? optionDefaults.name,
-    policy,
-  };
+    clock: options.clock ?? systemClock,
+    signal: options.signal,
+  } satisfies Required<Settings<In, Out>>;
+}
+
+/** @throws {TypeError} for a policy that another batcher has: it would see the arrivals of both. */
+function own(policy: Policy): Policy {
+  if (policiesInUse.has(policy)) {
+    throw new TypeError(`policy ${show(policy.name)} belongs to another batcher already; make one for each batcher`);
+  }
+  policiesInUse.add(policy);
+  return policy;
 }
 
 /** @throws {TypeError | RangeError} for options of one call. */

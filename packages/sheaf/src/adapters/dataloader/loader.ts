@@ -1,7 +1,8 @@
-import { checkResults } from "../../core/demux.ts";
+import { batcherWith } from "../../core/batcher.ts";
 import { systemClock, type Clock } from "../../core/clock.ts";
+import { checkResults } from "../../core/demux.ts";
 import { show } from "../../core/settings.ts";
-import { createBatcher, greedy, type BatchContext, type Batcher, type BatcherStats, type Policy } from "../../index.ts";
+import { greedy, type BatchContext, type Batcher, type BatcherStats, type Policy } from "../../index.ts";
 import { checkLoaderOptions, type BatchLoadFn, type CacheMap, type DataLoaderOptions } from "./options.ts";
 
 /** A key that waits or runs, and the cache hits of its frame, which resolve when it does. */
@@ -50,18 +51,22 @@ export class DataLoader<K, V, C = K> {
     this.#cacheMap = cache ? (cacheMap === undefined ? new Map<C, Promise<V>>() : cacheMap) : null;
     this.#clock = clock;
     this.#givesUp = runTimeoutMs !== undefined;
-    this.#batcher = createBatcher<Entry<K>, V>((entries, context) => this.#load(entries, context), {
-      name: name ?? "DataLoader",
-      maxBatchSize: batch ? Math.floor(maxBatchSize) : 1,
-      // The keys are in the caller's hands already, and a loader that refuses some would be none: no bound of its own.
-      maxQueueSize: Infinity,
-      concurrency,
-      policy: policy ?? (batchScheduleFn === undefined ? greedy() : untilFlushed()),
-      maxWaitMs,
-      runTimeoutMs,
-      rateLimit,
-      clock,
-    });
+    this.#batcher = batcherWith<Entry<K>, V>(
+      (entries, context) => this.#load(entries, context),
+      {
+        name: name ?? "DataLoader",
+        maxBatchSize: batch ? Math.floor(maxBatchSize) : 1,
+        // The keys are in the caller's hands already, and a loader that refuses some would be none: no bound of its own.
+        maxQueueSize: Infinity,
+        concurrency,
+        policy,
+        maxWaitMs,
+        runTimeoutMs,
+        rateLimit,
+        clock,
+      },
+      batchScheduleFn === undefined ? greedy : untilFlushed,
+    );
   }
 
   /**
