@@ -27,9 +27,16 @@ export class Callers {
     const sentAtMs = performance.now();
     const ended = this.#ledger.send(name, hungAfterMs);
     this.open++;
+    let hasHung = false;
+    const hanging = setTimeout(() => {
+      hasHung = true;
+      connection.destroy();
+    }, hungAfterMs);
     const answer = await connection.request(parts, pauseMs);
     this.open--;
     clearTimeout(leaving);
+    clearTimeout(hanging);
+    if (hasHung) return undefined; // The ledger has seen that by itself.
     if (connection.isOpen) this.#idle.push(connection);
     if (answer !== undefined) return { answer, ended, sentAtMs };
     if (hasLeft) ended("the client left");

@@ -86,7 +86,7 @@ export async function chaosOverNats({ seconds, draw }) {
   await Promise.race([both, sleep(1000 * seconds)]);
   isOver = true;
   await both;
-  while (open > 0) await sleep(50);
+  while (ledger.open > 0) await sleep(50);
   const crash = workers.map((worker) => worker.crash).find((text) => text !== undefined);
   await Promise.all(workers.map((worker) => worker.stop()));
   await call.close({ graceMs: 1000 });

@@ -124,7 +124,7 @@ export async function chaosOnPostgres({ seconds, draw }) {
   await Promise.race([both, sleep(1000 * seconds)]);
   isOver = true;
   await both;
-  while (open > 0) await sleep(50);
+  while (ledger.open > 0) await sleep(50);
   await Promise.all([insert.close(), upsert.close()]);
   // Statements that nobody waits for any more hold a connection until they have ended.
   await pool.end();

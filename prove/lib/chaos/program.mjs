@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { root } from "../../../scripts/lib/files.mjs";
 import { freePort } from "../../../scripts/lib/serving.mjs";
 
+/** No shutdown may take longer: its grace is 8 s. */
+const longestEndMs = 60_000;
 const entry = join(root, "packages/sheaf-server/dist/cli/main.js");
 
 /** A command of `sheaf` that listens, as a process of its own; it can be ended and started again on the same port. */
@@ -87,8 +89,7 @@ export class Program {
     this.drainedAtMs = performance.now();
     this.readyAtMs = Infinity;
     this.#isAsked = true;
-    this.#child.kill("SIGTERM");
-    await this.exited;
+    await this.#end();
     await this.start();
   }
 
@@ -103,8 +104,18 @@ export class Program {
 
   async close() {
     this.#isClosing = true;
-    this.#child.kill("SIGTERM");
+    await this.#end();
+  }
+
+  async #end() {
+    const child = this.#child;
+    const tooLate = setTimeout(() => {
+      this.crash = `${this.name} did not end within ${longestEndMs} ms of SIGTERM: ${this.#output}`;
+      child.kill("SIGKILL");
+    }, longestEndMs);
+    child.kill("SIGTERM");
     await this.exited;
+    clearTimeout(tooLate);
   }
 
   async #untilReady() {

@@ -57,10 +57,15 @@ export async function chaosThroughProxy({ seconds, draw }) {
   while (performance.now() < endsAtMs && proxy.crash === undefined) await Promise.race([both, sleep(100)]);
   isOver = true;
   await both;
-  while (requests.open > 0) await sleep(50);
+  while (ledger.open > 0) await sleep(50);
   requests.closeConnections();
-  const { crash } = proxy;
   await proxy.close();
   await upstream.close();
-  return { name: proxy.name, ledger, faults: { ...faults, ...upstream.faults }, crash, exits: proxy.exits };
+  return {
+    name: proxy.name,
+    ledger,
+    faults: { ...faults, ...upstream.faults },
+    crash: proxy.crash,
+    exits: proxy.exits,
+  };
 }

@@ -66,11 +66,10 @@ export async function chaosOnServer(isolation, { seconds, draw, callersAtMost = 
   while (performance.now() < endsAtMs && server.crash === undefined) await Promise.race([both, sleep(100)]);
   isOver = true;
   await both;
-  while (requests.open > 0) await sleep(50);
+  while (ledger.open > 0) await sleep(50);
   requests.closeConnections();
-  const crash = server.crash;
   await server.close();
-  return { name: server.name, ledger, faults, crash, exits: server.exits };
+  return { name: server.name, ledger, faults, crash: server.crash, exits: server.exits };
 }
 
 function tryKill(pid, signal) {

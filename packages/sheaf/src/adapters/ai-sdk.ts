@@ -10,6 +10,7 @@ import { apiDefaults } from "./shared/defaults.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";
 import { defined } from "./shared/defined.ts";
 import { estimateTokens, split } from "./shared/tokens.ts";
+import { kindOf, vectorsOrErrors } from "./shared/vector.ts";
 
 /** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */
 export interface EmbedParams {
@@ -111,7 +112,7 @@ type ModelBatcher = Batcher<Call, Part>;
 async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): Promise<ModelBatcher> {
   const { weigh = estimateTokens, onBatcher, maxBatchSize = apiDefaults.maxBatchSize, ...rest } = options;
   const most = (await model.maxEmbeddingsPerCall) ?? Infinity;
-  const run = async (calls: Call[], { signal }: { readonly signal: AbortSignal }): Promise<Part[]> => {
+  const run = async (calls: Call[], { signal }: { readonly signal: AbortSignal }): Promise<(Part | Error)[]> => {
     const values = calls.map(({ text }) => text);
     const params = { ...calls[0]!.shared, values, abortSignal: signal };
     return partsOf((await model.doEmbed(params as never)) as EmbedResult, values, weigh);
@@ -131,14 +132,17 @@ async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): P
   return batcher;
 }
 
-function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: string) => number): Part[] {
-  const { embeddings, usage, response, ...others } = result as EmbedResult & { readonly response?: object };
+function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: string) => number): (Part | Error)[] {
+  const { embeddings, usage, response, ...others } = (result ?? {}) as EmbedResult & { readonly response?: object };
+  if (!Array.isArray(embeddings)) throw new TypeError(`doEmbed must give embeddings, got ${kindOf(embeddings)}`);
   const tokens = usage === undefined ? undefined : split(usage.tokens, values.map(weigh));
   // The body holds everybody's vectors.
   const { body: _, ...reply } = (response ?? {}) as { readonly body?: unknown };
   const rest = { ...others, ...(response === undefined ? {} : { response: reply }) };
   // Too few or too many stay so: the batcher counts them.
-  return embeddings.map((embedding, index) => ({ embedding, tokens: tokens?.[index], rest }));
+  return vectorsOrErrors(embeddings).map((embedding, index) =>
+    embedding instanceof Error ? embedding : { embedding, tokens: tokens?.[index], rest },
+  );
 }
 
 /** One call's result of its texts' parts; what is not per text is that of its first batch. */

@@ -8,6 +8,7 @@ import { apiDefaults } from "./shared/defaults.ts";
 import { defined } from "./shared/defined.ts";
 import { withRetries } from "./shared/retries.ts";
 import { estimateTokens } from "./shared/tokens.ts";
+import { vectorsOrErrors } from "./shared/vector.ts";
 
 /** LangChain's `EmbeddingsInterface`: `OpenAIEmbeddings`, `CohereEmbeddings`, or your own. */
 export interface EmbeddingsLike {
@@ -68,10 +69,12 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
     if (embedQueries !== undefined && typeof embedQueries !== "function") {
       throw new TypeError(`embedQueries must be a function, got ${show(embedQueries)}`);
     }
-    const run = async (texts: Text[]): Promise<number[][]> => {
+    const run = async (texts: Text[]): Promise<(number[] | Error)[]> => {
       const values = texts.map(({ text }) => text);
       const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";
-      return isQueries ? embedQueries(values) : embeddings.embedDocuments(values);
+      const vectors = await (isQueries ? embedQueries(values) : embeddings.embedDocuments(values));
+      // What is no array the batcher complains of.
+      return Array.isArray(vectors) ? vectorsOrErrors(vectors) : vectors;
     };
     const { clock = systemClock } = rest;
     this.#batcher = createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {

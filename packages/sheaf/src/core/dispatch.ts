@@ -161,7 +161,7 @@ export class Dispatcher<In, Out> {
       const arm = (): void => {
         cancel?.();
         if (!isOver && !run.abandoned)
-          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, context, runTimeoutMs)));
       };
       const ended = (settle: () => void): void => {
         isOver = true;
@@ -182,7 +182,7 @@ export class Dispatcher<In, Out> {
     });
   }
 
-  #giveUp(run: Run<In>, runTimeoutMs: number): BatcherError {
+  #giveUp(run: Run<In>, context: BatchContext, runTimeoutMs: number): BatcherError {
     const error = new BatcherError(
       "RUN_TIMEOUT",
       `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
@@ -192,6 +192,7 @@ export class Dispatcher<In, Out> {
     run.abandoned = true;
     this.abandonedNow++;
     this.abandonedRuns++;
+    if (run.isAborted) context.givenUp?.(error);
     run.abort(error);
     return error;
   }

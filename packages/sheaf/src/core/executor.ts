@@ -17,6 +17,11 @@ export interface BatchContext {
   /** For an executor that `reportsStart`: tells that the run begins now, again for each attempt. */
   started?: (() => void) | undefined;
   /**
+   * Set by an executor: told that the run is past `runTimeoutMs` where the signal can not say so, because it has aborted
+   * before, when every caller had gone.
+   */
+  givenUp?: ((error: Error) => void) | undefined;
+  /**
    * Dispatch waits that many milliseconds, as after an error with `retryAfterMs`: for a run that will try again by itself
    * and knows that the service wants nothing else meanwhile. Absent where nothing is dispatched (calibration, tests).
    */

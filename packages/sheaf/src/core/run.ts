@@ -21,6 +21,7 @@ export class Run<In> implements BatchContext {
   runMs: number | undefined = undefined;
   stillRuns: Promise<unknown> | undefined = undefined;
   started: (() => void) | undefined = undefined;
+  givenUp: ((error: Error) => void) | undefined = undefined;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;
   readonly group: unknown;
@@ -71,6 +72,10 @@ export class Run<In> implements BatchContext {
 
   abandonedByAll(): void {
     this.abort(new BatcherError("CLOSED", "Every caller of this batch has gone."));
+  }
+
+  get isAborted(): boolean {
+    return this.#aborted !== undefined;
   }
 
   abort(reason: unknown): void {

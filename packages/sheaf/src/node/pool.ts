@@ -95,6 +95,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
         },
       };
       signal.addEventListener("abort", onAbort);
+      context.givenUp = (error) => this.#aborted(run, error);
       this.#waiting.push(run);
       this.#dispatch();
     });

@@ -42,6 +42,8 @@ export class Quarantine {
 
   /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
   isolate(run: Run, crash: Error): void {
+    // Nobody waits for it: one that hangs here would hold up everybody behind it.
+    if (run.context.signal.aborted) return run.reject(run.context.signal.reason);
     this.#suspects.push({ run, crash, abort: undefined });
     this.#busy ??= this.#work();
   }

@@ -488,3 +488,50 @@ test("ours hands over a callback that is called at once, where dataloader would 
   const loader = new DataLoader<number, number>(async (keys) => keys, { batchScheduleFn: (callback) => callback() });
   assert.deepEqual(await Promise.all([loader.load(1), loader.load(2)]), [1, 2]);
 });
+
+test("ours: a batchScheduleFn that throws fails that load only; what waits goes with the next", async () => {
+  let isBroken = true;
+  const loader = new DataLoader<number, number>(async (keys) => keys, {
+    batchScheduleFn: (callback) => {
+      if (isBroken) throw new Error("no timer");
+      setImmediate(callback);
+    },
+  });
+  assert.throws(() => loader.load(1), /no timer/);
+  isBroken = false;
+  assert.equal(await loader.load(2), 2);
+  assert.equal(await loader.load(1), 1);
+});
+
+test("ours: a cacheKeyFn that throws fails that load only", async () => {
+  const { loader } = echoing<number>(DataLoader, {
+    cacheKeyFn: (key: number) => {
+      if (key === 1) throw new Error("no key");
+      return key;
+    },
+  });
+  const before = loader.load(2);
+  assert.throws(() => loader.load(1), /no key/);
+  assert.deepEqual(await Promise.all([before, loader.load(3)]), [2, 3]);
+});
+
+test("ours: what is cleared while it loads is loaded again, and what was primed meanwhile stays", async () => {
+  const answers: (() => void)[] = [];
+  let runs = 0;
+  const loader = new DataLoader<number, string>(
+    (keys) =>
+      new Promise((resolve) => {
+        const run = ++runs;
+        answers.push(() => resolve(keys.map((key) => `${key} of run ${run}`)));
+      }),
+  );
+  const first = loader.load(1);
+  while (answers.length < 1) await turn();
+  loader.clear(1);
+  const second = loader.load(1);
+  loader.clear(2).prime(2, "primed");
+  while (answers.length < 2) await turn();
+  for (const answer of answers) answer();
+  assert.deepEqual(await Promise.all([first, second, loader.load(2)]), ["1 of run 1", "1 of run 2", "primed"]);
+  assert.equal(await loader.load(1), "1 of run 2");
+});

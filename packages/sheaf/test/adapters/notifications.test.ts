@@ -111,3 +111,20 @@ test("multicast: messageKey says which messages are one; groupKey is refused wit
   assert.deepEqual(requests, [["a", "b"]]);
   assert.throws(() => multicast(async () => [], { groupKey: () => 1 }), /give messageKey, not groupKey/);
 });
+
+test("tickets that are none: an error of the message, or of all, and nothing is sent again", async () => {
+  const answering = (tickets: unknown) => {
+    let requests = 0;
+    const push = expoPush({ sendPushNotificationsAsync: async () => (requests++, tickets as PushTicketLike[]) });
+    return { push, requests: () => requests };
+  };
+  const partly = answering([{ status: "ok", id: "1" }, null]);
+  const [first, second] = await partly.push.settle([message("a"), message("b")]);
+  assert.equal(first!.status, "fulfilled");
+  assert.equal(String((second as PromiseRejectedResult).reason), "PushError: Expo gave no ticket for the message.");
+  assert.equal(partly.requests(), 1);
+  const none = answering(undefined);
+  await assert.rejects(none.push(message("a")), /must give an array of tickets, got undefined/);
+  assert.equal(none.requests(), 1);
+  await assert.rejects(none.push(null as never), /a message has one recipient/);
+});

@@ -5,6 +5,7 @@ import { errorHints, inputIndexOf, retryAfterMsOf } from "../../dist/adapters/sh
 import { greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, statuses, values, watch, watchAll } from "../support/rig.js";
+import { listening } from "./http/fronts.ts";
 import { apiError, replyTo, scriptedClient } from "./scripted-client.js";
 
 function rig(options: Record<string, unknown> = {}) {
@@ -312,4 +313,15 @@ for (const [options, message] of [
 test("a client that is none is refused", () => {
   assert.throws(() => openaiEmbeddings({} as never, { model: "tiny" }), /needs a client with embeddings.create/);
   assert.throws(() => openaiFetch({ baseURL: "nowhere" }), /baseURL must be a URL, got "nowhere"/);
+});
+
+test("openaiFetch follows no redirect: no key goes to another address", async (t) => {
+  let followed = 0;
+  const elsewhere = await listening(t, (_request, _body, response) => (followed++, response.end("{}")));
+  const moved = await listening(t, (_request, _body, response) =>
+    response.writeHead(307, { location: elsewhere }).end(),
+  );
+  const embed = openaiEmbeddings(openaiFetch({ baseURL: moved, headers: { "api-key": "secret" } }), { model: "m" });
+  await assert.rejects(embed("a"), { name: "OpenAIError", status: 307 });
+  assert.equal(followed, 0);
 });

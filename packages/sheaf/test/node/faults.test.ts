@@ -173,6 +173,31 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
+    test("a hang whose caller has gone before the timeout costs its instance too: the next is served by another", async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs: 2000 });
+      const [before] = executor.instances();
+      const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 4000 };
+      const controller = new AbortController();
+      const gone = call(hang, { signal: controller.signal });
+      setTimeout(() => controller.abort(new Error("gone")), 100);
+      await assert.rejects(gone, /gone/);
+      assert.equal(await call(double(2), { timeoutMs: 30_000 }), 4);
+      const serving = executor.instances().filter(({ role }) => role === "serving");
+      assert.notEqual(serving[0]!.id, before!.id);
+      await call.close();
+    });
+
+    test("a batch whose callers have gone is not looked into after a crash: what hangs there would hold up close()", async () => {
+      const { executor, call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 1 });
+      const controller = new AbortController();
+      const gone = call({ do: "exit-later", ms: 300 }, { signal: controller.signal });
+      setTimeout(() => controller.abort(new Error("gone")), 100);
+      await assert.rejects(gone, /gone/);
+      assert.equal(await call(double(2)), 4);
+      assert.equal(executor.restarts, 1);
+      await call.close();
+    });
+
     test("every instance dead at once, under load: no call is lost or answered twice", async () => {
       const { executor, call } = await setUp(kind, { instances: 2, clock: impatient }, { maxBatchSize: 8 });
       const settled = new Map<number, number>();

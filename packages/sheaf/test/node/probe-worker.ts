@@ -12,6 +12,7 @@ export type Command =
   | { do: "until-abort" }
   | { do: "spin"; ms: number; key?: string }
   | { do: "exit" }
+  | { do: "exit-later"; ms: number }
   | { do: "uncaught" }
   | { do: "fill-heap" }
   | { do: "abort-process" }
@@ -84,6 +85,11 @@ async function obey(
       return "spun";
     }
     case "exit":
+      return process.exit(1);
+    case "exit-later":
+      // The second time, in quarantine, it never ends.
+      if (context.attempt > 1) await new Promise(() => setInterval(() => undefined, 1000));
+      await sleep(item.ms);
       return process.exit(1);
     case "uncaught":
       setImmediate(() => {

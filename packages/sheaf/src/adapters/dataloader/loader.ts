@@ -161,11 +161,17 @@ export class DataLoader<K, V, C = K> {
   #schedule(): void {
     if (this.#batchScheduleFn === undefined || this.#scheduled) return;
     this.#scheduled = true;
-    this.#batchScheduleFn(() => {
+    try {
+      this.#batchScheduleFn(() => {
+        this.#scheduled = false;
+        void this.#batcher.flush();
+        this.#resolveIdleHits();
+      });
+    } catch (error) {
+      // Its callback never comes: what waits goes with that of the next load, which asks for one again.
       this.#scheduled = false;
-      void this.#batcher.flush();
-      this.#resolveIdleHits();
-    });
+      throw error;
+    }
   }
 
   #resolveIdleHits(): void {

@@ -2,6 +2,7 @@ import { BatcherError, type Batcher } from "../../index.ts";
 import { type ItemError, itemErrorOf } from "./item-error.ts";
 import { Problem, replyOf, type Reply } from "./problem.ts";
 import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
+import { complaintOn } from "./sound-item.ts";
 
 export interface AnswerSettings<In> {
   readonly maxBodyBytes: number;
@@ -45,6 +46,8 @@ function settleAll<In, Out>(
   { parse, errorOf, timeoutMs }: AnswerSettings<In>,
 ): Promise<ItemResult[]> {
   const settleOne = async (raw: unknown, index: number): Promise<ItemResult> => {
+    const complaint = complaintOn(raw);
+    if (complaint !== undefined) return { error: { status: 422, code: "INVALID_INPUT", message: complaint } };
     let item: In;
     try {
       item = parse(raw);

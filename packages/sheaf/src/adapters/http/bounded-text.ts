@@ -3,6 +3,11 @@ export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
 
+/** What came is not UTF-8. */
+export class NotUtf8 extends Error {
+  override readonly name = "NotUtf8";
+}
+
 /** Where the chunks of a body come from: a web stream's reader, or a Node stream's iterator. */
 export interface ChunkSource {
   next(): Promise<{ readonly done?: boolean | undefined; readonly value?: Uint8Array | undefined }>;
@@ -22,7 +27,7 @@ export function webSource(
 /**
  * Reads UTF-8 text of at most `maxBytes`.
  * @throws {TooLarge} as soon as more came; the rest is left unread.
- * @throws {TypeError} bytes that are not UTF-8.
+ * @throws {NotUtf8}
  */
 export async function boundedText(source: ChunkSource, maxBytes: number): Promise<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -31,7 +36,15 @@ export async function boundedText(source: ChunkSource, maxBytes: number): Promis
   for (let chunk = await source.next(); chunk.done !== true; chunk = await source.next()) {
     bytes += chunk.value!.byteLength;
     if (bytes > maxBytes) throw new TooLarge(`more than ${maxBytes} bytes`);
-    text += decoder.decode(chunk.value, { stream: true });
+    text += decoded(() => decoder.decode(chunk.value, { stream: true }));
   }
-  return text + decoder.decode();
+  return text + decoded(() => decoder.decode());
+}
+
+function decoded(decode: () => string): string {
+  try {
+    return decode();
+  } catch (error) {
+    throw new NotUtf8("it is not UTF-8", { cause: error });
+  }
 }

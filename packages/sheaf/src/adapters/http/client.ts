@@ -7,7 +7,7 @@ import {
   type CallOptions,
   type Result,
 } from "../../index.ts";
-import { boundedText, TooLarge, webSource } from "./bounded-text.ts";
+import { boundedText, NotUtf8, TooLarge, webSource } from "./bounded-text.ts";
 import { HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
@@ -66,6 +66,8 @@ export function batchClient<In, Out>(
       headers: { ...own, "content-type": "application/json", accept: "application/json" },
       body,
       signal,
+      // Followed, it would take keys to another address, and a POST may arrive there as a GET.
+      redirect: "manual",
     });
     const text = await replyText(response, maxReply);
     if (response.status !== 200) throw errorOfReply(response, text);
@@ -135,6 +137,7 @@ async function replyText(response: Response, maxBytes: number): Promise<string> 
     return await boundedText(source, maxBytes);
   } catch (error) {
     await source.cancel(error).catch(() => undefined);
+    if (error instanceof NotUtf8) throw new HttpError(502, "BAD_REPLY", "The endpoint's reply is not UTF-8.");
     if (!(error instanceof TooLarge)) throw error;
     throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxBytes} bytes (maxReplyBytes).`);
   }

@@ -10,7 +10,7 @@ import {
 } from "../../index.ts";
 import { answer } from "./answer.ts";
 import { fastifyPlugin, type FastifyLike } from "./fastify.ts";
-import { type ItemError, itemErrorOf } from "./item-error.ts";
+import { type ItemError, itemErrorOf, safely } from "./item-error.ts";
 import { answerWeb } from "./web.ts";
 
 /** What an endpoint does beyond a batcher's options. */
@@ -19,9 +19,15 @@ export interface EndpointOptions<In> {
   readonly maxBodyBytes?: number | undefined;
   /** Most items of a request. Default 1000; above it 422. */
   readonly maxItems?: number | undefined;
-  /** Checks and types an item; what it throws answers that item with 422. Default: any JSON is an item. */
+  /**
+   * Checks and types an item; what it throws answers that item with 422. Default: any JSON is an item. One nested deeper
+   * than 500, or with a number that is none (`1e999`), never gets here: 422.
+   */
   readonly parse?: ((item: unknown) => In) | undefined;
-  /** What an item's error says to the client. Default: its message, `code` and `status` (500 without one). */
+  /**
+   * What an item's error says to the client; `status` is 400 to 599. Default: its message (up to 1000 characters), `code`
+   * and `status` (500 without one).
+   */
   readonly errorOf?: ((error: unknown) => ItemError) | undefined;
 }
 
@@ -90,7 +96,7 @@ function endpointOf<In, Out>(
     maxBodyBytes: atLeastOne("maxBodyBytes", maxBodyBytes ?? endpointDefaults.maxBodyBytes),
     maxItems: atLeastOne("maxItems", maxItems ?? endpointDefaults.maxItems),
     parse: parse ?? ((item: unknown) => item as In),
-    errorOf: errorOf ?? itemErrorOf,
+    errorOf: safely(errorOf ?? itemErrorOf),
     timeoutMs: timeoutMs ?? Infinity,
   });
   return {

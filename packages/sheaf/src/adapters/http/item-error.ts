@@ -7,6 +7,9 @@ export interface ItemError extends WireError {
   readonly status: number;
 }
 
+/** A message of an item travels up to here: a thousand of them are one reply. */
+const longestMessage = 1000;
+
 /** Status of every error of a batcher. A new code without a status does not compile. */
 const statusOfCode = {
   QUEUE_FULL: 429,
@@ -25,14 +28,28 @@ const statusOfCode = {
  */
 export function itemErrorOf(error: unknown): ItemError {
   const { status, statusCode, code, message, retryAfterMs } = (error ?? {}) as Record<string, unknown>;
-  const given = [status, statusCode].find(
-    (each) => Number.isInteger(each) && Number(each) >= 400 && Number(each) < 600,
-  );
+  const given = [status, statusCode].find(isErrorStatus);
   const isBatchers = error instanceof BatcherError;
   return {
-    status: isBatchers ? statusOfCode[error.code] : ((given as number | undefined) ?? 500),
-    code: typeof code === "string" ? code : "ITEM_FAILED",
-    message: typeof message === "string" ? message : `The item failed with ${String(error)}`,
+    status: isBatchers ? statusOfCode[error.code] : (given ?? 500),
+    code: typeof code === "string" ? code.slice(0, 100) : "ITEM_FAILED",
+    message: (typeof message === "string" ? message : `The item failed with ${String(error)}`).slice(0, longestMessage),
     retry_after_ms: typeof retryAfterMs === "number" && retryAfterMs > 0 ? Math.ceil(retryAfterMs) : undefined,
   };
 }
+
+/** What a user's `errorOf` says, or a plain 500 where it threw or gave no error's status: the other items keep theirs. */
+export function safely(errorOf: (error: unknown) => ItemError): (error: unknown) => ItemError {
+  return (error) => {
+    try {
+      const said = errorOf(error);
+      if (isErrorStatus(said.status)) return said;
+    } catch {
+      // Its own fault, which is not the client's to read.
+    }
+    return { status: 500, code: "ITEM_FAILED", message: "The item failed." };
+  };
+}
+
+const isErrorStatus = (status: unknown): status is number =>
+  Number.isInteger(status) && Number(status) >= 400 && Number(status) < 600;

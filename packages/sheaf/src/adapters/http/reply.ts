@@ -15,11 +15,17 @@ export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | 
   }
   return results.map((result: unknown) => {
     const status = fieldOf(result, "status");
-    if (!Number.isInteger(status)) {
-      return new HttpError(502, "BAD_REPLY", `A result must have an integer status, got ${shown(result)}`);
+    if (!isStatus(status)) {
+      return new HttpError(
+        502,
+        "BAD_REPLY",
+        `A result must have an integer status from 200 to 599, got ${shown(result)}`,
+      );
     }
-    if ((status as number) < 200 || (status as number) > 299)
-      return errorOf(status as number, fieldOf(result, "error"));
+    if (status > 299) return errorOf(status, fieldOf(result, "error"));
+    if (fieldOf(result, "error") !== undefined) {
+      return new HttpError(502, "BAD_REPLY", `A result of status ${status} must have no error, got ${shown(result)}`);
+    }
     const value = fieldOf(result, "value");
     try {
       return parse === undefined ? (value as Out) : parse(value);
@@ -33,10 +39,22 @@ export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | 
 export function errorOfReply(response: Response, text: string): HttpError {
   const problem = jsonOf(text);
   const { detail, code } = wordsOf(problem, ["detail", "code"]);
-  const message = detail ?? `The endpoint answered ${response.status} ${response.statusText}`.trimEnd();
+  const message = detail ?? (isRedirect(response) ? redirected(response) : `The endpoint answered ${response.status} ${response.statusText}`.trimEnd()); // prettier-ignore
   const retryAfterMs = retryAfterMsOf(response.headers);
   return new HttpError(response.status, code ?? `HTTP_${response.status}`, message, retryAfterMs);
 }
+
+/** A browser tells nothing of a redirect that is not followed: status 0. */
+const isRedirect = ({ status, type }: Response): boolean =>
+  type === "opaqueredirect" || (status >= 300 && status <= 399);
+
+function redirected({ headers }: Response): string {
+  const location = headers.get("location")?.slice(0, longestMessage);
+  return `The endpoint redirects${location === undefined ? "" : ` to ${location}`}; give the client the address itself.`;
+}
+
+const isStatus = (status: unknown): status is number =>
+  Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 599;
 
 function errorOf(status: number, error: unknown): HttpError {
   const { code, message } = wordsOf(error, ["code", "message"]);

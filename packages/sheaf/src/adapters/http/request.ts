@@ -41,13 +41,23 @@ export async function readRequest(
   if (Number(contentLength) > maxBodyBytes) throw new Problem(413, "BODY_TOO_LARGE", tooLarge);
   let value: unknown;
   try {
-    value = JSON.parse(await boundedText(body, maxBodyBytes)) as unknown;
+    value = JSON.parse(await unlessAborted(boundedText(body, maxBodyBytes), request.signal)) as unknown;
   } catch (error) {
     if (error instanceof TooLarge) throw new Problem(413, "BODY_TOO_LARGE", tooLarge);
     if (request.signal.aborted) throw error;
     throw new Problem(400, "NOT_JSON", `The body is not JSON in UTF-8: ${(error as Error).message.slice(0, 200)}`);
   }
   return checked(value, maxItems);
+}
+
+/** A body may never end, and its stream not hear that the client has gone. */
+function unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    reading.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 function checked(value: unknown, maxItems: number): BatchRequest {

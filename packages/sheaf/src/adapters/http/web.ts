@@ -1,9 +1,11 @@
 import type { Answer } from "./answer.ts";
 import { webSource } from "./bounded-text.ts";
+import { Problem, replyOf, type Reply } from "./problem.ts";
 
 /** As `Request → Response`: what Hono, Next, Bun and Deno serve. */
 export function answerWeb(answer: Answer): (request: Request) => Promise<Response> {
   return async (request) => {
+    if (request.bodyUsed || request.body?.locked === true) return responseOf(replyOf(bodyUsed));
     const reply = await answer({
       method: request.method,
       contentType: request.headers.get("content-type"),
@@ -13,6 +15,14 @@ export function answerWeb(answer: Answer): (request: Request) => Promise<Respons
     });
     // Nobody reads what a client that has gone is answered; 499 is for the server's log.
     if (reply === undefined) return new Response(null, { status: 499 });
-    return new Response(reply.body, { status: reply.status, headers: reply.headers });
+    return responseOf(reply);
   };
 }
+
+const bodyUsed = new Problem(
+  500,
+  "BODY_USED",
+  "The request's body has been read before it came to the batch endpoint: hand it on before anything parses it.",
+);
+
+const responseOf = ({ body, status, headers }: Reply): Response => new Response(body, { status, headers });

@@ -75,7 +75,10 @@ export function expoPush<Message extends PushMessageLike>(
     } catch (error) {
       throw withHints(error);
     }
-    return tickets.map((ticket, i) => (ticket.status === "ok" ? ticket : errorOf(ticket, messages[i])));
+    // They are sent, and nobody can say what became of them: no reason to send them again.
+    if (!Array.isArray(tickets))
+      throw new TypeError(`Expo's client must give an array of tickets, got ${show(tickets)}`);
+    return tickets.map((ticket, i) => (ticket?.status === "ok" ? ticket : errorOf(ticket, messages[i])));
   };
   return createBatcher<Message, PushTicket>(run, {
     ...rest,
@@ -92,12 +95,13 @@ export function expoPush<Message extends PushMessageLike>(
   });
 }
 
-function checkRecipient({ to }: PushMessageLike): void {
+function checkRecipient(message: PushMessageLike): void {
+  const { to } = (message ?? {}) as Partial<PushMessageLike>;
   if (typeof to === "string" && to !== "") return;
   throw new TypeError(`a message has one recipient, a push token in "to"; got ${show(to)}. Call once for each token.`);
 }
 
-function errorOf(ticket: PushTicketLike & { status: "error" }, message: PushMessageLike | undefined): PushError {
-  const { message: text, details } = ticket;
+function errorOf(ticket: Partial<PushTicketLike & { status: "error" }> | null, message?: PushMessageLike): PushError {
+  const { message: text = "Expo gave no ticket for the message.", details } = ticket ?? {};
   return new PushError(details?.error ?? "PUSH_FAILED", text, String(message?.to ?? ""));
 }

@@ -52,7 +52,9 @@ export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch
     embeddings: {
       create: async (body: EmbeddingsRequest, options?: RequestOptions) => {
         const signal = options?.signal ?? null;
-        const response = await fetch(url, { method: "POST", headers: sent, body: JSON.stringify(body), signal });
+        // A redirect that is followed takes keys to another address.
+        const init = { method: "POST", headers: sent, body: JSON.stringify(body), signal, redirect: "manual" } as const;
+        const response = await fetch(url, init);
         if (!response.ok) throw new OpenAIError(response, await response.text());
         return response.json();
       },

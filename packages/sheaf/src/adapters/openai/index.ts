@@ -82,7 +82,10 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
   const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
   const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
 
-  const run = async (input: EmbeddingInput[], { signal }: { readonly signal: AbortSignal }): Promise<number[][]> => {
+  const run = async (
+    input: EmbeddingInput[],
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<(number[] | Error)[]> => {
     usage.requests++;
     const request: EmbeddingsRequest = { ...body, input };
     const reply = (await client.embeddings.create(request as never, { signal, maxRetries: 0 })) as EmbeddingsReply;

@@ -1,9 +1,15 @@
 import { BatcherError } from "../../core/errors.ts";
+import { kindOf, vectorOf, vectorsOrErrors } from "../shared/vector.ts";
 import type { EmbeddingsReply } from "./client.ts";
 
-/** The vectors of a reply as numbers, in the order of its inputs. @throws as `embeddingsOf` does. */
-export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): number[][] {
-  return embeddingsOf(reply, inputs).map((embedding) => decode(embedding));
+/**
+ * The vectors of a reply as numbers, in the order of its inputs; an `Error` in the place of one that is none.
+ * @throws as `embeddingsOf` does.
+ */
+export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): (number[] | Error)[] {
+  return vectorsOrErrors(embeddingsOf(reply, inputs), (embedding) =>
+    vectorOf(typeof embedding === "string" ? floatsOf(embedding) : embedding),
+  );
 }
 
 /**
@@ -13,11 +19,12 @@ export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): n
 export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number): unknown[] {
   const data = reply?.data;
   if (!Array.isArray(data)) {
-    throw new TypeError(`The API's reply to an embeddings request has no data array; got ${typeOf(reply)}.`);
+    throw new TypeError(`The API's reply to an embeddings request has no data array; got ${kindOf(reply)}.`);
   }
   const embeddings: unknown[] = Array.from({ length: inputs });
   let known = 0;
-  for (const [position, { index = position, embedding }] of (data as EmbeddingsReply["data"]).entries()) {
+  for (const [position, entry] of (data as readonly (Partial<EmbeddingsReply["data"][number]> | null)[]).entries()) {
+    const { index = position, embedding } = entry ?? {};
     if (!Number.isInteger(index) || index < 0 || index >= inputs || embeddings[index] !== undefined) continue;
     embeddings[index] = embedding ?? null;
     known++;
@@ -30,15 +37,21 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   );
 }
 
-/** Floats as they are; base64 as float32 in the byte order of every runtime that counts. */
-function decode(embedding: unknown): number[] {
-  if (Array.isArray(embedding)) return embedding as number[];
-  if (typeof embedding !== "string")
-    throw new TypeError(`An embedding must be numbers or base64, got ${typeOf(embedding)}.`);
-  const binary = atob(embedding);
-  const bytes = new Uint8Array(binary.length & ~3);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+/** Of base64: float32 in the byte order of every runtime that counts. */
+function floatsOf(base64: string): number[] {
+  const bytes = bytesOf(base64);
+  if (bytes === undefined || bytes.length % 4 !== 0) {
+    throw new TypeError(
+      `An embedding must be numbers or float32 in base64, got a text of ${base64.length} characters.`,
+    );
+  }
   return Array.from(new Float32Array(bytes.buffer));
 }
 
-const typeOf = (value: unknown): string => (value === null ? "null" : Array.isArray(value) ? "an array" : typeof value);
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,4 +1,5 @@
 import { createBatcher } from "../../core/create-batcher.ts";
+import { kindOf } from "../shared/vector.ts";
 import {
   checkMetric,
   checkPoint,
@@ -88,7 +89,8 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
         with_payload: true,
       }));
       const answers = await client.queryBatch(collection, { searches }).catch(askForPause);
-      return answers.map(({ points }) => points.map((point) => matchOf(point as ScoredPoint, metric)));
+      if (!Array.isArray(answers)) throw new TypeError(`Qdrant's reply must be an array, got ${kindOf(answers)}`);
+      return answers.map((answer) => matchesOf(answer, metric));
     },
     {
       ...whenRefused,
@@ -114,6 +116,12 @@ const pointOf = ({ id, vector, payload }: VectorPoint): QdrantPoint => ({
   vector: Array.from(vector),
   payload: { ...payload },
 });
+
+function matchesOf(answer: unknown, metric: Metric): VectorMatch[] | Error {
+  const { points } = (answer ?? {}) as { readonly points?: unknown };
+  if (Array.isArray(points)) return points.map((point) => matchOf(point as ScoredPoint, metric));
+  return new TypeError(`Qdrant's reply to a query must have points, got ${kindOf(answer)}`);
+}
 
 function matchOf({ id, score, payload }: ScoredPoint, metric: Metric): VectorMatch {
   const distance = metric === "cosine" ? 1 - score : metric === "dot" ? -score : score;

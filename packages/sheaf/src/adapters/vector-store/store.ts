@@ -77,7 +77,8 @@ export function checkPoint(point: VectorPoint): void {
 }
 
 /** @throws {TypeError | RangeError} */
-export function checkQuery({ vector, limit = 10 }: VectorQuery<unknown>): void {
+export function checkQuery(query: VectorQuery<unknown>): void {
+  const { vector, limit = 10 } = (query ?? {}) as Partial<VectorQuery<unknown>>;
   checkVector(vector, undefined);
   if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
     throw new RangeError(`limit must be an integer from 1 to 10000, got ${JSON.stringify(limit)}`);
@@ -87,7 +88,7 @@ export function checkQuery({ vector, limit = 10 }: VectorQuery<unknown>): void {
 /** @throws {TypeError} what is not a vector of finite numbers, of this many dimensions where they are known. */
 export function checkVector(vector: unknown, dimensions: number | undefined): asserts vector is ArrayLike<number> {
   const { length } = (vector ?? {}) as { readonly length?: unknown };
-  if (typeof vector !== "object" || typeof length !== "number" || length < 1) {
+  if (typeof vector !== "object" || typeof length !== "number" || !(length >= 1)) {
     throw new TypeError(`vector must be an array of numbers, got ${JSON.stringify(vector)}`);
   }
   for (let i = 0; i < length; i++) {

@@ -1,0 +1,36 @@
+/** The vector of a reply, if it is one: finite numbers, at least one. @throws {TypeError} what it is instead. */
+export function vectorOf(embedding: unknown): number[] {
+  if (!Array.isArray(embedding) && !(embedding instanceof Float32Array) && !(embedding instanceof Float64Array)) {
+    throw new TypeError(`An embedding must be numbers, got ${kindOf(embedding)}.`);
+  }
+  if (embedding.length === 0) throw new TypeError("An embedding must be numbers, got none.");
+  const vector = embedding as ArrayLike<unknown> as number[];
+  for (let i = 0; i < vector.length; i++) {
+    const number: unknown = vector[i];
+    if (typeof number === "number" && Number.isFinite(number)) continue;
+    const got = typeof number === "number" ? String(number) : kindOf(number);
+    throw new TypeError(`An embedding must be finite numbers, got ${got} at ${i}.`);
+  }
+  return vector;
+}
+
+/** Each vector, or the error of the one that is none: its neighbours have theirs. */
+export function vectorsOrErrors(
+  embeddings: readonly unknown[],
+  read: (embedding: unknown) => number[] = vectorOf,
+): (number[] | Error)[] {
+  return embeddings.map((embedding) => {
+    try {
+      return read(embedding);
+    } catch (error) {
+      return error as Error;
+    }
+  });
+}
+
+/** For messages: `null`, `an array`, `a string` … */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
