@@ -175,7 +175,10 @@ export class FleetModel implements ServedModel {
   #trouble(): string | undefined {
     if (this.#frontEnd === undefined) return `there is no connection to NATS: ${this.#connection.trouble}`;
     if (!this.isConnected) return "the connection to NATS is down";
-    if (this.fleet.length > 0) return undefined;
+    if (this.#isReady && this.fleet.length > 0) return undefined;
+    const { trouble } = this.#frontEnd;
+    if (trouble !== undefined) return `the queue can not be used: ${trouble}`;
+    if (this.fleet.length > 0) return "the queue is not there yet";
     return this.#frontEnd.workers().length > 0
       ? "the workers of this name serve another model; start gateways and workers with the same model"
       : "no worker is alive";

@@ -1,25 +1,36 @@
-/** Half the memory of the smallest difference. */
-const sliceMs = 60_000;
+/** Half the memory of the smallest difference: so long may a jump of the server's clock be taken for age. */
+const sliceMs = 10_000;
 
 /**
  * How long ago the server stored a message, though its clock and this machine's need not agree: the smallest difference
  * seen lately is their offset (plus the quickest way), and what is above it is age. Where even that one had waited, ages
- * come out too small, never too large: nothing is taken for expired that is not.
+ * come out too small. They come out too large only for a while after the server's clock was set back.
  */
 export class Ages {
+  readonly #longestMs: number;
   #smallest = Infinity;
   #smallestBefore = Infinity;
   #sliceEndsAtMs = -Infinity;
 
-  /** Both in milliseconds since 1970, of two clocks. */
+  /** Nothing is older than `longestMs`: what seems so tells of a clock that was set. */
+  constructor(longestMs: number) {
+    this.#longestMs = longestMs;
+  }
+
+  /** Of the server's clock, and of one here that nobody sets; in milliseconds. */
   ageMs(storedAtMs: number, nowMs: number): number {
+    const difference = nowMs - storedAtMs;
+    if (difference - this.#offset > this.#longestMs) this.#smallest = this.#smallestBefore = Infinity;
     if (nowMs >= this.#sliceEndsAtMs) {
       this.#smallestBefore = this.#sliceEndsAtMs > nowMs - 2 * sliceMs ? this.#smallest : Infinity;
       this.#smallest = Infinity;
       this.#sliceEndsAtMs = nowMs + sliceMs;
     }
-    const difference = nowMs - storedAtMs;
     this.#smallest = Math.min(this.#smallest, difference);
-    return difference - Math.min(this.#smallest, this.#smallestBefore);
+    return difference - this.#offset;
+  }
+
+  get #offset(): number {
+    return Math.min(this.#smallest, this.#smallestBefore);
   }
 }

@@ -1,51 +1,21 @@
+import { AbortListeners } from "../../core/abort-listeners.ts";
 import { BatcherError } from "../../core/errors.ts";
-import type { CallOptions } from "../../core/options.ts";
+import { checkCallOptions } from "../../core/settings.ts";
 import type { BatcherStats } from "../../core/stats.ts";
 import type { Answer } from "./answer.ts";
+import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import { ackSubject, keyOf, pack, unpack, type ReplyHead, type RequestHead } from "./envelope.ts";
-import { NatsQueueError, rebuildError } from "./errors.ts";
+import { keyOf, replyOf, type Reply, type RequestHead } from "./envelope.ts";
+import { rebuildError, unavailable } from "./errors.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
+import { Publishes } from "./publishes.ts";
 import { QueueKeeper } from "./queue-keeper.ts";
 import { newInbox, type QueueSettings } from "./queue-options.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
 import { namesOf, type QueueNames } from "./topology.ts";
-import { WorkersSeen, type WorkerInfo } from "./workers-seen.ts";
-
-/** One call, from its publish to its answer. */
-interface Call {
-  readonly head: RequestHead;
-  readonly payload: Uint8Array;
-  readonly subject: string;
-  readonly arrivedAtMs: number;
-  resolve(answer: Answer<unknown>): void;
-  reject(error: unknown): void;
-  /** Resolves its admission: with the refusal, or with nothing. Undefined once the queue has it. */
-  admitted: ((refusal?: Error) => void) | undefined;
-  publishedAtMs: number;
-  publishes: number;
-  /** Its number in the stream, once the queue has it. */
-  sequence: number | undefined;
-  release(): void;
-}
-
-export interface StartedCall {
-  readonly answer: Promise<Answer<unknown>>;
-  /** Resolves when the queue has taken it, with nothing, or refused it, with the reason. */
-  readonly admission: Promise<Error | undefined>;
-  /** Ends the call with `reason`, unless it has ended. */
-  withdraw(reason: unknown): void;
-}
-
-/** A publish without an answer is repeated after this; the queue takes the same message only once. */
-const ackTimeoutMs = 2000;
-const mostPublishes = 3;
-/** More publishes than this without the queue's word mean that it can not keep up. */
-const mostUnanswered = 10_000;
-/** What NATS' own framing and headers may take of a message. */
-const headersBytes = 256;
+import { workerInfoOf, WorkersSeen } from "./workers-seen.ts";
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class Calls {
@@ -57,8 +27,8 @@ export class Calls {
   readonly #link: Link;
   readonly #inbox: string;
   readonly #open: Map<string, Call> = new Map();
-  /** Those that the queue has not acknowledged, oldest publish first. */
-  readonly #unanswered: Map<string, Call> = new Map();
+  readonly #publishes: Publishes;
+  readonly #signals: AbortListeners = new AbortListeners();
   readonly #deadLetters: DeadLetters;
   readonly #keeper: QueueKeeper;
   readonly #ready: Promise<void>;
@@ -67,10 +37,8 @@ export class Calls {
   #acceptedBeforeCut: readonly Call[] = [];
   #next = 0;
   #lateReplies = 0;
-  #republished = 0;
   #closing: Promise<void> | undefined;
   #whenEmpty: (() => void) | undefined;
-  #cancelSweep: (() => void) | undefined;
 
   constructor(settings: QueueSettings, { name, maxBatchSize }: { name: string; maxBatchSize: number }) {
     this.#settings = settings;
@@ -86,6 +54,13 @@ export class Calls {
       closed: () => this.#failAll(unavailable(`${name}: the NATS connection is closed.`)),
     });
     this.#keeper = new QueueKeeper(settings, "front-end", (created) => this.#kept(created));
+    const own = { inbox: this.#inbox, name };
+    this.#publishes = new Publishes(settings, this.#link, own, {
+      accepted: (call, sequence) => this.#accepted(call, sequence),
+      refused: (call, error) => this.#end(call, "rejected", error),
+      unanswered: (call, error) => this.#cancel(call, "rejected", error),
+      missing: () => this.#keeper.keepSoon(),
+    });
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
     this.#link.subscribe(this.#names.alive, ({ data }) => this.#heard(data));
@@ -97,11 +72,16 @@ export class Calls {
     return this.#link.isConnected;
   }
 
+  /** Why the queue can not be used, where it can not. */
+  get trouble(): string | undefined {
+    return this.#keeper.trouble;
+  }
+
   get counts(): { lateReplies: number; deadLetters: number; republished: number } {
     return {
       lateReplies: this.#lateReplies,
       deadLetters: this.#deadLetters.count,
-      republished: this.#republished,
+      republished: this.#publishes.repeated,
     };
   }
 
@@ -117,10 +97,7 @@ export class Calls {
     return this.batches.stats(this.#open.size, this.#settings.clock.now());
   }
 
-  start(
-    item: unknown,
-    options: CallOptions & { readonly timeoutMs: number; readonly traceparent?: string | undefined },
-  ): StartedCall {
+  start(item: unknown, options: StartOptions): StartedCall {
     let call: Call | undefined;
     let admitted: (refusal?: Error) => void = () => undefined;
     const admission = new Promise<Error | undefined>((resolve) => (admitted = resolve));
@@ -154,27 +131,22 @@ export class Calls {
     const cancel = graceMs === Infinity ? undefined : this.#settings.clock.after(graceMs, () => this.#failAll(error));
     await empty;
     cancel?.();
-    this.#cancelSweep?.();
+    this.#publishes.stop();
     this.#keeper.stop();
     this.#link.leave();
   }
 
-  #enter(
-    item: unknown,
-    options: CallOptions & { readonly timeoutMs: number; readonly traceparent?: string | undefined },
-    settle: Pick<Call, "resolve" | "reject" | "admitted">,
-  ): Call {
+  #enter(item: unknown, options: StartOptions, settle: Pick<Call, "resolve" | "reject" | "admitted">): Call {
     const { signal, timeoutMs, priority = "interactive", traceparent } = options;
+    checkCallOptions({ signal, priority });
     if (signal?.aborted === true) throw signal.reason;
     if (this.#closing !== undefined) throw new BatcherError("CLOSED", `${this.#name}: closed; it takes no more calls.`);
     if (!(timeoutMs > 0) || timeoutMs > this.#settings.maxAgeMs)
       throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
     if (!this.isConnected) throw unavailable(`${this.#name}: the connection to NATS is down.`);
-    if (this.#unanswered.size >= mostUnanswered)
-      throw new BatcherError("QUEUE_FULL", `${this.#name}: ${mostUnanswered} publishes wait for NATS.`, {});
+    this.#publishes.checkRoom();
     const head: RequestHead = { f: this.#inbox, i: (this.#next++).toString(36), d: timeoutMs, t: traceparent };
-    const payload = pack(head, this.#settings.codec.encode(item));
-    this.#checkSize(payload.byteLength);
+    const payload = payloadOf(head, item, this.#settings, this.#name);
     const nowMs = this.#settings.clock.now();
     const onAbort = (): void => this.#cancel(call, "aborted", signal?.reason);
     const cancelTimer = this.#settings.clock.after(timeoutMs, () =>
@@ -191,66 +163,20 @@ export class Calls {
       sequence: undefined,
       release: () => {
         cancelTimer();
-        signal?.removeEventListener("abort", onAbort);
+        if (signal !== undefined) this.#signals.remove(signal, onAbort);
       },
     };
-    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal !== undefined) this.#signals.add(signal, onAbort);
     this.#open.set(head.i, call);
     try {
-      this.#publish(call);
+      this.#publishes.publish(call);
     } catch (error) {
       this.#open.delete(head.i);
-      this.#unanswered.delete(head.i);
+      this.#publishes.forget(call);
       call.release();
       throw error;
     }
     return call;
-  }
-
-  #checkSize(bytes: number): void {
-    const most = (this.#settings.connection.info?.max_payload ?? Infinity) - headersBytes;
-    if (bytes <= most) return;
-    throw new BatcherError(
-      "ITEM_TOO_LARGE",
-      `${this.#name}: the item takes ${bytes} bytes, the NATS server at most ${most} (its max_payload less headers).`,
-      { bytes, most },
-    );
-  }
-
-  #publish(call: Call): void {
-    const { head, payload, subject } = call;
-    call.publishes++;
-    call.publishedAtMs = this.#settings.clock.now();
-    const reply = ackSubject(this.#inbox, head.i);
-    this.#unanswered.delete(head.i);
-    this.#unanswered.set(head.i, call);
-    if (this.#settings.durability === "none") {
-      this.#link.publish(subject, payload, { reply });
-      // Core NATS says nothing of a message that somebody takes.
-      this.#accept(call, undefined);
-      return;
-    }
-    const headers = this.#settings.headers();
-    headers.set("Nats-Msg-Id", keyOf(head));
-    this.#link.publish(subject, payload, { reply, headers });
-    this.#cancelSweep ??= this.#settings.clock.after(ackTimeoutMs / 4, () => this.#sweep());
-  }
-
-  /** Repeats publishes that nobody answered, or gives them up. */
-  #sweep(): void {
-    this.#cancelSweep = undefined;
-    const sinceMs = this.#settings.clock.now() - ackTimeoutMs;
-    for (const call of this.#unanswered.values()) {
-      if (call.publishedAtMs > sinceMs) break;
-      if (call.publishes >= mostPublishes) {
-        this.#cancel(call, "rejected", unavailable(`${this.#name}: JetStream took no word of the item.`));
-      } else {
-        this.#republished++;
-        this.#publish(call);
-      }
-    }
-    if (this.#unanswered.size > 0 && this.#closing === undefined)
-      this.#cancelSweep ??= this.#settings.clock.after(ackTimeoutMs / 4, () => this.#sweep());
   }
 
   #received(message: NatsMessage): void {
@@ -259,45 +185,25 @@ export class Calls {
     if (token.startsWith("q")) {
       if (isSubject(message.reply)) this.#link.publish(message.reply, call === undefined ? "0" : "1");
     } else if (token.startsWith("a")) {
-      if (call !== undefined) this.#acknowledged(call, message);
+      if (call !== undefined) this.#publishes.acknowledged(call, message);
     } else {
       this.#replied(call, message);
     }
   }
 
-  #acknowledged(call: Call, { headers, data }: NatsMessage): void {
-    if (headers?.code === 503) {
-      this.#keeper.keepSoon();
-      const nobody = this.#settings.durability === "none" ? "no worker listens" : "JetStream has no such queue yet";
-      return this.#end(call, "rejected", unavailable(`${this.#name}: ${nobody}.`));
-    }
-    const { error, seq } = JSON.parse(new TextDecoder().decode(data)) as PublishAck;
-    if (error === undefined) return this.#accept(call, seq);
-    const { maxQueueSize } = this.#settings;
-    if (error.err_code === queueFull)
-      return this.#end(
-        call,
-        "rejected",
-        new BatcherError(
-          "QUEUE_FULL",
-          `${this.#name}: the lane is full (${maxQueueSize} items): ${error.description}.`,
-          {
-            maxQueueSize,
-          },
-        ),
-      );
-    this.#end(call, "rejected", unavailable(`${this.#name}: JetStream refuses the item: ${error.description}.`));
-  }
-
-  #accept(call: Call, sequence: number | undefined): void {
-    this.#unanswered.delete(call.head.i);
+  #accepted(call: Call, sequence: number | undefined): void {
     call.sequence = sequence;
     call.admitted?.();
     call.admitted = undefined;
   }
 
-  #replied(call: Call | undefined, { data }: NatsMessage): void {
-    const { head, body } = unpack<ReplyHead>(data);
+  #replied(call: Call | undefined, message: NatsMessage): void {
+    const reply = this.#read(message);
+    if (reply === undefined) {
+      if (call !== undefined) this.#end(call, "error", unreadable(this.#name));
+      return;
+    }
+    const { head, body } = reply;
     // This, and not the worker's word, takes it out of the queue: a result that does not arrive is worked out again.
     if (head.a?.startsWith("$JS.ACK.") === true) this.#link.publish(head.a);
     if (call === undefined) {
@@ -318,6 +224,15 @@ export class Calls {
     }
     if (!this.#forget(call, "ok")) return;
     call.resolve({ value, batchSize: head.n, queueMs, deliveries: head.c });
+  }
+
+  #read({ data, subject }: NatsMessage): Reply | undefined {
+    try {
+      return replyOf(data);
+    } catch (thrown) {
+      this.#link.reportUnreadable(subject, thrown);
+      return undefined;
+    }
   }
 
   /** The caller has gone: nobody needs to run it. */
@@ -341,7 +256,7 @@ export class Calls {
   /** False where it has ended already. */
   #forget(call: Call, outcome: Outcome): boolean {
     if (!this.#open.delete(call.head.i)) return false;
-    this.#unanswered.delete(call.head.i);
+    this.#publishes.forget(call);
     call.release();
     if (outcome === "ok") call.admitted?.();
     this.batches.tally[outcome]++;
@@ -352,8 +267,8 @@ export class Calls {
   #disconnected(): void {
     const error = unavailable(`${this.#name}: the connection to NATS went down.`);
     // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
-    const lost = this.#settings.durability === "none" ? this.#open : this.#unanswered;
-    for (const call of lost.values()) this.#end(call, "rejected", error);
+    const isLost = this.#settings.durability === "none";
+    for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
     this.#acceptedBeforeCut = [...this.#open.values()];
   }
 
@@ -375,27 +290,10 @@ export class Calls {
   }
 
   #heard(data: Uint8Array): void {
-    this.workers.heard(JSON.parse(new TextDecoder().decode(data)) as WorkerInfo);
+    this.workers.heard(workerInfoOf(data));
     if (this.#streamCreated !== undefined && this.workers.list().length > 0) this.#isReady();
   }
 }
 
 /** The client gives an empty text where there is none. */
 const isSubject = (reply: string | undefined): reply is string => reply !== undefined && reply !== "";
-
-/** JetStream's number for a stream that can not store one message more: per lane, or in bytes. */
-const queueFull = 10077;
-
-interface PublishAck {
-  readonly seq?: number;
-  readonly error?: { readonly err_code?: number; readonly description: string };
-}
-
-const unavailable = (message: string): NatsQueueError => new NatsQueueError("UNAVAILABLE", `${message} Try again.`);
-
-const timedOut = (name: string, timeoutMs: number): BatcherError =>
-  new BatcherError(
-    "TIMEOUT",
-    `${name}: no result within ${timeoutMs} ms (timeoutMs). Raise timeoutMs, or add workers.`,
-    { timeoutMs, waiting: true },
-  );

@@ -1,8 +1,12 @@
 import { describeError, NatsQueueError } from "./errors.ts";
-import { keyOf, pack, replySubject, unpack, type RequestHead } from "./envelope.ts";
+import { keyOf, pack, recordOf, replySubject, requestOf, type RequestHead } from "./envelope.ts";
 import type { Link } from "./link.ts";
 import type { QueueSettings } from "./queue-options.ts";
 import { jetStream, type QueueNames } from "./topology.ts";
+
+const longestReason = 500;
+/** What the headers of a dead letter take at most, without its reason and the stream's name. */
+const otherHeadersBytes = 150;
 
 /** What is written of an item that is given up. */
 export interface DeadItem {
@@ -39,8 +43,10 @@ export class DeadLetters {
     this.#link.subscribe(
       this.#names.maxDeliveries,
       ({ data }) => {
-        const { stream_seq, deliveries } = JSON.parse(new TextDecoder().decode(data)) as AdvisoryBody;
-        void this.#takeOut(stream_seq, deliveries).catch(() => undefined);
+        const { stream_seq, deliveries } = recordOf(data);
+        if (!Number.isSafeInteger(stream_seq) || !Number.isSafeInteger(deliveries))
+          throw new TypeError("It is no advisory.");
+        void this.#takeOut(stream_seq as number, deliveries as number).catch(() => undefined);
       },
       "sheaf",
     );
@@ -53,7 +59,11 @@ export class DeadLetters {
     headers.set("Nats-Msg-Id", `dlq-${this.#names.stream}-${sequence}`);
     headers.set("Sheaf-Sequence", sequence);
     headers.set("Sheaf-Deliveries", String(deliveries));
-    headers.set("Sheaf-Reason", reason.replaceAll(/[^\u0020-\u007e]/g, "?").slice(0, 500));
+    // The item was as large as a message may be: what its head took is all the room there is.
+    const most = this.#settings.connection.info?.max_payload ?? Infinity;
+    const taken = body.byteLength + otherHeadersBytes + this.#names.stream.length;
+    const room = Math.max(0, Math.min(longestReason, most - taken));
+    headers.set("Sheaf-Reason", reason.replaceAll(/[^\u0020-\u007e]/g, "?").slice(0, room));
     this.#link.publish(this.#names.deadLetters, body, { headers });
     const error = new NatsQueueError(
       "DEAD_LETTERED",
@@ -68,16 +78,11 @@ export class DeadLetters {
     const { stream } = this.#names;
     const { message } = await jetStream<StoredMessage>(this.#settings, `STREAM.MSG.GET.${stream}`, { seq: sequence });
     if (message?.data === undefined) return;
-    const { head, body } = unpack<RequestHead>(Uint8Array.from(atob(message.data), (char) => char.charCodeAt(0)));
+    const { head, body } = requestOf(Uint8Array.from(atob(message.data), (char) => char.charCodeAt(0)));
     const reason = `no worker finished it: each one that took it ended or was cut off (${keyOf(head)})`;
     this.bury({ head, body, sequence: String(sequence), deliveries, reason });
     await jetStream(this.#settings, `STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true });
   }
-}
-
-interface AdvisoryBody {
-  readonly stream_seq: number;
-  readonly deliveries: number;
 }
 
 declare function atob(base64: string): string;

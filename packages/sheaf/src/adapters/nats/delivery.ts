@@ -1,5 +1,5 @@
 import type { Priority } from "../../core/options.ts";
-import { keyOf, type RequestHead } from "./envelope.ts";
+import { keyOf, type Request, type RequestHead } from "./envelope.ts";
 import { lanes } from "./queue-options.ts";
 
 /** An item at a worker. */
@@ -20,12 +20,6 @@ export interface Delivery {
   deadlineAtMs: number;
   readonly abort: AbortController;
   isCancelled: boolean;
-}
-
-/** An item as its front end sent it. */
-export interface Request {
-  readonly head: RequestHead;
-  readonly body: Uint8Array;
 }
 
 /** `ageMs`: how long it has waited already; its deadline counts from when the front end sent it. */

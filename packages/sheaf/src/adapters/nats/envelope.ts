@@ -1,4 +1,4 @@
-import type { WireError } from "./errors.ts";
+import { isWireError, type WireError } from "./errors.ts";
 
 /** What travels before an item. Short names: it is part of every message. */
 export interface RequestHead {
@@ -30,6 +30,16 @@ export interface ReplyHead {
   readonly e?: WireError | undefined;
 }
 
+export interface Request {
+  readonly head: RequestHead;
+  readonly body: Uint8Array;
+}
+
+export interface Reply {
+  readonly head: ReplyHead;
+  readonly body: Uint8Array;
+}
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -43,12 +53,46 @@ export function pack(head: RequestHead | ReplyHead, body: Uint8Array): Uint8Arra
   return bytes;
 }
 
-/** @throws {Error} when the bytes are no such message. */
-export function unpack<Head>(bytes: Uint8Array): { readonly head: Head; readonly body: Uint8Array } {
+/** An item as its front end sent it. @throws {TypeError | RangeError} when the bytes are nothing that a front end sends. */
+export function requestOf(bytes: Uint8Array): Request {
+  const { head, body } = unpack(bytes);
+  const { f, i, d, t } = head;
+  // A subject of a stranger's making could name any subject, or none that can be published to.
+  if (!isSubject(f) || typeof i !== "string" || !/^[\da-z]{1,20}$/.test(i) || !isMs(d))
+    throw new TypeError("It is no item of a front end.");
+  return { head: { f, i, d, t: typeof t === "string" ? t : undefined }, body };
+}
+
+/** A worker's answer. @throws {TypeError | RangeError} when the bytes are nothing that a worker sends. */
+export function replyOf(bytes: Uint8Array): Reply {
+  const { head, body } = unpack(bytes);
+  const { n, b, w, m, s, c, a, e } = head;
+  const counts = [n, b, c].every((count) => Number.isSafeInteger(count) && (count as number) >= 0);
+  const texts = typeof w === "string" && typeof s === "string" && (a === undefined || isSubject(a));
+  if (!counts || !texts || (e !== undefined && !isWireError(e))) throw new TypeError("It is no reply of a worker.");
+  // An executor that measures its own runs may have measured nothing.
+  return { head: (isMs(m) ? head : { ...head, m: 0 }) as unknown as ReplyHead, body };
+}
+
+function unpack(bytes: Uint8Array): { readonly head: Readonly<Record<string, unknown>>; readonly body: Uint8Array } {
   const end = 4 + new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0, true);
   if (end > bytes.byteLength) throw new RangeError("The message is cut off.");
-  return { head: JSON.parse(decoder.decode(bytes.subarray(4, end))) as Head, body: bytes.subarray(end) };
+  return { head: recordOf(bytes.subarray(4, end)), body: bytes.subarray(end) };
 }
+
+/** A JSON object. @throws {TypeError | SyntaxError} for anything else. */
+export function recordOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const value = JSON.parse(decoder.decode(bytes)) as unknown;
+  if (typeof value !== "object" || value === null) throw new TypeError("It is no JSON object.");
+  return value as Record<string, unknown>;
+}
+
+/** Something that can be published to. */
+const isSubject = (value: unknown): value is string =>
+  typeof value === "string" && value.length <= 1000 && /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(value);
+
+/** A span of time; 1e300 would be none that a timer takes. */
+const isMs = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= 1e15;
 
 /** Names the call in the whole fleet: the front end's inbox ends in a token of its own. */
 export const keyOf = ({ f, i }: RequestHead): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;

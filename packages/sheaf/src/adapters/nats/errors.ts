@@ -17,6 +17,10 @@ export class NatsQueueError extends Error {
   }
 }
 
+/** NATS or its workers can not be reached: somebody else may serve the caller, or these a little later. */
+export const unavailable = (message: string): NatsQueueError =>
+  new NatsQueueError("UNAVAILABLE", `${message} Try again.`);
+
 /** An error as it travels in a reply. */
 export interface WireError {
   readonly name: string;
@@ -35,7 +39,35 @@ export function describeError(thrown: unknown): WireError {
     if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") plain[key] = value;
   }
   const details = thrown instanceof BatcherError ? thrown.details : undefined;
-  return { name: thrown.name, message: thrown.message, plain, details };
+  // Anything can stand in a field of an error that a user's code threw.
+  const { name, message } = thrown as { readonly name: unknown; readonly message: unknown };
+  return { name: String(name), message: String(message), plain, details };
+}
+
+const briefChars = 500;
+
+/** What is left of an error that can not travel whole. Never throws. */
+export function describeBriefly(thrown: unknown): WireError {
+  try {
+    const { name, message, plain = {} } = describeError(thrown);
+    const isBrief = (value: unknown): boolean => typeof value !== "string" || value.length <= briefChars;
+    const kept = Object.entries(plain).filter((property) => property.every(isBrief));
+    return {
+      name: name.slice(0, briefChars),
+      message: `${message.slice(0, briefChars)} (cut off)`,
+      plain: Object.fromEntries(kept),
+    };
+  } catch {
+    return { name: "Error", message: "The model threw something that can not be described." };
+  }
+}
+
+/** Whether what came is an error as it travels. */
+export function isWireError(value: unknown): value is WireError {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, message, plain, details } = value as Record<string, unknown>;
+  const isRecord = (held: unknown): boolean => held === undefined || (typeof held === "object" && held !== null);
+  return typeof name === "string" && typeof message === "string" && isRecord(plain) && isRecord(details);
 }
 
 /** An error with the same name, message and plain properties; ours keep their class. */

@@ -45,6 +45,8 @@ export interface NatsFrontEnd<In, Out> {
   ready(): Promise<void>;
   /** The connection is up. */
   readonly isConnected: boolean;
+  /** Why the queue can not be used, in the server's words; undefined where it can. */
+  readonly trouble: string | undefined;
   /** Workers heard of in the last seconds that take items. */
   workers(): readonly WorkerInfo[];
   /** How long `items` will take the workers there are, in milliseconds; undefined before it can be told. */
@@ -110,6 +112,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     ask(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
   Object.defineProperty(frontEnd, "name", { value: name });
   Object.defineProperty(frontEnd, "isConnected", { get: () => calls.isConnected });
+  Object.defineProperty(frontEnd, "trouble", { get: () => calls.trouble });
   Object.defineProperty(frontEnd, "counts", { get: () => calls.counts });
   return Object.assign(frontEnd, methods) as unknown as NatsFrontEnd<In, Out>;
 }

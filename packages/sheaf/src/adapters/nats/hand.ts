@@ -1,6 +1,7 @@
 import type { Delivery } from "./delivery.ts";
 
 const cancelsRemembered = 4096;
+const longestKeyBytes = 200;
 
 /** What a worker has taken and not answered, by key; and cancellations that came before their item did. */
 export class Hand {
@@ -20,7 +21,10 @@ export class Hand {
   }
 
   /** Nobody waits for it any more, whether it is here or on its way. */
-  cancel(key: string): void {
+  cancel(data: Uint8Array): void {
+    // No key of ours: remembered, a few thousand of them could fill the memory.
+    if (data.byteLength > longestKeyBytes) return;
+    const key = new TextDecoder().decode(data);
     const delivery = this.#deliveries.get(key);
     if (delivery === undefined) {
       this.#cancelled.add(key);

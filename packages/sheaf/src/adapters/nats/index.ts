@@ -1,6 +1,7 @@
 export { natsFrontEnd, type NatsCallOptions, type NatsFrontEnd, type NatsFrontEndOptions } from "./front-end.ts";
 export { natsWorker, type NatsWorker, type NatsWorkerOptions } from "./worker.ts";
-export { NatsFeed, type NatsFeedOptions, type Serve, type ServedItem, type ServeOptions } from "./feed.ts";
+export { NatsFeed, type FeedCounts, type NatsFeedOptions } from "./feed.ts";
+export type { Serve, ServedItem, ServeOptions } from "./runs.ts";
 export { BatchGate } from "./gate.ts";
 export { NatsQueueError, type NatsQueueErrorCode } from "./errors.ts";
 export { binaryCodec, type Codec } from "./codec.ts";

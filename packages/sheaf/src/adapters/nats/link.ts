@@ -29,7 +29,13 @@ export class Link {
   /** False where it is down: what is published then may or may not be sent later, so nothing is. */
   publish(...[subject, payload, options]: Parameters<NatsConnection["publish"]>): boolean {
     if (!this.isConnected || this.#connection.isClosed()) return false;
-    this.#connection.publish(subject, payload, options);
+    try {
+      this.#connection.publish(subject, payload, options);
+    } catch (thrown) {
+      // Its owner is closing it.
+      if (thrown instanceof Error && /^(Draining|Closed)Connection/.test(thrown.name)) return false;
+      throw thrown;
+    }
     return true;
   }
 
@@ -40,12 +46,19 @@ export class Link {
         on(message);
       } catch (thrown) {
         // Thrown on, it would end the client's reading of the socket for good.
-        this.#report(subject, thrown);
+        this.reportUnreadable(subject, thrown);
       }
     };
     const subscription = this.#connection.subscribe(subject, queue === undefined ? { callback } : { callback, queue });
     this.#subscriptions.push(subscription);
     return subscription;
+  }
+
+  /** Warns once: somebody may send a thousand of them. */
+  reportUnreadable(subject: string, thrown: unknown): void {
+    if (!this.#hasReported)
+      warn(`sheaf: a message on ${subject} can not be read; further ones are not reported.`, thrown);
+    this.#hasReported = true;
   }
 
   /** Waits for what the server has to answer, where it can and while it makes sense; never rejects. */
@@ -66,12 +79,6 @@ export class Link {
     this.#isLeft = true;
     if (this.#connection.isClosed()) return;
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
-  }
-
-  #report(subject: string, thrown: unknown): void {
-    if (!this.#hasReported)
-      warn(`sheaf: a message on ${subject} can not be read; further ones are not reported.`, thrown);
-    this.#hasReported = true;
   }
 
   async #watch(events: LinkEvents): Promise<void> {

@@ -1,3 +1,4 @@
+import { warn } from "../../core/runtime.ts";
 import type { QueueSettings } from "./queue-options.ts";
 import { ensureQueue } from "./topology.ts";
 
@@ -10,6 +11,8 @@ export class QueueKeeper {
   readonly #kept: (created: string) => void;
   #cancelAgain: (() => void) | undefined;
   #isStopped = false;
+  #trouble: string | undefined;
+  #warnedOf: string | undefined;
 
   /** `kept` is called each time the queue was seen to be there, with the moment of its making; at once without JetStream. */
   constructor(settings: QueueSettings, role: "front-end" | "worker", kept: (created: string) => void) {
@@ -18,13 +21,19 @@ export class QueueKeeper {
     this.#kept = kept;
   }
 
+  /** Why the queue could not be seen to be there the last time; undefined where it could, or has not been tried. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
   keep(): void {
     if (this.#settings.durability === "none") return this.#kept("");
     void ensureQueue(this.#settings, this.#role).then(
       (created) => {
+        this.#trouble = this.#warnedOf = undefined;
         if (!this.#isStopped) this.#kept(created);
       },
-      () => this.keepSoon(),
+      (error: Error) => this.#failed(error.message),
     );
   }
 
@@ -34,6 +43,16 @@ export class QueueKeeper {
       this.#cancelAgain = undefined;
       this.keep();
     });
+  }
+
+  #failed(reason: string): void {
+    // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody hears of it.
+    if (reason === this.#trouble && reason !== this.#warnedOf && !this.#isStopped) {
+      warn(`sheaf: the queue ${this.#settings.queue} can not be used, and is tried again: ${reason}`);
+      this.#warnedOf = reason;
+    }
+    this.#trouble = reason;
+    this.keepSoon();
   }
 
   stop(): void {

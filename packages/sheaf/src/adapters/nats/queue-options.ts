@@ -80,6 +80,13 @@ function integer(name: string, value: number, min: number): number {
   return value;
 }
 
+/** What NATS' own framing and headers may take of a message. */
+const headersBytes = 256;
+
+/** Of an item or a result, with what travels before it. */
+export const largestMessageBytes = ({ connection }: QueueSettings): number =>
+  (connection.info?.max_payload ?? Infinity) - headersBytes;
+
 declare const crypto: { randomUUID(): string };
 
 /** A subject of its own, under the prefix that the connection may subscribe to. */

@@ -1,13 +1,12 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
 import { pack, replySubject, type ReplyHead } from "./envelope.ts";
-import { describeError } from "./errors.ts";
+import { describeBriefly, describeError } from "./errors.ts";
 import type { Link } from "./link.ts";
-import type { QueueSettings } from "./queue-options.ts";
+import { largestMessageBytes, type QueueSettings } from "./queue-options.ts";
 
 /** Records of batches kept until their items are answered, which is in the same turn. */
 const recordsKept = 64;
-const headersBytes = 256;
 const nothing = new Uint8Array();
 
 /** Answers front ends. What can not be sent now is sent when the connection is back. */
@@ -49,7 +48,7 @@ export class Replies {
       a: delivery.ack,
     };
     const payload = pack(head, body);
-    const most = (this.#settings.connection.info?.max_payload ?? Infinity) - headersBytes;
+    const most = largestMessageBytes(this.#settings);
     if (payload.byteLength > most) {
       const message = `The result takes ${payload.byteLength} bytes, the NATS server at most ${most} (max_payload).`;
       return this.error(delivery, new Error(message));
@@ -57,10 +56,19 @@ export class Replies {
     this.#send(delivery, payload);
   }
 
+  /** Never throws: an error that can not travel, or is too large to, goes as its name and the beginning of its message. */
   error(delivery: Delivery, error: unknown): void {
     const { deliveries, ack } = delivery;
-    const head: ReplyHead = { n: 1, b: 0, w: "", m: 0, s: "idle", c: deliveries, a: ack, e: describeError(error) };
-    this.#send(delivery, pack(head, nothing));
+    const head: ReplyHead = { n: 1, b: 0, w: "", m: 0, s: "idle", c: deliveries, a: ack };
+    let payload: Uint8Array | undefined;
+    try {
+      payload = pack({ ...head, e: describeError(error) }, nothing);
+    } catch {
+      // An own property that throws, or details that JSON does not hold.
+    }
+    if (payload === undefined || payload.byteLength > largestMessageBytes(this.#settings))
+      payload = pack({ ...head, e: describeBriefly(error) }, nothing);
+    this.#send(delivery, payload);
   }
 
   /** The connection is back. */

@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
+import { recordOf } from "./envelope.ts";
 
 /** What a worker says of itself every second. */
 export interface WorkerInfo {
@@ -12,6 +13,16 @@ export interface WorkerInfo {
   readonly runSize: number;
   /** What it serves, as given to the worker: front ends can see whether it is what they mean. */
   readonly serves?: string | undefined;
+}
+
+/** What a worker said. @throws {TypeError | SyntaxError} when it is nothing that a worker says. */
+export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
+  const said = recordOf(bytes);
+  const { id, slots, maxBatchSize, isServing, runMs, runSize, serves } = said;
+  const numbers = [slots, maxBatchSize, runMs, runSize].every((number) => Number.isFinite(number));
+  const texts = typeof id === "string" && (serves === undefined || typeof serves === "string");
+  if (!numbers || !texts || typeof isServing !== "boolean") throw new TypeError("It is no word of a worker.");
+  return said as unknown as WorkerInfo;
 }
 
 /** Workers say that they are alive this often; after `goneAfterMs` of silence one counts as gone. */

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { BatcherError } from "../../../dist/index.js";
 import { Gate, Rig, skip, until } from "./rig.js";
 
@@ -46,7 +45,7 @@ test(
     assert.equal(rejected.length, 1);
     assert.equal(rejected[0].code, "DEAD_LETTERED");
     assert.match(rejected[0].message, /stands in the dead letters as \d+: the worker crashes/);
-    const letters = await deadLetters(queue);
+    const letters = await rig.deadLetters(queue);
     assert.deepEqual(letters, [rejected[0].deadLetterId]);
     await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");
   },
@@ -76,7 +75,7 @@ test(
     await rig.worker(queue, third.run, options);
     await assert.rejects(answer!, { code: "DEAD_LETTERED", message: /given up after 2 deliveries/ });
     assert.deepEqual(third.entered, []);
-    assert.equal((await deadLetters(queue)).length, 1);
+    assert.equal((await rig.deadLetters(queue)).length, 1);
     await until(async () => {
       const [, lane] = await front.figures();
       return lane!.pending + lane!.ackPending === 0;
@@ -131,7 +130,7 @@ test("items that a gone front end had published are not run a second time", { sk
   await until(() => worker.counts.redelivered > 0, "they come back");
   await until(async () => (await front.figures())[1]!.ackPending === 0, "they are out of the queue");
   assert.equal(gate.entered.flat().length, 3);
-  assert.deepEqual(await deadLetters(queue), []);
+  assert.deepEqual(await rig.deadLetters(queue), []);
 });
 
 test(
@@ -186,36 +185,3 @@ test(
     await until(async () => (await front(4).catch(() => 0)) === 8, "the queue serves again");
   },
 );
-
-test("a stranger's message harms nobody", { skip }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
-  const gate = new Gate();
-  gate.open();
-  await rig.worker(queue, gate.run, { ackWaitMs });
-  await front.ready();
-  const stranger = await rig.connect();
-  const token = queue.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
-  for (const subject of ["q.interactive", "cancel", "alive", "who", "careful"])
-    stranger.publish(`sheaf.${token}.${subject}`, "no such message");
-  await stranger.flush();
-  await sleep(50);
-  assert.equal(await front(3), 6);
-  const [, interactive] = await front.figures();
-  await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");
-  assert.equal(interactive!.pending, 0);
-});
-
-async function deadLetters(queue: string): Promise<string[]> {
-  const connection = await rig.connect();
-  const token = queue.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
-  const api = async (call: string, body: object = {}): Promise<any> =>
-    (await connection.request(`$JS.API.${call}`, JSON.stringify(body))).json();
-  const { state } = await api(`STREAM.INFO.SHEAF_${token}_DLQ`);
-  const letters: string[] = [];
-  for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
-    const { message } = await api(`STREAM.MSG.GET.SHEAF_${token}_DLQ`, { seq });
-    letters.push(/Sheaf-Sequence: (\d+)/.exec(atob(message.hdrs))![1]!);
-  }
-  return letters;
-}

@@ -23,6 +23,7 @@ export class Rig {
   nats!: RunningNats;
   readonly #ends: (() => Promise<unknown>)[] = [];
   #queue = 0;
+  #operator: NatsConnection | undefined;
 
   constructor() {
     before(async () => {
@@ -68,11 +69,35 @@ export class Rig {
     return { worker, connection };
   }
 
+  /** The numbers of the queue's dead letters. */
+  async deadLetters(queue: string): Promise<string[]> {
+    const stream = `SHEAF_${tokenOf(queue)}_DLQ`;
+    const { state } = await this.api(`STREAM.INFO.${stream}`);
+    const letters: string[] = [];
+    for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
+      const { message } = await this.api(`STREAM.MSG.GET.${stream}`, { seq });
+      letters.push(/Sheaf-Sequence: (\d+)/.exec(atob(message.hdrs))![1]!);
+    }
+    return letters;
+  }
+
+  /** A call of the JetStream API, as an operator's tool makes it. */
+  async api(call: string, body: object = {}): Promise<any> {
+    this.#operator ??= await connect({ servers: this.nats.url, maxReconnectAttempts: -1 });
+    return (await this.#operator.request(`$JS.API.${call}`, JSON.stringify(body), { timeout: 20_000 })).json();
+  }
+
   /** Call it at the end of every test, however it ended. */
   async end(): Promise<void> {
+    await this.#operator?.close();
+    this.#operator = undefined;
     for (const end of this.#ends.splice(0).reverse()) await end();
   }
 }
+
+/** As a queue's name stands in its subjects and in the names of its streams. */
+export const tokenOf = (queue: string): string =>
+  queue.replaceAll(/[^A-Za-z0-9-]/g, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
 
 /** Waits until it holds; what it waits for must come. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {

@@ -1,0 +1,144 @@
+import { BatcherError } from "../../core/errors.ts";
+import type { CallOptions } from "../../core/options.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import { Verdict, type Delivery } from "./delivery.ts";
+import { NatsQueueError } from "./errors.ts";
+import type { Hand } from "./hand.ts";
+import type { Link } from "./link.ts";
+import type { QueueSettings } from "./queue-options.ts";
+import type { Replies } from "./replies.ts";
+
+export interface ServeOptions extends CallOptions {
+  /** It may be what ended a worker: no other item may share its batch. */
+  readonly isAlone: boolean;
+  readonly traceparent?: string | undefined;
+}
+
+export interface ServedItem {
+  readonly value: unknown;
+  readonly batchId: number;
+  readonly batchSize: number;
+}
+
+/** Runs one item in whatever batch it fits. */
+export type Serve = (item: unknown, options: ServeOptions) => Promise<ServedItem>;
+
+export interface RunParts {
+  readonly settings: QueueSettings;
+  readonly link: Link;
+  readonly hand: Hand;
+  readonly replies: Replies;
+  readonly deadLetters: DeadLetters;
+  /** An item has its outcome: there may be room for another. */
+  readonly ended: () => void;
+}
+
+/** A crashed worker process takes about so long until it can be tried again. */
+const afterCrashMs = 1000;
+
+/** Items from the moment that the batcher gets them to what is said of them: to the caller, and to the queue. */
+export class Runs {
+  readonly counts: { expired: number; cancelled: number; handedBack: number } = {
+    expired: 0,
+    cancelled: 0,
+    handedBack: 0,
+  };
+  readonly #parts: RunParts;
+  #serve: Serve | undefined;
+  /** With the batcher, not settled. */
+  #serving = 0;
+  #whenIdle: (() => void) | undefined;
+
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+  }
+
+  get serving(): number {
+    return this.#serving;
+  }
+
+  begin(serve: Serve): void {
+    this.#serve = serve;
+  }
+
+  /** Resolves when nothing is with the batcher, after `graceMs` at the latest. */
+  async idle(graceMs: number): Promise<void> {
+    const { clock } = this.#parts.settings;
+    const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    if (this.#serving === 0) this.#whenIdle?.();
+    const cancel = graceMs === Infinity ? undefined : clock.after(graceMs, () => this.#whenIdle?.());
+    await idle;
+    cancel?.();
+  }
+
+  async run(delivery: Delivery, company: "alone" | "shared"): Promise<void> {
+    const { settings, hand, replies, ended } = this.#parts;
+    const { head, body, lane, abort, deadlineAtMs } = delivery;
+    const timeoutMs = deadlineAtMs - settings.clock.now();
+    if (timeoutMs <= 0) return this.#expired(delivery);
+    this.#serving++;
+    try {
+      const item = settings.codec.decode(body);
+      const isAlone = company === "alone";
+      const options = { signal: abort.signal, timeoutMs, priority: lane, isAlone, traceparent: head.t };
+      const { value, ...batch } = await this.#serve!(item, options);
+      replies.result(delivery, value, batch);
+      hand.remove(delivery.key);
+    } catch (error) {
+      this.#failed(delivery, error);
+    } finally {
+      this.#serving--;
+      if (this.#serving === 0) this.#whenIdle?.();
+    }
+    ended();
+  }
+
+  /** Somebody else may have it; without JetStream nobody can, and its caller is told. */
+  handBack(delivery: Delivery, error?: unknown, delayMs: number = 0): void {
+    this.counts.handedBack++;
+    if (delivery.ack === undefined) {
+      const message = error instanceof Error ? error.message : "The worker is shutting down.";
+      this.#parts.replies.error(delivery, new NatsQueueError("UNAVAILABLE", message));
+    }
+    this.#finish(delivery, delayMs === 0 ? Verdict.again : Verdict.againAfter(delayMs));
+  }
+
+  /** Nobody waits for it. */
+  drop(delivery: Delivery): void {
+    this.#finish(delivery, Verdict.end);
+  }
+
+  #expired(delivery: Delivery): void {
+    this.counts.expired++;
+    const message = `The item waited longer than its ${delivery.head.d} ms and was not run.`;
+    this.#parts.replies.error(delivery, new BatcherError("TIMEOUT", message, { timeoutMs: delivery.head.d }));
+    this.#finish(delivery, Verdict.end);
+  }
+
+  #failed(delivery: Delivery, error: unknown): void {
+    if (delivery.isCancelled) {
+      this.counts.cancelled++;
+      return this.#finish(delivery, Verdict.end);
+    }
+    const code = error instanceof BatcherError ? error.code : undefined;
+    // This worker's own trouble: another one can still serve the caller.
+    if (code === "CLOSED" || code === "QUEUE_FULL") return this.handBack(delivery, error);
+    if (code === "WORKER_CRASHED" && delivery.ack !== undefined)
+      return this.#crashed(delivery, (error as BatcherError).details, error as Error);
+    this.#parts.replies.error(delivery, error);
+    this.#parts.hand.remove(delivery.key);
+  }
+
+  /** An item on which the model crashes, alone, is given up at once: another try would only crash another worker. */
+  #crashed(delivery: Delivery, { items }: Readonly<Record<string, unknown>>, error: Error): void {
+    if (items !== 1) return this.handBack(delivery, error, afterCrashMs);
+    const { head, body, sequence, deliveries } = delivery;
+    this.#parts.deadLetters.bury({ head, body, sequence, deliveries, reason: error.message });
+    this.#finish(delivery, Verdict.end);
+  }
+
+  #finish(delivery: Delivery, verdict: string): void {
+    this.#parts.hand.remove(delivery.key);
+    if (delivery.ack !== undefined) this.#parts.link.publish(delivery.ack, verdict);
+  }
+}
