@@ -1,8 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
-import type { CallOptions, Priority } from "sheaf";
+import type { Priority } from "sheaf";
+import { traceparentOf } from "./log.ts";
 import { hungUp, invalid } from "./problem.ts";
+import type { InferOptions } from "./served-model.ts";
 import type { Settings } from "./settings.ts";
 
 const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
@@ -11,11 +13,12 @@ const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satis
  * What the headers of a request ask of the batcher: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
  * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
  */
-export function callOptionsOf(request: FastifyRequest, settings: Settings): CallOptions {
+export function callOptionsOf(request: FastifyRequest, settings: Settings): InferOptions {
   return {
     priority: priorityOf(request.headers["x-sheaf-priority"]),
     timeoutMs: timeoutOf(request.headers["x-request-timeout-ms"], settings.requestTimeoutMs),
     signal: hangUpSignal(request.raw),
+    traceparent: traceparentOf(request),
   };
 }
 

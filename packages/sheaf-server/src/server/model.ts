@@ -14,7 +14,7 @@ import { Admission, type Entry } from "./admission.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "./settings.ts";
-import { tracedBatcher } from "./tracing.ts";
+import { queueTracing, tracedBatcher, type QueueTracing } from "./tracing.ts";
 import type { ModelState, Served, ServedModel } from "./served-model.ts";
 import { policyOf } from "./strategy.ts";
 import { warmUp } from "./warm-up.ts";
@@ -28,23 +28,26 @@ export class LocalModel implements ServedModel {
   readonly maxBatchSize: number;
   /** JSON value → item. */
   readonly parse: InputParser;
-  /** Why it failed, once it has. */
-  failure: unknown;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   /** In a fleet, what brings its items, once it is ready. */
   feed: NatsFeed | undefined;
   /** Batches at once. */
   readonly slots: number;
+  #fed: Promise<void> | undefined;
+  #feedTrouble: (() => string | undefined) | undefined;
+  #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
   #workersState: ModelState | undefined;
   readonly #admission: Admission;
+  readonly #tracing: QueueTracing;
 
   /** With `gate` it serves a fleet: batches are counted there, and an item may ask to run alone. */
   constructor(definition: ModelDefinition, settings: Settings, gate?: BatchGate) {
     this.name = definition.name;
     this.definition = definition;
     this.settings = settings;
+    this.#tracing = queueTracing(definition.name);
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
     const own = this.#executor();
@@ -79,40 +82,45 @@ export class LocalModel implements ServedModel {
     this.batcher.ready().then(
       () => this.#became("ready"),
       (error: unknown) => {
-        this.failure = error;
+        this.#failure = error;
         this.#became("failed");
       },
     );
   }
 
   ready(): Promise<void> {
-    return this.batcher.ready();
+    return this.#fed ?? this.batcher.ready();
   }
 
   subscribe(listener: (record: BatchRecord) => void): () => void {
     return this.batcher.subscribe(listener);
   }
 
-  /** Takes its items from a queue too, from when it is ready until it closes. */
-  feedFrom(open: () => Promise<NatsFeed>): void {
+  /**
+   * Takes its items from a queue, from when it is ready until it closes; only then is it ready to its server.
+   * `trouble` says why `open` has not resolved yet.
+   */
+  feedFrom(open: () => Promise<NatsFeed>, trouble: () => string | undefined): void {
     const opening = async (): Promise<void> => {
-      await this.ready();
+      await this.batcher.ready();
       if (this.#phase === "closed") return;
       const feed = await open();
       this.batcher.subscribe((record) => feed.observe(record));
       this.feed = feed;
     };
-    opening().catch((error: unknown) => {
-      this.failure ??= error;
-      this.#phase = "failed";
+    this.#feedTrouble = () => (this.feed === undefined ? trouble() : this.feed.trouble);
+    this.#fed = opening();
+    this.#fed.catch((error: unknown) => {
+      this.#failure ??= error;
+      if (this.#phase !== "closed") this.#phase = "failed";
     });
   }
 
   /** An item of the feed: it takes no more than free slots can run, so nothing is refused here. */
-  async inferFed(item: unknown, { isAlone, ...options }: ServeOptions): Promise<ServedItem> {
+  async inferFed(item: unknown, { isAlone, traceparent, ...options }: ServeOptions): Promise<ServedItem> {
     const entry = this.#admission.enter(item, options, isAlone);
     try {
-      const value = await this.batcher(entry, options);
+      const value = await this.#tracing.continue(traceparent, () => this.batcher(entry, options));
       return { value, batchId: entry.batchId, batchSize: entry.batchSize };
     } finally {
       this.#admission.left(entry);
@@ -120,6 +128,19 @@ export class LocalModel implements ServedModel {
   }
 
   get state(): ModelState {
+    const { ownState } = this;
+    return ownState === "ready" && this.#feedTrouble?.() !== undefined ? "unavailable" : ownState;
+  }
+
+  /** Why it can not run, where it can not. */
+  get failure(): unknown {
+    if (this.#failure !== undefined) return this.#failure;
+    const trouble = this.ownState === "ready" ? this.#feedTrouble?.() : undefined;
+    return trouble === undefined ? undefined : new Error(trouble);
+  }
+
+  /** Whether it can run here, however its items come. */
+  get ownState(): ModelState {
     if (this.#phase !== "ready") return this.#phase;
     // Every request asks; the answer changes when an instance does.
     return (this.#workersState ??= stateOf(this.workers));

@@ -13,6 +13,12 @@ export interface Served {
   readonly batchSize: number;
 }
 
+/** What a request asks for its items. */
+export interface InferOptions extends CallOptions {
+  /** W3C trace context of the request, for a worker elsewhere. */
+  readonly traceparent?: string | undefined;
+}
+
 /**
  * `restarting`: no worker is alive now, but one is on its way; what comes in waits for it. `unavailable`: its workers are
  * on other machines, and none of them can be reached.
@@ -43,12 +49,12 @@ export interface ServedModel {
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
   /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
-  infer(item: unknown, options: CallOptions): Promise<Served>;
+  infer(item: unknown, options: InferOptions): Promise<Served>;
   /**
    * Several items, admitted whole or not at all; outcomes in order.
    * @throws {BatcherError} `QUEUE_FULL` when not all of them find room.
    */
-  inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]>;
+  inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]>;
   /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */
   close(graceMs: number): Promise<void>;
 }

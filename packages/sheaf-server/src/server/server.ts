@@ -41,7 +41,7 @@ export interface SheafServer {
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
   const app = openApp(settings);
-  const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings);
+  const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
   const replies = new OpenReplies(app);
   answerUnknownRoutes(app);
@@ -56,15 +56,19 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
     listen: () => listen(app, settings),
     ready: () => models.ready(),
     close: async ({ graceMs } = {}) => {
-      const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
-      await fleet?.leave();
-      await readWhatArrived(app.server);
-      const closed = app.close();
-      // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
-      await replies.left(lastRepliesMs);
-      app.server.closeAllConnections();
-      await closed;
-      return isComplete;
+      try {
+        const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
+        await readWhatArrived(app.server);
+        const closed = app.close();
+        // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
+        await replies.left(lastRepliesMs);
+        app.server.closeAllConnections();
+        await closed;
+        return isComplete;
+      } finally {
+        // Last: a NATS server that hangs keeps this waiting, and no client of ours.
+        await fleet?.leave();
+      }
     },
   };
 }

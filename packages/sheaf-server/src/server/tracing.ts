@@ -9,8 +9,11 @@ interface Api {
   readonly trace: TraceLike & {
     setSpan(context: unknown, span: SpanLike): unknown;
   };
-  readonly context: { active(): unknown; with(context: unknown, run: () => void): void };
-  readonly propagation: { extract(context: unknown, carrier: object): unknown };
+  readonly context: { active(): unknown; with<T>(context: unknown, run: () => T): T };
+  readonly propagation: {
+    extract(context: unknown, carrier: object): unknown;
+    inject(context: unknown, carrier: { traceparent?: string }): void;
+  };
 }
 
 /** A tracer with the parameter that names a span's parent. */
@@ -19,6 +22,7 @@ interface ParentTracer {
 }
 
 const serverKind = 1;
+const consumerKind = 4;
 const errorStatus = 2;
 
 /**
@@ -70,4 +74,41 @@ export function traceRequests(app: FastifyInstance): void {
     });
     context.with(trace.setSpan(parent, span), done);
   });
+}
+
+/** Carries traces over the queue of a fleet. */
+export interface QueueTracing {
+  /** What travels with an item: the active span where tracing is on, else what the client sent. */
+  passOn(traceparent: string | undefined): string | undefined;
+  /** Runs an item that came with `traceparent` under a span `NAME item` below it, where tracing is on. */
+  continue<T>(traceparent: string | undefined, run: () => Promise<T>): Promise<T>;
+}
+
+/** For the model `name`, on either side of its queue. */
+export function queueTracing(name: string): QueueTracing {
+  const api = registeredApi();
+  if (api === undefined) return { passOn: (traceparent) => traceparent, continue: (_traceparent, run) => run() };
+  const { trace, context, propagation } = api;
+  const tracer = trace.getTracer("sheaf-server") as unknown as ParentTracer;
+  return {
+    passOn: (given) => {
+      const carrier: { traceparent?: string } = {};
+      propagation.inject(context.active(), carrier);
+      return carrier.traceparent ?? given;
+    },
+    continue: async (traceparent, run) => {
+      if (traceparent === undefined) return run();
+      const parent = propagation.extract(context.active(), { traceparent });
+      const attributes = { "messaging.system": "nats", "sheaf.batcher": name };
+      const span = tracer.startSpan(`${name} item`, { kind: consumerKind, attributes }, parent);
+      try {
+        return await context.with(trace.setSpan(parent, span), run);
+      } catch (error) {
+        span.setStatus({ code: errorStatus });
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+  };
 }

@@ -1,19 +1,14 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  connect,
-  credsAuthenticator,
-  headers,
-  type ConnectionOptions,
-  type NatsConnection,
-} from "@nats-io/transport-node";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import type { FastifyBaseLogger } from "fastify";
 import type { NatsClient } from "sheaf/adapters/nats";
 import type { Settings } from "../settings.ts";
+import { connectionOptions } from "./connection-options.ts";
 
-const connectTimeoutMs = 5000;
 const connectAgainMs = 500;
-const reconnectAfterMs = 250;
 const partingMs = 2000;
+/** Different things that a server may say are wrong, each logged once. */
+const mostLogged = 100;
 
 /** The process's one connection to NATS: there sooner or later, and closed when the server is. */
 export class FleetConnection {
@@ -21,10 +16,13 @@ export class FleetConnection {
   readonly client: Promise<NatsClient>;
   /** Why it is not there yet. */
   trouble: string | undefined = "it connects";
+  readonly #log: Pick<FastifyBaseLogger, "info" | "warn">;
+  readonly #logged: Set<string> = new Set();
   #connection: NatsConnection | undefined;
   #isClosed = false;
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, log: Pick<FastifyBaseLogger, "info" | "warn">) {
+    this.#log = log;
     this.client = this.#connect(settings);
     // Whoever needs it hears of it there.
     this.client.catch(() => undefined);
@@ -41,57 +39,41 @@ export class FleetConnection {
 
   async #connect(settings: Settings): Promise<NatsClient> {
     const options = await connectionOptions(settings);
-    for (;;) {
+    while (!this.#isClosed) {
       try {
-        this.#connection = await connect(options);
-        if (this.#isClosed) await this.#connection.close();
+        const connection = (this.#connection = await connect(options));
+        if (this.#isClosed) await connection.close();
+        else if (this.#logged.size > 0) this.#log.info("NATS is connected");
         this.trouble = undefined;
-        return { connection: this.#connection, headers };
+        void this.#watch(connection);
+        return { connection, headers };
       } catch (error) {
         const { name, message } = error as Error;
-        if (/Authorization|Authentication|UserAuthentication/i.test(name) || this.#isClosed)
+        if (/Authorization|Authentication|UserAuthentication/i.test(name))
           throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
           });
         this.trouble = message;
+        this.#warnOnce(`NATS can not be reached, and is tried again: ${message}`);
       }
       await sleep(connectAgainMs);
     }
+    throw new Error("The server was closed before NATS could be reached.");
   }
-}
 
-async function connectionOptions(settings: Settings): Promise<ConnectionOptions> {
-  const { natsUrl = "", natsUser, natsPassword, natsToken, natsCredsFile } = settings;
-  const { natsTlsCaFile, natsTlsCertFile, natsTlsKeyFile } = settings;
-  const usesTls = [natsTlsCaFile, natsTlsCertFile, natsTlsKeyFile].some(Boolean) || natsUrl.startsWith("tls:");
-  return {
-    servers: natsUrl.split(",").map((server) => server.trim()),
-    name: `sheaf ${settings.role}`,
-    timeout: connectTimeoutMs,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: reconnectAfterMs,
-    // A server that hangs is noticed after two of these without an answer.
-    pingInterval: 5000,
-    ...(natsUser === undefined ? {} : { user: natsUser }),
-    ...(natsPassword === undefined ? {} : { pass: natsPassword }),
-    ...(natsToken === undefined ? {} : { token: natsToken }),
-    ...(natsCredsFile === undefined ? {} : { authenticator: credsAuthenticator(await bytesOf(natsCredsFile)) }),
-    ...(usesTls
-      ? {
-          tls: {
-            ...(natsTlsCaFile === undefined ? {} : { caFile: natsTlsCaFile }),
-            ...(natsTlsCertFile === undefined ? {} : { certFile: natsTlsCertFile }),
-            ...(natsTlsKeyFile === undefined ? {} : { keyFile: natsTlsKeyFile }),
-          },
-        }
-      : {}),
-  };
-}
+  /** Says what happens to the connection: a cut, and what the server forbids. */
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const status of connection.status()) {
+      if (this.#isClosed) return;
+      if (status.type === "disconnect") this.#log.warn("the connection to NATS is down");
+      else if (status.type === "reconnect") this.#log.info("NATS is connected again");
+      else if (status.type === "error") this.#warnOnce(`NATS says: ${status.error.message}`);
+    }
+  }
 
-async function bytesOf(file: string): Promise<Uint8Array> {
-  try {
-    return await readFile(file);
-  } catch (error) {
-    throw new Error(`NATS_CREDS_FILE can not be read: ${(error as Error).message}`, { cause: error });
+  #warnOnce(message: string): void {
+    if (this.#logged.has(message) || this.#logged.size >= mostLogged) return;
+    this.#logged.add(message);
+    this.#log.warn(message);
   }
 }

@@ -12,8 +12,9 @@ import { inputParser, type InputParser } from "../inputs.ts";
 import type { LocalModel } from "../model.ts";
 import type { ModelDefinition } from "../model-definition.ts";
 import { Problem } from "../problem.ts";
-import type { ModelState, Served, ServedModel } from "../served-model.ts";
+import type { InferOptions, ModelState, Served, ServedModel } from "../served-model.ts";
 import type { Settings } from "../settings.ts";
+import { queueTracing, type QueueTracing } from "../tracing.ts";
 import type { FleetConnection } from "./connection.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
 
@@ -41,6 +42,7 @@ export class FleetModel implements ServedModel {
   readonly local: LocalModel | undefined;
   readonly #ready: Promise<void>;
   readonly #subscribers: Set<(record: BatchRecord) => void> = new Set();
+  readonly #tracing: QueueTracing;
   #frontEnd: NatsFrontEnd<unknown, unknown> | undefined;
   #figuresAtMs = 0;
   #isReady = false;
@@ -58,6 +60,7 @@ export class FleetModel implements ServedModel {
     this.#connection = connection;
     this.#expects = descriptionOf(definition);
     this.local = local;
+    this.#tracing = queueTracing(definition.name);
     this.#ready = this.#start();
     this.#ready.then(
       () => (this.#isReady = true),
@@ -118,20 +121,20 @@ export class FleetModel implements ServedModel {
     return () => void this.#subscribers.delete(listener);
   }
 
-  async infer(item: unknown, options: CallOptions): Promise<Served> {
+  async infer(item: unknown, options: InferOptions): Promise<Served> {
     const frontEnd = this.#open();
     this.#admit(1, options);
     try {
-      return served(await frontEnd.ask(item, options));
+      return served(await frontEnd.ask(item, this.#traced(options)));
     } catch (error) {
       throw this.#problemOf(error);
     }
   }
 
-  async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+  async inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
     const frontEnd = this.#open();
     this.#admit(items.length, options);
-    const outcomes = await frontEnd.askAll(items, options).catch((error: unknown) => {
+    const outcomes = await frontEnd.askAll(items, this.#traced(options)).catch((error: unknown) => {
       throw this.#problemOf(error);
     });
     return outcomes.map((outcome) =>
@@ -182,6 +185,10 @@ export class FleetModel implements ServedModel {
     return this.#frontEnd.workers().length > 0
       ? "the workers of this name serve another model; start gateways and workers with the same model"
       : "no worker is alive";
+  }
+
+  #traced(options: InferOptions): InferOptions {
+    return { ...options, traceparent: this.#tracing.passOn(options.traceparent) };
   }
 
   #open(): NatsFrontEnd<unknown, unknown> {

@@ -1,3 +1,4 @@
+import type { FastifyBaseLogger } from "fastify";
 import { BatchGate, NatsFeed } from "sheaf/adapters/nats";
 import { LocalModel } from "../model.ts";
 import type { ModelDefinition } from "../model-definition.ts";
@@ -14,8 +15,12 @@ export interface Fleet {
 }
 
 /** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
-export function joinFleet(definitions: readonly ModelDefinition[], settings: Settings): Fleet {
-  const connection = new FleetConnection(settings);
+export function joinFleet(
+  definitions: readonly ModelDefinition[],
+  settings: Settings,
+  log: Pick<FastifyBaseLogger, "warn" | "info">,
+): Fleet {
+  const connection = new FleetConnection(settings, log);
   const models = definitions.map((definition) => {
     const own = { ...settings, ...definition.settings };
     if (settings.role === "gateway") return new FleetModel(definition, own, connection);
@@ -29,17 +34,18 @@ export function joinFleet(definitions: readonly ModelDefinition[], settings: Set
 function fedModel(definition: ModelDefinition, settings: Settings, connection: FleetConnection): LocalModel {
   const gate = new BatchGate();
   const model = new LocalModel(definition, settings, gate);
-  model.feedFrom(async () => {
+  const open = async (): Promise<NatsFeed> => {
     const feed = new NatsFeed({
       ...queueOf(definition, settings, await connection.client),
       gate,
       slots: model.slots,
       maxBatchSize: model.maxBatchSize,
       serves: descriptionOf(definition),
-      isServing: () => model.state === "ready",
+      isServing: () => model.ownState === "ready",
     });
     feed.start((item, options) => model.inferFed(item, options));
     return feed;
-  });
+  };
+  model.feedFrom(open, () => `there is no connection to NATS: ${connection.trouble}`);
   return model;
 }

@@ -34,7 +34,8 @@ export class Calls {
   readonly #ready: Promise<void>;
   #isReady: () => void = () => undefined;
   #streamCreated: string | undefined;
-  #acceptedBeforeCut: readonly Call[] = [];
+  /** Accepted before a cut, or before somebody deleted the queue: gone, should it turn out to be another one. */
+  #mayBeLost: readonly Call[] = [];
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
@@ -64,7 +65,10 @@ export class Calls {
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
     this.#link.subscribe(this.#names.alive, ({ data }) => this.#heard(data));
-    if (settings.durability !== "none") this.#deadLetters.watch();
+    if (settings.durability !== "none") {
+      this.#deadLetters.watch();
+      this.#keeper.watch(this.#link, () => this.#deleted());
+    }
     this.#keeper.keep();
   }
 
@@ -74,7 +78,7 @@ export class Calls {
 
   /** Why the queue can not be used, where it can not. */
   get trouble(): string | undefined {
-    return this.#keeper.trouble;
+    return this.#link.refusal ?? this.#keeper.trouble;
   }
 
   get counts(): { lateReplies: number; deadLetters: number; republished: number } {
@@ -269,7 +273,11 @@ export class Calls {
     // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
-    this.#acceptedBeforeCut = [...this.#open.values()];
+    this.#mayBeLost = [...this.#open.values()];
+  }
+
+  #deleted(): void {
+    this.#mayBeLost = [...this.#open.values()].filter(({ sequence }) => sequence !== undefined);
   }
 
   #failAll(error: unknown): void {
@@ -278,15 +286,15 @@ export class Calls {
 
   #kept(created: string): void {
     if (this.#streamCreated !== undefined && this.#streamCreated !== created) this.#lostQueue();
+    this.#mayBeLost = [];
     this.#streamCreated = created;
     this.#link.publish(this.#names.who);
     if (this.workers.list().length > 0) this.#isReady();
   }
 
-  /** What had been accepted before the cut went with the stream. */
   #lostQueue(): void {
     const error = unavailable(`${this.#name}: the NATS server lost the queue and with it the item.`);
-    for (const call of this.#acceptedBeforeCut) this.#end(call, "error", error);
+    for (const call of this.#mayBeLost) this.#end(call, "error", error);
   }
 
   #heard(data: Uint8Array): void {

@@ -128,6 +128,12 @@ export class NatsFeed {
     return { ...this.#taken, ...this.#runs.counts };
   }
 
+  /** Why it gets no items; undefined where it does. */
+  get trouble(): string | undefined {
+    if (!this.#link.isConnected) return "the connection to NATS is down";
+    return this.#link.refusal ?? this.#keeper.trouble;
+  }
+
   get deadLetters(): number {
     return this.#deadLetters.count;
   }
@@ -154,7 +160,7 @@ export class NatsFeed {
       running = runningBatches;
     };
     this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(data));
-    this.#link.subscribe(this.#names.who, () => this.#presence.sayAlive());
+    this.#link.subscribe(this.#names.who, () => this.#presence.asked());
     // Whoever has just started may have been started because of a poisonous item.
     this.#caution.begin();
     if (this.#settings.durability === "none") {
@@ -162,10 +168,11 @@ export class NatsFeed {
         this.#pushed.push(
           this.#link.subscribe(this.#names.lane(lane), (message) => this.#pushedTo(message, lane), "workers"),
         );
-      this.#presence.sayAlive();
+      this.#keeper.keep();
     } else {
       this.#link.subscribe(this.#names.careful, () => this.#caution.begin());
       this.#deadLetters.watch();
+      this.#keeper.watch(this.#link, () => this.#pulls.forget());
       this.#keeper.keep();
       this.#signalProgress();
     }
@@ -190,11 +197,13 @@ export class NatsFeed {
   async leave(): Promise<void> {
     this.#keeper.stop();
     this.#timers.cancelAll();
+    this.#presence.leave();
     await this.#link.parted(() => this.#settings.connection.flush(), this.#settings.clock);
     this.#link.leave();
   }
 
   #kept(): void {
+    if (this.#settings.durability === "none") return this.#presence.sayAlive();
     // Requests sent to a consumer that was not there are lost without a word.
     this.#pulls.forget();
     this.#isEnsured = true;
@@ -291,7 +300,9 @@ export class NatsFeed {
 
   #about(): Omit<WorkerInfo, "runMs" | "runSize"> {
     const { slots, maxBatchSize, serves } = this.#options;
-    return { id: this.id, slots, maxBatchSize, isServing: !this.#isStopping && this.#isServing, serves };
+    const takesItems = this.#keeper.wasKept && this.#link.refusal === undefined;
+    const isServing = takesItems && !this.#isStopping && this.#isServing;
+    return { id: this.id, slots, maxBatchSize, isServing, serves };
   }
 }
 

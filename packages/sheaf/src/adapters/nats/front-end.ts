@@ -19,7 +19,7 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
 
 /** Options of one call. */
 export interface NatsCallOptions extends CallOptions {
-  /** W3C trace context, for the worker. */
+  /** W3C trace context, for the worker: with `natsWorker` it stands among the `tags` of its batcher's records. */
   readonly traceparent?: string | undefined;
 }
 

@@ -15,6 +15,8 @@ const partingMs = 2000;
 /** A connection, and whether it is up. */
 export class Link {
   isConnected: boolean;
+  /** What this side may not listen to. */
+  refusal: string | undefined;
   readonly #connection: NatsConnection;
   readonly #subscriptions: NatsSubscription[] = [];
   #isLeft = false;
@@ -41,7 +43,7 @@ export class Link {
 
   subscribe(subject: string, on: (message: NatsMessage) => void, queue?: string): NatsSubscription {
     const callback = (error: Error | null, message: NatsMessage): void => {
-      if (error !== null) return;
+      if (error !== null) return this.#refused(subject, error);
       try {
         on(message);
       } catch (thrown) {
@@ -79,6 +81,13 @@ export class Link {
     this.#isLeft = true;
     if (this.#connection.isClosed()) return;
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
+  }
+
+  /** The client has ended the subscription, and does not try again. */
+  #refused(subject: string, { message }: Error): void {
+    if (this.#isLeft || this.#connection.isClosed()) return;
+    this.refusal ??= `NATS refuses the subscription to ${subject} (${message}). Allow it, and start this process again.`;
+    warn(`sheaf: ${this.refusal}`);
   }
 
   async #watch(events: LinkEvents): Promise<void> {

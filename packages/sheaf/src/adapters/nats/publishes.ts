@@ -92,7 +92,9 @@ export class Publishes {
     const { err_code, description } = error;
     if (err_code !== queueFull)
       return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
-    const message = `${this.#name}: the lane is full (${maxQueueSize} items): ${description}.`;
+    // The other limit is that of bytes, of the queue or of the whole server.
+    const full = /per subject/.test(description) ? `the lane is full (${maxQueueSize} items)` : "the queue is full";
+    const message = `${this.#name}: ${full}: ${description}.`;
     this.#events.refused(call, new BatcherError("QUEUE_FULL", message, { maxQueueSize }));
   }
 

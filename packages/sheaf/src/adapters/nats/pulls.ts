@@ -18,7 +18,7 @@ export interface PullEvents {
   arrived(message: NatsMessage, token: AckToken): void;
   /** No request has more on its way: what has arrived can go. `isEmpty`: nothing had. */
   quiet(): void;
-  /** The server knows no such queue, or takes no more requests. */
+  /** The server knows no such queue, takes no more requests, or says nothing. */
   refused(): void;
 }
 
@@ -86,8 +86,11 @@ export class Pulls {
     const number = (this.#next++).toString(36);
     if (!this.#link.publish(subject, request, { reply: `${this.#inbox}.${lane}-${number}` })) return;
     const pull: Pull = { number, asked: items, got: 0, lastAtMs: 0, cancelTimer: () => undefined };
-    // Its own clock ends a request too: the word that it has ended may be lost.
-    pull.cancelTimer = this.#settings.clock.after(expiresMs + 500, () => this.#done(lane, pull));
+    // Its own clock ends a request too: the word that it has ended may be lost, or there was nobody to say it.
+    pull.cancelTimer = this.#settings.clock.after(expiresMs + 500, () => {
+      this.#done(lane, pull);
+      this.#events.refused();
+    });
     this.#open.set(lane, pull);
   }
 

@@ -1,6 +1,7 @@
 import { warn } from "../../core/runtime.ts";
+import type { Link } from "./link.ts";
 import type { QueueSettings } from "./queue-options.ts";
-import { ensureQueue } from "./topology.ts";
+import { ensureQueue, namesOf } from "./topology.ts";
 
 const againMs = 500;
 
@@ -11,6 +12,7 @@ export class QueueKeeper {
   readonly #kept: (created: string) => void;
   #cancelAgain: (() => void) | undefined;
   #isStopped = false;
+  #wasKept = false;
   #trouble: string | undefined;
   #warnedOf: string | undefined;
 
@@ -26,11 +28,30 @@ export class QueueKeeper {
     return this.#trouble;
   }
 
+  /** It was there once. */
+  get wasKept(): boolean {
+    return this.#wasKept;
+  }
+
+  /** Hears of an operator who deletes the queue or a part of it. `deleted` is called before it is made again. */
+  watch(link: Link, deleted: () => void): void {
+    const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
+    for (const subject of [streamDeleted, consumerDeleted])
+      link.subscribe(subject, () => {
+        deleted();
+        this.keepSoon();
+      });
+  }
+
   keep(): void {
-    if (this.#settings.durability === "none") return this.#kept("");
+    if (this.#settings.durability === "none") {
+      this.#wasKept = true;
+      return this.#kept("");
+    }
     void ensureQueue(this.#settings, this.#role).then(
       (created) => {
         this.#trouble = this.#warnedOf = undefined;
+        this.#wasKept = true;
         if (!this.#isStopped) this.#kept(created);
       },
       (error: Error) => this.#failed(error.message),

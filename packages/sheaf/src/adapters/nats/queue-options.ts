@@ -55,6 +55,11 @@ export function queueSettings(options: NatsQueueOptions): QueueSettings {
   if (typeof headers !== "function") throw new TypeError("headers must be the function `headers` of the same package");
   if (typeof queue !== "string" || queue === "" || queue.length > 100)
     throw new RangeError(`queue must be a text of 1 to 100 characters, got ${JSON.stringify(queue)}`);
+  const nameLength = tokenOf(queue).length;
+  if (nameLength > longestToken)
+    throw new RangeError(
+      `queue must be a shorter text, or one with fewer characters beside letters, digits and -: ${JSON.stringify(queue)} takes ${nameLength} characters in a stream's name, at most ${longestToken} are allowed`,
+    );
   if (!["file", "memory", "none"].includes(durability))
     throw new RangeError(`durability must be "file", "memory" or "none", got ${JSON.stringify(durability)}`);
   return {
@@ -73,6 +78,13 @@ export function queueSettings(options: NatsQueueOptions): QueueSettings {
     clock: options.clock ?? systemClock,
   };
 }
+
+/** A stream's name is a folder's at the server: with what stands around it, at most 255 characters. */
+const longestToken = 200;
+
+/** Letters, digits and - as they are, anything else as _ and its code: two queues never share a name. */
+export const tokenOf = (queue: string): string =>
+  queue.replaceAll(/[^A-Za-z0-9-]/gu, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
 
 function integer(name: string, value: number, min: number): number {
   if (!Number.isSafeInteger(value) || value < min)

@@ -1,5 +1,5 @@
 import { NatsQueueError } from "./errors.ts";
-import { lanes, type QueueSettings } from "./queue-options.ts";
+import { lanes, tokenOf, type QueueSettings } from "./queue-options.ts";
 
 /** Every subject and name of a queue. */
 export interface QueueNames {
@@ -11,14 +11,16 @@ export interface QueueNames {
   readonly alive: string;
   readonly who: string;
   readonly careful: string;
+  /** What the server says of the queue. */
   readonly maxDeliveries: string;
+  readonly streamDeleted: string;
+  readonly consumerDeleted: string;
   lane(lane: string): string;
   consumer(lane: string): string;
 }
 
 export function namesOf({ queue, durability }: QueueSettings): QueueNames {
-  // Letters, digits and - as they are, anything else as _ and its code: two queues never share a name.
-  const token = queue.replaceAll(/[^A-Za-z0-9-]/gu, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
+  const token = tokenOf(queue);
   const stream = `SHEAF_${token}`;
   const base = `sheaf.${token}`;
   return {
@@ -29,6 +31,8 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
     alive: `${base}.alive`,
     who: `${base}.who`,
     careful: `${base}.careful`,
+    streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,
+    consumerDeleted: `$JS.EVENT.ADVISORY.CONSUMER.DELETED.${stream}.*`,
     maxDeliveries: `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.*`,
     lane: (lane) => `${base}.${durability === "none" ? "n" : "q"}.${lane}`,
     consumer: (lane) => lane,

@@ -83,9 +83,9 @@ export function natsWorker<In, Out>(
   });
   batcher.subscribe((record) => feed.observe(record));
   const ready = batcher.ready().then(() =>
-    feed.start(async (item, { isAlone, signal, timeoutMs, priority }) => {
+    feed.start(async (item, { isAlone, signal, timeoutMs, priority, traceparent }) => {
       const entry: Entry<In> = { item: item as In, isAlone, batchId: 0, batchSize: 1 };
-      const value = await batcher(entry, { signal, timeoutMs, priority });
+      const value = await batcher(entry, { signal, timeoutMs, priority, tag: traceparent });
       return { value, batchId: entry.batchId, batchSize: entry.batchSize };
     }),
   );

@@ -101,7 +101,7 @@ export const tokenOf = (queue: string): string =>
 
 /** Waits until it holds; what it waits for must come. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let i = 0; i < 1500; i++) {
+  for (let i = 0; i < 6000; i++) {
     if (await holds()) return;
     await sleep(10);
   }

@@ -7,7 +7,7 @@ import { Rig, skip, tokenOf, until } from "./rig.js";
 const rig = new Rig();
 afterEach(() => rig.end());
 
-const ackWaitMs = 600;
+const ackWaitMs = 2000;
 const double = (items: number[]): number[] => items.map((item) => item * 2);
 
 /** As an item or a reply travels: length of the head, head, body. */

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, test, type TestContext } from "node:test";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import { manualClock } from "../../../dist/tuning/index.js";
+import { Presence } from "../../../dist/adapters/nats/presence.js";
+import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { startNats } from "../../../../../scripts/lib/nats-server.mjs";
+import { Gate, Rig, skip, tokenOf, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+const ackWaitMs = 2000;
+const double = (items: number[]): number[] => items.map((item) => item * 2);
+const waiting = async (front: Pick<NatsFrontEnd<never, unknown>, "figures">): Promise<number> => {
+  const [, { pending, ackPending }] = (await front.figures()) as [unknown, { pending: number; ackPending: number }];
+  return pending + ackPending;
+};
+
+test("an operator deletes the queue: what waited in it fails at once, and it is made again", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  await rig.worker(queue, gate.run, { ackWaitMs, maxBatchSize: 1 });
+  await front.ready();
+  const outcomes = Promise.allSettled([1, 2, 3, 4].map((item) => front(item)));
+  await until(() => gate.entered.length === 1, "one runs");
+  await until(async () => (await waiting(front)) === 4, "all are accepted");
+  assert.equal((await rig.api(`STREAM.DELETE.SHEAF_${tokenOf(queue)}`)).success, true);
+  const reasons = (await outcomes).map((outcome) => (outcome.status === "rejected" ? outcome.reason : undefined));
+  for (const reason of reasons) assert.match(String(reason?.message), /lost the queue/);
+  gate.open();
+  await until(async () => (await front(5).catch(() => 0)) === 10, "the queue serves again");
+});
+
+test("an operator deletes a consumer while its worker is busy: every item is answered", { skip }, async () => {
+  const queue = rig.newQueue();
+  const gate = new Gate();
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  await rig.worker(queue, gate.run, { ackWaitMs, maxBatchSize: 1 });
+  await front.ready();
+  const answers = [1, 2, 3, 4].map((item) => front(item));
+  await until(() => gate.entered.length === 1, "one runs");
+  await until(async () => (await waiting(front)) === 4, "all are accepted");
+  const consumer = `SHEAF_${tokenOf(queue)}.interactive`;
+  assert.equal((await rig.api(`CONSUMER.DELETE.${consumer}`)).success, true);
+  gate.open();
+  assert.deepEqual(await Promise.all(answers), [2, 4, 6, 8]);
+  assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "interactive");
+});
+
+test("a queue that the server refuses is said, and one that it takes later is used", { skip }, async (t) => {
+  const { mock } = t.mock.method(console, "warn", () => undefined);
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
+  await rig.worker(queue, double, { maxQueueBytes: 2 ** 50 });
+  const refused = /JetStream refuses SHEAF_test.*: insufficient storage/;
+  await until(() => refused.test(front.trouble ?? ""), "its front end says so");
+  const warned = /can not be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
+  await until(() => mock.calls.some(({ arguments: [text] }) => warned.test(String(text))), "it is warned of");
+  assert.deepEqual(front.workers(), [], "a worker without a queue does not serve");
+  await assert.rejects(front(1), { code: "UNAVAILABLE" });
+  // The operator makes room, or the queue itself.
+  const subjects = ["immediate", "interactive", "bulk"].map((lane) => `sheaf.${tokenOf(queue)}.q.${lane}`);
+  const { error } = await rig.api(`STREAM.CREATE.SHEAF_${tokenOf(queue)}`, {
+    name: `SHEAF_${tokenOf(queue)}`,
+    subjects,
+    retention: "workqueue",
+  });
+  assert.equal(error, undefined);
+  await until(async () => (await front(1).catch(() => 0)) === 2, "it is used");
+});
+
+test("a queue that is full by its bytes says so, and not that 1000 items wait", { skip }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<Uint8Array, unknown>(queue, { maxQueueBytes: 200_000 });
+  const gate = new Gate();
+  await rig.worker(queue, gate.run as never, { maxQueueBytes: 200_000, maxBatchSize: 1 });
+  await front.ready();
+  const outcomes = Promise.allSettled(Array.from({ length: 5 }, () => front(new Uint8Array(90_000))));
+  await assert.rejects(front(new Uint8Array(90_000)), {
+    code: "QUEUE_FULL",
+    message: /: the queue is full: maximum bytes exceeded/,
+  });
+  gate.open();
+  await outcomes;
+});
+
+test("a queue whose name no stream could have is refused at once", { skip }, async () => {
+  await assert.rejects(rig.frontEnd("é".repeat(100)), { name: "RangeError", message: /at most 200 are allowed/ });
+});
+
+test("a thousand front ends that ask who is there are answered together", () => {
+  const clock = manualClock();
+  const said: string[] = [];
+  const link = { publish: (subject: string) => said.push(subject) };
+  const about = () => ({ id: "w", slots: 1, maxBatchSize: 1, isServing: true });
+  const presence = new Presence({ clock } as never, { alive: "alive" } as never, link as never, about);
+  for (let i = 0; i < 1000; i++) presence.asked();
+  assert.equal(said.length, 1, "the first at once");
+  clock.advance(1000);
+  assert.equal(said.length, 2, "all others with one more word");
+});
+
+const users = `jetstream {}
+authorization { users: [
+  { user: all, password: p }
+  { user: withoutApi, password: p, permissions: { publish: { deny: "$JS.API.>" } } }
+  { user: withoutInbox, password: p, permissions: { subscribe: { deny: "_INBOX.>" } } }
+] }`;
+
+async function guarded(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-users-"));
+  writeFileSync(join(folder, "nats.conf"), users);
+  const nats = await startNats(["-c", join(folder, "nats.conf")]);
+  const open: NatsConnection[] = [];
+  t.after(async () => {
+    for (const connection of open) await connection.close();
+    await nats.stop();
+    rmSync(folder, { recursive: true });
+  });
+  return async (user: string): Promise<NatsConnection> => {
+    const connection = await connect({ servers: nats.url, user, pass: "p" });
+    open.push(connection);
+    return connection;
+  };
+}
+
+test("a worker that may not use JetStream does not say that it serves", { skip }, async (t) => {
+  t.mock.method(console, "warn", () => undefined);
+  const as = await guarded(t);
+  const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
+  const worker = natsWorker(double, { connection: await as("withoutApi"), headers, queue: "q" });
+  await worker.ready();
+  const other = natsWorker(double, { connection: await as("all"), headers, queue: "q" });
+  await other.ready();
+  await front.ready();
+  assert.equal(await front(1), 2);
+  assert.equal(front.workers().length, 1);
+  await worker.drain();
+  await other.drain();
+  await front.close();
+});
+
+test("a side that may not listen to its own subjects says which", { skip }, async (t) => {
+  const { mock } = t.mock.method(console, "warn", () => undefined);
+  const as = await guarded(t);
+  const front = natsFrontEnd<number, number>({ connection: await as("withoutInbox"), headers, queue: "q" });
+  await until(() => front.trouble !== undefined, "it says so");
+  assert.match(front.trouble!, /NATS refuses the subscription to _INBOX\.\w+\.\* .*start this process again/);
+  assert.match(String(mock.calls[0]!.arguments[0]), /refuses the subscription/);
+  await front.close({ graceMs: 0 });
+});
