@@ -6,7 +6,7 @@ import { Models } from "../models.ts";
 import type { Settings } from "../settings.ts";
 import { FleetConnection } from "./connection.ts";
 import { FleetModel } from "./fleet-model.ts";
-import { descriptionOf, queueOf } from "./queue.ts";
+import { queueOf } from "./queue.ts";
 
 export interface Fleet {
   readonly models: Models;
@@ -40,7 +40,6 @@ function fedModel(definition: ModelDefinition, settings: Settings, connection: F
       gate,
       slots: model.slots,
       maxBatchSize: model.maxBatchSize,
-      serves: descriptionOf(definition),
       isServing: () => model.ownState === "ready",
     });
     feed.start((item, options) => model.inferFed(item, options));

@@ -5,10 +5,11 @@ import type { Settings } from "../settings.ts";
 const leastMaxAgeMs = 60_000;
 
 /** The queue of a model: gateways and workers that serve the same name meet in it. */
-export function queueOf({ name }: ModelDefinition, settings: Settings, client: NatsClient): NatsQueueOptions {
+export function queueOf(definition: ModelDefinition, settings: Settings, client: NatsClient): NatsQueueOptions {
   return {
     ...client,
-    queue: name,
+    queue: definition.name,
+    serves: descriptionOf(definition),
     durability: settings.natsDurability,
     maxQueueSize: settings.queueMaxSize,
     replicas: settings.natsReplicas,

@@ -6,7 +6,7 @@ import type { Answer } from "./answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import { keyOf, replyOf, type Reply, type RequestHead } from "./envelope.ts";
+import { fingerprintOf, keyOf, replyOf, type Reply, type RequestHead } from "./envelope.ts";
 import { rebuildError, unavailable } from "./errors.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
@@ -36,6 +36,8 @@ export class Calls {
   #streamCreated: string | undefined;
   /** Accepted before a cut, or before somebody deleted the queue: gone, should it turn out to be another one. */
   #mayBeLost: readonly Call[] = [];
+  /** What every item says of the worker that it needs. */
+  readonly #fingerprint: string | undefined;
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
@@ -48,6 +50,7 @@ export class Calls {
     this.workers = new WorkersSeen(settings.clock);
     this.batches = new SeenBatches(name, maxBatchSize);
     this.#inbox = newInbox(settings);
+    this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
     this.#ready = new Promise((resolve) => (this.#isReady = resolve));
     this.#link = new Link(settings.connection, {
       disconnected: () => this.#disconnected(),
@@ -149,7 +152,13 @@ export class Calls {
       throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
     if (!this.isConnected) throw unavailable(`${this.#name}: the connection to NATS is down.`);
     this.#publishes.checkRoom();
-    const head: RequestHead = { f: this.#inbox, i: (this.#next++).toString(36), d: timeoutMs, t: traceparent };
+    const head: RequestHead = {
+      f: this.#inbox,
+      i: (this.#next++).toString(36),
+      d: timeoutMs,
+      t: traceparent,
+      s: this.#fingerprint,
+    };
     const payload = payloadOf(head, item, this.#settings, this.#name);
     const nowMs = this.#settings.clock.now();
     const onAbort = (): void => this.#cancel(call, "aborted", signal?.reason);

@@ -5,7 +5,7 @@ import { Caution } from "./caution.ts";
 import type { NatsMessage, NatsSubscription } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { deliveryOf, Verdict, type AckToken, type Delivery } from "./delivery.ts";
-import { requestOf, type Request } from "./envelope.ts";
+import { fingerprintOf, requestOf, type Request } from "./envelope.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import type { BatchGate } from "./gate.ts";
 import { Hand } from "./hand.ts";
@@ -37,8 +37,6 @@ export interface NatsFeedOptions extends NatsQueueOptions {
   /** Batches that run at once. */
   readonly slots: number;
   readonly maxBatchSize: number;
-  /** What is served, for front ends to compare. */
-  readonly serves?: string | undefined;
   /** False while it can run nothing: it then takes nothing. Default always true. */
   readonly isServing?: (() => boolean) | undefined;
 }
@@ -49,6 +47,7 @@ export interface NatsFeedOptions extends NatsQueueOptions {
  */
 export class NatsFeed {
   readonly id: string;
+  readonly #fingerprint: string | undefined;
   readonly #options: NatsFeedOptions;
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
@@ -76,6 +75,7 @@ export class NatsFeed {
     this.#options = options;
     const settings = (this.#settings = queueSettings(options));
     const names = (this.#names = namesOf(settings));
+    this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
     this.id = crypto.randomUUID();
     const link = (this.#link = new Link(settings.connection, {
       disconnected: () => this.#pulls.forget(),
@@ -249,6 +249,7 @@ export class NatsFeed {
     }
     if (this.#hand.wasCancelled(delivery.key)) return this.#runs.drop(delivery);
     if (this.#isStopping || !this.#isServing) return this.#runs.handBack(delivery);
+    if (this.#isForAnother(request)) return this.#runs.refuse(delivery);
     this.#hand.add(delivery);
     if (deliveries > 1) {
       this.#taken.redelivered++;
@@ -266,6 +267,7 @@ export class NatsFeed {
     const nowMs = this.#settings.clock.now();
     const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
     this.#taken.delivered++;
+    if (this.#isForAnother(request)) return this.#runs.refuse(delivery);
     const { maxQueueSize } = this.#settings;
     if (this.#runs.serving - this.#options.gate.runningItems >= maxQueueSize) {
       const reason = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
@@ -273,6 +275,10 @@ export class NatsFeed {
     }
     this.#hand.add(delivery);
     void this.#runs.run(delivery, "shared");
+  }
+
+  #isForAnother({ head: { s } }: Request): boolean {
+    return s !== undefined && this.#fingerprint !== undefined && s !== this.#fingerprint;
   }
 
   #read({ data, subject }: NatsMessage): Request | undefined {
@@ -299,7 +305,8 @@ export class NatsFeed {
   }
 
   #about(): Omit<WorkerInfo, "runMs" | "runSize"> {
-    const { slots, maxBatchSize, serves } = this.#options;
+    const { slots, maxBatchSize } = this.#options;
+    const { serves } = this.#settings;
     const takesItems = this.#keeper.wasKept && this.#link.refusal === undefined;
     const isServing = takesItems && !this.#isStopping && this.#isServing;
     return { id: this.id, slots, maxBatchSize, isServing, serves };

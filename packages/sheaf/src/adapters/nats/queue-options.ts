@@ -24,6 +24,11 @@ export interface NatsQueueOptions extends NatsClient {
   readonly maxDeliver?: number | undefined;
   /** Copies of the queue in a NATS cluster. Default 1. */
   readonly replicas?: number | undefined;
+  /**
+   * What the queue is for, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that say something
+   * else. Default: nothing, which fits all.
+   */
+  readonly serves?: string | undefined;
   readonly codec?: Codec | undefined;
   /** Where replies arrive; as `inboxPrefix` of the connection. Default `"_INBOX"`. */
   readonly inboxPrefix?: string | undefined;
@@ -39,6 +44,7 @@ export interface QueueSettings extends NatsClient {
   readonly ackWaitMs: number;
   readonly maxDeliver: number;
   readonly replicas: number;
+  readonly serves: string | undefined;
   readonly codec: Codec;
   readonly inboxPrefix: string;
   readonly clock: Clock;
@@ -73,6 +79,7 @@ export function queueSettings(options: NatsQueueOptions): QueueSettings {
     ackWaitMs: integer("ackWaitMs", options.ackWaitMs ?? 5000, 300),
     maxDeliver: integer("maxDeliver", options.maxDeliver ?? 5, 1),
     replicas: integer("replicas", options.replicas ?? 1, 1),
+    serves: options.serves,
     codec: options.codec ?? binaryCodec,
     inboxPrefix: options.inboxPrefix ?? "_INBOX",
     clock: options.clock ?? systemClock,

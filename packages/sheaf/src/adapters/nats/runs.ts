@@ -2,7 +2,7 @@ import { BatcherError } from "../../core/errors.ts";
 import type { CallOptions } from "../../core/options.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { Verdict, type Delivery } from "./delivery.ts";
-import { NatsQueueError } from "./errors.ts";
+import { NatsQueueError, unavailable } from "./errors.ts";
 import type { Hand } from "./hand.ts";
 import type { Link } from "./link.ts";
 import type { QueueSettings } from "./queue-options.ts";
@@ -101,6 +101,13 @@ export class Runs {
       this.#parts.replies.error(delivery, new NatsQueueError("UNAVAILABLE", message));
     }
     this.#finish(delivery, delayMs === 0 ? Verdict.again : Verdict.againAfter(delayMs));
+  }
+
+  /** It is for a worker that serves something else. Its caller is told, not another worker: all may be like this one. */
+  refuse(delivery: Delivery): void {
+    const message =
+      "The worker that took the item serves another model under this name. Start all with the same model.";
+    this.#parts.replies.error(delivery, unavailable(message));
   }
 
   /** Nobody waits for it. */

@@ -156,6 +156,19 @@ test("without a worker durability none fails at once", { skip }, async () => {
   await assert.rejects(front(1), { name: "NatsQueueError", code: "UNAVAILABLE", message: /no worker listens/ });
 });
 
+for (const durability of ["file", "none"] as const)
+  test(`an item never runs at a worker that serves something else (durability ${durability})`, { skip }, async () => {
+    const queue = rig.newQueue();
+    const [flats, sharps] = await Promise.all(
+      ["flats", "sharps"].map((serves) => rig.frontEnd<number, number>(queue, { durability, serves })),
+    );
+    const anything = await rig.frontEnd<number, number>(queue, { durability });
+    await rig.worker(queue, double, { durability, serves: "flats" });
+    await Promise.all([flats!.ready(), sharps!.ready(), anything.ready()]);
+    assert.deepEqual(await Promise.all([flats!(1), anything(2)]), [2, 4]);
+    await assert.rejects(sharps!(3), { code: "UNAVAILABLE", message: /serves another model under this name/ });
+  });
+
 test("a drained worker finishes what it has, gives back the rest, and another one answers it", { skip }, async () => {
   const queue = rig.newQueue();
   const [slow, quick] = [new Gate(), new Gate()];
