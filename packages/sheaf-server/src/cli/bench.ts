@@ -5,13 +5,15 @@ import { publishBench } from "../load/bench-output.ts";
 import {
   CommandFailure,
   UsageError,
+  countUpTo,
   exitCode,
+  largestSeed,
   listOf,
+  mostPerS,
   newCommand,
+  numberFrom,
   oneOf,
-  parseCount,
   parseDurationMs,
-  parsePositive,
   parsedUrl,
   repeated,
   runCommand,
@@ -27,6 +29,7 @@ import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
 import { probe, requestsFor, templateFor } from "../load/probe.ts";
 import type { LoadResult } from "../load/result.ts";
 import { serveModel } from "../load/served-model.ts";
+import { checkWritable } from "../load/report/writable.ts";
 import { batchesBetween, readBatchSizes } from "../load/server-metrics.ts";
 import { systemClock } from "../load/system-clock.ts";
 import { figures, progressOn, shownMs, type Progress } from "../load/terminal.ts";
@@ -63,13 +66,13 @@ export async function bench(args: readonly string[], streams: CommandStreams): P
     )
     .argument("[target]", "URL to load, or a model as for sheaf serve", "use-lite")
     .option("--pattern <names>", `comma-separated: ${patternNames.join(", ")}`, listOf(oneOf(patternNames)), ["steady"])
-    .option("--rate <n>", "mean requests per second of every open pattern", parsePositive, 100)
-    .option("--callers <n>", "callers of the closed pattern", parseCount, 16)
+    .option("--rate <n>", "mean requests per second of every open pattern", numberFrom(0.001, mostPerS), 100)
+    .option("--callers <n>", "callers of the closed pattern", countUpTo(100_000), 16)
     .option("--duration <time>", "measured span of each run", parseDurationMs, 10_000)
     .option("--warm-up <time>", "load before it that is not counted", parseDurationMs, 2000)
     .option("--timeout <time>", "a request without a reply is given up", parseDurationMs, 10_000)
-    .option("--connections <n>", "most keep-alive connections", parseCount, 1024)
-    .option("--seed <n>", "of arrivals and payloads", parseCount, 1)
+    .option("--connections <n>", "most keep-alive connections", countUpTo(100_000), 1024)
+    .option("--seed <n>", "of arrivals and payloads", countUpTo(largestSeed), 1)
     .option("--method <name>", "HTTP method; GET sends no payload", "POST")
     .option("--header <name: value>", "request header; may stand several times", repeated, [])
     .option("--payload <template>", "body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
@@ -95,6 +98,7 @@ async function runBench(command: Command, args: readonly string[], streams: Comm
   const names: string[] = url === undefined ? (options.compare ?? ["auto"]) : [url.host];
   checkCombinations(options, url, names, assertions);
   const givenBodies = await bodiesOf(options);
+  await checkWritable({ html: options.report, svg: options.svg });
 
   const progress = progressOn(streams.stderr);
   const results: LoadResult[] = [];

@@ -10,6 +10,7 @@ import {
 import type { DemoResult } from "../load/demo.ts";
 import { machine } from "../load/machine.ts";
 import type { LoadResult } from "../load/result.ts";
+import { checkWritable } from "../load/report/writable.ts";
 import { resultTable } from "../load/result-table.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
 
@@ -37,6 +38,7 @@ export function demo(args: readonly string[], streams: CommandStreams): Promise<
 async function showDemo(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
   const options = command.opts<DemoFlags>();
   if (options.duration < 3000) throw new UsageError("--duration must be at least 3s: there is much to show.");
+  await checkWritable({ html: options.report, svg: options.svg });
   const { runDemo } = await import("../load/demo.ts");
   const progress = progressOn(streams.stderr);
   let running = false;

@@ -49,7 +49,8 @@ const commands: readonly Entry[] = [
   {
     name: "simulate",
     summary: "ask what if, on the real batcher and a virtual clock",
-    load: async () => interruptible((await import("./simulate.ts")).simulate),
+    // It starts nothing that must be stopped, and its virtual clock leaves no turn to hear of a signal.
+    load: async () => (await import("./simulate.ts")).simulate,
   },
   {
     name: "demo",
@@ -65,6 +66,9 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.on("exit", () => (process.exitCode = 1));
 });
 
+// Progress that nobody can read is no reason to lose the data.
+process.stderr.on("error", () => undefined);
+
 // Set, not process.exit: what was written to a pipe still leaves.
 process.exitCode = await main(process.argv.slice(2));
 
@@ -72,8 +76,14 @@ async function main([first, ...words]: readonly string[]): Promise<number> {
   const { stdout, stderr } = process;
   const entry = commands.find(({ name }) => name === first);
   if (entry !== undefined) {
-    const run = await entry.load();
-    return run(words, { stdout, stderr });
+    try {
+      const run = await entry.load();
+      return await run(words, { stdout, stderr });
+    } catch (error) {
+      // Commands tell of their own failures: this is a file of the package that can not be read.
+      stderr.write(`sheaf ${first}: ${(error as Error).message}\n`);
+      return 1;
+    }
   }
   try {
     await overview().parseAsync(first === undefined ? ["--help"] : [first, ...words], { from: "user" });

@@ -3,23 +3,32 @@ import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/tuning";
 import {
   UsageError,
+  countUpTo,
   exitCode,
+  largestBatch,
+  largestSeed,
   listOf,
+  longestMs,
+  mostPerS,
   newCommand,
+  numberFrom,
   oneOf,
-  parseCount,
   parseDurationMs,
-  parseNonNegative,
-  parsePositive,
   runCommand,
   usage,
   type CommandStreams,
 } from "../load/command-line.ts";
 import { configurationNames, type ConfigurationName } from "../load/configurations.ts";
+import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, textTable } from "../load/terminal.ts";
 import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/what-if.ts";
 
 const patterns = ["poisson", "periodic", "burst", "clump", "closed"] as const;
+
+/** In a run, of calls or callers. */
+const mostItems = 10_000_000;
+/** Items in full batches in every slot: the capacity is measured with many times as many calls. */
+const mostInFlight = 100_000;
 
 interface SimulateOptions {
   readonly fixed?: number;
@@ -52,8 +61,8 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
     .description(
       "Runs the real batcher on a virtual clock: policies over loads, for a given or a measured cost, in seconds.",
     )
-    .option("--fixed <ms>", "run time of a batch however few items it holds", parseNonNegative)
-    .option("--per-item <ms>", "run time of one more item", parseNonNegative)
+    .option("--fixed <ms>", "run time of a batch however few items it holds", numberFrom(0, longestMs))
+    .option("--per-item <ms>", "run time of one more item", numberFrom(0, longestMs))
     .option("--cost <file>", "measured cost instead: the output of sheaf tune --json")
     .option(
       "--policy <names>",
@@ -66,21 +75,21 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
     .option(
       "--load <list>",
       "shares of the capacity with full batches",
-      listOf(parsePositive),
+      listOf(numberFrom(0.001, 1000)),
       [0.1, 0.3, 0.5, 0.7, 0.9],
     )
-    .option("--rate <list>", "calls per second instead of --load", listOf(parsePositive))
-    .option("--callers <list>", "callers of closed arrivals", listOf(parseCount), [1, 4, 16, 64])
-    .option("--slots <n>", "batches at once", parseCount, 1)
-    .option("--max-batch-size <n>", "as MAX_BATCH_SIZE", parseCount, 32)
+    .option("--rate <list>", "calls per second instead of --load", listOf(numberFrom(0.001, mostPerS)))
+    .option("--callers <list>", "callers of closed arrivals", listOf(countUpTo(100_000)), [1, 4, 16, 64])
+    .option("--slots <n>", "batches at once", countUpTo(1000), 1)
+    .option("--max-batch-size <n>", "as MAX_BATCH_SIZE", countUpTo(largestBatch), 32)
     .option("--max-wait <time>", "as MAX_WAIT_MS", parseDurationMs, 50)
-    .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", parseCount, 1000)
+    .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(mostItems), 1000)
     .option("--timeout <time>", "a caller's whole wait (default: none)", parseDurationMs)
     .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
-    .option("--noise <share>", "coefficient of variation of run times", parseNonNegative, 0)
-    .option("--items <n>", "calls of every run", parseCount, 10_000)
-    .option("--seed <n>", "of arrivals and noise", parseCount, 1)
+    .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
+    .option("--items <n>", "calls of every run", countUpTo(mostItems), 10_000)
+    .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1)
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--json", "everything as JSON on stdout");
@@ -89,6 +98,10 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
 
 async function runSimulate(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
   const options = command.opts<SimulateOptions>();
+  if (options.slots * options.maxBatchSize > mostInFlight)
+    throw new UsageError(`--slots times --max-batch-size must be at most ${mostInFlight}.`);
+  if (options.timeout === 0 || options.budget === 0 || options.target === 0)
+    throw new UsageError("--timeout, --budget and --target must be above 0.");
   const whatIf: WhatIf = {
     cost: await costOf(options),
     slots: options.slots,
@@ -102,6 +115,7 @@ async function runSimulate(command: Command, args: readonly string[], streams: C
     items: options.items,
     seed: options.seed,
   };
+  await checkWritable({ html: options.report, svg: options.svg });
   const capacity = await settled(() => capacityPerS(whatIf));
   const loads = await loadsOf(options, capacity);
   const points: WhatIfPoint[] = [];
@@ -176,7 +190,7 @@ async function traceOf(path: string): Promise<number[]> {
   const atMs = lines.map(Number);
   if (
     atMs.length >= 2 &&
-    atMs.every((ms, i) => Number.isFinite(ms) && ms >= (atMs[i - 1] ?? 0)) &&
+    atMs.every((ms, i) => ms <= 1000 * longestMs && ms >= (atMs[i - 1] ?? 0)) &&
     atMs.at(-1)! > atMs[0]!
   ) {
     return atMs;
@@ -196,7 +210,12 @@ async function textOf(flag: string, path: string, accepts: (text: string) => boo
 }
 
 const isPoint = (point: unknown): point is [number, number] =>
-  Array.isArray(point) && Number.isInteger(point[0]) && point[0] >= 1 && typeof point[1] === "number" && point[1] > 0;
+  Array.isArray(point) &&
+  Number.isInteger(point[0]) &&
+  point[0] >= 1 &&
+  typeof point[1] === "number" &&
+  point[1] > 0 &&
+  point[1] <= longestMs;
 
 function isJson(text: string): boolean {
   try {

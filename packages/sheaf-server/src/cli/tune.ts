@@ -4,17 +4,21 @@ import { calibrate, recommend, type Calibration, type Recommendation } from "she
 import {
   CommandFailure,
   UsageError,
+  countUpTo,
   exitCode,
+  largestBatch,
+  largestSeed,
   listOf,
+  mostPerS,
   newCommand,
+  numberFrom,
   oneOf,
-  parseCount,
   parseDurationMs,
-  parsePositive,
   runCommand,
   type CommandStreams,
 } from "../load/command-line.ts";
 import { machine } from "../load/machine.ts";
+import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
 import { tuneTarget, type TuneTarget } from "../load/tune-target.ts";
 
@@ -43,11 +47,15 @@ export function tune(args: readonly string[], streams: CommandStreams): Promise<
       "Measures run time over batch sizes and advises: sizes and waits, or do not batch, with the inequality.",
     )
     .argument("<target>", "a model as for sheaf serve (a worker module may export sample), or a URL")
-    .option("--sizes <list>", "batch sizes", listOf(parseCount), [1, 2, 4, 8, 16, 32])
-    .option("--workers <n>", "copies of the model, or requests at once to a URL", parseCount, 1)
-    .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(parseCount))
+    .option("--sizes <list>", "batch sizes", listOf(countUpTo(largestBatch)), [1, 2, 4, 8, 16, 32])
+    .option("--workers <n>", "copies of the model, or requests at once to a URL", countUpTo(256), 1)
+    .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(countUpTo(1024)))
     .option("--item <template>", "one item as JSON; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
-    .option("--rate <n>", "items per second to advise for (default: 70 % of what batching can serve)", parsePositive)
+    .option(
+      "--rate <n>",
+      "items per second to advise for (default: 70 % of what batching can serve)",
+      numberFrom(0.001, mostPerS),
+    )
     .option("--budget <time>", "latency budget of an item (SLO) to advise for", parseDurationMs)
     .option(
       "--order <kind>",
@@ -55,10 +63,10 @@ export function tune(args: readonly string[], streams: CommandStreams): Promise<
       oneOf(["free", "strict"]),
       "free",
     )
-    .option("--error <percent>", "measure until every median is known to this", parsePositive, 2)
+    .option("--error <percent>", "measure until every median is known to this", numberFrom(0.01, 100), 2)
     .option("--max-time <time>", "stop measuring after this even so", parseDurationMs, 20_000)
     .option("--timeout <time>", "of one request to a URL", parseDurationMs, 30_000)
-    .option("--seed <n>", "of the items", parseCount, 1)
+    .option("--seed <n>", "of the items", countUpTo(largestSeed), 1)
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)")
@@ -76,6 +84,8 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
   ] as const) {
     if (ms === 0) throw new UsageError(`${name} must be above 0.`);
   }
+  if (options.writeConfig !== undefined) configPath(options.writeConfig);
+  await checkWritable({ html: options.report, svg: options.svg });
   const { item, workers, seed, timeout: timeoutMs } = options;
   const measured = await tuneTarget({ target, item, workers, seed, timeoutMs, signal: streams.signal });
   let calibration: Calibration;
@@ -187,11 +197,20 @@ function summary(
   const tooMuch = advice.utilisation >= 1 ? " This is more than it can serve: add workers." : "";
   return [
     ...lines,
-    `MAX_BATCH_SIZE=${advice.maxBatchSize} MAX_WAIT_MS=${figures(advice.maxWaitMs)} WORKERS=${slots}: ` +
+    `MAX_BATCH_SIZE=${advice.maxBatchSize} MAX_WAIT_MS=${settingMs(advice.maxWaitMs)} WORKERS=${slots}: ` +
       `${figures(advice.capacityPerS)} items/s at most (${figures(advice.unbatchedCapacityPerS)} one at a time), ` +
       `${percent(advice.utilisation)} of it used; batches of ${figures(advice.meanBatchSize)} on average, ` +
       `run time per item ${figures(advice.expectedSpeedup)}× better.${tooMuch}`,
   ];
+}
+
+/** The settings take whole milliseconds, MAX_WAIT_MS up to a minute. */
+const settingMs = (ms: number): number => Math.min(60_000, Math.ceil(ms));
+
+function configPath(given: string | true | undefined): string {
+  const path = typeof given === "string" ? given : "sheaf.config.json";
+  if (path.endsWith(".json")) return path;
+  throw new UsageError(`--write-config writes JSON: name a .json file, got ${path}.`);
 }
 
 /** Sets what the advice says in a config file and leaves the rest of it alone. */
@@ -201,8 +220,7 @@ async function writeConfig(
   advice: Recommendation,
   { stderr }: CommandStreams,
 ): Promise<void> {
-  const path = typeof given === "string" ? given : "sheaf.config.json";
-  if (!path.endsWith(".json")) throw new UsageError(`--write-config writes JSON: name a .json file, got ${path}.`);
+  const path = configPath(given);
   let earlier: unknown = {};
   try {
     earlier = JSON.parse(await readFile(path, "utf8"));
@@ -218,8 +236,8 @@ async function writeConfig(
   const settings = {
     ...earlier,
     maxBatchSize,
-    ...(advice.verdict === "batch" ? { maxWaitMs, workers: slots } : {}),
-    ...(budget === undefined ? {} : { latencyBudgetMs: budget }),
+    ...(advice.verdict === "batch" ? { maxWaitMs: settingMs(maxWaitMs), workers: slots } : {}),
+    ...(budget === undefined ? {} : { latencyBudgetMs: Math.ceil(budget) }),
   };
   try {
     await writeFile(path, `${JSON.stringify(settings, null, 2)}\n`);

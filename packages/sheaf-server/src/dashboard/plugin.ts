@@ -62,7 +62,7 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
           error: { message: `${maxViewers} viewers watch already; close one of them.`, code: "TOO_MANY_VIEWERS" },
         });
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
-    return reply.send(streams.open(ticks.hello({ title, version, links })));
+    return reply.send(streams.open(() => ticks.hello({ title, version, links })));
   });
   // The last tick tells the viewers why their streams end.
   app.addHook("preClose", (done) => {

@@ -6,10 +6,13 @@ export class Streams {
   readonly #streams = new Set<PassThrough>();
   readonly #unsubscribe: () => void;
   readonly #most: number;
+  /** The first event of a stream, until the next tick: a thousand viewers who come back at once cost one of it. */
+  #hello: string | undefined;
 
   constructor(ticks: Ticks, most: number) {
     this.#most = most;
     this.#unsubscribe = ticks.subscribe((tick) => {
+      this.#hello = undefined;
       if (this.#streams.size === 0) return;
       const text = event("tick", tick);
       for (const stream of this.#streams) if (!stream.writableNeedDrain) stream.write(text);
@@ -21,12 +24,13 @@ export class Streams {
   }
 
   /** A stream that starts with `hello`. It ends when its reader goes, or with `close`. */
-  open(hello: unknown): PassThrough {
+  open(hello: () => unknown): PassThrough {
+    this.#hello ??= event("hello", hello());
     const stream = new PassThrough({ highWaterMark: 1024 * 1024 });
     this.#streams.add(stream);
     stream.once("close", () => this.#streams.delete(stream));
     // How long a browser's own EventSource waits before it comes back.
-    stream.write(`retry: 1000\n\n${event("hello", hello)}`);
+    stream.write(`retry: 1000\n\n${this.#hello}`);
     return stream;
   }
 

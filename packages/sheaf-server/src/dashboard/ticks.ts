@@ -46,6 +46,10 @@ export interface Hello {
 const historyKept = 120;
 const tickMs = 1000;
 
+/** A batcher may be named as something that every object has. */
+const stateIn = (states: DashboardState["batchers"], name: string): BatcherState =>
+  (Object.hasOwn(states, name) ? states[name] : undefined) ?? { state: "ready" };
+
 /** Takes a snapshot of all batchers once a second, and keeps the last two minutes of points. */
 export class Ticks {
   readonly #batchers: readonly DashboardBatcher[];
@@ -103,7 +107,7 @@ export class Ticks {
     const { status, batchers: states } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {
       const stats = batcher.stats();
-      const { state, reason, workers, restarts } = states[batcher.name] ?? { state: "ready" };
+      const { state, reason, workers, restarts } = stateIn(states, batcher.name);
       return { state, reason, workers, restarts, stats, second: this.#seconds[index]!.take(stats) };
     });
     const tick = { atMs, status, cpuCores: this.#cpuCores(), memoryBytes: process.memoryUsage.rss(), batchers };

@@ -77,30 +77,33 @@ function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStr
 export function parseDurationMs(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text);
   const value = match === null ? NaN : Number(match[1]) * { ms: 1, s: 1000, m: 60_000 }[match[2] as "ms" | "s" | "m"];
-  if (value >= 0 && value <= 86_400_000) return value;
+  if (value >= 0 && value <= longestMs) return value;
   throw new InvalidArgumentError(`It must be a time such as 500ms, 10s or 2m.`);
 }
 
-/** A number > 0. */
-export function parsePositive(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError(`It must be a number > 0.`);
-}
+/** A number from `min` to `max`, both included. */
+export const numberFrom =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (text.trim() !== "" && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+  };
 
-/** A number >= 0. */
-export function parseNonNegative(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && value >= 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError(`It must be a number >= 0.`);
-}
+/** An integer from 1 to `max`. */
+export const countUpTo =
+  (max: number) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= 1 && value <= max) return value;
+    throw new InvalidArgumentError(`It must be an integer from 1 to ${max}.`);
+  };
 
-/** An integer >= 1. */
-export function parseCount(text: string): number {
-  const value = Number(text);
-  if (/^\d+$/.test(text) && value >= 1 && Number.isSafeInteger(value)) return value;
-  throw new InvalidArgumentError(`It must be an integer >= 1.`);
-}
+// More would not be measured or simulated but only wait, or leave the numbers that a clock can count.
+export const mostPerS = 1_000_000;
+export const longestMs = 86_400_000;
+export const largestBatch = 65_536;
+export const largestSeed: number = Number.MAX_SAFE_INTEGER;
 
 /** A comma-separated list; `one` refuses a bad entry. */
 export const listOf =

@@ -1,16 +1,32 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { CommandFailure, UsageError } from "./command-line.ts";
 import { httpTarget } from "./http-target.ts";
 import { renderRequest } from "./request.ts";
 import { oneLine } from "./result-table.ts";
 import { succeeded, type Outcome } from "./target.ts";
 
+const untrusted = "its certificate is not trusted here (NODE_EXTRA_CA_CERTS names a file of more authorities)";
+
 const why: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nothing listens there",
+  ECONNREFUSED: "nothing listens there; check host and port, or start the server",
   ENOTFOUND: "there is no such host",
   EAI_AGAIN: "the name of the host can not be resolved now",
   ETIMEDOUT: "the connection timed out",
   EHOSTUNREACH: "there is no route to the host",
   ENETUNREACH: "there is no route to the network",
+  ECONNRESET: "it cut the connection without an answer",
+  UND_ERR_SOCKET: "it closed the connection without an answer",
+  UND_ERR_CONNECT_TIMEOUT: "the connection timed out",
+  EPROTO: "it does not speak TLS; is it http:// instead of https://?",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS; is it http:// instead of https://?",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS; is it http:// instead of https://?",
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
   closed: "it closed the connection without an answer",
   "bad response": "what answers does not speak HTTP/1.1",
 };
@@ -35,13 +51,16 @@ export async function probe(method: string, url: URL, request: Buffer, timeoutMs
   const { status, body } = outcome;
   if (succeeded(status)) return;
   const address = `${method} ${url.href}`;
-  if (status === "timeout") throw new CommandFailure(`${address} did not answer within ${timeoutMs} ms (--timeout).`);
+  if (status === "timeout") throw silent(address, timeoutMs);
   if (typeof status === "string") throw unreachable(address, status);
   const said = body === undefined || body === "" ? "" : `: ${oneLine(body)}`;
   throw new CommandFailure(
     `${address} answered ${status}${said}. Load is measured on 2xx only: check URL and --payload.`,
   );
 }
+
+const silent = (address: string, timeoutMs: number): CommandFailure =>
+  new CommandFailure(`${address} did not answer within ${timeoutMs} ms (--timeout).`);
 
 const unreachable = (address: string, code: string): CommandFailure =>
   new CommandFailure(`${address} can not be reached: ${why[code] ?? "the connection failed"} (${code}).`);
@@ -93,9 +112,27 @@ async function inputsOf(
     const metadata = (await json(`/v2/models/${encodeURIComponent(name)}`)) as { inputs?: TensorInput[] } | undefined;
     return Array.isArray(metadata?.inputs) ? metadata.inputs : undefined;
   } catch (error) {
-    const code = (error as { cause?: { code?: unknown } }).cause?.code;
-    if (typeof code === "string") throw unreachable(origin, code);
+    // An answer, though in no JSON.
+    if (error instanceof SyntaxError) return undefined;
+    const { name, cause } = error as { name?: unknown; cause?: { code?: unknown } };
+    if (name === "TimeoutError") throw silent(origin, timeoutMs);
+    const code = typeof cause?.code === "string" ? cause.code : await connectionError(new URL(origin), timeoutMs);
+    if (code !== undefined) throw unreachable(origin, code);
     return undefined;
+  }
+}
+
+/** fetch asks nobody on ports that other protocols use (1, 25, 6000 …), and does not say whether somebody is there. */
+async function connectionError({ hostname, port }: URL, timeoutMs: number): Promise<string | undefined> {
+  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port), timeout: timeoutMs });
+  socket.once("timeout", () => socket.destroy(Object.assign(new Error("timeout"), { code: "ETIMEDOUT" })));
+  try {
+    await once(socket, "connect");
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "no connection";
+  } finally {
+    socket.destroy();
   }
 }
 

@@ -73,6 +73,7 @@ function ofPolicy(policy: ConfigurationName, { targetLatencyMs, latencyBudgetMs 
 
 /** Calls a second with full batches in every slot. */
 export async function capacityPerS({ cost, slots, maxBatchSize }: WhatIf): Promise<number> {
+  const inFlight = slots * maxBatchSize;
   const whatIf: WhatIf = {
     cost,
     slots,
@@ -81,11 +82,11 @@ export async function capacityPerS({ cost, slots, maxBatchSize }: WhatIf): Promi
     maxQueueSize: 1_000_000,
     targetLatencyMs: 1,
     noise: 0,
-    items: Math.max(1000, 40 * maxBatchSize * slots),
+    items: Math.max(1000, Math.min(40 * inFlight, 400_000), 8 * inFlight),
     seed: 1,
   };
   // Twice as many callers as fit: no slot ever waits. The cost may be a staircase, so it is measured, not computed.
-  const clients = 2 * maxBatchSize * slots;
+  const clients = 2 * inFlight;
   const { throughputPerS } = await simulatePolicy("greedy", { pattern: "closed", clients }, whatIf);
   return throughputPerS;
 }

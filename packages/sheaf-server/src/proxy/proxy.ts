@@ -47,9 +47,10 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   const settings = { ...defaultSettings, ...proxyDefaults, ...given };
   const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
-  const app = openApp(settings);
+  const app = openApp(settings, Math.max(settings.requestTimeoutMs, settings.runTimeoutMs));
   const lanes = new Lanes(base, settings);
   const replies = new OpenReplies(app);
+  replies.cutAfter(settings.replyTimeoutMs, app);
   const parts = { lanes, base, settings };
   await crossOrigin(app, settings.corsOrigins);
   answerProblems(app);

@@ -9,8 +9,11 @@ import { sendProblem } from "./replies.ts";
 import { requestId } from "./request-id.ts";
 import type { Settings } from "./settings.ts";
 
-/** Fastify within the limits that the settings say, with this project's log, request ids and answers to broken requests. */
-export function openApp(settings: Settings): FastifyInstance {
+/**
+ * Fastify within the limits that the settings say, with this project's log, request ids and answers to broken requests.
+ * `longestAnswerMs` is how long an answer may take to begin.
+ */
+export function openApp(settings: Settings, longestAnswerMs: number = settings.requestTimeoutMs): FastifyInstance {
   const app = Fastify({
     loggerInstance: pino({ level: settings.logLevel }, logDestination()),
     logController: new LogController({ disableRequestLogging: true }),
@@ -22,7 +25,7 @@ export function openApp(settings: Settings): FastifyInstance {
     keepAliveTimeout: settings.keepAliveTimeoutMs,
     // A connection on which nothing moves for longer than a request may arrive and wait has a client that does not read:
     // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS for ever.
-    connectionTimeout: settings.uploadTimeoutMs + settings.requestTimeoutMs,
+    connectionTimeout: settings.uploadTimeoutMs + longestAnswerMs,
     http: {
       maxHeaderSize: settings.maxHeaderBytes,
       headersTimeout: Math.min(60_000, settings.uploadTimeoutMs),
@@ -56,7 +59,13 @@ export function answerProblems(app: FastifyInstance): void {
 
 /** Starts to listen. @returns the URL it listens on. */
 export async function listen(app: FastifyInstance, { host, port }: Settings): Promise<string> {
-  await app.listen({ host, port });
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    throw new Error(`Can not listen on ${host}, port ${port} (HOST, PORT): ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
   const { address, port: taken, family } = app.server.address() as AddressInfo;
   return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
 }

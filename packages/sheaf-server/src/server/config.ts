@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { settingsTable, type Setting, type Settings } from "./settings.ts";
@@ -99,6 +99,7 @@ function fileToRead(given: string | undefined): string | undefined {
   if (given === undefined) return defaultFiles.map((name) => resolve(name)).find((path) => existsSync(path));
   const path = resolve(given);
   if (!existsSync(path)) throw new ConfigError(`There is no config file ${path}.`);
+  if (statSync(path).isDirectory()) throw new ConfigError(`The config file ${path} is a folder.`);
   return path;
 }
 

@@ -44,6 +44,7 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
   const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
   const replies = new OpenReplies(app);
+  replies.cutAfter(settings.replyTimeoutMs, app);
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);
   await documentRoutes(app, settings);

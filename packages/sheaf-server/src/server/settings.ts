@@ -24,6 +24,7 @@ export interface Settings {
   readonly maxHeaderBytes: number;
   readonly maxConnections: number;
   readonly uploadTimeoutMs: number;
+  readonly replyTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   readonly corsOrigins: readonly string[];
   readonly host: string;
@@ -119,6 +120,7 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, "Largest header section of a request in bytes."),
   maxConnections: integer(10_000, 1, 1_000_000, "Most open connections; one more is closed at once."),
   uploadTimeoutMs: integer(30_000, 100, longestMs, "Longest time a request may take to arrive."),
+  replyTimeoutMs: integer(120_000, 100, longestMs, "Longest time that a client may take to read its reply."),
   keepAliveTimeoutMs: integer(72_000, 1, longestMs, "How long an idle connection is kept."),
   corsOrigins: {
     default: [],

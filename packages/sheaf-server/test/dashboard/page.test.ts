@@ -269,3 +269,37 @@ test(
     await until(async () => (await answered(page)) === 1);
   },
 );
+
+test(
+  "whatever models and errors are called, the page shows it as text; 150 models are no more to it than one",
+  { skip },
+  async (t) => {
+    const hostile = [
+      "<img src=x onerror=alert(1)>",
+      `"><script>alert(1)</script>`,
+      "constructor",
+      "__proto__",
+      "\u202Eright to left \0 \uD800",
+      "long ".repeat(2000),
+    ];
+    const names = [...hostile, ...Array.from({ length: 144 }, (_, i) => `model ${i}`)];
+    const app = Fastify({ forceCloseConnections: true });
+    t.after(() => app.close());
+    const batchers = names.map((name) =>
+      Object.assign(
+        createBatcher((items: number[]) => items, { name }),
+        { maxBatchSize: 32 },
+      ),
+    );
+    const reason = "<svg onload=alert(1)>";
+    const state = () => ({ status: "failed", batchers: { [hostile[0]!]: { state: "<b>failed</b>", reason } } });
+    await app.register(dashboardPlugin, { batchers, title: "<i>title</i>", state });
+    const page = await open(t, await app.listen({ port: 0 }));
+    await live(page, "Failed");
+    assert.equal(await page.locator("#title").innerText(), "<i>title</i>");
+    assert.equal(await page.locator("#models label").count(), names.length);
+    assert.equal(await page.locator("#models label").first().innerText(), hostile[0]);
+    assert.match(await page.locator("main").innerText(), /<svg onload=alert\(1\)>/);
+    assert.equal(await page.locator("main img, main script, main svg[onload], main b:text-is('failed')").count(), 0);
+  },
+);

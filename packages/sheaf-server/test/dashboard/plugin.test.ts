@@ -156,3 +156,27 @@ test("below a prefix the page is found with and without the last slash", async (
   assert.equal((await app.inject("/live/")).statusCode, 200);
   assert.equal((await app.inject("/live/dashboard/main.js")).headers["content-type"], "text/javascript; charset=utf-8");
 });
+
+test("a thousand viewers who come at once, and leave, and come back: as many as may watch, the others are told", async (t) => {
+  const app = Fastify({ forceCloseConnections: true });
+  t.after(() => app.close());
+  const batcher = createBatcher((numbers: number[]) => numbers, { name: "n" });
+  await app.register(dashboardPlugin, { batchers: [Object.assign(batcher, { maxBatchSize: 32 })], maxViewers: 8 });
+  const url = await app.listen({ port: 0 });
+  for (let storm = 0; storm < 2; storm++) {
+    // Nobody reads: what they are sent has a bound.
+    const replies = await Promise.all(Array.from({ length: 500 }, () => fetch(`${url}/dashboard/events`)));
+    const seen = replies.filter(({ status }) => status === 200).length;
+    // Of the storm before some may not have been missed yet.
+    assert.ok(storm === 0 ? seen === 8 : seen >= 1 && seen <= 8, `${seen} viewers`);
+    assert.equal(replies.filter(({ status }) => status === 503).length, 500 - seen);
+    await Promise.all(replies.map(({ body }) => body!.cancel()));
+    // Their places are free once the server has heard that they left.
+    let status = 503;
+    while (status !== 200) {
+      const again = await fetch(`${url}/dashboard/events`);
+      ({ status } = again);
+      await again.body!.cancel();
+    }
+  }
+});

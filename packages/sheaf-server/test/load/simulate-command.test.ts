@@ -97,13 +97,20 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
   const cases: [string[], RegExp][] = [
     [[], /say what a batch costs: --fixed 10 --per-item 0\.3/],
     [["--fixed", "0", "--per-item", "0"], /not both 0/],
-    [["--fixed", "-1", "--per-item", "1"], /'-1' is invalid. It must be a number >= 0/],
+    [["--fixed", "-1", "--per-item", "1"], /'-1' is invalid. It must be a number from 0 to 86400000/],
     [["--cost", "/nowhere"], /--cost can not be read: ENOENT/],
     [["--cost", bad], /is not JSON|holds no costModel/],
     [["--cost", bad, "--fixed", "1"], /--cost stands instead of/],
     [[...line, "--trace", bad], /must hold two or more moments in milliseconds/],
     [[...line, "--policy", "best"], /There are unbatched, greedy, fifo, adaptive, auto/],
-    [[...line, "--items", "100000000"], /items must be an integer/],
+    [[...line, "--items", "100000000"], /It must be an integer from 1 to 10000000/],
+    [[...line, "--fixed", "1e300"], /It must be a number from 0 to 86400000/],
+    [[...line, "--rate", "1e-300"], /It must be a number from 0\.001 to 1000000/],
+    [
+      [...line, "--slots", "1000", "--max-batch-size", "65536"],
+      /--slots times --max-batch-size must be at most 100000/,
+    ],
+    [[...line, "--timeout", "0s"], /must be above 0/],
     [[...line, "extra"], /too many arguments/],
   ];
   for (const [args, message] of cases) {

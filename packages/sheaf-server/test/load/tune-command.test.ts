@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { loadConfig } from "../../dist/server/config.js";
 import { tune } from "../../dist/cli/tune.js";
 import { collected } from "./streams.js";
 
@@ -71,10 +72,12 @@ test("a URL whose requests cost the same whatever they hold: batch, exit 0, with
   );
   assert.equal(code, 0, `${out}${err}`);
   assert.match(out, /For 200 items\/s: batch: /);
-  assert.match(out, /MAX_BATCH_SIZE=\d+ MAX_WAIT_MS=[\d.]+ WORKERS=1/);
+  assert.match(out, /MAX_BATCH_SIZE=\d+ MAX_WAIT_MS=\d+ WORKERS=1/);
   const written = JSON.parse(readFileSync(config, "utf8")) as Record<string, number>;
   assert.equal(written["port"], 8123, "the rest of the file stays");
   assert.ok(written["maxBatchSize"]! > 5);
+  const { settings } = await loadConfig({ file: config, environment: {} });
+  assert.equal(settings.maxWaitMs, written["maxWaitMs"], "the server takes what was written");
 });
 
 test("--json gives the line, the table and the recommendation, and the pictures are drawn", async (t) => {
@@ -118,7 +121,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
   const cases: [string[], RegExp][] = [
     [[], /missing required argument 'target'/],
     [["http://[broken", "--item", "1"], /is not a URL/],
-    [[fixture("failing-worker"), "--sizes", "1,x"], /'1,x' is invalid. It must be an integer >= 1/],
+    [[fixture("failing-worker"), "--sizes", "1,x"], /'1,x' is invalid. It must be an integer from 1 to 65536/],
     [[fixture("failing-worker"), "--budget", "0s"], /--budget must be above 0/],
     [[fixture("failing-worker"), "--item", "{{floats"], /an item must be JSON/],
     [[fixture("failing-worker"), "--order", "any"], /'any' is invalid. There are free, strict/],

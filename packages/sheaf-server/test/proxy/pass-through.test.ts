@@ -93,3 +93,11 @@ test("a client that hangs up ends its request to the upstream", async (t) => {
   socket.destroy();
   await ended;
 });
+
+test("another route may answer as late as RUN_TIMEOUT_MS allows, however soon embeddings must", async (t) => {
+  const late: RequestListener = (_request, response) => void setTimeout(() => response.end("late"), 1000);
+  const limits = { uploadTimeoutMs: 200, requestTimeoutMs: 200, runTimeoutMs: 60_000 };
+  const proxy = await proxying(t, await upstream(t, late), limits);
+  const { status, text } = await proxy.get("/v1/models");
+  assert.deepEqual([status, text], [200, "late"]);
+});

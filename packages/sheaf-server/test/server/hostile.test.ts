@@ -74,6 +74,19 @@ test("clients that do not read their replies are let go of, and what they were s
   await untilAllEnded(server);
 });
 
+test("a client that reads its reply a few bytes at a time is let go of at REPLY_TIMEOUT_MS", async (t) => {
+  const server = await serving(t, [echo], { replyTimeoutMs: 300, uploadTimeoutMs: 60_000 });
+  const body = JSON.stringify("x".repeat(9_000_000));
+  const socket = await open(t, server.url);
+  socket.write(post(body));
+  await once(socket, "readable");
+  while ((await connections(server)) > 0) {
+    socket.read(100);
+    await delay(10);
+  }
+  assert.equal((await server.post("/infer", "[1]")).status, 200);
+});
+
 test("connections that say nothing, or half a request, and never close are let go of", async (t) => {
   const server = await serving(t, [echo], quick);
   for (const text of ["", "POST /inf", "no HTTP at all\r\n\r\n", post("[1]").slice(0, -1)]) {

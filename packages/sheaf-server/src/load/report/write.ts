@@ -1,5 +1,5 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { CommandFailure } from "../command-line.ts";
 import type { Chart } from "./chart.ts";
 import { reportHtml, type ReportPage } from "./page.ts";
@@ -12,7 +12,7 @@ export interface ReportFiles {
   readonly svg?: string | undefined;
 }
 
-/** Draws the charts and writes what was asked for. @throws {CommandFailure} where a file can not be written. */
+/** Draws the charts and writes what was asked for, into folders that `checkWritable` made. @throws {CommandFailure} where a file can not be written. */
 export async function writeReport(
   { html, svg }: ReportFiles,
   page: Omit<ReportPage, "charts">,
@@ -26,7 +26,6 @@ export async function writeReport(
     files.push([join(svg!, `${chart.name}.svg`), text]);
   for (const [path, text] of files) {
     try {
-      await mkdir(dirname(path), { recursive: true });
       await writeFile(path, text);
     } catch (error) {
       throw new CommandFailure(`${path} can not be written: ${(error as Error).message}`);

@@ -1,0 +1,43 @@
+import { constants } from "node:fs";
+import { access, mkdir, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { CommandFailure } from "../command-line.ts";
+import type { ReportFiles } from "./write.ts";
+
+/**
+ * Makes the folders of a report, before anything is measured for it.
+ * @throws {CommandFailure} where a file could not be written.
+ */
+export async function checkWritable({ html, svg }: ReportFiles): Promise<void> {
+  if (html !== undefined) {
+    await checkFolder(dirname(html), html);
+    const isFolder = await stat(html).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (isFolder) throw new CommandFailure(`${html} can not be written: it is a folder.`);
+  }
+  if (svg !== undefined) await checkFolder(svg, svg);
+}
+
+async function checkFolder(folder: string, path: string): Promise<void> {
+  try {
+    await makeFolder(folder);
+    await access(folder, constants.W_OK);
+  } catch (error) {
+    throw new CommandFailure(`${path} can not be written: ${(error as Error).message}`);
+  }
+}
+
+/** With those above it. Node's own `recursive` never ends where a folder can not be made in one that is there (/proc). */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST" && (await stat(folder)).isDirectory()) return;
+    if (code !== "ENOENT" || dirname(folder) === folder) throw error;
+    await makeFolder(dirname(folder));
+    await mkdir(folder);
+  }
+}
