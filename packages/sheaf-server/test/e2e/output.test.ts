@@ -64,3 +64,10 @@ test("a reader that has had enough is no failure: sheaf config | head -1", () =>
   assert.match(stdout, /^MAX_BATCH_SIZE /);
   assert.equal(readFileSync(errors, "utf8"), "exit 0\n");
 });
+
+test("data is whole where progress can not be written", { skip: noFullDisk }, () => {
+  const command = `"${process.execPath}" "${entry}" simulate --fixed 10 --per-item 1 --items 100 --json 2>/dev/full`;
+  const run = spawnSync("sh", ["-c", command], { cwd: folder, env, encoding: "utf8" });
+  assert.equal(run.status, 0);
+  assert.equal((JSON.parse(run.stdout) as { points: unknown[] }).points.length, 25);
+});
