@@ -6,14 +6,9 @@ import pg from "pg";
 import { createBatcher } from "sheaf";
 import { batchLog, batchLogTableSql, hourlyReportSql } from "sheaf/adapters/batch-log";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
+import { untilTrue } from "./lib/until.mjs";
 
 const double = (options) => createBatcher((numbers) => numbers.map((n) => 2 * n), { name: "double", ...options });
-const untilTrue = async (check) => {
-  for (const deadlineMs = performance.now() + 15_000; !check();) {
-    assert.ok(performance.now() < deadlineMs, "not true within 15 s");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-};
 
 describe("on PGlite", () => {
   let db;
@@ -137,6 +132,9 @@ describe("on PostgreSQL", { skip: skipWithoutPostgres }, () => {
     assert.equal(rows.length, written);
     assert.equal(new Set(rows.map(({ batch_id }) => batch_id)).size, written);
     assert.equal(warnings.mock.callCount(), 1, "one warning for one outage");
+    const [warning] = warnings.mock.calls[0].arguments;
+    assert.match(warning, /^batch log: can not write; it keeps up to 20 records .*: /);
+    assert.ok(warning.length < 600, "the rows of a statement stand in no warning");
     await log.close();
   });
 

@@ -12,6 +12,7 @@ import { coalesce } from "../packages/sheaf/dist/adapters/ai-sdk.js";
 import { CoalescedEmbeddings } from "../packages/sheaf/dist/adapters/langchain.js";
 import { openaiEmbeddings, openaiFetch } from "../packages/sheaf/dist/adapters/openai/index.js";
 import { embeddingApi, vectorOf } from "../scripts/lib/embedding-api.mjs";
+import { untilTrue } from "./lib/until.mjs";
 
 const apiKey = "sk-test";
 const texts = Array.from({ length: 500 }, (_, i) => `Text number ${i} of this test`);
@@ -141,11 +142,12 @@ test("openai: a reply with too few vectors is an error for its batch and is not 
 
 test("openai: an API that never answers costs each caller its timeoutMs, and the request is ended", async (t) => {
   const receiver = await api(t, { fault: () => "hang" });
-  const embed = clients.openai(receiver, { timeoutMs: 200 });
+  // Long enough for the request to arrive, on a busy machine too.
+  const embed = clients.openai(receiver, { timeoutMs: 2000 });
   const outcomes = await Promise.allSettled(texts.slice(0, 50).map((text) => embed(text)));
   assert.ok(outcomes.every(({ reason }) => reason?.code === "TIMEOUT"));
   assert.equal(receiver.requests.length, 1);
-  while (!receiver.requests[0].gone) await new Promise((resolve) => setTimeout(resolve, 5));
+  await untilTrue(() => receiver.requests[0].gone);
 });
 
 test("openai: the API's 400 has the status, code and param that openai's own error has", async (t) => {

@@ -230,6 +230,54 @@ function suite(open) {
     assert.equal(insert.stats().batches, 1);
   });
 
+  test("values at their ends are stored or fail alone, each by the database's own word", async () => {
+    await db.rows(
+      "DROP TABLE IF EXISTS ends; CREATE TABLE ends (t text, n numeric, i int8, at timestamptz, a int[], j jsonb)",
+    );
+    const insert = insertBatcher(db.client, { table: "ends", returning: [] });
+    const cases = [
+      [{ t: "a NUL \0" }, "22021"],
+      [{ t: "\u202E\u{10FFFF} NULL {,} \\ \"" }],
+      [{ t: "\uD800" }], // Stored as U+FFFD, as the drivers themselves write it.
+      [{ t: "x".repeat(5_000_000) }],
+      [{ n: "1e131071" }],
+      [{ n: "1e131072" }, "22003"],
+      [{ n: Number.NaN }],
+      [{ i: 2n ** 63n - 1n }],
+      [{ i: 2n ** 63n }, "22003"],
+      [{ i: 1.5 }, "22P02"],
+      [{ at: "4713-01-01 BC" }],
+      [{ at: "-infinity" }],
+      [{ at: new Date(Number.NaN) }, undefined],
+      [{ at: new Date(-1e15) }, undefined],
+      [{ a: [[1, 2], [3, null]] }],
+      [{ a: [[1], [2, 3]] }, "22P02"],
+      [{ j: { deep: "\u0000" } }, "22P05"],
+      [{ j: JSON.parse('{"__proto__": [1]}') }],
+      [{ j: JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`) }, undefined],
+    ]; // prettier-ignore
+    const outcomes = await insert.settle(cases.map(([row]) => row));
+    outcomes.forEach(({ status, reason }, i) => {
+      const [row, ...code] = cases[i];
+      const name = JSON.stringify(Object.keys(row)) + i;
+      if (code.length === 0) assert.equal(status, "fulfilled", `${name}: ${reason}`);
+      else assert.deepEqual([status, reason.code], ["rejected", code[0]], `${name}: ${reason}`);
+    });
+    const good = cases.filter((each) => each.length === 1).length;
+    assert.equal((await db.rows("SELECT count(*)::int AS n FROM ends"))[0].n, good);
+  });
+
+  test("1600 columns, the most that a table can have, are inserted, upserted and looked up", async () => {
+    const names = Array.from({ length: 1599 }, (_, i) => `c${i}`);
+    await db.rows(`DROP TABLE IF EXISTS wide; CREATE TABLE wide (id int PRIMARY KEY, ${names.join(" int, ")} int)`);
+    const rowOf = (id) => ({ id, ...Object.fromEntries(names.map((name, i) => [name, i])) });
+    const [first] = await insertBatcher(db.client, { table: "wide" }).many([rowOf(1), rowOf(2)]);
+    assert.equal(first.c1598, 1598);
+    await upsertBatcher(db.client, { table: "wide", key: ["id"] }).many([rowOf(2), rowOf(3)]);
+    const found = await lookupBatcher(db.client, { table: "wide", key: "id" }).many([3, 4]);
+    assert.deepEqual([found[0].c1598, found[1]], [1598, undefined]);
+  });
+
   test("an upsert inserts or overwrites; `update: []` finds or creates", async () => {
     await clear();
     const upsert = upsertBatcher(db.client, { table: "people", key: ["email"] });

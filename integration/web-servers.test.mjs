@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { afterEach, test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { batchClient, itemEndpoint } from "sheaf/adapters/http";
+import { untilTrue } from "./lib/until.mjs";
 
 const open = [];
 afterEach(async () => {
@@ -24,11 +24,6 @@ async function hono(endpoint) {
   await once(server, "listening");
   open.push(() => new Promise((resolve) => (server.closeAllConnections(), server.close(resolve))));
   return { url: `http://127.0.0.1:${server.address().port}/batch`, requests: () => requests };
-}
-
-async function until(holds) {
-  for (const deadlineMs = performance.now() + 20_000; !holds() && performance.now() < deadlineMs;) await turn();
-  assert.ok(holds());
 }
 
 test("500 calls through Hono are 5 requests; failures are their callers' own", async () => {
@@ -61,10 +56,10 @@ test("Hono: a client that hangs up cancels what it asked for", async () => {
   const leaving = new AbortController();
   const call = batchClient(url);
   const gone = [1, 2, 3].map((n) => call(n, { signal: leaving.signal }).catch(({ name }) => name));
-  await until(() => running === 2);
+  await untilTrue(() => running === 2);
   leaving.abort();
   assert.deepEqual(await Promise.all(gone), ["AbortError", "AbortError", "AbortError"]);
-  await until(() => aborted === 2);
+  await untilTrue(() => aborted === 2);
   assert.equal(running, 2, "the third was never run");
 });
 

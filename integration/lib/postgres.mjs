@@ -16,12 +16,12 @@ export const skipWithoutPostgres = bin !== undefined ? false : absent();
 
 /**
  * Starts a server; `settings` go on its command line. Without them it is quick and not durable: a bench passes
- * `{ fsync: "on" }`. Returns its URL, and ways to make it fail.
+ * `{ fsync: "on" }`. Its data stand below `parent`. Returns its URL, and ways to make it fail.
  */
-export async function startPostgres(settings = {}) {
+export async function startPostgres(settings = {}, parent = tmpdir()) {
   if (bin === undefined) throw new Error("PostgreSQL is not installed");
   const owner = ownerOfServer();
-  const folder = mkdtempSync(join(tmpdir(), "sheaf-postgres-"));
+  const folder = mkdtempSync(join(parent, "sheaf-postgres-"));
   if (owner.uid !== undefined) chownSync(folder, owner.uid, owner.gid);
   const data = join(folder, "data");
   const options = { ...owner, cwd: folder, stdio: "ignore" };

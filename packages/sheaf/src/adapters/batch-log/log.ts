@@ -67,7 +67,8 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
   const patient = patientClient(connection, {
     failed: (error, retryAfterMs) => {
       if (tally.lastError === undefined) {
-        warn(`batch log: can not write; it keeps up to ${maxBufferedRecords} records and tries on every ${retryAfterMs} ms and longer.`, error); // prettier-ignore
+        const again = `it keeps up to ${maxBufferedRecords} records and tries on every ${retryAfterMs} ms and longer`;
+        warn(`batch log: can not write; ${again}: ${inWords(error)}`);
       }
       tally.lastError = error;
     },
@@ -143,6 +144,13 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
     stats: () => ({ ...tally }),
   };
   return log;
+}
+
+/** Not the error itself: PGlite's holds the whole statement and every row of it. */
+function inWords(error: unknown): string {
+  const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  const words = typeof message === "string" ? message : String(error);
+  return (typeof code === "string" ? `${code} ${words}` : words).slice(0, 300);
 }
 
 function checkBounds(maxBufferedRecords: number, flushIntervalMs: number): void {

@@ -52,7 +52,7 @@ export function hourlyReportSql(name: Partial<TableName> = {}): string {
   return `SELECT date_trunc('hour', created_at) AS hour,
   service,
   count(*)::int4 AS batches,
-  sum(batch_size)::int4 AS items,
+  sum(batch_size)::float8 AS items,
   avg(batch_size)::float8 AS mean_batch_size,
   sum(batch_size) FILTER (WHERE max_batch_size IS NOT NULL)::float8 / nullif(sum(max_batch_size), 0) AS fill_rate,
   sum(wait_time_ms * batch_size) / nullif(sum(batch_size), 0) AS mean_wait_ms,
