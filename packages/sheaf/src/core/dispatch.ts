@@ -169,8 +169,12 @@ export class Dispatcher<In, Out> {
         if (run.abandoned) this.#endAbandoned(run, context.stillRuns);
         else settle();
       };
-      if (executor.reportsStart === true) context.started = arm;
-      else arm();
+      if (executor.reportsStart === true) {
+        context.started = arm;
+        context.stopped = () => cancel?.();
+      } else {
+        arm();
+      }
       settled(() => executor.run(items, context)).then(
         (results) => ended(() => resolve(results)),
         (error: unknown) => {

@@ -16,6 +16,8 @@ export interface BatchContext {
   stillRuns?: Promise<unknown> | undefined;
   /** For an executor that `reportsStart`: tells that the run begins now, again for each attempt. */
   started?: (() => void) | undefined;
+  /** For the same executor: tells that the run was cut short, by a crash of its worker, and waits to begin again. */
+  stopped?: (() => void) | undefined;
   /**
    * Set by an executor: told that the run is past `runTimeoutMs` where the signal can not say so, because it has aborted
    * before, when every caller had gone.
@@ -44,7 +46,7 @@ export interface Executor<In, Out> {
   readonly ahead?: number | undefined;
   /**
    * Batches may wait in it, for an instance that is started again or for the one before: it calls `context.started` when
-   * a run begins, and `runTimeoutMs` counts from then. Default false: from dispatch.
+   * a run begins, `context.stopped` when it waits again, and `runTimeoutMs` counts in between. Default false: from dispatch.
    */
   readonly reportsStart?: boolean | undefined;
   /** Resolves when it can run batches (models loaded and warm); rejects with the reason it never will. */

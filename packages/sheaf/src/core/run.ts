@@ -21,6 +21,7 @@ export class Run<In> implements BatchContext {
   runMs: number | undefined = undefined;
   stillRuns: Promise<unknown> | undefined = undefined;
   started: (() => void) | undefined = undefined;
+  stopped: (() => void) | undefined = undefined;
   givenUp: ((error: Error) => void) | undefined = undefined;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;

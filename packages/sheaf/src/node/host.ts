@@ -1,4 +1,5 @@
 import { setPriority } from "node:os";
+import { checkResults } from "../core/demux.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "./define-worker.ts";
 import { Kind, message, packError, type Message, type Port } from "./message.ts";
 import { pack, unpack, type Packed } from "./wire.ts";
@@ -14,6 +15,8 @@ export interface HostOptions {
 /** What differs between a thread and a process. */
 export interface Home {
   readonly port: Port;
+  /** Resolves when what was sent survives the end of the worker; undefined where it does already. */
+  sent(): Promise<void> | undefined;
   /** Bytes the worker holds; sampled at most once a second. */
   memoryBytes(): number;
   /** Ends the thread or process once what was sent is on its way. */
@@ -101,6 +104,9 @@ export class Host {
     this.#abortRunning = undefined;
     this.#aborted.delete(id);
     this.#home.port.send(message(kind, id, endedAtMs - startedAtMs, reply, this.#memoryBytes(endedAtMs)));
+    // A run that ends this process, or only keeps it busy, must not take or keep the results of the one before.
+    const sent = this.#home.sent();
+    if (sent !== undefined) await sent;
   }
 
   async #run(items: unknown[], context: RunContext): Promise<ArrayLike<unknown>> {
@@ -109,16 +115,7 @@ export class Host {
     const prepared = worker.preprocess === undefined ? items : await worker.preprocess(items, model);
     const raw = await worker.run(prepared, model, context);
     const results = worker.postprocess === undefined ? raw : await worker.postprocess(prepared, raw, model);
-    if (
-      typeof results !== "object" ||
-      results === null ||
-      typeof (results as { length?: unknown }).length !== "number"
-    ) {
-      throw new TypeError(
-        `A worker must return one result for each item, in an array; it returned ${describe(results)}.`,
-      );
-    }
-    return results as ArrayLike<unknown>;
+    return checkResults(results, items.length, "the worker");
   }
 
   // A controller costs microseconds and most runs never look: made when `signal` is first read.
@@ -162,5 +159,3 @@ function lowerPriority(niceness: number): void {
     // Not permitted in some sandboxes; the worker then competes on equal terms.
   }
 }
-
-const describe = (value: unknown): string => (value === null ? "null" : typeof value);

@@ -1,6 +1,6 @@
 import { invariant } from "../core/invariant.ts";
 import type { BatchContext } from "../core/executor.ts";
-import type { Link, OpenLink } from "./link.ts";
+import { openOrEnd, type Link, type OpenLink } from "./link.ts";
 import { Kind, message, unpackError, type Message } from "./message.ts";
 import { pack, unpack, type Packed, type RowOwnership } from "./wire.ts";
 
@@ -79,7 +79,7 @@ export class Instance {
     this.#events = events;
     this.#resultRows = options.resultRows;
     this.whenDead = new Promise((resolve) => (this.#dead = resolve));
-    this.#link = options.open({
+    this.#link = openOrEnd(options.open, {
       message: (received) => this.#receive(received),
       ended: (why, error) => this.#ended(why, error),
     });
@@ -214,6 +214,8 @@ export class Instance {
   #ended(why: string, error: Error | undefined): void {
     const lost = this.#runs.map(({ run }) => run);
     this.#runs = [];
+    // It runs again or ends; until then it waits, which is not timed.
+    lost[0]?.context.stopped?.();
     this.state = "dead";
     this.#dead?.();
     this.#events.ended(this, lost, why, error);

@@ -19,3 +19,14 @@ export interface Link extends Port {
 
 /** Starts a worker. */
 export type OpenLink = (events: LinkEvents) => Link;
+
+/** A worker that can not even be created (no memory, no room for its arguments) ends as any other does, not with a throw. */
+export function openOrEnd(open: OpenLink, events: LinkEvents): Link {
+  try {
+    return open(events);
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    setImmediate(() => events.ended(error.message, error));
+    return { pid: undefined, send: () => undefined, kill: () => true, hold: () => undefined };
+  }
+}

@@ -30,6 +30,8 @@ interface Place {
   sinceMs: number;
   successor: Instance | undefined;
   cancelRestart: (() => void) | undefined;
+  /** An instance of its was ready once: the model can be loaded. */
+  wasReady: boolean;
   /** The restart limit was passed: it stays empty. */
   lost: boolean;
 }
@@ -61,6 +63,7 @@ export class Places {
         sinceMs: clock.now(),
         successor: undefined,
         cancelRestart: undefined,
+        wasReady: false,
         lost: false,
       });
     }
@@ -104,9 +107,10 @@ export class Places {
   }
 
   #changed(instance: Instance): void {
-    if (instance.state === "ready" && !this.#hasStarted) this.#checkStarted();
     const place = this.#placeOf(instance);
     if (place === undefined) return;
+    if (instance.state === "ready") place.wasReady = true;
+    this.#checkStarted();
     if (instance === place.successor) {
       if (instance.state === "ready") this.#takeOver(place, instance);
     } else if (this.#isWornOut(place)) {
@@ -116,7 +120,7 @@ export class Places {
   }
 
   #checkStarted(): void {
-    if (this.#places.length < this.#options.instances || !this.#places.every(({ instance }) => instance.serves)) return;
+    if (this.#hasStarted || !this.#places.every(({ instance, lost }) => lost || instance.serves)) return;
     this.#hasStarted = true;
     this.#events.started();
   }
@@ -167,9 +171,8 @@ export class Places {
 
   #crashed(instance: Instance, lost: readonly Run[], error: Error): void {
     this.#instances.tell({ instance: instance.info, why: error.message });
-    // The first start is all or nothing: a model that can not be loaded will not load on the next try either.
-    if (!this.#hasStarted && !this.#isOver) return this.#end(error, lost);
     const place = this.#placeOf(instance);
+    if (this.#isFirstStart(place)) return this.#end(error, lost);
     if (place !== undefined) this.#replace(place, instance, error);
     this.#events.crashed(lost, error);
   }
@@ -177,10 +180,15 @@ export class Places {
   /** A thread that hangs in `load` stays behind. */
   #left(instance: Instance, error: Error): void {
     this.#instances.tell({ instance: instance.info, why: error.message });
-    if (!this.#hasStarted) return this.#end(error, []);
     const place = this.#placeOf(instance);
+    if (this.#isFirstStart(place)) return this.#end(error, []);
     if (place?.successor === instance) this.#replace(place, instance, error);
     else this.replaceHung(instance, error);
+  }
+
+  /** The first start is all or nothing: a model that can not be loaded will not load on the next try either. */
+  #isFirstStart(place: Place | undefined): boolean {
+    return !this.#hasStarted && !this.#isOver && place?.wasReady === false;
   }
 
   #replace(place: Place, dead: Instance, error: Error): void {
@@ -219,7 +227,7 @@ export class Places {
   #lose(place: Place, error: Error): void {
     place.lost = true;
     this.#instances.tell({ instance: place.instance.info });
-    if (this.#places.some(({ lost }) => !lost)) return;
+    if (this.#places.some(({ lost }) => !lost)) return this.#checkStarted();
     const failure = new BatcherError(
       "WORKER_CRASHED",
       `${this.#options.name}: no worker is left; they crashed too often (${this.#budget.rule}). The last one: ${error.message}`,

@@ -44,7 +44,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#started.catch(() => undefined);
     const clock = options.clock ?? systemClock;
     this.#instances = new Instances(options, clock);
-    this.#quarantine = new Quarantine(options.name, this.#instances);
+    this.#quarantine = new Quarantine(options.name, this.#instances, clock);
     this.#places = new Places(options, this.#instances, clock, {
       changed: () => this.#dispatch(),
       started: () => this.#startedWith?.resolve(),
@@ -127,13 +127,14 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   #rescue(lost: readonly Run[], error: Error): void {
     const [suspect, ...innocent] = lost;
     if (suspect === undefined) return;
-    const over = this.#failure !== undefined || this.#closing !== undefined;
-    if (over || this.#options.onWorkerCrash === "fail") {
-      for (const run of lost) run.reject(error);
+    if (this.#failure !== undefined || this.#closing !== undefined) {
+      suspect.reject(error);
+      for (const run of innocent) run.reject(this.#failure ?? error);
       return;
     }
     this.#waiting.unshift(...innocent);
-    this.#quarantine.isolate(suspect, error);
+    if (this.#options.onWorkerCrash === "fail") suspect.reject(error);
+    else this.#quarantine.isolate(suspect, error);
   }
 
   #aborted(run: Run, reason: unknown): void {

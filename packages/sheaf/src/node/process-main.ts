@@ -7,6 +7,8 @@ import { transferable, unpack, type Packed } from "./wire.ts";
 
 const host = new Host({
   port: { send },
+  // The kernel has taken all of it when it takes nothing more after it.
+  sent: () => (pipe.writableLength === 0 ? undefined : new Promise((resolve) => pipe.write("", () => resolve()))),
   memoryBytes: () => process.memoryUsage.rss(),
   exit: () => pipe.end(() => process.exit(0)),
 });

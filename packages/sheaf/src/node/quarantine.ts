@@ -1,6 +1,8 @@
+import type { Clock } from "../core/clock.ts";
 import { BatcherError } from "../core/errors.ts";
-import type { Instance, Run } from "./instance.ts";
+import type { Run } from "./instance.ts";
 import type { Instances } from "./instances.ts";
+import { QuarantineWorker, type Outcome } from "./quarantine-worker.ts";
 
 /** A part of a suspect batch. */
 interface Part {
@@ -11,8 +13,6 @@ interface Part {
   /** Its other half passed, so the fault is in here: running it whole tells nothing. */
   proven: boolean;
 }
-
-type Outcome = { readonly results: unknown[] } | { readonly error: unknown } | { readonly crash: Error };
 
 interface Suspect {
   readonly run: Run;
@@ -27,17 +27,14 @@ interface Suspect {
  */
 export class Quarantine {
   readonly #name: string;
-  readonly #instances: Instances;
+  readonly #worker: QuarantineWorker;
   readonly #suspects: Suspect[] = [];
   #busy: Promise<void> | undefined;
-  #instance: Instance | undefined;
   #running: Suspect | undefined;
-  #onReady: (() => void) | undefined;
-  #onEnd: ((crash: Error) => void) | undefined;
 
-  constructor(name: string, instances: Instances) {
+  constructor(name: string, instances: Instances, clock: Clock) {
     this.#name = name;
-    this.#instances = instances;
+    this.#worker = new QuarantineWorker(name, instances, clock);
   }
 
   /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
@@ -53,8 +50,7 @@ export class Quarantine {
     const suspect = [this.#running, ...this.#suspects].find((candidate) => candidate?.run === run);
     if (suspect === undefined) return false;
     suspect.abort ??= { reason };
-    // A hung suspect can not be told to stop. A thread that can not be killed is left behind.
-    if (suspect === this.#running && this.#instance !== undefined) this.#leave(this.#instance, run);
+    if (suspect === this.#running) this.#worker.giveUp(run.context, new Error("Nobody waits for the batch any more."));
     return true;
   }
 
@@ -70,8 +66,7 @@ export class Quarantine {
     }
     this.#running = undefined;
     this.#busy = undefined;
-    this.#instance?.drain();
-    this.#instance = undefined;
+    this.#worker.rest();
   }
 
   async #isolate(suspect: Suspect): Promise<void> {
@@ -92,7 +87,9 @@ export class Quarantine {
       let outcome: Outcome | undefined;
       if (!proven || to - from === 1) {
         attempt++;
-        outcome = await this.#try(run, from, to, attempt);
+        run.context.attempt = attempt;
+        const items = to - from === size ? run.items : run.items.slice(from, to);
+        outcome = await this.#worker.run({ items, context: run.context, attempt });
         if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
       }
       if (outcome !== undefined && "results" in outcome) {
@@ -103,6 +100,9 @@ export class Quarantine {
       } else if (outcome !== undefined && "error" in outcome) {
         if (to - from === size) return run.reject(outcome.error);
         results.fill(outcome.error, from, to);
+      } else if (outcome !== undefined && "notRun" in outcome) {
+        if (to - from === size) return run.reject(outcome.notRun);
+        results.fill(outcome.notRun, from, to);
       } else {
         if (outcome !== undefined) crashes++;
         if (to - from === 1) {
@@ -125,63 +125,6 @@ export class Quarantine {
       { crashes, items },
       cause,
     );
-  }
-
-  /** One run in the quarantined instance, which is started where there is none. */
-  async #try(run: Run, from: number, to: number, attempt: number): Promise<Outcome> {
-    this.#instance ??= this.#start();
-    const instance = this.#instance;
-    return new Promise<Outcome>((settle) => {
-      this.#onEnd = (crash) => settle({ crash });
-      const part: Run = {
-        items: from === 0 && to === run.items.length ? run.items : run.items.slice(from, to),
-        context: run.context,
-        attempt,
-        resolve: (results) => settle({ results }),
-        reject: (error) => settle({ error }),
-      };
-      run.context.attempt = attempt;
-      this.#whenReady(instance, () => instance.run(part));
-    });
-  }
-
-  #whenReady(instance: Instance, then: () => void): void {
-    if (instance.serves) return then();
-    this.#onReady = then;
-  }
-
-  #start(): Instance {
-    return this.#instances.open("quarantined", {
-      changed: (instance) => {
-        if (instance !== this.#instance || !instance.serves) return;
-        const then = this.#onReady;
-        this.#onReady = undefined;
-        then?.();
-      },
-      ended: (instance, _lost, why, error) => {
-        if (instance !== this.#instance) return;
-        this.#ended(instance.loadError ?? error ?? new Error(`the worker ended: ${why}`));
-      },
-      left: (instance, error) => {
-        if (instance === this.#instance) this.#ended(error);
-      },
-    });
-  }
-
-  #ended(crash: Error): void {
-    this.#instance = undefined;
-    this.#onReady = undefined;
-    const then = this.#onEnd;
-    this.#onEnd = undefined;
-    then?.(crash);
-  }
-
-  #leave(instance: Instance, run: Run): void {
-    instance.takeBack();
-    run.context.stillRuns = instance.whenDead;
-    if (instance.kill()) return;
-    this.#instances.leave(instance);
-    this.#ended(new Error("the run was given up"));
   }
 }
 

@@ -7,9 +7,13 @@ export interface ErrorDescription {
   readonly message: string;
   readonly stack: string | undefined;
   /** Own enumerable properties that are plain values, such as `code`, `status`, `itemIndex`, `retryAfterMs`. */
-  readonly plain: Readonly<Record<string, string | number | boolean>>;
+  readonly plain: Plain;
+  /** Of a BatcherError: the numbers of its message. */
+  readonly details: Plain | undefined;
   readonly cause: ErrorDescription | undefined;
 }
+
+type Plain = Readonly<Record<string, string | number | boolean>>;
 
 const maxPlainProperties = 32;
 const maxCauses = 4;
@@ -25,33 +29,53 @@ const builtIn: Readonly<Record<string, ErrorConstructor>> = {
 /** Anything thrown, as a plain object that structured clone takes. */
 export function describeError(thrown: unknown, causes: number = maxCauses): ErrorDescription {
   if (!isErrorLike(thrown)) {
-    return { name: "Error", message: `Thrown: ${inspect(thrown)}`, stack: undefined, plain: {}, cause: undefined };
-  }
-  const plain: Record<string, string | number | boolean> = {};
-  for (const [key, value] of Object.entries(thrown).slice(0, maxPlainProperties)) {
-    if (key === "name" || key === "message" || key === "stack") continue;
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") plain[key] = value;
+    return {
+      name: "Error",
+      message: `Thrown: ${inspect(thrown)}`,
+      stack: undefined,
+      plain: {},
+      details: undefined,
+      cause: undefined,
+    };
   }
   return {
     name: textOf(thrown.name),
     message: textOf(thrown.message),
     stack: typeof thrown.stack === "string" ? thrown.stack : undefined,
-    plain,
+    plain: plainOf(thrown),
+    details: detailsOf(thrown),
     cause: thrown.cause === undefined || causes === 0 ? undefined : describeError(thrown.cause, causes - 1),
   };
 }
 
 /** An error with the same name, message, stack, plain properties and cause; built-in classes and BatcherError keep their class. */
-export function rebuildError({ name, message, stack, plain, cause }: ErrorDescription): Error {
+export function rebuildError({ name, message, stack, plain, details, cause }: ErrorDescription): Error {
   const error =
     name === "BatcherError"
-      ? new BatcherError(plain["code"] as ErrorCode, message)
+      ? new BatcherError(plain["code"] as ErrorCode, message, details)
       : new (builtIn[name] ?? Error)(message);
   if (error.name !== name) define(error, "name", name);
   if (stack !== undefined) define(error, "stack", stack);
-  for (const [key, value] of Object.entries(plain)) if (key !== "__proto__") Object.assign(error, { [key]: value });
+  for (const [key, value] of Object.entries(plain)) Object.assign(error, { [key]: value });
   if (cause !== undefined) define(error, "cause", rebuildError(cause));
   return error;
+}
+
+// Not by class: a worker may have a copy of Sheaf of its own.
+function detailsOf(thrown: Error): Plain | undefined {
+  const { details } = thrown as { details?: unknown };
+  return thrown.name === "BatcherError" && typeof details === "object" && details !== null
+    ? plainOf(details)
+    : undefined;
+}
+
+function plainOf(properties: object): Plain {
+  const plain: Record<string, string | number | boolean> = {};
+  for (const [key, value] of Object.entries(properties).slice(0, maxPlainProperties)) {
+    if (key === "name" || key === "message" || key === "stack" || key === "__proto__") continue;
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") plain[key] = value;
+  }
+  return plain;
 }
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : inspect(value));

@@ -7,11 +7,13 @@ const port = parentPort;
 if (port !== null) {
   const host = new Host({
     port: { send: (message) => post(port, message) },
+    // What was posted arrives, whatever becomes of this thread.
+    sent: () => undefined,
     memoryBytes: () => {
       const { heapUsed, external } = process.memoryUsage();
       return heapUsed + external;
     },
-    // In a worker thread this ends the thread. What was posted before still arrives.
+    // In a worker thread this ends the thread.
     exit: () => process.exit(0),
   });
   port.on("message", (posted: Posted) => host.receive(received(posted)));

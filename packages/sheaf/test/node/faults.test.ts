@@ -3,48 +3,12 @@ import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { createBatcher, type Batcher, type BatcherOptions } from "../../dist/index.js";
-import { workerProcess, workerThread, type WorkerExecutor, type WorkerOptions } from "../../dist/node/index.js";
-import type { Command, ProbeData } from "./probe-worker.js";
-import type probe from "./probe-worker.js";
+import { createBatcher } from "../../dist/index.js";
+import type { Command } from "./probe-worker.js";
+import { double, impatient, kinds, probeUrl, setUp, until, type KindOfWorker } from "./probe.js";
 
-const probeUrl = new URL("./probe-worker.js", import.meta.url);
-
-interface Setup {
-  readonly executor: WorkerExecutor<Command, string | number>;
-  readonly call: Batcher<Command, string | number>;
-}
-
-const kinds = { thread: workerThread<typeof probe>, process: workerProcess<typeof probe> } as const;
-type KindOfWorker = keyof typeof kinds;
-
-async function setUp(
-  kind: KindOfWorker,
-  options: WorkerOptions<ProbeData | undefined> = {},
-  batching: BatcherOptions<Command, string | number> = {},
-): Promise<Setup> {
-  const executor = kinds[kind](probeUrl, options);
-  const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
-  await call.ready();
-  return { executor, call };
-}
-
-const double = (n: number): Command => ({ do: "double", n });
 const poisoned = (poison: Command, size: number): Command[] =>
   Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
-
-/** Restarts do not wait for their back-off; what takes longer than any of those is not hurried. */
-const impatient = {
-  now: () => performance.now(),
-  after: (delayMs: number, callback: () => void): (() => void) => {
-    if (delayMs > 5000) {
-      const timer = setTimeout(callback, delayMs);
-      return () => clearTimeout(timer);
-    }
-    const soon = setImmediate(callback);
-    return () => clearImmediate(soon);
-  },
-};
 
 /** What a worker of each kind survives, and the size of the batch that it happens to. */
 const poisons: Record<KindOfWorker, readonly (readonly [Command["do"], number])[]> = {
@@ -374,9 +338,3 @@ test("every process killed at once, under load: no call is lost or answered twic
   assert.equal(call.stats().items.ok, 200);
   await call.close();
 });
-
-async function until(executor: WorkerExecutor<Command, string | number>, state: string): Promise<void> {
-  while (executor.instances().every((instance) => instance.state !== state)) {
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

@@ -11,7 +11,7 @@ export type Command =
   | { do: "wait"; ms: number }
   | { do: "until-abort" }
   | { do: "spin"; ms: number; key?: string }
-  | { do: "exit" }
+  | { do: "exit"; afterMs?: number; ifFirst?: true }
   | { do: "exit-later"; ms: number }
   | { do: "uncaught" }
   | { do: "fill-heap" }
@@ -19,6 +19,8 @@ export type Command =
   | { do: "segfault" }
   | { do: "niceness" }
   | { do: "attempt" }
+  | { do: "text"; length: number }
+  | { do: "short" }
   | { do: "hang" };
 
 export interface ProbeData {
@@ -53,7 +55,7 @@ export default defineWorker({
     if (!model.warm) throw new Error("not warm");
     const results: (number | string | Error)[] = [];
     for (const item of items) results.push(await obey(item, model.offset, context));
-    return results;
+    return items.some((item) => item.do === "short") ? results.slice(1) : results;
   },
 });
 
@@ -85,12 +87,18 @@ async function obey(
       return "spun";
     }
     case "exit":
+      if (item.ifFirst && context.attempt > 1) return "survived";
+      if (item.afterMs !== undefined) await sleep(item.afterMs);
       return process.exit(1);
     case "exit-later":
       // The second time, in quarantine, it never ends.
       if (context.attempt > 1) await new Promise(() => setInterval(() => undefined, 1000));
       await sleep(item.ms);
       return process.exit(1);
+    case "text":
+      return "x".repeat(item.length);
+    case "short":
+      return "short";
     case "uncaught":
       setImmediate(() => {
         throw new Error("nobody catches this");

@@ -7,11 +7,19 @@ const program = fileURLToPath(new URL("./without-handles.js", import.meta.url));
 
 for (const kind of ["thread", "process"]) {
   test(`a ${kind} that dies when no file handle is left is replaced once there are some again`, () => {
-    const run = spawnSync("sh", ["-c", `ulimit -n 80 && exec "${process.execPath}" "${program}" ${kind}`], {
-      encoding: "utf8",
-      timeout: 60_000,
-    });
-    assert.equal(run.stderr, "");
-    assert.deepEqual([run.stdout.trim(), run.status], ["WORKER_CRASHED 42", 0]);
+    assert.deepEqual(underLimit(kind, "exit"), ["WORKER_CRASHED 42", 0]);
   });
+
+  test(`a batch whose ${kind} dies when no file handle is left is run again once there are some`, () => {
+    assert.deepEqual(underLimit(kind, "survive"), ["survived 42", 0]);
+  });
+}
+
+function underLimit(kind: string, batch: string): [string, number | null] {
+  const run = spawnSync("sh", ["-c", `ulimit -n 80 && exec "${process.execPath}" "${program}" ${kind} ${batch}`], {
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  assert.equal(run.stderr, "");
+  return [run.stdout.trim(), run.status];
 }

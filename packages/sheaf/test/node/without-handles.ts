@@ -1,29 +1,35 @@
-// Run by without-handles.test.ts under `ulimit -n`: a worker dies while the process has no file handle left.
+// Run by without-handles.test.ts under `ulimit -n`: a worker dies while the process has no file handle left, and what ran
+// and what waited then is told: `thread | process`, `exit | survive` (the batch ends its worker, or only did so once).
 import { closeSync, openSync } from "node:fs";
 import { createBatcher } from "../../dist/index.js";
 import { workerProcess, workerThread } from "../../dist/node/index.js";
 import type probe from "./probe-worker.js";
 
 const url = new URL("./probe-worker.js", import.meta.url);
-const options = { onWorkerCrash: "fail", ahead: 0 } as const;
+const [, , kind, batch] = process.argv;
+const isGuilty = batch === "exit";
+const options = { onWorkerCrash: isGuilty ? "fail" : "isolate", ahead: 0 } as const;
 const executor =
-  process.argv[2] === "thread" ? workerThread<typeof probe>(url, options) : workerProcess<typeof probe>(url, options);
+  kind === "thread" ? workerThread<typeof probe>(url, options) : workerProcess<typeof probe>(url, options);
 const call = createBatcher(executor, { maxBatchSize: 1 });
 await call.ready();
 
 const handles: number[] = [];
 const failed = new Promise<void>((resolve) => {
   let crashes = 0;
-  // The worker that died, and a successor that could not be started.
+  // The worker that died, a successor that could not be started, and an instance for the quarantine that could not.
   executor.onInstance(({ instance, why }) => {
-    if (instance.state === "dead" && why !== undefined && ++crashes === 2) resolve();
+    if (instance.state === "dead" && why !== undefined && ++crashes === (isGuilty ? 2 : 3)) resolve();
   });
 });
 const outcomes: Promise<string>[] = [];
 try {
   for (;;) handles.push(openSync("/dev/null", "r"));
 } catch {
-  outcomes.push(outcomeOf(call({ do: "exit" })), outcomeOf(call({ do: "double", n: 21 })));
+  outcomes.push(
+    outcomeOf(call(isGuilty ? { do: "exit" } : { do: "exit", ifFirst: true })),
+    outcomeOf(call({ do: "double", n: 21 })),
+  );
 }
 await failed;
 for (const handle of handles) closeSync(handle);

@@ -1,0 +1,46 @@
+import { createBatcher, type Batcher, type BatcherOptions } from "../../dist/index.js";
+import { workerProcess, workerThread, type WorkerExecutor, type WorkerOptions } from "../../dist/node/index.js";
+import type { Command, ProbeData } from "./probe-worker.js";
+import type probe from "./probe-worker.js";
+
+export const probeUrl = new URL("./probe-worker.js", import.meta.url);
+
+export interface Setup {
+  readonly executor: WorkerExecutor<Command, string | number>;
+  readonly call: Batcher<Command, string | number>;
+}
+
+export const kinds = { thread: workerThread<typeof probe>, process: workerProcess<typeof probe> } as const;
+export type KindOfWorker = keyof typeof kinds;
+
+export async function setUp(
+  kind: KindOfWorker,
+  options: WorkerOptions<ProbeData | undefined> = {},
+  batching: BatcherOptions<Command, string | number> = {},
+): Promise<Setup> {
+  const executor = kinds[kind](probeUrl, options);
+  const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
+  await call.ready();
+  return { executor, call };
+}
+
+export const double = (n: number): Command => ({ do: "double", n });
+/** Restarts do not wait for their back-off; what takes longer than any of those is not hurried. */
+export const impatient = {
+  now: () => performance.now(),
+  after: (delayMs: number, callback: () => void): (() => void) => {
+    if (delayMs > 5000) {
+      const timer = setTimeout(callback, delayMs);
+      return () => clearTimeout(timer);
+    }
+    const soon = setImmediate(callback);
+    return () => clearImmediate(soon);
+  },
+};
+
+/** Resolves once an instance is in that state. */
+export async function until(executor: WorkerExecutor<Command, string | number>, state: string): Promise<void> {
+  while (executor.instances().every((instance) => instance.state !== state)) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
