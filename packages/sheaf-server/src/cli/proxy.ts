@@ -32,7 +32,11 @@ export function proxy(words: readonly string[]): Promise<number> {
       );
     const { createProxy } = await import("../proxy/proxy.ts");
     const gateway = await createProxy({ upstream, settings });
-    return serveUntilSignal({ ...gateway, about: { upstream }, ready: () => Promise.resolve(), abandon: noWorkers });
+    const listen = async (): Promise<void> => {
+      const url = await gateway.listen();
+      gateway.app.log.info({ upstream }, `listening on ${url}`);
+    };
+    return serveUntilSignal({ ...gateway, listen, ready: () => Promise.resolve(), abandon: noWorkers });
   });
 }
 

@@ -1,10 +1,11 @@
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
-import { resolveModel } from "../runners/resolve-model.ts";
+import { modelName, resolveModel } from "../runners/resolve-model.ts";
 import { threadsPerWorker } from "../server/cores.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/model-definition.ts";
 import type { Settings } from "../server/settings.ts";
+import type { SheafServer } from "../server/server.ts";
 import { definitionOf } from "../server/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
 import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
@@ -29,23 +30,42 @@ export function serve(words: readonly string[]): Promise<number> {
     const entries: readonly ModelEntry[] = [named, models, defaultModels].find(({ length }) => length > 0)!;
     if (settings.role !== "all" && settings.natsUrl === undefined)
       throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
-    // Only now: `serve --help` answers without an HTTP server in memory.
-    const { createServer } = await import("../server/server.ts");
-    const specs: ModelSpec[] = [];
-    for (const { model, settings: own } of entries) {
-      const its = { ...settings, ...own };
-      const intraOpNumThreads = threadsPerWorker(its);
-      specs.push(await resolveModel(model, { device: its.inferenceDevice, intraOpNumThreads, exact }));
-    }
-    const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
-    const server = await createServer({ models: definitions, settings });
-    const { all } = server.models;
-    return serveUntilSignal({
-      ...server,
-      about: { models: all.map(({ name }) => name) },
-      abandon: () => Promise.all(all.map((model) => model.close(0))),
-    });
+    return serveModels(entries, settings, exact);
   });
+}
+
+async function serveModels(entries: readonly ModelEntry[], settings: Settings, exact: boolean): Promise<number> {
+  // Only now: `serve --help` answers without an HTTP server in memory.
+  const { openApp } = await import("../server/app.ts");
+  const { listenEarly } = await import("../server/early-listener.ts");
+  const app = openApp(settings);
+  const models = entries.map(({ model, name }) => name ?? modelName(model));
+  const early = await listenEarly(app, settings, models);
+  app.log.info({ models }, `listening on ${early.url}`);
+  let server: SheafServer;
+  try {
+    const { serverOn } = await import("../server/server.ts");
+    const specs: ModelSpec[] = [];
+    for (const entry of entries) specs.push(await specOf(entry, settings, exact));
+    // Workers start only now: where a model can not be served nothing has to be stopped.
+    const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
+    server = await serverOn(app, { models: definitions, settings });
+    await app.ready();
+  } catch (error) {
+    early.close();
+    throw error;
+  }
+  return serveUntilSignal({
+    ...server,
+    listen: async () => early.open(),
+    abandon: () => Promise.all(server.models.all.map((model) => model.close(0))),
+  });
+}
+
+function specOf({ model, settings: own }: ModelEntry, shared: Settings, exact: boolean): Promise<ModelSpec> {
+  const settings = { ...shared, ...own };
+  const intraOpNumThreads = threadsPerWorker(settings);
+  return resolveModel(model, { device: settings.inferenceDevice, intraOpNumThreads, exact });
 }
 
 function definitionFor({ name, settings: own }: ModelEntry, spec: ModelSpec, shared: Settings): ModelDefinition {

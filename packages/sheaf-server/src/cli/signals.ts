@@ -1,9 +1,9 @@
 import type { SheafServer } from "../server/server.ts";
 
 /** What listens and can be stopped. */
-export interface Stoppable extends Pick<SheafServer, "app" | "listen" | "ready" | "close"> {
-  /** Stands in the log line that says where it listens. */
-  readonly about: Readonly<Record<string, unknown>>;
+export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
+  /** Starts to answer, and says in the log where. */
+  listen(): Promise<void>;
   /** Lets go of everything at once; resolves when no native code runs. */
   abandon(): Promise<unknown>;
 }
@@ -31,8 +31,7 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
     };
     process.on("SIGTERM", stop).on("SIGINT", stop);
   });
-  const url = await server.listen();
-  app.log.info(server.about, `listening on ${url}`);
+  await server.listen();
   const failed = server.ready().then(
     () => {
       app.log.info("ready");

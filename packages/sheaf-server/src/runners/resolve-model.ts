@@ -32,6 +32,9 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
   throw new Error(`${word} is neither an .onnx file nor a worker module (.js).`);
 }
 
+/** What a model is called that is named by this word: a file's or folder's own name. */
+export const modelName = (word: string): string => basename(resolve(word)).replace(/\.(?:onnx|m?[jt]s)$/u, "");
+
 /** A built-in model, on the first of the devices that is there. */
 async function onItsDevice(name: keyof typeof builtinModels, settings: RunnerSettings): Promise<ModelSpec> {
   const { device, refused } = await servingDevice(name, settings.device);
@@ -58,7 +61,7 @@ function workerModuleSpec(file: string): ModelSpec {
     throw new Error(`${file}: this Node (${process.version}) loads no TypeScript; build it to .js and name that.`);
   }
   return {
-    name: basename(file).replace(/\.m?[jt]s$/u, ""),
+    name: modelName(file),
     task: "tensor",
     workerUrl: pathToFileURL(resolve(file)),
     data: undefined,

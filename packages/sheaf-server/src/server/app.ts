@@ -1,3 +1,4 @@
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify, { LogController, type FastifyError, type FastifyInstance } from "fastify";
 import { pino } from "pino";
@@ -58,14 +59,24 @@ export function answerProblems(app: FastifyInstance): void {
 }
 
 /** Starts to listen. @returns the URL it listens on. */
-export async function listen(app: FastifyInstance, { host, port }: Settings): Promise<string> {
+export async function listen(app: FastifyInstance, settings: Settings): Promise<string> {
+  const { host, port } = settings;
+  return urlOnce(app.listen({ host, port }), app.server, settings);
+}
+
+/** Of a server, once it listens. @throws {Error} naming the settings that its address came from. */
+export async function urlOnce(
+  listening: Promise<unknown>,
+  server: Server,
+  { host, port }: Pick<Settings, "host" | "port">,
+): Promise<string> {
   try {
-    await app.listen({ host, port });
+    await listening;
   } catch (error) {
     throw new Error(`Can not listen on ${host}, port ${port} (HOST, PORT): ${(error as Error).message}`, {
       cause: error,
     });
   }
-  const { address, port: taken, family } = app.server.address() as AddressInfo;
+  const { address, port: taken, family } = server.address() as AddressInfo;
   return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
 }

@@ -3,18 +3,18 @@ import { BatcherError } from "sheaf";
 import type { ServedModel } from "./served-model.ts";
 import { Problem, problemBody, problemOf } from "./problem.ts";
 
-/** Answers with a problem document; on `/v2` as the Open Inference Protocol has it. */
+/** Answers with a problem document. */
 export function sendProblem(reply: FastifyReply, problem: Problem): void {
-  if (/^\/v2(?:[/?]|$)/.test(reply.request.url)) {
-    void reply.code(problem.status).headers(problem.headers).type("application/json");
-    void reply.send(JSON.stringify({ error: problem.message }));
-    return;
+  const { type, body } = problemDocument(problem, reply.request.url, reply.request.id);
+  void reply.code(problem.status).headers(problem.headers).type(type).send(body);
+}
+
+/** The document that a problem is at this URL: on `/v2` as the Open Inference Protocol has it. */
+export function problemDocument(problem: Problem, url: string, requestId: string): { type: string; body: string } {
+  if (/^\/v2(?:[/?]|$)/.test(url)) {
+    return { type: "application/json", body: JSON.stringify({ error: problem.message }) };
   }
-  void reply
-    .code(problem.status)
-    .headers(problem.headers)
-    .type("application/problem+json")
-    .send(JSON.stringify(problemBody(problem, reply.request.id)));
+  return { type: "application/problem+json", body: JSON.stringify(problemBody(problem, requestId)) };
 }
 
 /** What refuses a request when its queue is full. */

@@ -39,8 +39,12 @@ export interface SheafServer {
 
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
+  return serverOn(openApp({ ...defaultSettings, ...options.settings }), options);
+}
+
+/** The same on an app that is open already, and has no routes yet. */
+export async function serverOn(app: FastifyInstance, options: ServerOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
-  const app = openApp(settings);
   const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
   const replies = new OpenReplies(app);

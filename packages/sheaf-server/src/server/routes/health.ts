@@ -24,6 +24,7 @@ export function healthRoutes(app: FastifyInstance, health: () => Health): void {
 
   const ready = (_request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const now = health();
+    if (now.status === "warming") reply.header("retry-after", "1");
     return reply.code(now.status === "ok" ? 200 : 503).send(now);
   };
   app.get("/readyz", { schema: healthSchema, logLevel: "warn" }, ready);

@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
+import { urlOnce } from "./app.ts";
+import { Problem } from "./problem.ts";
+import { problemDocument } from "./replies.ts";
+import { requestId } from "./request-id.ts";
+import type { Settings } from "./settings.ts";
+
+/** An app's server that listens before the app has its routes. */
+export interface EarlyListener {
+  readonly url: string;
+  /** From now on the app answers, on the connections that are open too. After `app.ready()`. */
+  open(): void;
+  /** Instead of `open`: lets go of the port. */
+  close(): void;
+}
+
+const retryAfter = { "retry-after": "1" };
+
+/**
+ * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
+ * everything else is told to come back. Whoever watches the process would else take a large model for a dead server.
+ */
+export async function listenEarly(
+  app: FastifyInstance,
+  settings: Settings,
+  models: readonly string[],
+): Promise<EarlyListener> {
+  const { server } = app;
+  const ofApp = server.listeners("request") as RequestListener[];
+  server.removeAllListeners("request");
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => answer(request, response, models));
+  server.listen({ host: settings.host, port: settings.port });
+  const url = await urlOnce(once(server, "listening"), server, settings);
+  return {
+    url,
+    open() {
+      server.removeAllListeners("request");
+      for (const listener of ofApp) server.on("request", listener);
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, models: readonly string[]): void {
+  const [path = ""] = (request.url ?? "").split("?", 1);
+  const id = requestId(request);
+  response.setHeader("x-request-id", id);
+  // A client that still sends reads the answer only then.
+  request.resume();
+  if (path === "/livez") return send(response, 200, { status: "ok" });
+  if (path === "/v2/health/live") return send(response, 200, { live: true });
+  if (path === "/v2/health/ready") return send(response, 503, { ready: false }, retryAfter);
+  if (path === "/readyz" || path === "/health") {
+    const list = models.map((name) => ({ name, state: "loading" }));
+    return send(response, 503, { status: "warming", models: list }, retryAfter);
+  }
+  const message = `The server is warming: ${models.join(", ")} is still being looked into; see /readyz.`;
+  const { type, body } = problemDocument(new Problem("NOT_READY", message), path, id);
+  response.writeHead(503, { "content-type": type, ...retryAfter }).end(body);
+}
+
+function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
+  response
+    .writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers })
+    .end(JSON.stringify(body));
+}
