@@ -23,7 +23,12 @@ const givenUpMs = 60_000;
 const entry = fileURLToPath(new URL("../packages/sheaf-server/dist/cli/main.js", import.meta.url));
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-start-"));
-const models = { mlp: "mlp", "use-lite": "use-lite", module: join(folder, "module.mjs"), onnx: join(folder, "big.onnx") };
+const models = {
+  mlp: "mlp",
+  "use-lite": "use-lite",
+  module: join(folder, "module.mjs"),
+  onnx: join(folder, "big.onnx"),
+};
 writeFileSync(models.module, "export default { run: (items) => items };");
 writeFileSync(models.onnx, dense(Math.round(Math.sqrt((megabytes * 1024 * 1024) / 4))));
 

@@ -1,12 +1,13 @@
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
+import { tryOutModule } from "../runners/module-trial.ts";
 import { modelName, resolveModel } from "../runners/resolve-model.ts";
 import { threadsPerWorker } from "../server/cores.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/model-definition.ts";
 import type { Settings } from "../server/settings.ts";
 import type { SheafServer } from "../server/server.ts";
-import { definitionOf } from "../server/worker-model.ts";
+import { definitionOf, runsElsewhere, workersOf } from "../server/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
 import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
 
@@ -62,10 +63,12 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
   });
 }
 
-function specOf({ model, settings: own }: ModelEntry, shared: Settings, exact: boolean): Promise<ModelSpec> {
+async function specOf({ model, settings: own }: ModelEntry, shared: Settings, exact: boolean): Promise<ModelSpec> {
   const settings = { ...shared, ...own };
   const intraOpNumThreads = threadsPerWorker(settings);
-  return resolveModel(model, { device: settings.inferenceDevice, intraOpNumThreads, exact });
+  const spec = await resolveModel(model, { device: settings.inferenceDevice, intraOpNumThreads, exact });
+  const isTriedOut = spec.input.kind === "json" && !runsElsewhere(settings);
+  return isTriedOut ? tryOutModule(spec, { open: workersOf(settings), exact }) : spec;
 }
 
 function definitionFor({ name, settings: own }: ModelEntry, spec: ModelSpec, shared: Settings): ModelDefinition {

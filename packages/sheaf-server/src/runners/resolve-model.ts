@@ -67,6 +67,6 @@ function workerModuleSpec(file: string): ModelSpec {
     data: undefined,
     input: { kind: "json" },
     output: { kind: "json" },
-    note: "A worker module: takes and gives any JSON value. It warms itself up (warmUp), and is not tried out.",
+    note: "A worker module: takes and gives any JSON value.",
   };
 }

@@ -32,12 +32,12 @@ export async function selfTest(
   return { differenceRate: largest === 0 ? 0 : difference / largest };
 }
 
-/** Every floating-point number of a result; whole numbers and texts are left out. */
+/** Every floating-point number of a result; typed arrays of whole numbers and texts are left out. */
 function numbersOf(result: unknown): number[] {
   if (result instanceof Error) throw result;
   if (typeof result === "number") return Number.isFinite(result) ? [result] : [];
   if (result instanceof Float32Array || result instanceof Float64Array)
     return Array.from(result).filter(Number.isFinite);
-  if (typeof result !== "object" || result === null || ArrayBuffer.isView(result) || Array.isArray(result)) return [];
+  if (typeof result !== "object" || result === null || ArrayBuffer.isView(result)) return [];
   return Object.values(result).flatMap(numbersOf);
 }

@@ -1,0 +1,57 @@
+import type { Executor } from "sheaf";
+import type { workerProcess, workerThread } from "sheaf/node";
+import { inspectionExecutor, unsteadyNote } from "./inspection.ts";
+import type { ModelSpec } from "./model-spec.ts";
+import { largestSteadyRate, selfTest } from "./self-test.ts";
+import { workerModule } from "./worker-module.ts";
+
+export interface ModuleTrialOptions {
+  /** As the module will run: what crashes in native code must not take the server with it. */
+  readonly open: typeof workerThread | typeof workerProcess;
+  /** Serves it one by one where its results depend on their batch-mates. */
+  readonly exact: boolean;
+}
+
+/**
+ * A worker module that has a `sample`, tried out with it as other models are with made-up items: alone against in a batch.
+ * Without a sample nobody but its author knows what it takes, and it is served as it is.
+ * @throws {Error} the module can not be loaded.
+ */
+export async function tryOutModule(spec: ModelSpec, { open, exact }: ModuleTrialOptions): Promise<ModelSpec> {
+  const { name, workerUrl, data } = spec;
+  const broken = (error: unknown): never => {
+    throw new Error(`${name} can not be served: ${(error as Error).message}`, { cause: error });
+  };
+  const ask = inspectionExecutor(open<string, unknown[]>(workerModule("module-sample-worker"), { name }));
+  const samples = await ask(workerUrl.href).catch(broken);
+  if (samples.length === 0) return { ...spec, note: `${spec.note} It exports no sample, so it is not tried out.` };
+
+  const executor = open<unknown, unknown>(workerUrl, { name, data });
+  try {
+    await executor.ready().catch(broken);
+    return await triedOut(spec, executor, samples, exact);
+  } finally {
+    await executor.close();
+  }
+}
+
+async function triedOut(
+  spec: ModelSpec,
+  executor: Executor<unknown, unknown>,
+  samples: readonly unknown[],
+  exact: boolean,
+): Promise<ModelSpec> {
+  try {
+    const { differenceRate } = await selfTest(async (items) => {
+      const { signal } = new AbortController();
+      return executor.run([...items], { signal, batchId: 1, size: items.length, attempt: 1 });
+    }, samples);
+    const tried = { ...spec, sample: samples[0] };
+    if (differenceRate <= largestSteadyRate) return tried;
+    const warning = unsteadyNote(differenceRate, exact);
+    return { ...tried, maxBatchSize: exact ? 1 : undefined, note: `${spec.note} ${warning}`, warning };
+  } catch (error) {
+    const warning = `It fails on its own sample: ${(error as Error).message}`;
+    return { ...spec, note: `${spec.note} ${warning}`, warning };
+  }
+}

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { workerProcess, workerThread } from "sheaf/node";
+import type { ModelSpec } from "../../dist/runners/model-spec.js";
+import { tryOutModule } from "../../dist/runners/module-trial.js";
+import { resolveModel } from "../../dist/runners/resolve-model.js";
+import { folder, write } from "./made-models.js";
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const tried = async (path: string, { exact = false, open = workerThread } = {}): Promise<ModelSpec> =>
+  tryOutModule(await resolveModel(path), { open, exact });
+
+/** Its results are shares of the batch's largest item. */
+const unsteady = `
+  export const sample = (index) => [index + 1, 10 ** index];
+  export default { run: (items) => items.map((item) => item.map((n) => n / Math.max(...items.flat()))) };`;
+
+test("a module whose results depend on their batch-mates is warned of, and runs one by one with exact", async () => {
+  const path = write("unsteady.mjs", unsteady);
+  const warned = await tried(path);
+  assert.match(warned.warning!, /in a batch they differ by up to 99 %/);
+  assert.match(warned.note!, /takes and gives any JSON value\. Its results depend on their batch-mates/);
+  assert.deepEqual([warned.maxBatchSize, warned.sample], [undefined, [1, 1]]);
+  const exact = await tried(path, { exact: true });
+  assert.equal(exact.maxBatchSize, 1);
+  assert.match(exact.warning!, /items run one by one \(--exact\)/);
+});
+
+test("a module that gives the same alone and in a batch is served without a warning, and warmed up with its sample", async () => {
+  const path = write(
+    "steady.mjs",
+    "export const sample = 3; export default { run: (items) => items.map((n) => n * 2) };",
+  );
+  const { warning, sample, note } = await tried(path);
+  assert.deepEqual([warning, sample, note], [undefined, 3, "A worker module: takes and gives any JSON value."]);
+});
+
+test("a module without a sample is served as it is, and its note says so", async () => {
+  const path = write("plain.mjs", "export default { run() { throw new Error('not run'); } };");
+  const { warning, note } = await tried(path);
+  assert.equal(warning, undefined);
+  assert.match(note!, /It exports no sample, so it is not tried out/);
+});
+
+test("a module that fails on its own sample is served with a warning that says how", async () => {
+  const path = write("picky.mjs", "export const sample = 1; export default { run() { throw new Error('no ones'); } };");
+  assert.match((await tried(path)).warning!, /fails on its own sample: no ones/);
+});
+
+test("a module that crashes on its own sample in native code costs its process, not the server", async () => {
+  const path = write("abort.mjs", "export const sample = 1; export default { run: () => process.abort() };");
+  assert.match((await tried(path, { open: workerProcess })).warning!, /fails on its own sample: .*SIGABRT/);
+});
+
+test("a module that can not be loaded says why: its syntax, an import, its load, its default export", async () => {
+  const modules: [string, string, RegExp][] = [
+    ["syntax.mjs", "export default {", /^syntax can not be served: Unexpected/],
+    [
+      "import.mjs",
+      'import "./no-such.mjs"; export default {};',
+      /^import can not be served: Cannot find module .*no-such/,
+    ],
+    [
+      "load.mjs",
+      "export const sample = 1; export default { load() { throw new Error('no weights'); }, run: (a) => a };",
+      /^load can not be served: no weights/,
+    ],
+    [
+      "none.mjs",
+      "export const sample = 1; export default 1;",
+      /^none can not be served: .*must `export default defineWorker/,
+    ],
+  ];
+  for (const [name, source, message] of modules) await assert.rejects(tried(write(name, source)), { message });
+});
+
+test("a module's path may hold spaces, #, %, ? and letters of any alphabet", async () => {
+  const odd = join(folder, "a folder", "50% #1 ?x=ü", "модель 模型");
+  mkdirSync(odd, { recursive: true });
+  const path = join(odd, "my model #2.mjs");
+  writeFileSync(path, "export const sample = 1; export default { run: (items) => items };");
+  for (const open of [workerThread, workerProcess]) {
+    const { name, warning } = await tried(path, { open });
+    assert.deepEqual([name, warning], ["my model #2", undefined]);
+  }
+});
