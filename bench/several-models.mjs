@@ -2,7 +2,8 @@
  * `npm run bench -- several-models [--rounds 5]`: three models in one server, one of them flooded with four times what it
  * can answer; the p99 of the other two, beside what it is without the flood. Every model has its own batcher, limits and
  * workers; HTTP, cores and the generator are shared. Once with models that wait (a GPU, a remote service: 10 + 0.2 n ms),
- * once with models that compute (0.8 + 0.075 n ms of CPU). About a minute and a half.
+ * once with models that compute (0.8 + 0.075 n ms of CPU), and that again with a flood of /livez and with half the flood, which
+ * shows what is whose. About three minutes.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -27,6 +28,23 @@ const workerOf = (name) => fileURLToPath(new URL(`./${name}-worker.mjs`, import.
 const scenes = [
   { name: "waiting", worker: workerOf("worker-waiting"), maxBatchSize: 4, floodPerS: 1480, othersPerS: 50 },
   { name: "computing", worker: workerOf("worker-busy"), maxBatchSize: 1, floodPerS: 4570, othersPerS: 50 },
+  // As many requests without a model behind them: what of the scene before is HTTP's and the generator's.
+  {
+    name: "computing, /livez flooded",
+    worker: workerOf("worker-busy"),
+    maxBatchSize: 1,
+    floodPerS: 4570,
+    othersPerS: 50,
+    flooding: "/livez",
+  },
+  // Twice what the model can answer: its worker is as busy, HTTP refuses a seventh of the requests.
+  {
+    name: "computing, half the flood",
+    worker: workerOf("worker-busy"),
+    maxBatchSize: 1,
+    floodPerS: 2280,
+    othersPerS: 50,
+  },
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-several-"));
@@ -45,9 +63,9 @@ console.log(table(rows));
 console.log(`\nMost items seen waiting during the flood, by model (QUEUE_MAX_SIZE of each in brackets):`);
 for (const line of queues) console.log(`  ${line}`);
 
-async function play({ name, worker, maxBatchSize, floodPerS, othersPerS }) {
+async function play({ name, worker, maxBatchSize, floodPerS, othersPerS, flooding = "/infer/flooded" }) {
   const limits = { flooded: 64, left: 1000, right: 500 };
-  const config = join(folder, `${name}.json`);
+  const config = join(folder, "sheaf.config.json");
   const models = Object.entries(limits).map(([model, queueMaxSize]) => ({
     model: worker,
     name: model,
@@ -67,7 +85,7 @@ async function play({ name, worker, maxBatchSize, floodPerS, othersPerS }) {
       const others = () =>
         Promise.all(["left", "right"].map((model, i) => load(url(model), othersPerS, 2 * round + i)));
       quiet.push(p99Of(await others()));
-      const flood = load(url("flooded"), floodPerS, 1000 + round);
+      const flood = load(new URL(flooding, served.origin), floodPerS, 1000 + round);
       const watch = watchQueues(served.origin, mostWaiting, flood);
       flooded.push(p99Of(await others()));
       floods.push(await flood);
@@ -85,9 +103,12 @@ async function play({ name, worker, maxBatchSize, floodPerS, othersPerS }) {
 }
 
 async function load(url, perS, seed) {
+  const isInference = url.pathname.startsWith("/infer");
   const target = httpTarget({
     url,
-    requests: [renderRequest({ url, method: "POST", headers: {}, body: "1" })],
+    requests: [
+      renderRequest({ url, headers: {}, ...(isInference ? { method: "POST", body: "1" } : { method: "GET" }) }),
+    ],
     maxConnections: 256,
   });
   const result = await runLoad({

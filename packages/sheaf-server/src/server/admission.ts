@@ -1,5 +1,6 @@
 import { BatcherError, type BatcherStats, type BatchRecord, type CallOptions } from "sheaf";
 import { WaitEstimate } from "./wait-estimate.ts";
+import { withoutStack } from "./without-stack.ts";
 
 type Lane = 0 | 1 | 2;
 
@@ -117,7 +118,7 @@ export class Admission {
 
   #refusal(items: number, message: string, numbers: Readonly<Record<string, number>>): BatcherError {
     this.refused += items;
-    return new BatcherError("QUEUE_FULL", message, numbers);
+    return withoutStack(() => new BatcherError("QUEUE_FULL", message, numbers));
   }
 }
 

@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { BatcherError } from "sheaf";
 import type { ServedModel } from "./served-model.ts";
 import { Problem, problemBody, problemOf } from "./problem.ts";
+import { withoutStack } from "./without-stack.ts";
 
 /** Answers with a problem document. */
 export function sendProblem(reply: FastifyReply, problem: Problem): void {
@@ -31,5 +32,5 @@ export function problemFor(error: unknown, { name, waiting, drainMs, settings }:
       : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
   const message = `${reason} Retry in ${drainMs} ms.`;
   const headers = { "retry-after": String(Math.ceil(drainMs / 1000)), "retry-after-ms": String(drainMs) };
-  return new Problem("QUEUE_FULL", message, { status, headers, cause: error });
+  return withoutStack(() => new Problem("QUEUE_FULL", message, { status, headers, cause: error }));
 }
