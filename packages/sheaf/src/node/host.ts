@@ -1,4 +1,4 @@
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { checkResults } from "../core/demux.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "./define-worker.ts";
 import { Kind, message, packError, type Message, type Port } from "./message.ts";
@@ -8,7 +8,7 @@ import { pack, unpack, type Packed } from "./wire.ts";
 export interface HostOptions {
   readonly url: string;
   readonly data: unknown;
-  /** Added to the scheduling priority of the thread or process; 0 leaves it as it is. */
+  /** How far the scheduling priority of the thread or process is lowered; 0 leaves it as it is. */
   readonly niceness: number;
 }
 
@@ -24,6 +24,7 @@ export interface Home {
 }
 
 const memorySampleMs = 1000;
+const lowestPriority = 19;
 
 /** The worker's side: loads the module once, then runs batches one after the other, in the order they came. */
 export class Host {
@@ -154,7 +155,7 @@ export class Host {
 function lowerPriority(niceness: number): void {
   if (niceness === 0) return;
   try {
-    setPriority(0, niceness);
+    setPriority(0, Math.min(lowestPriority, getPriority() + niceness));
   } catch {
     // Not permitted in some sandboxes; the worker then competes on equal terms.
   }

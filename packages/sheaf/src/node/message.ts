@@ -35,7 +35,7 @@ export interface Port {
 
 /**
  * A message as it travels: one buffer that starts with its head, and its large rows. The head: kind u32, id u32,
- * value f64, memoryBytes f64, bytes of the buffer f64, number of large rows u32, 4 unused.
+ * value f64, memoryBytes f64, bytes of the buffer f64, number of large rows u32, a mark u32 that only messages have.
  */
 export type Sealed = Packed;
 
@@ -46,6 +46,8 @@ export const message = (kind: number, id = 0, value = 0, packed?: Packed, memory
   memoryBytes,
   packed,
 });
+
+const mark = 0x5e1eafed;
 
 // Numbers of a head are written and read here: four views for every message would cost more than the copy.
 const head = new ArrayBuffer(headBytes);
@@ -61,6 +63,7 @@ export function seal({ kind, id, value, memoryBytes, packed }: Message): Sealed 
   headFloats[2] = memoryBytes;
   headFloats[3] = buffer.byteLength;
   headWords[8] = packed?.large.length ?? 0;
+  headWords[9] = mark;
   new Uint32Array(buffer, 0, headWords.length).set(headWords);
   return { buffer, large: packed?.large ?? [] };
 }
@@ -76,14 +79,20 @@ export function unseal({ buffer, large }: Sealed): Message {
   };
 }
 
-/** What the head says of the pieces to come. */
+/** What the head says of the pieces to come. @throws {Error} it is no head: something else wrote to the pipe. */
 export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; largeRows: number } {
   new Uint8Array(head).set(headOfBuffer);
+  if (headWords[9] !== mark) throw new Error("what came over the pipe of a worker is no message of its");
   return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
 }
 
-/** An error is a list of one slot. */
-export const packError = (error: unknown): Packed =>
-  pack([error instanceof Error ? error : new Error(`Thrown: ${String(error)}`, { cause: error })]);
+/** An error is a list of one slot. One that can not even be read (its getters throw) is told so. */
+export function packError(thrown: unknown): Packed {
+  try {
+    return pack([thrown instanceof Error ? thrown : new Error(`Thrown: ${String(thrown)}`, { cause: thrown })]);
+  } catch (error) {
+    return pack([new Error("The worker threw an error that can not be read.", { cause: error })]);
+  }
+}
 
 export const unpackError = (packed: Packed): Error => unpack(packed, "own")[0] as Error;

@@ -28,7 +28,16 @@ export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events
     if (received.kind === Kind.uncaught) uncaught = unpackError(received.packed as Packed);
     else events.message(received);
   });
-  pipe?.on("data", (chunk: Buffer) => reader.push(chunk));
+  pipe?.on("data", (chunk: Buffer) => {
+    try {
+      reader.push(chunk);
+    } catch (error) {
+      // The model wrote to a file descriptor that is not its own; nothing that follows can be told apart.
+      uncaught ??= error as Error;
+      pipe.destroy();
+      child.kill("SIGKILL");
+    }
+  });
   // A write to a process that has just died; `close` says why.
   pipe?.on("error", () => undefined);
 

@@ -1,4 +1,4 @@
-import { Worker } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
 import type { HostOptions } from "./host.ts";
 import type { Link, LinkEvents } from "./link.ts";
 import { threadEntry } from "./worker-entry.ts";
@@ -8,22 +8,42 @@ export interface ThreadLinkOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
 }
 
-/** A worker thread: batches are transferred, not copied again. */
+/** What a worker thread is started with. */
+export interface ThreadData {
+  readonly host: HostOptions;
+  readonly port: MessagePort;
+}
+
+/**
+ * A worker thread: batches are transferred, not copied again, over a port of their own, so that what a module posts to its
+ * `parentPort` can not get in between.
+ */
 export function openThread({ heapLimitMb, ...host }: ThreadLinkOptions, events: LinkEvents): Link {
+  const { port1: port, port2 } = new MessageChannel();
   const worker = new Worker(threadEntry, {
-    workerData: host,
+    workerData: { host, port: port2 } satisfies ThreadData,
+    transferList: [port2],
     name: "sheaf",
     ...(heapLimitMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
   });
   let uncaught: Error | undefined;
-  worker.on("message", (posted: Posted) => events.message(received(posted)));
-  worker.on("messageerror", (error) => (uncaught = error));
+  port.on("message", (posted: Posted) => events.message(received(posted)));
+  port.on("messageerror", (error) => (uncaught = error));
+  // The worker alone says whether this process stays alive.
+  port.unref();
   // Uncaught in the worker, or its heap is full; `exit` follows.
   worker.on("error", (error: unknown) => (uncaught = error instanceof Error ? error : new Error(String(error))));
-  worker.on("exit", (code) => events.ended(uncaught?.message ?? `exit code ${code}`, uncaught));
+  worker.on("exit", (code) => {
+    // What it posted before its end comes before its end.
+    for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
+      events.message(received(left.message as Posted));
+    }
+    port.close();
+    events.ended(uncaught?.message ?? `exit code ${code}`, uncaught);
+  });
   return {
     pid: undefined,
-    send: (message) => post(worker, message),
+    send: (message) => post(port, message),
     // Terminating a thread inside native code aborts the whole process.
     kill: () => false,
     hold: (alive) => (alive ? worker.ref() : worker.unref()),

@@ -72,7 +72,8 @@ export const kindOfPrototype: ReadonlyMap<unknown, number> = new Map<unknown, nu
   [ArrayBuffer.prototype, arrayBufferKind],
 ]);
 
-export const padded = (bytes: number): number => (bytes + 7) & ~7;
+// Not with bit operations, which wrap at 2 GiB.
+export const padded = (bytes: number): number => Math.ceil(bytes / 8) * 8;
 
 export const bytesPerElement = (kind: number): number => rowConstructors[kind]?.BYTES_PER_ELEMENT ?? 1;
 

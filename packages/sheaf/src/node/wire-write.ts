@@ -1,3 +1,4 @@
+import { constants } from "node:buffer";
 import { serialize } from "node:v8";
 import { isNativeError } from "node:util/types";
 import { describeError } from "./wire-error.ts";
@@ -96,7 +97,7 @@ function every(values: ArrayLike<unknown>, type: "string" | "number" | "boolean"
 // UTF-8 would replace.
 function planText(values: ArrayLike<string>): Column {
   const texts = Array.isArray(values) ? (values as string[]) : Array.from(values);
-  const joined = texts.join("");
+  const joined = joinedTexts(texts);
   const ascii = Buffer.byteLength(joined, "utf8") === joined.length;
   const textBytes = ascii ? joined.length : joined.length * 2;
   return {
@@ -111,6 +112,22 @@ function planText(values: ArrayLike<string>): Column {
     },
   };
 }
+
+/** A string holds half a Gi of characters at most. */
+function joinedTexts(texts: readonly string[]): string {
+  try {
+    return texts.join("");
+  } catch {
+    const characters = texts.reduce((sum, text) => sum + text.length, 0);
+    throw tooLarge(texts.length, `${characters} characters`, `${constants.MAX_STRING_LENGTH}`);
+  }
+}
+
+export const tooLarge = (count: number, got: string, most: string): RangeError =>
+  new RangeError(
+    `${count} values of ${got} together are too large for one message to or from a worker (${most} at most). ` +
+      "Lower maxBatchSize, or bound batches by their size with weigh and maxBatchWeight.",
+  );
 
 function planNumbers(values: ArrayLike<number>): Column {
   return {

@@ -1,17 +1,22 @@
 import { readColumn, type Reader } from "./wire-read.ts";
 import { headBytes, headerBytes, uninitialised, type Packed, type RowOwnership } from "./wire-layout.ts";
-import { planSlots, scratchBytes, scratchWriter, writerOf } from "./wire-write.ts";
+import { planSlots, scratchBytes, scratchWriter, tooLarge, writerOf } from "./wire-write.ts";
 
 export { headBytes, largeRowBytes, type Packed, type RowOwnership } from "./wire-layout.ts";
+
+/** The most that a list may take beside its large rows. */
+const longestBytes = 2 ** 31;
 
 /**
  * Packs values by index. The values are read, never changed or detached; what no column takes goes through structured
  * clone.
- * @throws {TypeError} a value that structured clone refuses (a function, a symbol).
+ * @throws {TypeError} a value that structured clone refuses (a function, a symbol). {RangeError} more than 2 GiB beside the
+ * rows of 64 KiB and up, or texts longer together than a string can be.
  */
 export function pack(values: ArrayLike<unknown>): Packed {
   const column = planSlots(values);
   const size = headBytes + headerBytes + column.bytes;
+  if (size > longestBytes) throw tooLarge(values.length, `${(size / 2 ** 30).toFixed(1)} GiB`, "2 GiB");
   const writer = size <= scratchBytes ? scratchWriter() : writerOf(uninitialised(size));
   writer.words[headBytes / 4] = values.length;
   writer.at = headBytes + headerBytes;

@@ -1,0 +1,40 @@
+import { writeSync } from "node:fs";
+import { parentPort } from "node:worker_threads";
+import { defineWorker } from "../../dist/node/index.js";
+
+/** What a module does that is none of its business. */
+export type Mischief =
+  | "nothing"
+  | "post to parentPort"
+  | "close parentPort"
+  | "write to the pipe"
+  | "results without end"
+  | "a negative count"
+  | "a text"
+  | "an unreadable error"
+  | "an unreadable error in a slot";
+
+function unreadable(): Error {
+  return Object.defineProperty(new Error(), "message", {
+    get: () => {
+      throw new Error("not to be read");
+    },
+  });
+}
+
+function misbehave(mischief: Mischief): unknown {
+  if (mischief === "post to parentPort") parentPort?.postMessage("of the module's own");
+  if (mischief === "close parentPort") parentPort?.close();
+  if (mischief === "write to the pipe") writeSync(3, "of the module's own, and longer than the head of a message is");
+  if (mischief === "results without end") return { length: 1e12 };
+  if (mischief === "a negative count") return { length: -1 };
+  if (mischief === "a text") return "ok";
+  if (mischief === "an unreadable error") throw unreadable();
+  if (mischief === "an unreadable error in a slot") return [unreadable()];
+  return ["ok"];
+}
+
+export default defineWorker({
+  run: (mischiefs: Mischief[]) =>
+    mischiefs.length === 1 ? (misbehave(mischiefs[0] as Mischief) as string[]) : mischiefs.map(() => "ok"),
+});
