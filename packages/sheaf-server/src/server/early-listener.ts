@@ -30,13 +30,14 @@ export async function listenEarly(
   const { server } = app;
   const ofApp = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");
-  server.on("request", (request: IncomingMessage, response: ServerResponse) => answer(request, response, models));
+  const early = (request: IncomingMessage, response: ServerResponse): void => answer(request, response, models);
+  server.on("request", early);
   server.listen({ host: settings.host, port: settings.port });
   const url = await urlOnce(once(server, "listening"), server, settings);
   return {
     url,
     open() {
-      server.removeAllListeners("request");
+      server.off("request", early);
       for (const listener of ofApp) server.on("request", listener);
     },
     close() {
