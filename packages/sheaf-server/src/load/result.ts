@@ -73,3 +73,8 @@ export interface BatchSizeCount {
   readonly upTo: number | null;
   readonly batches: number;
 }
+
+/** The configurations of results, in the order of their first. */
+export const configurationsOf = (results: readonly LoadResult[]): string[] => [
+  ...new Set(results.map(({ configuration }) => configuration)),
+];

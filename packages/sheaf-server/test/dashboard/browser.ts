@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { accessSync } from "node:fs";
 import type { TestContext } from "node:test";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { atEnd } from "../at-end.js";
 
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
@@ -41,7 +42,7 @@ export async function open(t: TestContext, url: string, look: Look = {}, expecte
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
-  t.after(async () => {
+  atEnd(t, async () => {
     await context.close();
     assert.deepEqual(complaints.filter((text) => !expected.test(text)), []); // prettier-ignore
   });

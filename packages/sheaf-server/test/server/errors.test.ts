@@ -216,9 +216,9 @@ test("a deadline that the queue is too long for gets 429 at once; a higher prior
   while (served.stats().queued < 9) await new Promise((resolve) => setImmediate(resolve));
 
   const late = await server.post("/infer", [1, 1, 1], { "x-request-timeout-ms": "300", "x-sheaf-priority": "bulk" });
-  assertProblem(late, { status: 429, code: "QUEUE_FULL", message: /too long for a deadline of 300 ms: a result is expected after \d{3} ms/ }); // prettier-ignore
+  assertProblem(late, { status: 429, code: "QUEUE_FULL", message: /too long for a deadline of 300 ms: a result is expected after \d{3,} ms/ }); // prettier-ignore
   assert.ok(late.headers.has("retry-after-ms"));
-  const urgent = server.post("/infer", [2, 2, 2], { "x-request-timeout-ms": "3000", "x-sheaf-priority": "immediate" });
+  const urgent = server.post("/infer", [2, 2, 2], { "x-request-timeout-ms": "30000", "x-sheaf-priority": "immediate" });
   while (served.stats().queued < 10) await new Promise((resolve) => setImmediate(resolve));
   release();
   assert.equal((await urgent).status, 200);

@@ -48,19 +48,16 @@ async function connections({ app }: Serving): Promise<number> {
   );
 }
 
-/** Waits until the server has none, for as long as its own limits allow. */
+/** Waits until the server has none; the test's own time limit ends it. */
 async function untilAllEnded(server: Serving): Promise<void> {
-  for (let look = 0; look < 200 && (await connections(server)) > 0; look++) {
-    await delay(50);
-  }
-  assert.equal(await connections(server), 0);
+  while ((await connections(server)) > 0) await delay(50);
 }
 
 const quick = { uploadTimeoutMs: 150, requestTimeoutMs: 300, keepAliveTimeoutMs: 200 };
 
 test("clients that do not read their replies are let go of, and what they were sent with them", async (t) => {
   // A busy machine takes more than a moment for three uploads of 9 MB.
-  const server = await serving(t, [echo], { ...quick, uploadTimeoutMs: 4000 });
+  const server = await serving(t, [echo], { ...quick, uploadTimeoutMs: 10_000 });
   const body = JSON.stringify("x".repeat(9_000_000));
   for (let client = 0; client < 3; client++) {
     const socket = await open(t, server.url);
@@ -69,8 +66,7 @@ test("clients that do not read their replies are let go of, and what they were s
   }
   // They must be there first.
   const answered = (): number => server.models.all[0]!.stats().items.ok;
-  for (let look = 0; look < 400 && answered() < 3; look++) await delay(10);
-  assert.equal(answered(), 3);
+  while (answered() < 3) await delay(10);
   await untilAllEnded(server);
 });
 

@@ -1,5 +1,6 @@
 import type { TestContext } from "node:test";
 import { createServer, type ModelDefinition, type Settings, type SheafServer } from "../../dist/index.js";
+import { atEnd } from "../at-end.js";
 
 export interface Reply {
   readonly status: number;
@@ -23,7 +24,7 @@ export async function serving(
   settings: Partial<Settings> = {},
 ): Promise<Serving> {
   const server = await createServer({ models, settings: { port: 0, logLevel: "silent", ...settings } });
-  t.after(() => server.close({ graceMs: 0 }));
+  atEnd(t, () => server.close({ graceMs: 0 }));
   const url = await server.listen();
   const request = async (path: string, init: RequestInit): Promise<Reply> => {
     const response = await fetch(url + path, init);

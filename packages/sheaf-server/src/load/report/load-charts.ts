@@ -1,5 +1,7 @@
-import type { LatencyMs, LoadResult } from "../result.ts";
+import { configurationsOf, type LatencyMs, type LoadResult } from "../result.ts";
+import { batchSizes } from "./batch-size-chart.ts";
 import { chartSpec, colourOf, logAxis, type Chart } from "./chart.ts";
+import { fan } from "./fan-chart.ts";
 
 /** The pictures of a load report; those without data are left out. */
 export function loadCharts(results: readonly LoadResult[]): Chart[] {
@@ -10,9 +12,6 @@ export function loadCharts(results: readonly LoadResult[]): Chart[] {
   return charts;
 }
 
-const configurationsOf = (results: readonly LoadResult[]): string[] => [
-  ...new Set(results.map(({ configuration }) => configuration)),
-];
 const patternsOf = (results: readonly LoadResult[]): string[] => [...new Set(results.map(({ pattern }) => pattern))];
 
 const quantiles = ["p50", "p95", "p99"] as const satisfies readonly (keyof LatencyMs)[];
@@ -210,116 +209,4 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
       },
     ),
   };
-}
-
-/** Latency percentiles over the run, one panel a configuration, on one scale. */
-function fan(results: readonly LoadResult[], pattern: string): Chart {
-  const own = results.filter((result) => result.pattern === pattern);
-  const names = configurationsOf(own);
-  const rows = own.flatMap(({ configuration, series }) =>
-    series
-      .filter(({ latencyMs }) => latencyMs.p50 > 0)
-      .map(({ atMs, latencyMs: { p50, p75, p90, p95, p99 } }) => ({
-        configuration,
-        s: atMs / 1000,
-        p50,
-        p75,
-        p90,
-        p95,
-        p99,
-      })),
-  );
-  const scale = logAxis(
-    rows.flatMap(({ p50, p99 }) => [p50, p99]),
-    "Latency (ms, log scale)",
-  );
-  const x = { field: "s", type: "quantitative", axis: { title: "Time (s)", tickCount: 6 } };
-  const band = (low: string, high: string, opacity: number): object => ({
-    mark: { type: "area", opacity, clip: true },
-    encoding: {
-      x,
-      y: { field: low, type: "quantitative", ...scale },
-      y2: { field: high },
-      color: { ...colourOf(configurationsOf(results)), legend: null },
-    },
-  });
-  return {
-    name: `fan-${pattern}`,
-    title: `Latency over time: ${pattern}`,
-    reading: "Line: p50. Bands outwards: up to p75, p90, p95 and p99, by the time a request was to leave.",
-    spec: chartSpec(rows, {
-      facet: { field: "configuration", type: "nominal", sort: names, title: null },
-      columns: 2,
-      spec: {
-        width: 330,
-        height: 150,
-        layer: [
-          band("p50", "p75", 0.6),
-          band("p75", "p90", 0.42),
-          band("p90", "p95", 0.28),
-          band("p95", "p99", 0.16),
-          {
-            mark: { type: "line", strokeWidth: 2, clip: true },
-            encoding: {
-              x,
-              y: { field: "p50", type: "quantitative", ...scale },
-              color: { ...colourOf(configurationsOf(results)), legend: null },
-            },
-          },
-        ],
-      },
-    }),
-  };
-}
-
-function batchSizes(results: readonly LoadResult[]): Chart {
-  const names = configurationsOf(results);
-  const labels: string[] = [];
-  const counts = new Map<string, number>();
-  for (const { configuration, batches: counted } of results) {
-    let low = 1;
-    for (const { upTo, batches } of counted?.sizes ?? []) {
-      const label = sizeLabel(low, upTo);
-      if (!labels.includes(label)) labels.push(label);
-      const key = JSON.stringify([configuration, label]);
-      counts.set(key, (counts.get(key) ?? 0) + batches);
-      low = (upTo ?? low) + 1;
-    }
-  }
-  const total = (configuration: string): number =>
-    labels.reduce((sum, label) => sum + (counts.get(JSON.stringify([configuration, label])) ?? 0), 0);
-  const used = labels.filter((label) => names.some((name) => (counts.get(JSON.stringify([name, label])) ?? 0) > 0));
-  const rows = names
-    .filter((name) => total(name) > 0)
-    .flatMap((configuration) =>
-      used.map((size) => ({
-        configuration,
-        size,
-        percent: (100 * (counts.get(JSON.stringify([configuration, size])) ?? 0)) / total(configuration),
-      })),
-    );
-  return {
-    name: "batch-sizes",
-    title: "Batch sizes",
-    reading: "Share of the batches by the items they held, all patterns together, as the server counted them.",
-    spec: chartSpec(rows, {
-      facet: { field: "configuration", type: "nominal", sort: names, title: null },
-      columns: 2,
-      spec: {
-        width: 330,
-        height: 150,
-        mark: "bar",
-        encoding: {
-          x: { field: "size", type: "ordinal", sort: used, axis: { title: "Items in the batch", labelAngle: 0 } },
-          y: { field: "percent", type: "quantitative", scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } },
-          color: { ...colourOf(names), legend: null },
-        },
-      },
-    }),
-  };
-}
-
-function sizeLabel(low: number, upTo: number | null): string {
-  if (upTo === null) return `${low}+`;
-  return low === upTo ? String(upTo) : `${low}–${upTo}`;
 }
