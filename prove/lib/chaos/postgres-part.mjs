@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { insertBatcher, upsertBatcher } from "../../../packages/sheaf/dist/adapters/postgres/index.js";
 import { Ledger } from "./ledger.mjs";
 import { RowsSent, VersionsSent } from "./rows-sent.mjs";
+import { trySignal } from "./try-signal.mjs";
 
 const runTimeoutMs = 3000;
 const callersAtMost = 80;
@@ -163,11 +164,3 @@ const processesOf = (pid) => [
   pid,
   ...readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number),
 ];
-
-function trySignal(pid, signal) {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It ended a moment ago.
-  }
-}

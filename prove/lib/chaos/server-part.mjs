@@ -1,6 +1,7 @@
 import { Ledger } from "./ledger.mjs";
 import { Requests } from "./requests.mjs";
 import { Served } from "./served.mjs";
+import { trySignal } from "./try-signal.mjs";
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -35,14 +36,14 @@ export async function chaosOnServer(isolation, { seconds, draw, callersAtMost = 
       if (what < 0.35 && pids.length > 0) {
         count("kill -9 of a worker process");
         requests.disturbed();
-        tryKill(draw.of(pids), "SIGKILL");
+        trySignal(draw.of(pids), "SIGKILL");
       } else if (what < 0.6 && pids.length > 0) {
         count("a worker process stopped for a while");
         const pid = draw.of(pids);
         requests.disturbed();
-        tryKill(pid, "SIGSTOP");
+        trySignal(pid, "SIGSTOP");
         await sleep(draw.between(100, 2500));
-        tryKill(pid, "SIGCONT");
+        trySignal(pid, "SIGCONT");
         requests.disturbed();
       } else if (what < 0.75) {
         count("all idle connections closed");
@@ -70,12 +71,4 @@ export async function chaosOnServer(isolation, { seconds, draw, callersAtMost = 
   requests.closeConnections();
   await server.close();
   return { name: server.name, ledger, faults, crash: server.crash, exits: server.exits };
-}
-
-function tryKill(pid, signal) {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It ended a moment ago.
-  }
 }

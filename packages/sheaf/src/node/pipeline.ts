@@ -112,6 +112,7 @@ class PipelineBatch {
     const { signal, batchId, attempt } = this.#context;
     signal.throwIfAborted();
     const context: BatchContext = { signal, batchId, attempt, size: places.length };
+    this.#context.givenUp = (error) => context.givenUp?.(error);
     const startedAtMs = performance.now();
     let results: ArrayLike<unknown>;
     try {

@@ -129,3 +129,22 @@ test("maxInFlight is checked, and caps the slots", () => {
   assert.equal(pipeline({ before: executor, executor, after: executor }).slots, 3);
   assert.equal(pipeline({ before: executor, executor, after: executor, maxInFlight: 2 }).slots, 2);
 });
+
+test("the executor inside hears that a run is given up, also after its callers have gone", async () => {
+  const heard: Error[] = [];
+  const inside = {
+    slots: 1,
+    ready: () => Promise.resolve(),
+    run: (_items: string[], told: BatchContext) => {
+      told.givenUp = (error) => heard.push(error);
+      return new Promise<string[]>(() => undefined);
+    },
+    close: () => Promise.resolve(),
+  };
+  const outer = context();
+  void pipeline({ before: (items: string[]) => items, executor: inside }).run(["a"], outer);
+  await turn();
+  const error = new Error("past runTimeoutMs");
+  outer.givenUp?.(error);
+  assert.deepEqual(heard, [error]);
+});
