@@ -11,6 +11,9 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
+/** A timer shorter than this could come back before its moment by rounding alone, for ever. */
+export const shortestTimerMs = 0.001;
+
 /**
  * The real clock of this runtime. Its timers take at least 1.1 ms, whatever they are asked for: a shorter delay looks at
  * the clock at the end of each turn of the event loop instead, which keeps a hold of a fraction of a millisecond short.

@@ -1,5 +1,6 @@
 import { auto } from "../policies/auto.ts";
-import { batcherWith, type Batcher, type Result } from "./batcher.ts";
+import { batcherWith } from "./batcher-with.ts";
+import type { Batcher, Result } from "./batcher.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import type { BatcherOptions } from "./options.ts";
 
