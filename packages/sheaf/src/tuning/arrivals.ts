@@ -1,4 +1,9 @@
+import { show } from "../core/settings.ts";
+import { notNegative, positive, spanMs, within } from "./checks.ts";
 import type { Random } from "./random.ts";
+
+/** Most calls of a simulation, and most clients of a closed loop. */
+export const mostCalls = 1e7;
 
 /**
  * When calls come in a simulation. Rates are means over the whole pattern; lengths marked "mean" are exponential.
@@ -8,7 +13,7 @@ import type { Random } from "./random.ts";
  * - clump: `size` calls (default 16) spread over spreadMs (default 0.3), clumps poisson: the fan-out of one request;
  * - ramp, step: poisson at a rate that moves from fromPerS to toPerS over durationMs, or at atMs;
  * - closed: `clients`, each of which calls again thinkMs (mean, default 0) after its answer;
- * - trace: recorded moments, ascending.
+ * - trace: recorded moments, >= 0 and ascending.
  */
 export type Arrivals =
   | { readonly pattern: "poisson" | "periodic"; readonly ratePerS: number }
@@ -26,49 +31,52 @@ export type Arrivals =
 
 export type OpenArrivals = Exclude<Arrivals, { pattern: "closed" }>;
 
-/** The moments of an open pattern, one after the other, ascending; `undefined` when a trace is at its end. */
+/**
+ * The moments of an open pattern, one after the other, ascending; `undefined` when a trace is at its end.
+ * @throws {RangeError} now for options that make no sense, later for a moment beyond 30 years.
+ */
 export function momentsOf(arrivals: OpenArrivals, random: Random): () => number | undefined {
+  const next = patternOf(arrivals, random);
+  return () => {
+    const atMs = next();
+    return atMs === undefined ? undefined : spanMs(`the next moment of pattern "${arrivals.pattern}"`, atMs);
+  };
+}
+
+function patternOf(arrivals: OpenArrivals, random: Random): () => number | undefined {
   switch (arrivals.pattern) {
     case "poisson": {
-      const gapMs = 1000 / positive(arrivals, "ratePerS");
+      const gapMs = 1000 / of(arrivals, "ratePerS");
       let atMs = 0;
       return () => (atMs += random.exponential(gapMs));
     }
     case "periodic": {
-      const gapMs = 1000 / positive(arrivals, "ratePerS");
+      const gapMs = 1000 / of(arrivals, "ratePerS");
       let count = 0;
-      return () => count++ * gapMs;
+      return () => (count === 0 ? count++ : count++ * gapMs); // 0 · Infinity is no moment
     }
     case "burst":
       return bursts(arrivals, random);
     case "clump":
       return clumps(arrivals, random);
-    case "ramp": {
-      const { fromPerS, toPerS } = arrivals;
-      const durationMs = positive(arrivals, "durationMs");
-      return thinned(
-        fromPerS,
-        toPerS,
-        (atMs) => fromPerS + (toPerS - fromPerS) * Math.min(1, atMs / durationMs),
-        random,
-      );
-    }
-    case "step": {
-      const { fromPerS, toPerS } = arrivals;
-      const stepAtMs = positive(arrivals, "atMs");
-      return thinned(fromPerS, toPerS, (atMs) => (atMs < stepAtMs ? fromPerS : toPerS), random);
-    }
-    case "trace": {
-      let next = 0;
-      return () => arrivals.atMs[next++];
-    }
+    case "ramp":
+      return ramp(arrivals, random);
+    case "step":
+      return step(arrivals, random);
+    case "trace":
+      return trace(arrivals.atMs);
+    default:
+      throw new RangeError(`pattern of arrivals must be ${patterns}, got ${show(pattern(arrivals))}`);
   }
 }
 
+const patterns = '"poisson", "periodic", "burst", "clump", "ramp", "step", "closed" or "trace"';
+const pattern = (arrivals: unknown): unknown => (arrivals as { pattern?: unknown } | null | undefined)?.pattern;
+
 function bursts(arrivals: Extract<Arrivals, { pattern: "burst" }>, random: Random): () => number {
-  const onMs = positive(arrivals, "onMs");
-  const offMs = positive(arrivals, "offMs");
-  const gapMs = ((1000 / positive(arrivals, "ratePerS")) * onMs) / (onMs + offMs);
+  const onMs = of(arrivals, "onMs");
+  const offMs = of(arrivals, "offMs");
+  const gapMs = ((1000 / of(arrivals, "ratePerS")) * onMs) / (onMs + offMs);
   let atMs = 0;
   let endsAtMs = random.exponential(onMs);
   return () => {
@@ -84,10 +92,14 @@ function bursts(arrivals: Extract<Arrivals, { pattern: "burst" }>, random: Rando
 }
 
 function clumps(arrivals: Extract<Arrivals, { pattern: "clump" }>, random: Random): () => number {
-  const { size = 16, spreadMs = 0.3 } = arrivals;
-  if (!(Number.isInteger(size) && size >= 1))
-    throw new RangeError(`size of a clump must be an integer >= 1, got ${size}`);
-  const gapMs = (1000 * size) / positive(arrivals, "ratePerS");
+  const size = within(
+    "size of a clump",
+    arrivals.size ?? 16,
+    (number) => Number.isInteger(number) && number >= 1 && number <= mostCalls,
+    `an integer, 1 to ${mostCalls}`,
+  );
+  const spreadMs = spanMs("spreadMs of a clump", arrivals.spreadMs ?? 0.3);
+  const gapMs = (1000 * size) / of(arrivals, "ratePerS");
   let clumpAtMs = 0;
   let offsets: number[] = [];
   let lastMs = 0;
@@ -101,22 +113,55 @@ function clumps(arrivals: Extract<Arrivals, { pattern: "clump" }>, random: Rando
   };
 }
 
-// Poisson with a rate that changes: candidates at the highest rate, kept with the share that the rate has of it.
-function thinned(fromPerS: number, toPerS: number, rateAt: (atMs: number) => number, random: Random): () => number {
-  const highest = Math.max(fromPerS, toPerS);
-  if (!(fromPerS >= 0 && toPerS > 0 && highest < Infinity)) {
-    throw new RangeError(`fromPerS must be >= 0 and toPerS > 0, got ${fromPerS} and ${toPerS}`);
-  }
-  let atMs = 0;
+// Poisson whose rate changes: the moments at which the expected number of calls so far reaches the sums of unit
+// exponentials. Exact, and as fast where the rate is next to nothing for long.
+function ramp(arrivals: Extract<Arrivals, { pattern: "ramp" }>, random: Random): () => number {
+  const { fromPerMs, toPerMs } = rates(arrivals);
+  const durationMs = of(arrivals, "durationMs");
+  const steepness = (toPerMs - fromPerMs) / durationMs;
+  const onRamp = ((fromPerMs + toPerMs) / 2) * durationMs;
+  let expected = 0;
   return () => {
-    do atMs += random.exponential(1000 / highest);
-    while (random.uniform() * highest > rateAt(atMs));
-    return atMs;
+    expected += random.exponential(1);
+    if (expected >= onRamp) return durationMs + (expected - onRamp) / toPerMs;
+    // The root of fromPerMs · t + steepness · t² / 2 = expected, in the form that divides by no small difference.
+    return (2 * expected) / (fromPerMs + Math.sqrt(fromPerMs * fromPerMs + 2 * steepness * expected));
   };
 }
 
-function positive<T extends object, K extends keyof T & string>(arrivals: T, field: K): number {
-  const value: unknown = arrivals[field];
-  if (typeof value === "number" && value > 0 && value < Infinity) return value;
-  throw new RangeError(`${field} of arrivals must be a number > 0, got ${String(value)}`);
+function step(arrivals: Extract<Arrivals, { pattern: "step" }>, random: Random): () => number {
+  const { fromPerMs, toPerMs } = rates(arrivals);
+  const stepAtMs = of(arrivals, "atMs");
+  const before = fromPerMs * stepAtMs;
+  let expected = 0;
+  return () => {
+    expected += random.exponential(1);
+    return expected < before ? expected / fromPerMs : stepAtMs + (expected - before) / toPerMs;
+  };
 }
+
+function rates(arrivals: { readonly fromPerS: number; readonly toPerS: number }): {
+  fromPerMs: number;
+  toPerMs: number;
+} {
+  const fromPerS = notNegative("fromPerS of arrivals", arrivals.fromPerS);
+  return { fromPerMs: fromPerS / 1000, toPerMs: of(arrivals, "toPerS") / 1000 };
+}
+
+function trace(atMs: readonly number[]): () => number | undefined {
+  let next = 0;
+  let lastMs = 0;
+  return () => {
+    if (next === atMs.length) return undefined;
+    const momentMs = within(
+      `atMs[${next}] of a trace`,
+      atMs[next++],
+      (number) => number >= lastMs,
+      `a number of milliseconds, not before the one before`,
+    );
+    return (lastMs = momentMs);
+  };
+}
+
+const of = <T extends object, K extends keyof T & string>(arrivals: T, field: K): number =>
+  positive(`${field} of arrivals`, arrivals[field]);

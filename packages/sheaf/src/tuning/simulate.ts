@@ -2,8 +2,10 @@ import type { Batcher } from "../core/batcher.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import { BatcherError } from "../core/errors.ts";
 import type { BatcherOptions, Priority } from "../core/options.ts";
+import { show } from "../core/settings.ts";
 import type { DispatchReason } from "../policies/policy.ts";
-import { momentsOf, type Arrivals } from "./arrivals.ts";
+import { momentsOf, mostCalls, type Arrivals } from "./arrivals.ts";
+import { share, spanMs, within } from "./checks.ts";
 import { Random } from "./random.ts";
 import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
 import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
@@ -18,9 +20,9 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly items?: number | undefined;
   /** Share of the calls, from the first, that the figures leave out, 0 … 1. Default 0.1. */
   readonly warmUp?: number | undefined;
-  /** Shares of the calls with these priorities, 0 … 1; the rest is interactive. */
+  /** Shares of the calls with these priorities, 0 … 1, together at most 1; the rest is interactive. */
   readonly priorities?: { readonly immediate?: number | undefined; readonly bulk?: number | undefined } | undefined;
-  /** Default 1. */
+  /** A whole number. Default 1. */
   readonly seed?: number | undefined;
 }
 
@@ -83,16 +85,36 @@ class Simulation {
   #runs = 0;
   #ran = 0;
   #busyMs = 0;
+  /** What arrivals or costs that make no sense have thrown on the way. */
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(options: SimulationOptions) {
-    const { arrivals, cost, noise = {}, items, warmUp, priorities: _, seed = 1, ...batcherOptions } = options;
-    this.#options = options;
-    this.#items = items ?? (arrivals.pattern === "trace" ? arrivals.atMs.length : 10_000);
-    if (!(Number.isInteger(this.#items) && this.#items >= 1 && this.#items <= 1e7)) {
-      throw new RangeError(`items must be an integer, 1 to 10000000, got ${this.#items}`);
+    if (typeof options !== "object" || options === null) {
+      throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${show(options)}`);
     }
-    const share = warmUp ?? 0.1;
-    if (!(share >= 0 && share < 1)) throw new RangeError(`warmUp must be a share, 0 <= warmUp < 1, got ${share}`);
+    const { arrivals, cost, noise = {}, items, warmUp, priorities = {}, seed = 1, ...batcherOptions } = options;
+    if (typeof arrivals !== "object" || arrivals === null) {
+      throw new TypeError(`arrivals must be { pattern, … }, got ${show(arrivals)}`);
+    }
+    const isTrace = arrivals.pattern === "trace";
+    if (isTrace && !Array.isArray(arrivals.atMs)) {
+      throw new TypeError(`atMs of a trace must be an array of moments, got ${show(arrivals.atMs)}`);
+    }
+    this.#options = options;
+    const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= mostCalls;
+    const calls = items ?? (isTrace ? arrivals.atMs.length : 10_000);
+    this.#items = within("items", calls, isCount, `an integer, 1 to ${mostCalls}`);
+    if (arrivals.pattern === "closed") {
+      within("clients", arrivals.clients, isCount, `an integer, 1 to ${mostCalls}`);
+      spanMs("thinkMs of arrivals", arrivals.thinkMs ?? 0);
+    }
+    within("warmUp", warmUp ?? 0.1, (number) => number >= 0 && number < 1, "a share, 0 <= warmUp < 1");
+    within("seed", seed, Number.isInteger, "an integer");
+    const { immediate = 0, bulk = 0 } = priorities;
+    share(
+      "priorities.immediate and .bulk together",
+      share("priorities.immediate", immediate) + share("priorities.bulk", bulk),
+    );
     // Arrivals, run times and priorities draw apart: two policies see the same arrivals.
     this.#choice = new Random(seed ^ 0x5bd1e995);
     this.#latencyMs = new Float64Array(this.#items).fill(Number.NaN);
@@ -100,7 +122,7 @@ class Simulation {
     const runMs = runTimesOf(cost);
     const factor = noiseOf(noise, new Random(seed ^ 0x2545f491));
     const run = async (batch: number[]): Promise<number[]> => {
-      const ms = runMs(batch.length, this.#clock.now()) * factor();
+      const ms = this.#watched(() => spanMs("a run time", runMs(batch.length, this.#clock.now()) * factor())) ?? 0;
       this.#busyMs += ms;
       await this.#clock.sleep(ms);
       return batch;
@@ -119,7 +141,8 @@ class Simulation {
     const random = new Random(seed);
     if (arrivals.pattern === "closed") this.#close(arrivals.clients, arrivals.thinkMs ?? 0, random);
     else {
-      const next = momentsOf(arrivals, random);
+      const moments = momentsOf(arrivals, random);
+      const next = (): number | undefined => this.#watched(moments);
       const arm = (atMs: number | undefined): void => {
         if (atMs === undefined) return;
         this.#clock.at(atMs, () => {
@@ -138,22 +161,31 @@ class Simulation {
     do {
       await this.#clock.idle();
       await this.#batcher.flush();
+      if (this.#failure !== undefined) break;
     } while (this.#settled < this.#called || (arrivals.pattern === "closed" && this.#called < this.#items));
     await this.#batcher.close();
+    if (this.#failure !== undefined) throw this.#failure.error;
     return this.#result();
   }
 
   #close(clients: number, thinkMs: number, random: Random): void {
-    if (!(Number.isInteger(clients) && clients >= 1)) {
-      throw new RangeError(`clients must be an integer >= 1, got ${clients}`);
-    }
     const client = (): void => {
       if (this.#called >= this.#items) return;
       this.#clock.after(thinkMs > 0 ? random.exponential(thinkMs) : 0, () => {
         if (this.#called < this.#items) void this.#call().then(client);
       });
     };
-    for (let i = 0; i < clients; i++) client();
+    for (let i = 0; i < Math.min(clients, this.#items); i++) client();
+  }
+
+  /** Called where an error would be nobody's, or a call's: it is the simulation's. */
+  #watched<T>(of: () => T): T | undefined {
+    try {
+      return of();
+    } catch (error) {
+      this.#failure ??= { error };
+      return undefined;
+    }
   }
 
   async #call(): Promise<void> {

@@ -1,8 +1,10 @@
+import { show } from "../core/settings.ts";
+import { notNegative, positive, share, spanMs } from "./checks.ts";
 import type { Random } from "./random.ts";
 
 /**
  * What a batch takes in a simulation, in milliseconds: a straight line, measured sizes (between two of them it is
- * interpolated, beyond the last the last slope goes on), or a function of the size and the moment.
+ * interpolated, beyond the last the last slope goes on unless it falls), or a function of the size and the moment.
  */
 export type SimulatedCost =
   | { readonly fixedMs: number; readonly perItemMs: number }
@@ -19,18 +21,27 @@ export interface RunTimeNoise {
   readonly outlierFactor?: number | undefined;
 }
 
+/** @throws {RangeError} now, or in a call where a function gives no run time. */
 export function runTimesOf(cost: SimulatedCost): (size: number, nowMs: number) => number {
-  if (typeof cost === "function") return cost;
+  if (typeof cost === "function") {
+    return (size, nowMs) => spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs));
+  }
+  if (typeof cost !== "object" || cost === null) {
+    throw new TypeError(`cost must be { fixedMs, perItemMs }, { table } or a function, got ${show(cost)}`);
+  }
   if ("table" in cost) return interpolated(cost.table);
   const { fixedMs, perItemMs } = cost;
-  if (!(fixedMs >= 0 && perItemMs >= 0 && fixedMs + perItemMs < Infinity)) {
-    throw new RangeError(`fixedMs and perItemMs must be numbers >= 0, got ${fixedMs} and ${perItemMs}`);
+  if (!(fixedMs >= 0 && perItemMs >= 0 && Number.isFinite(fixedMs + perItemMs))) {
+    throw new RangeError(`fixedMs and perItemMs must be numbers >= 0, got ${show(fixedMs)} and ${show(perItemMs)}`);
   }
   return (size) => fixedMs + perItemMs * size;
 }
 
-export function noiseOf({ cv = 0, outlierRate = 0, outlierFactor = 10 }: RunTimeNoise, random: Random): () => number {
-  const variance = Math.log(1 + cv * cv);
+export function noiseOf(noise: RunTimeNoise, random: Random): () => number {
+  const cv = notNegative("noise.cv", noise.cv ?? 0);
+  const outlierRate = share("noise.outlierRate", noise.outlierRate ?? 0);
+  const outlierFactor = positive("noise.outlierFactor", noise.outlierFactor ?? 10);
+  const variance = Math.log1p(cv * cv);
   const deviation = Math.sqrt(variance);
   return () => {
     const factor = cv > 0 ? Math.exp(deviation * random.normal() - variance / 2) : 1;
@@ -39,9 +50,16 @@ export function noiseOf({ cv = 0, outlierRate = 0, outlierFactor = 10 }: RunTime
 }
 
 function interpolated(table: readonly (readonly [number, number])[]): (size: number) => number {
+  const given: unknown = table;
+  if (!Array.isArray(given) || given.length === 0 || !given.every((point) => Array.isArray(point))) {
+    throw new RangeError(`table must hold at least one [size, runMs] and nothing else, got ${show(table)}`);
+  }
   const points = table.toSorted((a, b) => a[0] - b[0]);
-  const [first, ...rest] = points;
-  if (first === undefined) throw new RangeError("table must hold at least one [size, runMs]");
+  for (const [size, runMs] of points) {
+    positive("a size of the table", size);
+    spanMs(`the run time of size ${size} in the table`, runMs);
+  }
+  const [first, ...rest] = [points[0]!, ...points.slice(1)] as const;
   return (size) => {
     let low = first;
     let high = first;
@@ -51,6 +69,9 @@ function interpolated(table: readonly (readonly [number, number])[]): (size: num
       if (point[0] >= size) break;
     }
     if (size <= low[0] || low[0] === high[0]) return low[1];
-    return low[1] + ((high[1] - low[1]) * (size - low[0])) / (high[0] - low[0]);
+    const slope = (high[1] - low[1]) / (high[0] - low[0]);
+    return (
+      low[1] + (size > high[0] ? high[1] - low[1] + Math.max(0, slope) * (size - high[0]) : slope * (size - low[0]))
+    );
   };
 }

@@ -145,9 +145,88 @@ test("what makes no sense is refused with what it got", async () => {
   const refused = (options: Partial<SimulationOptions>, message: RegExp): Promise<void> =>
     assert.rejects(simulate({ ...gpu, arrivals: poisson(1), ...options }), message);
   await refused({ arrivals: poisson(0) }, /ratePerS of arrivals must be a number > 0, got 0/);
-  await refused({ arrivals: { pattern: "closed", clients: 1.5 } }, /clients must be an integer >= 1, got 1.5/);
+  await refused(
+    { arrivals: { pattern: "closed", clients: 1.5 } },
+    /clients must be an integer, 1 to 10000000, got 1.5/,
+  );
   await refused({ items: 0 }, /items must be an integer, 1 to 10000000, got 0/);
   await refused({ cost: { fixedMs: -1, perItemMs: 1 } }, /fixedMs and perItemMs must be numbers >= 0, got -1 and 1/);
   await refused({ cost: { table: [] } }, /table must hold at least one/);
   await refused({ warmUp: 1 }, /warmUp must be a share, 0 <= warmUp < 1, got 1/);
+});
+
+test("options that would make a simulation empty, endless or nonsense are refused with what they got", async () => {
+  const ends: readonly [Partial<SimulationOptions>, RegExp][] = [
+    [{ arrivals: undefined as never }, /arrivals must be .*got undefined/],
+    [{ arrivals: { pattern: "often" } as never }, /pattern of arrivals must be "poisson".*got "often"/],
+    [{ arrivals: poisson(1e-308) }, /next moment of pattern "poisson" must be .*got Infinity/],
+    [{ arrivals: { pattern: "clump", ratePerS: 1, size: 1e300 } }, /size of a clump must be .*got 1e\+300/],
+    [{ arrivals: { pattern: "clump", ratePerS: 1, spreadMs: Number.NaN } }, /spreadMs of a clump must be .*got NaN/],
+    [{ arrivals: { pattern: "step", fromPerS: 0, toPerS: 1, atMs: 1e300 } }, /next moment of pattern "step"/],
+    [{ arrivals: { pattern: "ramp", fromPerS: 0, toPerS: 1, durationMs: 1e300 } }, /next moment of pattern "ramp"/],
+    [
+      { arrivals: { pattern: "ramp", fromPerS: -1, toPerS: 1, durationMs: 1 } },
+      /fromPerS of arrivals must be .*got -1/,
+    ],
+    [{ arrivals: { pattern: "closed", clients: Infinity } }, /clients must be .*got Infinity/],
+    [{ arrivals: { pattern: "closed", clients: 1, thinkMs: -1 } }, /thinkMs of arrivals must be .*got -1/],
+    [{ arrivals: { pattern: "closed", clients: 1, thinkMs: Infinity } }, /thinkMs of arrivals must be .*got Infinity/],
+    [{ arrivals: { pattern: "trace", atMs: [5, 1] } }, /atMs\[1\] of a trace must be .*not before.*got 1/],
+    [{ arrivals: { pattern: "trace", atMs: [Number.NaN] } }, /atMs\[0\] of a trace must be .*got NaN/],
+    [{ arrivals: { pattern: "trace", atMs: [] } }, /items must be an integer, 1 to 10000000, got 0/],
+    [{ arrivals: { pattern: "trace", atMs: "abc" as never } }, /atMs of a trace must be an array.*got "abc"/],
+    [{ cost: undefined as never }, /cost must be .*got undefined/],
+    [{ cost: { fixedMs: Infinity, perItemMs: 0 } }, /must be numbers >= 0, got Infinity and 0/],
+    [{ cost: () => Number.NaN }, /the cost of 1 items at .* must be .*got NaN/],
+    [{ cost: () => -1 }, /the cost of 1 items at .* must be .*got -1/],
+    [{ cost: () => Infinity }, /the cost of 1 items at .* must be .*got Infinity/],
+    [{ cost: { table: [[0, 1]] } }, /a size of the table must be a number > 0, got 0/],
+    [{ cost: { table: [[1, -1]] } }, /the run time of size 1 in the table must be .*got -1/],
+    [{ cost: { table: [5 as never] } }, /table must hold at least one \[size, runMs\] and nothing else/],
+    [{ noise: { cv: -1 } }, /noise.cv must be .*got -1/],
+    [{ noise: { outlierRate: 2 } }, /noise.outlierRate must be a share, 0 to 1, got 2/],
+    [{ noise: { outlierRate: 1, outlierFactor: Infinity } }, /noise.outlierFactor must be .*got Infinity/],
+    [{ priorities: { bulk: -0.5 } }, /priorities.bulk must be a share, 0 to 1, got -0.5/],
+    [{ priorities: { immediate: 0.7, bulk: 0.7 } }, /priorities.immediate and .bulk together .*got 1.4/],
+    [{ seed: Number.NaN }, /seed must be an integer, got NaN/],
+    [{ items: 1e300 }, /items must be .*got 1e\+300/],
+  ];
+  for (const [options, message] of ends) {
+    await assert.rejects(simulate({ ...gpu, arrivals: poisson(100), ...options }), message, String(message));
+  }
+});
+
+test("what a cost function throws is what the simulation rejects with", async () => {
+  const boom = new Error("boom");
+  const cost = (): number => {
+    throw boom;
+  };
+  await assert.rejects(simulate({ arrivals: poisson(100), cost, items: 50 }), boom);
+});
+
+test("a table whose run times fall does not go on falling below what was measured", async () => {
+  const { latencyMs } = await simulate({
+    arrivals: { pattern: "trace", atMs: Array.from({ length: 1000 }, () => 1) },
+    cost: {
+      table: [
+        [1, 10],
+        [16, 1],
+      ],
+    },
+    policy: greedy(),
+    maxBatchSize: Infinity,
+    warmUp: 0,
+  });
+  assert.equal(latencyMs.max, 1);
+});
+
+test("a ramp from next to nothing comes at its rate, and so does a step far away", async () => {
+  for (const arrivals of [
+    { pattern: "ramp", fromPerS: 0, toPerS: 1e9, durationMs: 1e4 },
+    { pattern: "step", fromPerS: 0, toPerS: 1e9, atMs: 1e9 },
+  ] satisfies Arrivals[]) {
+    const { items, durationMs } = await simulate({ ...gpu, arrivals, items: 500 });
+    assert.equal(items.ok, 500);
+    assert.ok(durationMs < 1000, `${arrivals.pattern}: ${durationMs} ms`);
+  }
 });

@@ -1,0 +1,27 @@
+import { show } from "../core/settings.ts";
+
+/** A finite number that an option needs; each throws a RangeError that says what is allowed and what it got. */
+export function positive(name: string, value: unknown): number {
+  return within(name, value, (number) => number > 0, "a number > 0");
+}
+
+export function notNegative(name: string, value: unknown): number {
+  return within(name, value, (number) => number >= 0, "a number >= 0");
+}
+
+/** The longest span of a simulation, 30 years: sums of them stay numbers. */
+const mostMs = 1e12;
+
+export function spanMs(name: string, value: unknown): number {
+  return within(name, value, (number) => number >= 0 && number <= mostMs, `a number of milliseconds, 0 to ${mostMs}`);
+}
+
+/** 0 … 1. */
+export function share(name: string, value: unknown): number {
+  return within(name, value, (number) => number >= 0 && number <= 1, "a share, 0 to 1");
+}
+
+export function within(name: string, value: unknown, isAllowed: (value: number) => boolean, allowed: string): number {
+  if (typeof value === "number" && Number.isFinite(value) && isAllowed(value)) return value;
+  throw new RangeError(`${name} must be ${allowed}, got ${show(value)}`);
+}
