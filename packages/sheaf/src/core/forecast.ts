@@ -1,6 +1,9 @@
 import { CostTable } from "../policies/cost-model.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 
+/** Most items that may wait, however fast runs are and however long callers do: what takes no time has no bound of its own. */
+const mostWaiting = 1_000_000;
+
 /** Knows from the batches that ran how long the next one will take: for deadlines and for the bound of the queue. */
 export class Forecast {
   readonly #table: CostTable = new CostTable();
@@ -23,7 +26,7 @@ export class Forecast {
 
   /**
    * Items that can wait and still be answered within `withinMs`, by Little's law: what the slots serve in the time that
-   * a last run leaves, less a tenth. `undefined` before 4 batches are known.
+   * a last run leaves, less a tenth, at most a million. `undefined` before 4 batches are known.
    */
   queueBound(withinMs: number, slots: number, maxBatchSize: number): number | undefined {
     const { batches, fixedMs, perItemMs } = this.#table;
@@ -33,6 +36,7 @@ export class Forecast {
     const runMs = this.#table.at(size);
     const servedPerMs = (Math.min(size, 1e9) * slots) / runMs;
     // Never less than a batch: the queue must be able to fill one.
-    return Math.ceil(Math.max(0.9 * servedPerMs * (withinMs - runMs), Math.min(size, 1e9))) || undefined;
+    const bound = Math.ceil(Math.max(0.9 * servedPerMs * (withinMs - runMs), Math.min(size, 1e9)));
+    return Number.isNaN(bound) ? undefined : Math.min(bound, mostWaiting);
   }
 }

@@ -12,10 +12,14 @@ export class ArrivalRate {
   #windowMs = 100;
   // Mean gap over about the last 128 arrivals: how long 16 arrivals take.
   #meanGapMs = 0;
+  // A decision asks up to three times.
+  #askedAtMs = Number.NaN;
+  #perMs = 0;
 
   /** @returns milliseconds since the arrivals before these; 0 for the first. */
   arrived(nowMs: number, arrivals: number): number {
     const gapMs = this.count === 0 ? 0 : Math.max(0, nowMs - this.lastAtMs);
+    this.#askedAtMs = Number.NaN;
     if (this.count === 0) this.#firstAtMs = nowMs;
     else {
       const share = Math.min(1, arrivals / Math.min(this.count, 128));
@@ -34,13 +38,17 @@ export class ArrivalRate {
     const wantedMs = Math.max(spanMs, this.#meanGapMs > 0 ? Math.min(16 * this.#meanGapMs, 5000) : 5000);
     const change = Math.min(1.2, Math.max(0.8, wantedMs / this.#windowMs));
     if (!(change > 0)) return;
+    this.#askedAtMs = Number.NaN;
     this.#decayed *= change;
     this.#windowMs *= change;
   }
 
   perMs(nowMs: number): number {
+    if (nowMs === this.#askedAtMs) return this.#perMs;
     const watched = Math.min(1, 0.05 + (nowMs - this.#firstAtMs) / this.#windowMs);
-    return (this.#decayed * Math.exp((this.lastAtMs - nowMs) / this.#windowMs)) / (this.#windowMs * watched);
+    this.#askedAtMs = nowMs;
+    this.#perMs = (this.#decayed * Math.exp((this.lastAtMs - nowMs) / this.#windowMs)) / (this.#windowMs * watched);
+    return this.#perMs;
   }
 }
 

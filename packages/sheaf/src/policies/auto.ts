@@ -1,6 +1,6 @@
 import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "./arrival-rate.ts";
 import { CostTable, nextSize } from "./cost-model.ts";
-import { pacedSize } from "./pacing.ts";
+import { isWorthPacing, pacedSize } from "./pacing.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see auto */
@@ -16,7 +16,8 @@ export interface AutoOptions {
  * The default policy: dispatches at once, as `greedy` does, except where what it has measured says that something else
  * is faster. Nothing to tune. Four rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
- * - *pacing* (several slots): a few items wait for their slot's share of a run, so that idle slots do not grab crumbs;
+ * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle
+ *   slots do not grab crumbs;
  * - *linger*: wait for a clump (at most s(0)/4) or for callers just answered (at most s(0)/2), while they come fast
  *   enough to pay for it;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
@@ -44,7 +45,7 @@ class Auto implements Policy {
   #meanBatch = 1;
   // The most items at once, slowly forgotten: with a slot's share of them here, nobody else is worth waiting for.
   #crowd = 1;
-  #lastPaced = { batches: -Infinity, perMs: 0, slots: 0, maxBatchSize: 0, size: 1 };
+  #lastPaced = { batches: -Infinity, perMs: 0, slots: 0, maxBatchSize: 0, size: 1, holds: false };
   #held = false;
   #avoided = 0;
   #untried = 0;
@@ -107,6 +108,7 @@ class Auto implements Policy {
   #pacedUntil({ nowMs, waiting, oldestAtMs, slots, maxBatchSize }: QueueView): number {
     if (waiting >= this.#crowd / slots - 0.01) return nowMs;
     const enough = this.#paced(nowMs, slots, maxBatchSize);
+    if (!this.#lastPaced.holds) return nowMs;
     // What is nearly enough is enough: the rate is known to a fifth or so, and a hold for a third of an item never pays.
     return waiting < enough - 0.3 ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
   }
@@ -120,13 +122,9 @@ class Auto implements Policy {
     const last = this.#lastPaced;
     const fresh = batches - last.batches < (batches < 64 ? 1 : 8) && Math.abs(perMs - last.perMs) <= 0.05 * last.perMs;
     if (!fresh || last.maxBatchSize !== maxBatchSize || last.slots !== slots) {
-      this.#lastPaced = {
-        batches,
-        perMs,
-        slots,
-        maxBatchSize,
-        size: pacedSize(this.#cost, perMs, slots, maxBatchSize),
-      };
+      const size = pacedSize(this.#cost, perMs, slots, maxBatchSize);
+      const holds = isWorthPacing(this.#cost, size);
+      this.#lastPaced = { batches, perMs, slots, maxBatchSize, size, holds };
     }
     return this.#lastPaced.size;
   }

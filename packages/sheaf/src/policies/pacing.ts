@@ -34,3 +34,11 @@ export function pacedSize(cost: CostTable, perMs: number, slots: number, maxBatc
   }
   return best;
 }
+
+/**
+ * Whether idle slots would lose more by small batches than callers lose by a hold: only where sharing is most of what a
+ * batch gains, so that two halves take 1.42 times the whole. It is s(0) / s(size) = 0.42 of a straight line. With less
+ * to share (a steep line, a square root, a cost that grows faster than its size), slots that are always busy fill the
+ * batches by themselves, and a hold only makes all of them longer.
+ */
+export const isWorthPacing = (cost: CostTable, size: number): boolean => 2 * cost.at(size / 2) >= 1.42 * cost.at(size);

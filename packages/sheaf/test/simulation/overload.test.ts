@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BatcherError, createBatcher, greedy, window } from "../../dist/index.js";
+import { type BatchRecord, BatcherError, createBatcher, greedy, window } from "../../dist/index.js";
+import { Forecast } from "../../dist/core/forecast.js";
 import { manualClock, simulate, virtualClock } from "../../dist/tuning/index.js";
 
 const cost = { fixedMs: 10, perItemMs: 0.3 };
@@ -150,3 +151,35 @@ test('maxQueueSize "auto" starts at the default and becomes what can be answered
   const bound = await refusal();
   assert.ok(bound > 500 && bound < 560, String(bound));
 });
+
+test('maxQueueSize "auto" has a bound where runs take no time, and where callers wait for ever', () => {
+  for (const [runMs, timeoutMs] of [
+    [0, 200],
+    [1, Infinity],
+    [0, Infinity],
+  ] as const) {
+    for (const maxBatchSize of [1, 32, Infinity]) {
+      const forecast = new Forecast();
+      for (let batchId = 1; batchId <= 8; batchId++) {
+        const size = Math.min(batchId, maxBatchSize);
+        forecast.observe({ ...ranOk, batchId, size, weight: size, runMs });
+      }
+      // No number at all: the bound that the batcher has stays, 10,000.
+      const bound = forecast.queueBound(timeoutMs, 4, maxBatchSize) ?? 10_000;
+      assert.ok(bound >= 1 && bound <= 1_000_000, `${runMs} ms, ${timeoutMs} ms, ${maxBatchSize}: ${bound}`);
+    }
+  }
+});
+
+const ranOk: BatchRecord = {
+  batchId: 0,
+  reason: "idle",
+  size: 1,
+  weight: 1,
+  group: undefined,
+  startedAtMs: 0,
+  queueWaitMs: { mean: 0, max: 0 },
+  runMs: 0,
+  outcome: "ok",
+  attempt: 1,
+};

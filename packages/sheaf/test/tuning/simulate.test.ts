@@ -141,6 +141,30 @@ test("auto beats greedy by half in a closed loop of 4: the callers do not lock i
   assert.ok(ratio >= 1.5, `${ratio} times greedy's throughput`);
 });
 
+test("where slots have little to gain by larger batches auto is not behind greedy", async () => {
+  const mean = async (policy: SimulationOptions["policy"], cost: SimulationOptions["cost"]): Promise<number> => {
+    const { latencyMs } = await simulate({
+      cost,
+      concurrency: 2,
+      maxBatchSize: 64,
+      arrivals: poisson(84),
+      items: 4000,
+      policy,
+    });
+    return latencyMs.mean;
+  };
+  // At 87 % of what two slots can do.
+  const superLinear = (size: number): number => 93.5 + 1.75 * size + (1.75 * size * size) / 64;
+  const steep = (size: number): number => 47 + 16 * size;
+  for (const [cost, worst] of [
+    [superLinear, 1.05],
+    [steep, 1.05],
+  ] as const) {
+    const ratio = (await mean(auto(), cost)) / (await mean(greedy(), cost));
+    assert.ok(ratio <= worst, `${ratio} times greedy's mean`);
+  }
+});
+
 test("what makes no sense is refused with what it got", async () => {
   const refused = (options: Partial<SimulationOptions>, message: RegExp): Promise<void> =>
     assert.rejects(simulate({ ...gpu, arrivals: poisson(1), ...options }), message);
