@@ -66,24 +66,6 @@ test("several slots do not grab crumbs: a few items wait for their share of a ru
   assert.ok(decision.waitUntilMs < nowMs + 20, "for a fraction of a run");
 });
 
-test("several slots with little to share are not paced: a steep line and a square root go at once", () => {
-  for (const costOf of [(size: number) => 4 + 2 * size, (size: number) => 10 * Math.sqrt(size)]) {
-    const policy = auto();
-    let nowMs = 0;
-    for (let i = 0; i < 4000; i++) {
-      policy.arrived!(view({ nowMs: (nowMs += 2), slots: 8, arrivals: 1, outstanding: 40 }));
-      const size = 1 + (i % 16);
-      if (i % 4 === 3) policy.observe!(record(size, costOf(size)), nowMs);
-    }
-    // Long after the last answer and arrival: nobody is lingered for.
-    const later = nowMs + 60;
-    const decision = policy.decide(
-      view({ nowMs: later, oldestAtMs: later, waiting: 3, slots: 8, freeSlots: 1, outstanding: 40 }),
-    );
-    assert.ok(runs(decision) >= 1, JSON.stringify(decision));
-  }
-});
-
 test("nothing is held past maxWaitMs", () => {
   const policy = trained(auto({ latencyBudgetMs: 500 }), 10, 0.3);
   const decision = policy.decide(view({ nowMs: 50_000, maxWaitMs: 3 }));

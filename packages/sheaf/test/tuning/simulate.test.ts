@@ -141,27 +141,16 @@ test("auto beats greedy by half in a closed loop of 4: the callers do not lock i
   assert.ok(ratio >= 1.5, `${ratio} times greedy's throughput`);
 });
 
-test("where slots have little to gain by larger batches auto is not behind greedy", async () => {
-  const mean = async (policy: SimulationOptions["policy"], cost: SimulationOptions["cost"]): Promise<number> => {
-    const { latencyMs } = await simulate({
-      cost,
-      concurrency: 2,
-      maxBatchSize: 64,
-      arrivals: poisson(84),
-      items: 4000,
-      policy,
-    });
-    return latencyMs.mean;
+test("where slots have little to gain by larger batches auto does not hold, and is not behind greedy", async () => {
+  const cost = (size: number): number => 3.77 + 0.546 * size;
+  const capacityPerS = (2 * 32_000) / cost(32);
+  const mean = async (policy: SimulationOptions["policy"], seed: number): Promise<number> => {
+    const arrivals = poisson(0.84 * capacityPerS);
+    return (await simulate({ cost, concurrency: 2, arrivals, items: 4000, seed, policy })).latencyMs.mean;
   };
-  // At 87 % of what two slots can do.
-  const superLinear = (size: number): number => 93.5 + 1.75 * size + (1.75 * size * size) / 64;
-  const steep = (size: number): number => 47 + 16 * size;
-  for (const [cost, worst] of [
-    [superLinear, 1.05],
-    [steep, 1.05],
-  ] as const) {
-    const ratio = (await mean(auto(), cost)) / (await mean(greedy(), cost));
-    assert.ok(ratio <= worst, `${ratio} times greedy's mean`);
+  for (const seed of [1, 2, 3]) {
+    const ratio = (await mean(auto(), seed)) / (await mean(greedy(), seed));
+    assert.ok(ratio <= 1.05, `seed ${seed}: ${ratio} times greedy's mean`);
   }
 });
 

@@ -1,4 +1,4 @@
-import { batcherWith } from "../../core/batcher.ts";
+import { batcherWith } from "../../core/batcher-with.ts";
 import { systemClock, type Clock } from "../../core/clock.ts";
 import { checkResults } from "../../core/demux.ts";
 import { show } from "../../core/settings.ts";
