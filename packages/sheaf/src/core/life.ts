@@ -78,7 +78,8 @@ export class Life<In, Out> {
   }
 
   get #signal(): AbortSignalLike | undefined {
-    return this.#parts.settings.signal as unknown as AbortSignalLike | undefined;
+    const signal = this.#parts.settings.signal as unknown as AbortSignalLike | undefined;
+    return signal;
   }
 
   readonly #closeOnAbort = (): void => void this.close(undefined).catch(() => undefined);
