@@ -195,7 +195,7 @@ export class Instance {
     if (kind === Kind.failure) {
       held.run.reject(unpackError(packed as Packed));
     } else {
-      held.run.resolve(unpack(packed as Packed, this.#resultRows));
+      this.#resolve(held.run, packed as Packed);
     }
     if (this.#runs.length === 0 && this.state === "busy") {
       this.#link.hold(false);
@@ -203,6 +203,17 @@ export class Instance {
     } else {
       this.#events.changed(this);
     }
+  }
+
+  /** What a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
+  #resolve(run: Run, packed: Packed): void {
+    let results: unknown[];
+    try {
+      results = unpack(packed, this.#resultRows);
+    } catch (error) {
+      return run.reject(error);
+    }
+    run.resolve(results);
   }
 
   #become(state: InstanceState): void {

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { parentPort } from "node:worker_threads";
+import { parentPort, threadId } from "node:worker_threads";
 import { defineWorker } from "../../dist/node/index.js";
 
 /** What a module does that is none of its business. */
@@ -11,6 +11,7 @@ export type Mischief =
   | "results without end"
   | "a negative count"
   | "a text"
+  | "a result nested too deep"
   | "an unreadable error"
   | "an unreadable error in a slot";
 
@@ -22,6 +23,13 @@ function unreadable(): Error {
   });
 }
 
+// In a thread as deep as it can send: its stack is larger than that of the program.
+function nested(depth: number): unknown {
+  let value: unknown = "ok";
+  for (let i = 0; i < depth; i++) value = [value];
+  return value;
+}
+
 function misbehave(mischief: Mischief): unknown {
   if (mischief === "post to parentPort") parentPort?.postMessage("of the module's own");
   if (mischief === "close parentPort") parentPort?.close();
@@ -29,6 +37,7 @@ function misbehave(mischief: Mischief): unknown {
   if (mischief === "results without end") return { length: 1e12 };
   if (mischief === "a negative count") return { length: -1 };
   if (mischief === "a text") return "ok";
+  if (mischief === "a result nested too deep") return [nested(threadId === 0 ? 100_000 : 6_000)];
   if (mischief === "an unreadable error") throw unreadable();
   if (mischief === "an unreadable error in a slot") return [unreadable()];
   return ["ok"];
