@@ -16,8 +16,6 @@ export interface EarlyListener {
   close(): void;
 }
 
-const retryAfter = { "retry-after": "1" };
-
 /**
  * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
  * everything else is told to come back. Whoever watches the process would else take a large model for a dead server.
@@ -53,20 +51,24 @@ function answer(request: IncomingMessage, response: ServerResponse, models: read
   response.setHeader("x-request-id", id);
   // A client that still sends reads the answer only then.
   request.resume();
-  if (path === "/livez") return send(response, 200, { status: "ok" });
-  if (path === "/v2/health/live") return send(response, 200, { live: true });
-  if (path === "/v2/health/ready") return send(response, 503, { ready: false }, retryAfter);
+  const json = "application/json; charset=utf-8";
+  if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
+  if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
+  if (path === "/v2/health/ready") return send(response, 503, json, JSON.stringify({ ready: false }));
   if (path === "/readyz" || path === "/health") {
     const list = models.map((name) => ({ name, state: "loading" }));
-    return send(response, 503, { status: "warming", models: list }, retryAfter);
+    return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
   }
   const message = `The server is warming: ${models.join(", ")} is still being looked into; see /readyz.`;
   const { type, body } = problemDocument(new Problem("NOT_READY", message), path, id);
-  response.writeHead(503, { "content-type": type, ...retryAfter }).end(body);
+  send(response, 503, type, body);
 }
 
-function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
-  response
-    .writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers })
-    .end(JSON.stringify(body));
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.statusCode = status;
+  response.setHeader("content-type", type);
+  // Said at once: what follows a head that is written without it comes in chunks, which not every probe reads.
+  response.setHeader("content-length", Buffer.byteLength(body));
+  if (status === 503) response.setHeader("retry-after", "1");
+  response.end(body);
 }

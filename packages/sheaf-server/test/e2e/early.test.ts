@@ -96,6 +96,7 @@ function askOn(agent: Agent, url: string, way: string, body?: unknown): Promise<
       response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       response.on("end", () => {
         const { statusCode: status, headers } = response;
+        assert.equal(headers["content-length"], String(Buffer.byteLength(text)));
         resolve({ status, retryAfter: headers["retry-after"], json: JSON.parse(text) });
       });
     });
