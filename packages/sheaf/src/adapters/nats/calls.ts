@@ -11,15 +11,14 @@ import { rebuildError, unavailable } from "./errors.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
 import { Publishes } from "./publishes.ts";
-import { QueueKeeper } from "./queue-keeper.ts";
 import { newInbox, type QueueSettings } from "./queue-options.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
+import { Standing } from "./standing.ts";
 import { namesOf, type QueueNames } from "./topology.ts";
-import { workerInfoOf, WorkersSeen } from "./workers-seen.ts";
+import type { WorkersSeen } from "./workers-seen.ts";
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class Calls {
-  readonly workers: WorkersSeen;
   readonly batches: SeenBatches;
   readonly #settings: QueueSettings;
   readonly #name: string;
@@ -30,12 +29,7 @@ export class Calls {
   readonly #publishes: Publishes;
   readonly #signals: AbortListeners = new AbortListeners();
   readonly #deadLetters: DeadLetters;
-  readonly #keeper: QueueKeeper;
-  readonly #ready: Promise<void>;
-  #isReady: () => void = () => undefined;
-  #streamCreated: string | undefined;
-  /** Accepted before a cut, or before somebody deleted the queue: gone, should it turn out to be another one. */
-  #mayBeLost: readonly Call[] = [];
+  readonly #standing: Standing;
   /** What every item says of the worker that it needs. */
   readonly #fingerprint: string | undefined;
   #next = 0;
@@ -47,32 +41,33 @@ export class Calls {
     this.#settings = settings;
     this.#name = name;
     this.#names = namesOf(settings);
-    this.workers = new WorkersSeen(settings.clock);
     this.batches = new SeenBatches(name, maxBatchSize);
     this.#inbox = newInbox(settings);
     this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
-    this.#ready = new Promise((resolve) => (this.#isReady = resolve));
     this.#link = new Link(settings.connection, {
       disconnected: () => this.#disconnected(),
-      reconnected: () => this.#keeper.keep(),
+      reconnected: () => this.#standing.lookNow(),
       closed: () => this.#failAll(unavailable(`${name}: the NATS connection is closed.`)),
     });
-    this.#keeper = new QueueKeeper(settings, "front-end", (created) => this.#kept(created));
+    this.#standing = new Standing(settings, this.#link, {
+      accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
+      lost: (call) => this.#lost(call),
+    });
     const own = { inbox: this.#inbox, name };
     this.#publishes = new Publishes(settings, this.#link, own, {
       accepted: (call, sequence) => this.#accepted(call, sequence),
       refused: (call, error) => this.#end(call, "rejected", error),
       unanswered: (call, error) => this.#cancel(call, "rejected", error),
-      missing: () => this.#keeper.keepSoon(),
+      missing: () => this.#standing.lookSoon(),
     });
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
-    this.#link.subscribe(this.#names.alive, ({ data }) => this.#heard(data));
-    if (settings.durability !== "none") {
-      this.#deadLetters.watch();
-      this.#keeper.watch(this.#link, () => this.#deleted());
-    }
-    this.#keeper.keep();
+    if (settings.durability !== "none") this.#deadLetters.watch();
+    this.#standing.begin();
+  }
+
+  get workers(): WorkersSeen {
+    return this.#standing.workers;
   }
 
   get isConnected(): boolean {
@@ -81,7 +76,7 @@ export class Calls {
 
   /** Why the queue can not be used, where it can not. */
   get trouble(): string | undefined {
-    return this.#link.refusal ?? this.#keeper.trouble;
+    return this.#standing.trouble;
   }
 
   get counts(): { lateReplies: number; deadLetters: number; republished: number } {
@@ -93,7 +88,7 @@ export class Calls {
   }
 
   ready(): Promise<void> {
-    return this.#ready;
+    return this.#standing.ready;
   }
 
   figures(): Promise<LaneFigures[]> {
@@ -139,7 +134,7 @@ export class Calls {
     await empty;
     cancel?.();
     this.#publishes.stop();
-    this.#keeper.stop();
+    this.#standing.stop();
     this.#link.leave();
   }
 
@@ -282,35 +277,16 @@ export class Calls {
     // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
-    this.#mayBeLost = [...this.#open.values()];
-  }
-
-  #deleted(): void {
-    this.#mayBeLost = [...this.#open.values()].filter(({ sequence }) => sequence !== undefined);
+    this.#standing.doubt();
   }
 
   #failAll(error: unknown): void {
     for (const call of this.#open.values()) this.#cancel(call, "rejected", error);
   }
 
-  #kept(created: string): void {
-    if (this.#streamCreated !== undefined && this.#streamCreated !== created) this.#lostQueue();
-    this.#mayBeLost = [];
-    this.#streamCreated = created;
-    this.#link.publish(this.#names.who);
-    if (this.workers.list().length > 0) this.#isReady();
-  }
-
-  #lostQueue(): void {
-    const error = unavailable(`${this.#name}: the NATS server lost the queue and with it the item.`);
-    for (const call of this.#mayBeLost) this.#end(call, "error", error);
-  }
-
-  #heard(data: Uint8Array): void {
-    this.workers.heard(workerInfoOf(data));
-    if (this.#streamCreated !== undefined && this.workers.list().length > 0) this.#isReady();
+  #lost(call: Call): void {
+    this.#end(call, "error", unavailable(`${this.#name}: the NATS server lost the queue and with it the item.`));
   }
 }
-
 /** The client gives an empty text where there is none. */
 const isSubject = (reply: string | undefined): reply is string => reply !== undefined && reply !== "";

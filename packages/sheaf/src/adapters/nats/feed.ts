@@ -1,11 +1,9 @@
-import { BatcherError } from "../../core/errors.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
-import { Ages } from "./ages.ts";
+import { Arrivals } from "./arrivals.ts";
 import { Caution } from "./caution.ts";
-import type { NatsMessage, NatsSubscription } from "./client.ts";
+import type { NatsSubscription } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
-import { deliveryOf, Verdict, type AckToken, type Delivery } from "./delivery.ts";
-import { fingerprintOf, requestOf, type Request } from "./envelope.ts";
+import { Verdict } from "./delivery.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import type { BatchGate } from "./gate.ts";
 import { Hand } from "./hand.ts";
@@ -47,7 +45,6 @@ export interface NatsFeedOptions extends NatsQueueOptions {
  */
 export class NatsFeed {
   readonly id: string;
-  readonly #fingerprint: string | undefined;
   readonly #options: NatsFeedOptions;
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
@@ -56,7 +53,6 @@ export class NatsFeed {
   readonly #pulls: Pulls;
   readonly #suspects: Suspects;
   readonly #deadLetters: DeadLetters;
-  readonly #ages: Ages;
   readonly #hand: Hand = new Hand();
   readonly #caution: Caution;
   readonly #keeper: QueueKeeper;
@@ -64,7 +60,7 @@ export class NatsFeed {
   readonly #timers: Timers;
   readonly #intake: Intake;
   readonly #runs: Runs;
-  readonly #taken: { delivered: number; redelivered: number } = { delivered: 0, redelivered: 0 };
+  readonly #arrivals: Arrivals;
   /** The queue and its consumers are there; never so without JetStream. */
   #isEnsured = false;
   #isStopping = false;
@@ -75,7 +71,6 @@ export class NatsFeed {
     this.#options = options;
     const settings = (this.#settings = queueSettings(options));
     const names = (this.#names = namesOf(settings));
-    this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
     this.id = crypto.randomUUID();
     const link = (this.#link = new Link(settings.connection, {
       disconnected: () => this.#pulls.forget(),
@@ -83,7 +78,6 @@ export class NatsFeed {
       closed: () => this.#pulls.forget(),
     }));
     this.#timers = new Timers(settings.clock);
-    this.#ages = new Ages(settings.maxAgeMs);
     this.#caution = new Caution(settings, () => link.publish(names.careful));
     this.#keeper = new QueueKeeper(settings, "worker", () => this.#kept());
     this.#replies = new Replies(settings, link, this.id);
@@ -98,7 +92,7 @@ export class NatsFeed {
       ended: () => this.#advanceSoon(),
     });
     this.#pulls = new Pulls(settings, names, link, {
-      arrived: (message, token) => this.#arrivedFromQueue(message, token),
+      arrived: (message, token) => this.#arrivals.fromQueue(message, token),
       quiet: () => this.#intake.advance(),
       refused: () => this.#keeper.keepSoon(),
     });
@@ -121,11 +115,23 @@ export class NatsFeed {
       run: (delivery) => void this.#runs.run(delivery, "shared"),
       handBack: (delivery) => this.#runs.handBack(delivery),
     });
+    this.#arrivals = new Arrivals({
+      settings,
+      link,
+      gate,
+      hand: this.#hand,
+      caution: this.#caution,
+      suspects: this.#suspects,
+      intake: this.#intake,
+      runs: this.#runs,
+      replies: this.#replies,
+      isTaking: () => !this.#isStopping && this.#isServing,
+    });
   }
 
   /** What happened to items here since the start. */
   get counts(): FeedCounts {
-    return { ...this.#taken, ...this.#runs.counts };
+    return { ...this.#arrivals.counts, ...this.#runs.counts };
   }
 
   /** Why it gets no items; undefined where it does. */
@@ -166,7 +172,7 @@ export class NatsFeed {
     if (this.#settings.durability === "none") {
       for (const lane of lanes)
         this.#pushed.push(
-          this.#link.subscribe(this.#names.lane(lane), (message) => this.#pushedTo(message, lane), "workers"),
+          this.#link.subscribe(this.#names.lane(lane), (message) => this.#arrivals.pushed(message, lane), "workers"),
         );
       this.#keeper.keep();
     } else {
@@ -228,66 +234,6 @@ export class NatsFeed {
 
   #advanceSoon(): void {
     this.#timers.after("turn", 0, () => this.#intake.advance());
-  }
-
-  #arrivedFromQueue(message: NatsMessage, { lane, deliveries, sequence, storedAtMs, pending }: AckToken): void {
-    this.#intake.sawBacklog(pending);
-    const ack = message.reply!;
-    const request = this.#read(message);
-    // Somebody else's message: nobody waits for it, and it would come back for ever.
-    if (request === undefined) return void this.#link.publish(ack, Verdict.end);
-    const nowMs = this.#settings.clock.now();
-    const ageMs = this.#ages.ageMs(storedAtMs, nowMs);
-    const delivery = deliveryOf(request, nowMs, ageMs, { lane, sequence, deliveries, ack });
-    this.#taken.delivered++;
-    const known = this.#hand.get(delivery.key);
-    if (known !== undefined) {
-      // It is still being worked on here: the queue had not heard of it in time.
-      known.ack = ack;
-      known.deliveries = deliveries;
-      return;
-    }
-    if (this.#hand.wasCancelled(delivery.key)) return this.#runs.drop(delivery);
-    if (this.#isStopping || !this.#isServing) return this.#runs.handBack(delivery);
-    if (this.#isForAnother(request)) return this.#runs.refuse(delivery);
-    this.#hand.add(delivery);
-    if (deliveries > 1) {
-      this.#taken.redelivered++;
-      this.#caution.suspectSeen();
-      this.#suspects.add(delivery);
-    } else {
-      this.#intake.add(delivery);
-    }
-  }
-
-  /** Core NATS: a worker gets what is pushed to it, and refuses what it has no room for. */
-  #pushedTo(message: NatsMessage, lane: Delivery["lane"]): void {
-    const request = this.#read(message);
-    if (request === undefined) return;
-    const nowMs = this.#settings.clock.now();
-    const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
-    this.#taken.delivered++;
-    if (this.#isForAnother(request)) return this.#runs.refuse(delivery);
-    const { maxQueueSize } = this.#settings;
-    if (this.#runs.serving - this.#options.gate.runningItems >= maxQueueSize) {
-      const reason = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
-      return this.#replies.error(delivery, new BatcherError("QUEUE_FULL", reason, { maxQueueSize }));
-    }
-    this.#hand.add(delivery);
-    void this.#runs.run(delivery, "shared");
-  }
-
-  #isForAnother({ head: { s } }: Request): boolean {
-    return s !== undefined && this.#fingerprint !== undefined && s !== this.#fingerprint;
-  }
-
-  #read({ data, subject }: NatsMessage): Request | undefined {
-    try {
-      return requestOf(data);
-    } catch (thrown) {
-      this.#link.reportUnreadable(subject, thrown);
-      return undefined;
-    }
   }
 
   /** Says of everything here that it is being worked on. Not from the model's thread: a hung process says nothing. */
