@@ -48,7 +48,7 @@ export class DeadLetters {
           throw new TypeError("It is no advisory.");
         void this.#takeOut(stream_seq as number, deliveries as number).catch(() => undefined);
       },
-      "sheaf",
+      { queue: "sheaf", need: "optional" },
     );
   }
 

@@ -165,18 +165,20 @@ export class NatsFeed {
       else this.#advanceSoon();
       running = runningBatches;
     };
-    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(data));
-    this.#link.subscribe(this.#names.who, () => this.#presence.asked());
+    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(data), { need: "optional" });
+    this.#link.subscribe(this.#names.who, () => this.#presence.asked(), { need: "optional" });
     // Whoever has just started may have been started because of a poisonous item.
     this.#caution.begin();
     if (this.#settings.durability === "none") {
       for (const lane of lanes)
         this.#pushed.push(
-          this.#link.subscribe(this.#names.lane(lane), (message) => this.#arrivals.pushed(message, lane), "workers"),
+          this.#link.subscribe(this.#names.lane(lane), (message) => this.#arrivals.pushed(message, lane), {
+            queue: "workers",
+          }),
         );
       this.#keeper.keep();
     } else {
-      this.#link.subscribe(this.#names.careful, () => this.#caution.begin());
+      this.#link.subscribe(this.#names.careful, () => this.#caution.begin(), { need: "optional" });
       this.#deadLetters.watch();
       this.#keeper.watch(this.#link, () => this.#pulls.forget());
       this.#keeper.keep();

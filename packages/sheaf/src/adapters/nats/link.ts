@@ -15,7 +15,7 @@ const partingMs = 2000;
 /** A connection, and whether it is up. */
 export class Link {
   isConnected: boolean;
-  /** What this side may not listen to. */
+  /** What this side may not listen to, and can not do without. */
   refusal: string | undefined;
   readonly #connection: NatsConnection;
   readonly #subscriptions: NatsSubscription[] = [];
@@ -41,9 +41,14 @@ export class Link {
     return true;
   }
 
-  subscribe(subject: string, on: (message: NatsMessage) => void, queue?: string): NatsSubscription {
+  /** `need`: what to do without it; of an optional one it is only said that NATS refuses it. */
+  subscribe(
+    subject: string,
+    on: (message: NatsMessage) => void,
+    { queue, need = "essential" }: { readonly queue?: string; readonly need?: "essential" | "optional" } = {},
+  ): NatsSubscription {
     const callback = (error: Error | null, message: NatsMessage): void => {
-      if (error !== null) return this.#refused(subject, error);
+      if (error !== null) return this.#refused(subject, error, need);
       try {
         on(message);
       } catch (thrown) {
@@ -84,10 +89,11 @@ export class Link {
   }
 
   /** The client has ended the subscription, and does not try again. */
-  #refused(subject: string, { message }: Error): void {
+  #refused(subject: string, { message }: Error, need: "essential" | "optional"): void {
     if (this.#isLeft || this.#connection.isClosed()) return;
-    this.refusal ??= `NATS refuses the subscription to ${subject} (${message}). Allow it, and start this process again.`;
-    warn(`sheaf: ${this.refusal}`);
+    const refusal = `NATS refuses the subscription to ${subject} (${message}). Allow it, and start this process again.`;
+    if (need === "essential") this.refusal ??= refusal;
+    warn(`sheaf: ${refusal}`);
   }
 
   async #watch(events: LinkEvents): Promise<void> {

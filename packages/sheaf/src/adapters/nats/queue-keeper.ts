@@ -37,10 +37,14 @@ export class QueueKeeper {
   watch(link: Link, deleted: () => void): void {
     const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
     for (const subject of [streamDeleted, consumerDeleted])
-      link.subscribe(subject, () => {
-        deleted();
-        this.keepSoon();
-      });
+      link.subscribe(
+        subject,
+        () => {
+          deleted();
+          this.keepSoon();
+        },
+        { need: "optional" },
+      );
   }
 
   keep(): void {

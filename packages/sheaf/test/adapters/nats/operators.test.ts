@@ -109,6 +109,7 @@ const users = `jetstream {}
 authorization { users: [
   { user: all, password: p }
   { user: withoutApi, password: p, permissions: { publish: { deny: "$JS.API.>" } } }
+  { user: withoutCancel, password: p, permissions: { subscribe: { deny: "sheaf.*.cancel" } } }
   { user: withoutInbox, password: p, permissions: { subscribe: { deny: "_INBOX.>" } } }
 ] }`;
 
@@ -142,6 +143,19 @@ test("a worker that may not use JetStream does not say that it serves", { skip }
   assert.equal(front.workers().length, 1);
   await worker.drain();
   await other.drain();
+  await front.close();
+});
+
+test("a worker that may not hear of cancellations says so, and serves", { skip }, async (t) => {
+  const { mock } = t.mock.method(console, "warn", () => undefined);
+  const as = await guarded(t);
+  const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
+  const worker = natsWorker(double, { connection: await as("withoutCancel"), headers, queue: "q" });
+  await worker.ready();
+  await front.ready();
+  assert.equal(await front(1), 2);
+  assert.match(String(mock.calls[0]!.arguments[0]), /NATS refuses the subscription to sheaf\.q\.cancel/);
+  await worker.drain();
   await front.close();
 });
 
