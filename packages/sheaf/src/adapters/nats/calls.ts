@@ -47,7 +47,7 @@ export class Calls {
     this.#link = new Link(settings.connection, {
       disconnected: () => this.#disconnected(),
       reconnected: () => this.#standing.lookNow(),
-      closed: () => this.#failAll(unavailable(`${name}: the NATS connection is closed.`)),
+      closed: () => this.#gone(),
     });
     this.#standing = new Standing(settings, this.#link, {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
@@ -278,6 +278,13 @@ export class Calls {
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
     this.#standing.doubt();
+  }
+
+  /** Its owner has closed the connection: nothing comes any more, and no timer may keep the process alive. */
+  #gone(): void {
+    this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
+    this.#publishes.stop();
+    this.#standing.stop();
   }
 
   #failAll(error: unknown): void {

@@ -45,6 +45,7 @@ export class Standing {
       this.workers.heard(workerInfoOf(data));
       this.#readyOnce();
     });
+    this.workers.begin();
     if (this.#settings.durability !== "none") this.#keeper.watch(this.#link, () => this.doubt());
     this.#keeper.keep();
   }
@@ -65,6 +66,7 @@ export class Standing {
   }
 
   stop(): void {
+    this.workers.stop();
     this.#keeper.stop();
   }
 

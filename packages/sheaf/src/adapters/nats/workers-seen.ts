@@ -27,28 +27,50 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
 
 /** Workers say that they are alive this often; after `goneAfterMs` of silence one counts as gone. */
 export const aliveEveryMs = 1000;
-const goneAfterMs = 3500;
+const goneAfterMs = 5000;
 const mostWorkers = 10_000;
+/** A turn of the event loop may take so long; what it takes beyond, this process was not there to listen. */
+const longestTurnMs = 1000;
+const lookEveryMs = 500;
 
 /** The workers that a front end has heard of lately. */
 export class WorkersSeen {
   readonly #clock: Clock;
-  readonly #seen: Map<string, { readonly info: WorkerInfo; readonly atMs: number }> = new Map();
+  readonly #seen: Map<string, { readonly info: WorkerInfo; readonly awakeAtMs: number }> = new Map();
+  /** Time that this process listened, up to its last look: a pause of its own is nobody's silence. */
+  #awakeMs = 0;
+  #lookedAtMs: number;
+  #cancelLook: (() => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#lookedAtMs = clock.now();
+  }
+
+  begin(): void {
+    this.#awakeMs = this.#awakeNowMs;
+    this.#lookedAtMs = this.#clock.now();
+    this.#cancelLook = this.#clock.after(lookEveryMs, () => this.begin());
+  }
+
+  stop(): void {
+    this.#cancelLook?.();
   }
 
   heard(info: WorkerInfo): void {
     if (this.#seen.size >= mostWorkers && !this.#seen.has(info.id)) return;
-    this.#seen.set(info.id, { info, atMs: this.#clock.now() });
+    this.#seen.set(info.id, { info, awakeAtMs: this.#awakeNowMs });
   }
 
   /** Those that serve now. */
   list(): WorkerInfo[] {
-    const sinceMs = this.#clock.now() - goneAfterMs;
-    for (const [id, { atMs }] of this.#seen) if (atMs < sinceMs) this.#seen.delete(id);
+    const sinceMs = this.#awakeNowMs - goneAfterMs;
+    for (const [id, { awakeAtMs }] of this.#seen) if (awakeAtMs < sinceMs) this.#seen.delete(id);
     return [...this.#seen.values()].map(({ info }) => info).filter(({ isServing }) => isServing);
+  }
+
+  get #awakeNowMs(): number {
+    return this.#awakeMs + Math.min(longestTurnMs, this.#clock.now() - this.#lookedAtMs);
   }
 
   /** How long `items` take all of them together, in milliseconds; undefined before it can be told. */
