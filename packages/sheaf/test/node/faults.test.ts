@@ -238,9 +238,9 @@ for (const kind of ["thread", "process"] as const) {
         const { executor, call } = await setUp(
           kind,
           { instances: 2, closeTimeoutMs: 100_000 },
-          { maxBatchSize: 1, runTimeoutMs: 500 },
+          { maxBatchSize: 1, runTimeoutMs: 2000 },
         );
-        await assert.rejects(call({ do: "spin", ms: 3000 }), { code: "RUN_TIMEOUT" });
+        await assert.rejects(call({ do: "spin", ms: 8000 }), { code: "RUN_TIMEOUT" });
         assert.equal(await call(double(1)), 2);
         await executor.close();
         assert.deepEqual(
