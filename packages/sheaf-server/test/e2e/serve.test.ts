@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { request } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { test } from "node:test";
 import OpenAI from "openai";
@@ -118,13 +120,16 @@ test("a second signal ends with 1 at once, and without an abort", async (t) => {
   const served = sheaf(t, ["serve", "mlp", "--port", "0", "--max-batch-size", "1"]);
   const url = await ready(served);
   const body = JSON.stringify({ inputs: Array.from({ length: 1000 }, () => new Array(768).fill(0.5)) });
-  const reply = fetch(`${url}/infer`, { method: "POST", body, headers: { "content-type": "application/json" } });
-  const isAnswered = reply.then(() => true).catch(() => false);
+  // Not fetch: that of Node 24 throws where nobody can catch it when a connection ends in the middle of a reply.
+  const asked = request(`${url}/infer`, { method: "POST", headers: { "content-type": "application/json" } });
+  asked.on("error", () => undefined).on("response", (reply) => reply.on("error", () => undefined).resume());
+  const ended = once(asked, "close");
+  asked.end(body);
   while ((await metric(url, "sheaf_queue_items")) === 0);
   served.child.kill("SIGTERM");
   served.child.kill("SIGINT");
   assert.equal(await served.ended, 1);
-  await isAnswered;
+  await ended;
 });
 
 test("a taken port and a missing model end with 1, a wrong value with 2, each saying what is wrong", async (t) => {
