@@ -2,6 +2,7 @@ import { fork } from "node:child_process";
 import { connect, headers } from "@nats-io/transport-node";
 import { natsFrontEnd } from "../../../packages/sheaf/dist/adapters/nats/index.js";
 import { startNats } from "../../../scripts/lib/nats-server.mjs";
+import { disturb } from "./disturb.mjs";
 import { Ledger } from "./ledger.mjs";
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -62,19 +63,10 @@ export async function chaosOverNats({ seconds, draw }) {
       await sleep(draw.between(0, 25));
     }
   };
-  const disturb = async () => {
-    while (!isOver) {
-      await sleep(draw.between(500, 4000));
-      if (isOver) return;
-      const what = draw.of(Object.keys(disturbances));
-      faults[what] = (faults[what] ?? 0) + 1;
-      await disturbances[what](draw.of(workers));
-    }
-  };
   const disturbances = {
-    "kill -9 of a worker": (worker) => worker.restart("SIGKILL"),
-    "SIGTERM of a worker, and a start": (worker) => worker.restart("SIGTERM"),
-    "a worker stopped for a while": (worker) => worker.pause(draw.between(100, 3000)),
+    "kill -9 of a worker": () => draw.of(workers).restart("SIGKILL"),
+    "SIGTERM of a worker, and a start": () => draw.of(workers).restart("SIGTERM"),
+    "a worker stopped for a while": () => draw.of(workers).pause(draw.between(100, 3000)),
     "kill -9 of the broker, and a start": () => nats.restart(),
     "the broker stopped for a while": async () => {
       nats.pause();
@@ -82,7 +74,7 @@ export async function chaosOverNats({ seconds, draw }) {
       nats.resume();
     },
   };
-  const both = Promise.all([load(), disturb()]);
+  const both = Promise.all([load(), disturb({ draw, disturbances, faults, isOver: () => isOver })]);
   await Promise.race([both, sleep(1000 * seconds)]);
   isOver = true;
   await both;

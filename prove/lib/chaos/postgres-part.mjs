@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { insertBatcher, upsertBatcher } from "../../../packages/sheaf/dist/adapters/postgres/index.js";
+import { disturb } from "./disturb.mjs";
 import { Ledger } from "./ledger.mjs";
 import { RowsSent, VersionsSent } from "./rows-sent.mjs";
 import { trySignal } from "./try-signal.mjs";
@@ -109,19 +110,20 @@ export async function chaosOnPostgres({ seconds, draw }) {
       for (const pid of pids) trySignal(pid, "SIGCONT");
     },
   };
-  const disturb = async () => {
-    while (!isOver) {
-      await sleep(draw.between(500, 4000));
-      if (isOver) return;
-      const what = draw.of([...Object.keys(disturbances), "connections cut"]); // twice as often as each other
-      faults[what] = (faults[what] ?? 0) + 1;
+  const marked = Object.entries(disturbances).map(([what, strike]) => [
+    what,
+    async () => {
       disturbance.isUnderWay = true;
-      await disturbances[what]();
+      await strike();
       disturbance.isUnderWay = false;
       disturbance.endedAtMs = performance.now();
-    }
-  };
-  const both = Promise.all([load(), disturb()]);
+    },
+  ]);
+  const names = [...Object.keys(disturbances), "connections cut"]; // twice as often as each other
+  const both = Promise.all([
+    load(),
+    disturb({ draw, disturbances: Object.fromEntries(marked), names, faults, isOver: () => isOver }),
+  ]);
   await Promise.race([both, sleep(1000 * seconds)]);
   isOver = true;
   await both;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { disturb } from "./disturb.mjs";
 import { Ledger } from "./ledger.mjs";
 import { Program } from "./program.mjs";
 import { ProxyRequests } from "./proxy-requests.mjs";
@@ -43,16 +44,7 @@ export async function chaosThroughProxy({ seconds, draw }) {
     "the upstream says 429 for a while": () => upstream.storm("429", draw.between(100, 2000)),
     "the upstream resets connections for a while": () => upstream.storm("reset", draw.between(100, 2000)),
   };
-  const disturb = async () => {
-    while (!isOver) {
-      await sleep(draw.between(500, 4000));
-      if (isOver) return;
-      const what = draw.of(Object.keys(disturbances));
-      faults[what] = (faults[what] ?? 0) + 1;
-      await disturbances[what]();
-    }
-  };
-  const both = Promise.all([load(), disturb()]);
+  const both = Promise.all([load(), disturb({ draw, disturbances, faults, isOver: () => isOver })]);
   const endsAtMs = performance.now() + 1000 * seconds;
   while (performance.now() < endsAtMs && proxy.crash === undefined) await Promise.race([both, sleep(100)]);
   isOver = true;

@@ -2,10 +2,10 @@ import type { FastifyInstance } from "fastify";
 import { dashboardPlugin } from "../dashboard/plugin.ts";
 import { answerProblems, listen, openApp } from "../server/app.ts";
 import { takeJsonAsBytes } from "../server/body.ts";
+import { closeApp } from "../server/close-app.ts";
 import { crossOrigin } from "../server/cross-origin.ts";
 import { logBatches } from "../server/log.ts";
 import { OpenReplies } from "../server/open-replies.ts";
-import { readWhatArrived } from "../server/read-what-arrived.ts";
 import { healthRoutes } from "../server/routes/health.ts";
 import { metricsRoute } from "../server/routes/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../server/settings.ts";
@@ -16,9 +16,6 @@ import { passThrough } from "./pass-through.ts";
 
 /** As far as APIs nest it: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
 const embeddingsPaths = ["", "/:a", "/:a/:b", "/:a/:b/:c", "/:a/:b/:c/:d"].map((path) => `${path}/embeddings`);
-
-/** How long the last replies may take to leave once every result is there. */
-const lastRepliesMs = 2000;
 
 export interface ProxyOptions {
   /** Base URL of the API: `https://api.openai.com/v1`. */
@@ -83,11 +80,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
     listen: () => listen(app, settings),
     close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
       const [isComplete] = await Promise.all([lanes.close(graceMs), passing!.left(graceMs)]);
-      await readWhatArrived(app.server);
-      const closed = app.close();
-      await replies.left(lastRepliesMs);
-      app.server.closeAllConnections();
-      await closed;
+      await closeApp(app, replies);
       return isComplete;
     },
   };

@@ -1,18 +1,15 @@
 import type { FastifyInstance } from "fastify";
 import { listen, openApp } from "./app.ts";
+import { closeApp } from "./close-app.ts";
 import { answerUnknownRoutes } from "./unknown-routes.ts";
 import { documentRoutes } from "./openapi.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Models } from "./models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
 import { OpenReplies } from "./open-replies.ts";
-import { readWhatArrived } from "./read-what-arrived.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./cross-origin.ts";
 import { joinFleet } from "./fleet/join-fleet.ts";
-
-/** How long the last replies may take to leave once every result is there. */
-const lastRepliesMs = 2000;
 
 export interface ServerOptions {
   /** What to serve; the first answers `/infer`. At least one. */
@@ -63,12 +60,7 @@ export async function serverOn(app: FastifyInstance, options: ServerOptions): Pr
     close: async ({ graceMs } = {}) => {
       try {
         const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
-        await readWhatArrived(app.server);
-        const closed = app.close();
-        // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
-        await replies.left(lastRepliesMs);
-        app.server.closeAllConnections();
-        await closed;
+        await closeApp(app, replies);
         return isComplete;
       } finally {
         // Last: a NATS server that hangs keeps this waiting, and no client of ours.

@@ -1,5 +1,5 @@
 import { configurationsOf, type LoadResult } from "../result.ts";
-import { chartSpec, colourOf, type Chart } from "./chart.ts";
+import { colourOf, panelsSpec, type Chart } from "./chart.ts";
 
 /** How many items the batches of each configuration held, one panel a configuration. */
 export function batchSizes(results: readonly LoadResult[]): Chart {
@@ -32,18 +32,12 @@ export function batchSizes(results: readonly LoadResult[]): Chart {
     name: "batch-sizes",
     title: "Batch sizes",
     reading: "Share of the batches by the items they held, all patterns together, as the server counted them.",
-    spec: chartSpec(rows, {
-      facet: { field: "configuration", type: "nominal", sort: names, title: null },
-      columns: 2,
-      spec: {
-        width: 330,
-        height: 150,
-        mark: "bar",
-        encoding: {
-          x: { field: "size", type: "ordinal", sort: used, axis: { title: "Items in the batch", labelAngle: 0 } },
-          y: { field: "percent", type: "quantitative", scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } },
-          color: { ...colourOf(names), legend: null },
-        },
+    spec: panelsSpec(rows, names, {
+      mark: "bar",
+      encoding: {
+        x: { field: "size", type: "ordinal", sort: used, axis: { title: "Items in the batch", labelAngle: 0 } },
+        y: { field: "percent", type: "quantitative", scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } },
+        color: { ...colourOf(names), legend: null },
       },
     }),
   };

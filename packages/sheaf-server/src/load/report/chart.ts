@@ -34,6 +34,14 @@ export function chartSpec(rows: readonly object[], body: object): TopLevelSpec {
   } as TopLevelSpec;
 }
 
+/** As `chartSpec`, one panel a configuration, two in a row. */
+export const panelsSpec = (rows: readonly object[], names: readonly string[], panel: object): TopLevelSpec =>
+  chartSpec(rows, {
+    facet: { field: "configuration", type: "nominal", sort: names, title: null },
+    columns: 2,
+    spec: { width: 330, height: 150, ...panel },
+  });
+
 /** Configurations keep their order and colour in every chart. */
 export const colourOf = (names: readonly string[]): object => ({
   field: "configuration",

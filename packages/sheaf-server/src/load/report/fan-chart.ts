@@ -1,5 +1,5 @@
 import { configurationsOf, type LoadResult } from "../result.ts";
-import { chartSpec, colourOf, logAxis, type Chart } from "./chart.ts";
+import { colourOf, logAxis, panelsSpec, type Chart } from "./chart.ts";
 
 /** Latency percentiles over the run, one panel a configuration, on one scale. */
 export function fan(results: readonly LoadResult[], pattern: string): Chart {
@@ -23,40 +23,31 @@ export function fan(results: readonly LoadResult[], pattern: string): Chart {
     "Latency (ms, log scale)",
   );
   const x = { field: "s", type: "quantitative", axis: { title: "Time (s)", tickCount: 6 } };
+  const color = { ...colourOf(configurationsOf(results)), legend: null };
   const band = (low: string, high: string, opacity: number): object => ({
     mark: { type: "area", opacity, clip: true },
     encoding: {
       x,
       y: { field: low, type: "quantitative", ...scale },
       y2: { field: high },
-      color: { ...colourOf(configurationsOf(results)), legend: null },
+      color,
     },
   });
   return {
     name: `fan-${pattern}`,
     title: `Latency over time: ${pattern}`,
     reading: "Line: p50. Bands outwards: up to p75, p90, p95 and p99, by the time a request was to leave.",
-    spec: chartSpec(rows, {
-      facet: { field: "configuration", type: "nominal", sort: names, title: null },
-      columns: 2,
-      spec: {
-        width: 330,
-        height: 150,
-        layer: [
-          band("p50", "p75", 0.6),
-          band("p75", "p90", 0.42),
-          band("p90", "p95", 0.28),
-          band("p95", "p99", 0.16),
-          {
-            mark: { type: "line", strokeWidth: 2, clip: true },
-            encoding: {
-              x,
-              y: { field: "p50", type: "quantitative", ...scale },
-              color: { ...colourOf(configurationsOf(results)), legend: null },
-            },
-          },
-        ],
-      },
+    spec: panelsSpec(rows, names, {
+      layer: [
+        band("p50", "p75", 0.6),
+        band("p75", "p90", 0.42),
+        band("p90", "p95", 0.28),
+        band("p95", "p99", 0.16),
+        {
+          mark: { type: "line", strokeWidth: 2, clip: true },
+          encoding: { x, y: { field: "p50", type: "quantitative", ...scale }, color },
+        },
+      ],
     }),
   };
 }
