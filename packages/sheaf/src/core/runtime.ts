@@ -22,6 +22,7 @@ declare const setImmediate: ((callback: () => void) => unknown) | undefined;
 declare const clearImmediate: (immediate: unknown) => void;
 declare const AbortController: new () => { readonly signal: AbortSignal; abort(reason?: unknown): void };
 declare const process: { cpuUsage?(): { readonly user: number; readonly system: number } } | undefined;
+declare const navigator: { readonly userAgent?: string } | undefined;
 declare const console: { warn(message: string, ...more: unknown[]): void };
 
 export const monotonicNow = (): number => performance.now();
@@ -49,5 +50,9 @@ export function processCpuMs(): number | undefined {
   const used = typeof process === "object" ? process.cpuUsage?.() : undefined;
   return used && (used.user + used.system) / 1000;
 }
+
+/** Whether this is Cloudflare's workerd: it drops the timers and continuations of a request that has ended. */
+export const isBoundToRequests = (): boolean =>
+  typeof navigator === "object" && navigator.userAgent === "Cloudflare-Workers";
 
 export const warn = (message: string, ...more: unknown[]): void => console.warn(message, ...more);

@@ -10,6 +10,7 @@ import type { Group } from "./group.ts";
 import type { NextBatch } from "./next-batch.ts";
 import type { Queue } from "./queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
+import { isBoundToRequests } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 import { StallWatch } from "./stall-watch.ts";
 
@@ -35,6 +36,7 @@ export interface SchedulerParts<In, Out> {
  * One loop, started with the batcher, awaits a promise that arrivals resolve. Its async context is that of
  * `createBatcher`, whoever wakes it, so batches and timers started there never inherit a caller's context.
  * A burst (everything that arrives before the loop gets its turn) shares one time stamp and one wake-up.
+ * Where promises and timers end with the request that made them, each wake-up starts in the request that caused it.
  */
 export class Scheduler<In, Out> {
   /** Arrival time of the current burst. */
@@ -64,7 +66,8 @@ export class Scheduler<In, Out> {
     this.#decisions = new Decisions(settings, queue, dispatcher, this.#foresight);
     this.#deadlines = new DeadlineTimer(settings.clock, calls, admission);
     this.#stallWatch = new StallWatch(settings);
-    void this.#loop();
+    if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
+    else void this.#loop();
   }
 
   /** Notes `count` items that are about to enter the queue; `stampMs` is their arrival time. */
@@ -110,15 +113,27 @@ export class Scheduler<In, Out> {
   async #loop(): Promise<void> {
     while (!this.#stopped) {
       await new Promise<void>((resolve) => (this.#wake = resolve));
-      this.#bursting = false;
-      if (this.#arrivals > 0) {
-        this.#decisions.arrived(this.#arrivals, this.stampMs, this.#freeSlots());
-        this.#arrivals = 0;
-      }
-      this.#atTurnEnd(this.stampMs);
-      this.#deadlines.look();
-      this.#watchStall();
+      this.#look();
     }
+  }
+
+  async #lookInThisRequest(): Promise<void> {
+    await Promise.resolve();
+    // What an earlier request armed has gone with it; where that request still runs, its timers only look once more.
+    this.#turnEndPending = false;
+    this.#timerAtMs = Infinity;
+    this.#look();
+  }
+
+  #look(): void {
+    this.#bursting = false;
+    if (this.#arrivals > 0) {
+      this.#decisions.arrived(this.#arrivals, this.stampMs, this.#freeSlots());
+      this.#arrivals = 0;
+    }
+    this.#atTurnEnd(this.stampMs);
+    this.#deadlines.look();
+    this.#watchStall();
   }
 
   /** At the end of the turn, so that whatever arrives in one turn of the event loop can share a batch. */

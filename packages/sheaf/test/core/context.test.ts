@@ -75,6 +75,21 @@ test("a batcher made outside of any context runs its batches outside of any", as
   assert.deepEqual(seen, [undefined]);
 });
 
+test("in workerd, where work ends with its request, a batch runs in the context of the call that caused it", async (t) => {
+  const own = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  t.after(() => {
+    if (own === undefined) Reflect.deleteProperty(globalThis, "navigator");
+    else Object.defineProperty(globalThis, "navigator", own);
+  });
+  Object.defineProperty(globalThis, "navigator", {
+    configurable: true,
+    value: { userAgent: "Cloudflare-Workers" },
+  });
+  const { batcher, seen } = noting();
+  for (const request of ["first", "second"]) await storage.run(request, () => Promise.all([batcher(1), batcher(2)]));
+  assert.deepEqual(seen, ["first", "first", "second", "second"]);
+});
+
 test("every caller keeps its own AsyncLocalStorage after await, also when the call failed", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const kept: (string | undefined)[] = [];
