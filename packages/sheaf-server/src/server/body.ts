@@ -9,19 +9,24 @@ import { Problem } from "./problem.ts";
 export function takeJsonAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
-    const complaint = complaintAbout(request);
-    if (complaint === undefined) done(null, body);
-    else done(new Problem("UNSUPPORTED_MEDIA_TYPE", complaint));
+    const problem = compressed(request) ?? otherCharset(request);
+    if (problem === undefined) done(null, body);
+    else done(problem);
   });
 }
 
-function complaintAbout({ headers }: FastifyRequest): string | undefined {
+/** 415 for a body that is compressed, whatever its content type. */
+export function compressed({ headers }: FastifyRequest): Problem | undefined {
   const encoding = headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity") return `Send the body uncompressed: content-encoding ${encoding} is not taken.`;
+  if (encoding.toLowerCase() === "identity") return undefined;
+  const message = `Send the body uncompressed, without the header content-encoding: ${encoding.slice(0, 40)}.`;
+  return new Problem("UNSUPPORTED_MEDIA_TYPE", message);
+}
+
+function otherCharset({ headers }: FastifyRequest): Problem | undefined {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
-  if (charset.toLowerCase() !== "utf-8" && charset.toLowerCase() !== "utf8")
-    return `Send the body in UTF-8: charset ${charset} is not taken.`;
-  return undefined;
+  if (charset.toLowerCase() === "utf-8" || charset.toLowerCase() === "utf8") return undefined;
+  return new Problem("UNSUPPORTED_MEDIA_TYPE", `Send the body in UTF-8: charset ${charset} is not taken.`);
 }
 
 /** The body as JSON. @throws {Problem} 400 with the place of the mistake. */

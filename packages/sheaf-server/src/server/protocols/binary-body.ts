@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { compressed } from "../body.ts";
 import { Problem } from "../problem.ts";
 
 /** Of the JSON that stands before the bytes of tensors. */
@@ -11,6 +12,8 @@ export function takeBinary(app: FastifyInstance): void {
   app.addContentTypeParser("application/octet-stream", readAligned);
   app.addContentTypeParser("*", (request, payload, done: Done) => {
     if (request.headers["content-type"] === undefined) return readAligned(request, payload, done);
+    const problem = compressed(request);
+    if (problem !== undefined) return done(problem);
     const message = "Send the body as application/json, or as application/octet-stream with binary tensors.";
     return done(new Problem("UNSUPPORTED_MEDIA_TYPE", message));
   });
@@ -21,6 +24,8 @@ export function takeBinary(app: FastifyInstance): void {
  * there are then read in place, and not copied a second time.
  */
 function readAligned(request: FastifyRequest, payload: NodeJS.ReadableStream, done: Done): void {
+  const problem = compressed(request);
+  if (problem !== undefined) return done(problem);
   const { bodyLimit } = request.routeOptions;
   const tooLarge = (): Problem =>
     new Problem("BODY_TOO_LARGE", `The body is larger than ${bodyLimit} bytes (MAX_BODY_BYTES).`);

@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../body.ts";
 import type { ServedModel } from "../served-model.ts";
-import { describe, invalid } from "../problem.ts";
+import { describe, invalid, Problem } from "../problem.ts";
 import { headerLength } from "./binary-body.ts";
 import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";
 import { dataFromBytes, dataFromJson, malformed } from "./tensor-data.ts";
@@ -55,8 +55,8 @@ export function readInputs(
     if (rows !== (count ?? rows)) throw invalid(`${path}.shape[0]`, `${count}, as in the other inputs`, rows);
     count = rows;
 
+    const { binary_data_size: byteLength } = parametersOf(parameters, `${path}.parameters`, ["binary_data_size"]);
     const elementCount = (shape as number[]).reduce((product, axis) => product * axis, 1);
-    const byteLength = isObject(parameters) ? parameters["binary_data_size"] : undefined;
     if (byteLength === undefined) {
       const value = dataFromJson(data, `${path}.data`, tensor.datatype, elementCount);
       values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data: value });
@@ -85,8 +85,9 @@ export interface WantedOutput {
 
 /** The outputs that are asked for, or all; each as JSON or as bytes. */
 export function readOutputs(header: Record<string, unknown>, tensors: readonly ProtocolTensor[]): WantedOutput[] {
-  const { parameters, outputs } = header;
-  const isBinary = isObject(parameters) && parameters["binary_data_output"] === true;
+  const { outputs } = header;
+  const { binary_data_output: isBinary = false } = parametersOf(header["parameters"], "parameters", ofRequest);
+  if (typeof isBinary !== "boolean") throw invalid("parameters.binary_data_output", "true or false", isBinary);
   if (outputs === undefined) return tensors.map((tensor) => ({ tensor, isBinary }));
   if (!Array.isArray(outputs)) throw malformed(`outputs must be an array, got ${describe(outputs)}.`);
   if (outputs.length > tensors.length) throw malformed(`outputs asks for ${outputs.length} of ${tensors.length}.`);
@@ -97,22 +98,39 @@ export function readOutputs(header: Record<string, unknown>, tensors: readonly P
       const names = tensors.map((candidate) => candidate.name).join(", ");
       throw malformed(`outputs[${i}].name must be one of ${names}, got ${describe(name)}.`);
     }
-    const own = isObject(output) && isObject(output["parameters"]) ? output["parameters"]["binary_data"] : undefined;
-    return { tensor, isBinary: typeof own === "boolean" ? own : isBinary };
+    const given = isObject(output) ? output["parameters"] : undefined;
+    const { binary_data: own } = parametersOf(given, `outputs[${i}].parameters`, ["binary_data"]);
+    if (own !== undefined && typeof own !== "boolean")
+      throw invalid(`outputs[${i}].parameters.binary_data`, "true or false", own);
+    return { tensor, isBinary: own ?? isBinary };
   });
+}
+
+const ofRequest = ["priority", "timeout", "binary_data_output"];
+
+/**
+ * The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on what it asks for.
+ */
+function parametersOf(parameters: unknown, path: string, known: readonly string[]): Record<string, unknown> {
+  if (parameters === undefined) return {};
+  if (!isObject(parameters)) throw malformed(`${path} must be an object, got ${describe(parameters)}.`);
+  const unknown = Object.keys(parameters).find((name) => !known.includes(name));
+  if (unknown === undefined) return parameters;
+  const message = `${path}.${unknown.slice(0, 100)} is not supported; there are: ${known.join(", ")}.`;
+  throw new Problem("INVALID_INPUT", message, { param: `${path}.${unknown.slice(0, 100)}` });
 }
 
 const priorities: readonly Priority[] = ["interactive", "immediate", "bulk"];
 
 /** `priority` 0 (the default) is interactive, 1 (the highest) immediate, 2 bulk; `timeout` is in microseconds. */
-export function withParameters(options: CallOptions, parameters: unknown): CallOptions {
+export function withParameters(options: CallOptions, parameters: unknown, longestMs: number): CallOptions {
   if (parameters === undefined) return options;
-  if (!isObject(parameters)) throw malformed(`parameters must be an object, got ${describe(parameters)}.`);
-  const { priority, timeout } = parameters;
+  const { priority, timeout } = parametersOf(parameters, "parameters", ofRequest);
   const lane = priority === undefined ? options.priority : priorities[priority as number];
   if (priority !== undefined && lane === undefined) throw invalid("parameters.priority", "0, 1 or 2", priority);
-  if (timeout !== undefined && !(typeof timeout === "number" && timeout >= 0 && Number.isFinite(timeout)))
-    throw invalid("parameters.timeout", "a number of microseconds", timeout);
+  const most = longestMs * 1000;
+  if (timeout !== undefined && !(typeof timeout === "number" && timeout >= 0 && timeout <= most))
+    throw invalid("parameters.timeout", `a number of microseconds, at most ${most} (REQUEST_TIMEOUT_MS)`, timeout);
   // As in Triton, 0 stands for no timeout of the request's own.
   const timeoutMs = timeout === undefined || timeout === 0 ? Infinity : timeout / 1000;
   return { ...options, priority: lane, timeoutMs: Math.min(options.timeoutMs ?? Infinity, timeoutMs) };

@@ -55,11 +55,11 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
     for (const versioned of [false, true]) {
       const path = versioned ? "/v2/models/:model/versions/:version" : "/v2/models/:model";
       v2.get(path, { schema: modelV2Schema(versioned) }, (request) => {
-        const model = find(models, request);
+        const model = models.find(nameOf(request), "model");
         return metadataOf(model, tensors.get(model)!);
       });
       v2.get(`${path}/ready`, { schema: modelReadyV2Schema(versioned), logLevel: "warn" }, (request, reply) => {
-        const { name, state } = find(models, request);
+        const { name, state } = models.find(nameOf(request), "model");
         const ready = state === "ready" && !models.isDraining;
         return reply.code(ready ? 200 : 503).send({ name, ready });
       });
@@ -89,11 +89,6 @@ function nameOf(request: FastifyRequest): string {
   throw new Problem("MODEL_NOT_FOUND", message, { param: "version" });
 }
 
-function find(models: Models, request: FastifyRequest): ServedModel {
-  const name = nameOf(request);
-  return models.all.find((model) => model.name === name) ?? models.take(name, "model");
-}
-
 function metadataOf({ name, definition: { note } }: ServedModel, { inputs, outputs }: Tensors): object {
   const described = (tensors: readonly ProtocolTensor[]): object[] =>
     tensors.map((tensor) => ({ name: tensor.name, datatype: tensor.datatype, shape: metadataShape(tensor) }));
@@ -119,7 +114,8 @@ async function infer(
   const wanted = readOutputs(header, tensors.outputs);
   const { id } = header;
   if (id !== undefined && typeof id !== "string") throw malformed(`id must be a text, got ${describe(id)}.`);
-  const options = withParameters(callOptionsOf(request, model.settings), header["parameters"]);
+  const { requestTimeoutMs } = model.settings;
+  const options = withParameters(callOptionsOf(request, model.settings), header["parameters"], requestTimeoutMs);
   const results = await run(model, itemsOf(definition.input, values, count, model.parse), options);
   const outputs = wanted.map(({ tensor, isBinary }) => ({
     value: resultTensor(definition.output, tensor, results),

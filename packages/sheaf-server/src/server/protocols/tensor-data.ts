@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { TensorDatatype } from "../../runners/model-spec.ts";
 import { describe, invalid, Problem } from "../problem.ts";
 import type { NumberArray } from "../../runners/join-rows.ts";
@@ -86,7 +87,11 @@ function textsFromBytes(bytes: Buffer, path: string, count: number): string[] {
     const length = bytes.readUInt32LE(at);
     if (length > bytes.length - at - 4)
       throw malformed(`${path}: text ${i} claims ${length} bytes, more than there are.`);
-    texts.push(bytes.toString("utf8", at + 4, at + 4 + length));
+    const content = bytes.subarray(at + 4, at + 4 + length);
+    // Decoded anyway, it would be another text: each wrong byte becomes U+FFFD.
+    if (!isUtf8(content))
+      throw new Problem("INVALID_INPUT", `${path}[${i}] must be UTF-8.`, { param: `${path}[${i}]` });
+    texts.push(content.toString("utf8"));
     at += 4 + length;
   }
   if (at !== bytes.length) throw malformed(`${path} has ${bytes.length - at} bytes after its ${count} texts.`);

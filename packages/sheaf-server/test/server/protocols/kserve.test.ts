@@ -324,7 +324,72 @@ test("parameters: priority 0, 1 or 2 and a timeout in microseconds; others are r
   assert.match((await post({ priority: 3 })).json.error, /priority must be 0, 1 or 2, got 3/);
   assert.equal((await post({ timeout: -1 })).status, 422);
   assert.equal((await post({ timeout: "soon" })).status, 422);
+  assert.match(
+    (await post({ timeout: 30_000_001 })).json.error,
+    /timeout must be .* at most 30000000 \(REQUEST_TIMEOUT_MS\)/,
+  );
   assert.equal((await post(7)).status, 400);
+});
+
+test("a parameter that does nothing here is refused by its name", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  const input = { name: "input", shape: [1, 3], datatype: "FP32", data: [1, 2, 3] };
+  const cases: [object, RegExp][] = [
+    [
+      { inputs: [input], parameters: { sequence_id: 5 } },
+      /^parameters\.sequence_id is not supported; there are: priority/,
+    ],
+    [
+      { inputs: [input], outputs: [{ name: "output", parameters: { classification: 2 } }] },
+      /^outputs\[0\]\.parameters\.classification is not supported; there are: binary_data\.$/,
+    ],
+    [
+      { inputs: [{ ...input, parameters: { shared_memory_region: "a" } }] },
+      /^inputs\[0\]\.parameters\.shared_memory_region is not supported/,
+    ],
+    [{ inputs: [input], parameters: { binary_data_output: 1 } }, /binary_data_output must be true or false, got 1/],
+    [
+      { inputs: [input], outputs: [{ name: "output", parameters: { binary_data: "yes" } }] },
+      /^outputs\[0\]\.parameters\.binary_data must be true or false/,
+    ],
+  ];
+  for (const [body, message] of cases) {
+    const { status, json } = await server.post("/v2/models/double/infer", body);
+    assert.equal(status, 422, JSON.stringify(body));
+    assert.match(json.error, message);
+  }
+});
+
+test("a compressed body is a 415, whatever its content type", async (t) => {
+  const server = await serving(t, [doubling()]);
+  await server.ready();
+  for (const type of ["application/json", "application/octet-stream", "text/plain", undefined]) {
+    const { statusCode, body } = await server.app.inject({
+      method: "POST",
+      url: "/v2/models/double/infer",
+      payload: Buffer.from("{}"),
+      headers: { "content-encoding": "gzip", ...(type && { "content-type": type }) },
+    });
+    assert.equal(statusCode, 415, type);
+    assert.match(JSON.parse(body).error, /Send the body uncompressed/);
+  }
+});
+
+test("a binary text that is not UTF-8 is a 422, by its place", async (t) => {
+  const server = await serving(t, [measuringTexts()]);
+  await server.ready();
+  const texts = [Buffer.from("é"), Buffer.from([0x61, 0xff])];
+  const bytes = Buffer.concat(
+    texts.flatMap((text) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32LE(text.length);
+      return [length, text];
+    }),
+  );
+  const inputs = [{ name: "text", shape: [2], datatype: "BYTES", parameters: { binary_data_size: bytes.length } }];
+  const { status, json } = await postBinary(server, "/v2/models/measure/infer", { inputs }, bytes);
+  assert.deepEqual([status, json.error], [422, "inputs[0][1] must be UTF-8."]);
 });
 
 test("a body of no type is taken with a header length, another type is a 415", async (t) => {
