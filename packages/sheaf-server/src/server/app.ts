@@ -19,7 +19,7 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
     loggerInstance: pino({ level: settings.logLevel }, logDestination()),
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: settings.maxBodyBytes,
-    routerOptions: { maxParamLength: 512 },
+    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
     genReqId: requestId,
     requestIdHeader: false,
     requestTimeout: settings.uploadTimeoutMs,

@@ -31,9 +31,13 @@ function priorityOf(header: string | string[] | undefined): Priority | undefined
 
 function timeoutOf(header: string | string[] | undefined, longestMs: number): number {
   if (header === undefined) return longestMs;
-  const timeoutMs = /^\d{1,9}(\.\d+)?$/.test(String(header)) ? Number(header) : 0;
-  if (!(timeoutMs > 0)) throw invalid("X-Request-Timeout-Ms", "a number of milliseconds above 0", header);
-  return Math.min(timeoutMs, longestMs);
+  const timeoutMs = /^\d+(\.\d+)?$/.test(String(header)) ? Number(header) : 0;
+  // A longer one is not cut: its caller would wait for an answer that cannot come.
+  if (!(timeoutMs > 0 && timeoutMs <= longestMs)) {
+    const expected = `a number of milliseconds above 0 and at most ${longestMs} (REQUEST_TIMEOUT_MS)`;
+    throw invalid("X-Request-Timeout-Ms", expected, header);
+  }
+  return timeoutMs;
 }
 
 // One signal a connection, not a request: making one and listening to it costs as much as parsing a small body, and a

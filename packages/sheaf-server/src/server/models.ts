@@ -20,20 +20,19 @@ export class Models {
     return this.#isDraining;
   }
 
+  /** The model of that name, in whatever state. @throws {Problem} 404. */
+  find(name: string, param: string): ServedModel {
+    const model = this.all.find((candidate) => candidate.name === name);
+    if (model !== undefined) return model;
+    const names = this.all.map((candidate) => candidate.name).join(", ");
+    const message = `There is no model ${JSON.stringify(name.slice(0, 100))}; served are: ${names}.`;
+    throw new Problem("MODEL_NOT_FOUND", message, { param });
+  }
+
   /** The model of that name, or the first without a name. @throws {Problem} 404; 503 when it takes no requests. */
   take(name: string | undefined, param: string): ServedModel {
     if (this.#isDraining) throw draining();
-    const model = name === undefined ? this.all[0]! : this.all.find((candidate) => candidate.name === name);
-    if (model === undefined) {
-      const names = this.all.map((candidate) => candidate.name).join(", ");
-      throw new Problem(
-        "MODEL_NOT_FOUND",
-        `There is no model ${JSON.stringify(name?.slice(0, 100))}; served are: ${names}.`,
-        {
-          param,
-        },
-      );
-    }
+    const model = name === undefined ? this.all[0]! : this.find(name, param);
     const { state } = model;
     if (state !== "ready" && state !== "restarting") throw notReady(model);
     return model;

@@ -95,12 +95,49 @@ export const messageOf = (thrown: unknown): string => (thrown instanceof Error ?
 /** Finds the protocol's place for anything thrown. What a model threw keeps its message. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof BatcherError) return new Problem(error.code, error.message, { cause: error });
+  if (error instanceof BatcherError) return new Problem(error.code, messageOfBatcher(error), { cause: error });
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
   return new Problem("MODEL_ERROR", `The model failed: ${messageOf(error)}`, { cause: error });
 }
+
+/**
+ * The library's messages advise its own options, which neither a client nor the operator of a server has: these say what
+ * they can do.
+ */
+function messageOfBatcher({ code, message, details }: BatcherError): string {
+  const { timeoutMs, waiting, likelyMs, runTimeoutMs, size, weight, maxBatchWeight } = details;
+  switch (code) {
+    case "TIMEOUT": {
+      if (timeoutMs === undefined) return message;
+      const reason =
+        likelyMs !== undefined
+          ? `its batch takes about ${Math.ceil(likelyMs as number)} ms and would end too late`
+          : waiting === true
+            ? "it was still waiting and will not run"
+            : "its batch was running and its result is dropped";
+      return `No result within ${timeoutMs as number} ms: ${reason}. ${afterTimeout}`;
+    }
+    case "RUN_TIMEOUT":
+      if (runTimeoutMs === undefined) return message;
+      return (
+        `A batch of ${size as number} items ran longer than ${runTimeoutMs as number} ms (RUN_TIMEOUT_MS) and was given up. ` +
+        "Retry; if it happens again, the server needs a longer RUN_TIMEOUT_MS or a smaller MAX_BATCH_SIZE."
+      );
+    case "QUEUE_FULL":
+      return "The queue is full. Retry later.";
+    case "ITEM_TOO_LARGE":
+      if (maxBatchWeight === undefined) return message;
+      return `The input weighs ${weight as number}, more than a whole batch may (${maxBatchWeight as number}). Split it.`;
+    default:
+      return message;
+  }
+}
+
+const afterTimeout =
+  "Retry later, or allow more time: X-Request-Timeout-Ms, at most the server's REQUEST_TIMEOUT_MS. " +
+  "If it happens often, the server needs more capacity.";
 
 /** The queue of a fleet: whether a request can be sent again at once is what differs. */
 function problemOfQueue(error: NatsQueueError): Problem {

@@ -173,6 +173,26 @@ export const rerankSchema: RouteSchema = {
   },
 };
 
+const model = Type.Object({
+  id: Type.String(),
+  object: Type.Literal("model"),
+  created: Type.Integer(),
+  owned_by: Type.String(),
+  task: Type.String(),
+  state: Type.String(),
+  max_batch_size: Type.Number(),
+  input: text("What an item is."),
+  note: Type.Optional(Type.String()),
+});
+
+export const modelSchema: RouteSchema = {
+  summary: "Describe a model",
+  tags: ["OpenAI"],
+  operationId: "retrieveModel",
+  params: Type.Object({ id: text("Name of a model; a slash in it is written %2F.") }),
+  response: { 200: json("The model.", model), 401: problemResponses[401], 404: problemResponses[404] },
+};
+
 export const modelsSchema: RouteSchema = {
   summary: "List the models",
   tags: ["OpenAI"],
@@ -182,19 +202,7 @@ export const modelsSchema: RouteSchema = {
       "The models, in the order they were named; the first answers /infer.",
       Type.Object({
         object: Type.Literal("list"),
-        data: Type.Array(
-          Type.Object({
-            id: Type.String(),
-            object: Type.Literal("model"),
-            created: Type.Integer(),
-            owned_by: Type.String(),
-            task: Type.String(),
-            state: Type.String(),
-            max_batch_size: Type.Number(),
-            input: text("What an item is."),
-            note: Type.Optional(Type.String()),
-          }),
-        ),
+        data: Type.Array(model),
       }),
     ),
     401: problemResponses[401],

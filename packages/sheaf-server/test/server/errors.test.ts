@@ -58,10 +58,15 @@ const wrongRequests: readonly {
   { name: "an unknown path", path: "/nowhere", body: [1], status: 404, code: "NOT_FOUND", message: /no \/nowhere/ },
   { name: "an unknown priority", headers: { "x-sheaf-priority": "high" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /one of immediate, interactive, bulk, got the text "high"/, param: "X-Sheaf-Priority" },
   { name: "a timeout that is none", headers: { "x-request-timeout-ms": "soon" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /milliseconds above 0/, param: "X-Request-Timeout-Ms" },
+  { name: "a timeout above the server's", headers: { "x-request-timeout-ms": "30001" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /above 0 and at most 30000 \(REQUEST_TIMEOUT_MS\), got the text "30001"/, param: "X-Request-Timeout-Ms" },
+  { name: "a timeout of many digits", headers: { "x-request-timeout-ms": "99999999999" }, body: [1, 2, 3], status: 422, code: "INVALID_INPUT", message: /at most 30000 \(REQUEST_TIMEOUT_MS\)/, param: "X-Request-Timeout-Ms" },
   { name: "embeddings without a model", path: "/v1/embeddings", body: { input: "x" }, status: 422, code: "INVALID_INPUT", message: /^model must be the name of a model, got undefined/, param: "model" },
   { name: "embeddings of an unknown model", path: "/v1/embeddings", body: { model: "ada", input: "x" }, status: 404, code: "MODEL_NOT_FOUND", message: /no model "ada"/, param: "model" },
   { name: "embeddings of a model that makes none", path: "/v1/embeddings", body: { model: "double", input: "x" }, status: 422, code: "INVALID_INPUT", message: /no text embeddings/, param: "model" },
-  { name: "embeddings of tokens", path: "/v1/embeddings", body: { model: "measure", input: [1, 2] }, status: 422, code: "INVALID_INPUT", message: /^input\[0\] must be a text, got 1/, param: "input[0]" },
+  { name: "embeddings of tokens", path: "/v1/embeddings", body: { model: "measure", input: [1, 2] }, status: 422, code: "INVALID_INPUT", message: /measure does not take token ids\. .*check_embedding_ctx_length=False/, param: "input" },
+  { name: "embeddings of several texts as tokens", path: "/v1/embeddings", body: { model: "measure", input: [[1, 2], [3]] }, status: 422, code: "INVALID_INPUT", message: /check_embedding_ctx_length=False/, param: "input" },
+  { name: "a number among texts", path: "/v1/embeddings", body: { model: "measure", input: ["a", 1] }, status: 422, code: "INVALID_INPUT", message: /^input\[1\] must be a text, got 1/, param: "input[1]" },
+  { name: "a user that is no text", path: "/v1/embeddings", body: { model: "measure", input: "a", user: 5 }, status: 422, code: "INVALID_INPUT", message: /^user must be a text, got 5/, param: "user" },
   { name: "one empty text of several", path: "/v1/embeddings", body: { model: "measure", input: ["a", ""] }, status: 422, code: "INVALID_INPUT", message: /^input\[1\] must be a text that is not empty/, param: "input[1]" },
   { name: "embeddings of no texts", path: "/v1/embeddings", body: { model: "measure", input: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "input" },
   { name: "another encoding", path: "/v1/embeddings", body: { model: "measure", input: "x", encoding_format: "int8" }, status: 422, code: "INVALID_INPUT", message: /"float" or "base64"/, param: "encoding_format" },
@@ -99,6 +104,47 @@ test("a method that a path does not take gets 405 with Allow", async (t) => {
   const post = await server.post("/readyz", {});
   assertProblem(post, { status: 405, code: "METHOD_NOT_ALLOWED", message: /only GET, HEAD/ });
   assert.equal(post.headers.get("allow"), "GET, HEAD");
+});
+
+test("a path with a slash at its end is the same route", async (t) => {
+  const server = await serving(t, [doubling(), measuringTexts()]);
+  const bodies: readonly [string, unknown][] = [
+    ["/infer/", [1, 2, 3]],
+    ["/infer/double/", [1, 2, 3]],
+    ["/v1/embeddings/", { model: "measure", input: "x" }],
+    ["/rerank/", { query: "a", texts: ["b"] }],
+  ];
+  for (const [path, body] of bodies) assert.equal((await server.post(path, body)).status, 200, path);
+  for (const path of ["/v1/models/", "/v2/", "/v2/models/double/", "/livez/", "/metrics/", "/openapi.json/", "/docs/"])
+    assert.equal((await server.get(path)).status, 200, path);
+  assertProblem(await server.get("/infer/"), { status: 405, code: "METHOD_NOT_ALLOWED", message: /GET, only POST/ });
+});
+
+test("a slash at the end does not pass by the key, nor close the health routes", async (t) => {
+  const server = await serving(t, [doubling()], { apiKey: "secret" });
+  for (const path of ["/v1/models/", "/metrics/"]) assert.equal((await server.get(path)).status, 401, path);
+  for (const path of ["/livez/", "/readyz/", "/v2/health/live/"])
+    assert.equal((await server.get(path)).status, 200, path);
+});
+
+test("the messages of a server advise no option of the library", () => {
+  const messages = [
+    new BatcherError("TIMEOUT", "m: … Raise timeoutMs.", { timeoutMs: 20, predicted: false, waiting: true }),
+    new BatcherError("TIMEOUT", "m: … Raise timeoutMs.", { timeoutMs: 20, predicted: false, waiting: false }),
+    new BatcherError("TIMEOUT", 'm: … set maxQueueSize: "auto".', { timeoutMs: 20, waiting: true, likelyMs: 31.2 }),
+    new BatcherError("RUN_TIMEOUT", "m: … Raise runTimeoutMs.", { runTimeoutMs: 60_000, size: 4, batchId: 1 }),
+    new BatcherError("QUEUE_FULL", 'm: … or onQueueFull: "wait".', { queued: 9, maxQueueSize: 9 }),
+    new BatcherError("ITEM_TOO_LARGE", "m: … raise maxBatchWeight.", { weight: 9, maxBatchWeight: 8 }),
+  ].map((error) => problemOf(error).message);
+  const [waited, ran, predicted, run, full, large] = messages as [string, string, string, string, string, string];
+  assert.match(waited, /^No result within 20 ms: it was still waiting.* X-Request-Timeout-Ms/);
+  assert.match(ran, /its batch was running/);
+  assert.match(predicted, /its batch takes about 32 ms/);
+  assert.match(run, /4 items ran longer than 60000 ms \(RUN_TIMEOUT_MS\)/);
+  assert.match(full, /^The queue is full\. Retry later\.$/);
+  assert.match(large, /^The input weighs 9, more than a whole batch may \(8\)\. Split it\.$/);
+  for (const message of messages)
+    assert.doesNotMatch(message, /\b(timeoutMs|runTimeoutMs|maxQueueSize|onQueueFull|maxBatchWeight)\b/);
 });
 
 test("a full queue gets 429 at once, with the time to come back; a bad input beside it still 422", async (t) => {

@@ -37,6 +37,26 @@ test("openai's client lists the models", async (t) => {
   );
 });
 
+test("openai's client retrieves a model, also one with a slash in its name", async (t) => {
+  const { url } = await serving(t, [measuringTexts("first"), measuringTexts("org/second")]);
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+  const listed = (await client.models.list()).data;
+  for (const model of listed) assert.deepEqual(await client.models.retrieve(model.id), model);
+  await assert.rejects(client.models.retrieve("none"), (error) => {
+    assert.ok(error instanceof APIError);
+    assert.deepEqual([error.status, error.code, error.type], [404, "MODEL_NOT_FOUND", "not_found_error"]);
+    assert.match(error.message, /no model "none"; served are: first, org\/second/);
+    return true;
+  });
+});
+
+test("null stands for a field that is not given", async (t) => {
+  const { post } = await serving(t, [measuringTexts()]);
+  const nulls = { encoding_format: null, dimensions: null, user: null };
+  const { status, json } = await post("/v1/embeddings", { model: "measure", input: "x", ...nulls });
+  assert.deepEqual([status, json.data[0].embedding], [200, [1, 120]]);
+});
+
 test("openai's client shows the message, the code and the path of an error", async (t) => {
   const { url } = await serving(t, [measuringTexts()]);
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });

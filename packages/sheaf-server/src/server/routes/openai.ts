@@ -9,9 +9,9 @@ import type { Models } from "../models.ts";
 import { tokensOf, vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";
 import { problemFor } from "../replies.ts";
-import { embeddingsSchema, modelsSchema } from "../schemas.ts";
+import { embeddingsSchema, modelSchema, modelsSchema } from "../schemas.ts";
 
-/** `POST /v1/embeddings` and `GET /v1/models`, as OpenAI's clients expect them. */
+/** `POST /v1/embeddings`, `GET /v1/models` and `GET /v1/models/{id}`, as OpenAI's clients expect them. */
 export function openaiRoutes(app: FastifyInstance, models: Models): void {
   const createdAtS = Math.floor(Date.now() / 1000);
 
@@ -28,20 +28,21 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     return reply.type("application/json").send(embeddingsJson(served, model.name, isBase64));
   });
 
-  app.get("/v1/models", { schema: modelsSchema }, () => ({
-    object: "list",
-    data: models.all.map(({ name, definition, state, maxBatchSize }) => ({
-      id: name,
-      object: "model",
-      created: createdAtS,
-      owned_by: "sheaf",
-      task: definition.task ?? "custom",
-      state,
-      max_batch_size: maxBatchSize,
-      input: describeInput(definition.input),
-      ...(definition.note === undefined ? {} : { note: definition.note }),
-    })),
-  }));
+  const described = ({ name, definition, state, maxBatchSize }: ServedModel): object => ({
+    id: name,
+    object: "model",
+    created: createdAtS,
+    owned_by: "sheaf",
+    task: definition.task ?? "custom",
+    state,
+    max_batch_size: maxBatchSize,
+    input: describeInput(definition.input),
+    ...(definition.note === undefined ? {} : { note: definition.note }),
+  });
+  app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.all.map(described) }));
+  app.get("/v1/models/:id", { schema: modelSchema }, (request) =>
+    described(models.find((request.params as { readonly id: string }).id, "id")),
+  );
 }
 
 interface Embeddings {
@@ -60,10 +61,21 @@ function readEmbeddings(body: unknown): Embeddings {
     "user",
   ]);
   if (typeof model !== "string") throw invalid("model", "the name of a model", model);
-  if (user !== undefined && typeof user !== "string") throw invalid("user", "a text", user);
+  if (typeof (user ?? "") !== "string") throw invalid("user", "a text", user);
   const format = encoding_format ?? "float";
   if (format !== "float" && format !== "base64") throw invalid("encoding_format", '"float" or "base64"', format);
   return { name: model, input, isBase64: format === "base64", dimensions };
+}
+
+/** A token id, or a text as token ids. */
+const isTokens = (value: unknown): boolean => Number.isInteger(Array.isArray(value) ? value[0] : value);
+
+/** Whose ids they are is anyone's guess: the vocabulary is the caller's, and seldom the model's. */
+function tokens({ name }: ServedModel): Problem {
+  const message =
+    `input must be a text or an array of texts: ${name} does not take token ids. ` +
+    "With LangChain for Python, set check_embedding_ctx_length=False on OpenAIEmbeddings.";
+  return new Problem("INVALID_INPUT", message, { param: "input" });
 }
 
 /** One invalid text refuses the request: OpenAI's reply has no place for an error beside vectors. */
@@ -76,6 +88,7 @@ function readTexts(input: unknown, model: ServedModel, dimensions: unknown): unk
   if ((dimensions ?? output.length) !== output.length)
     throw invalid("dimensions", `${output.length}, the only length ${model.name} gives`, dimensions);
   if (!Array.isArray(input)) return [model.parse(input, "input")];
+  if (isTokens(input[0])) throw tokens(model);
   const { maxInputs, queueMaxSize } = model.settings;
   const most = Math.min(maxInputs, queueMaxSize);
   if (input.length === 0) throw invalid("input", "a text or an array of texts that is not empty", input);
