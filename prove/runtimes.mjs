@@ -1,6 +1,7 @@
 /**
- * `npm run prove -- runtimes`: the built core and the batch endpoint, unchanged, on this Node, on Node 22 and 24, Bun and
- * Deno, all installed from npm into a temporary folder. Fails if one behaviour fails on one of them.
+ * `npm run prove -- runtimes`: the built core and the batch endpoint, unchanged, on this Node, on Node 22 and 24, Bun,
+ * Deno and Cloudflare's workerd, all installed from npm into a temporary folder; in workerd also requests one after
+ * another. Fails if one behaviour fails on one of them.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,20 +9,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { root } from "../scripts/lib/files.mjs";
+import { outcomesOf } from "./lib/behaviours.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
+import { behavioursOf as workerdBehaviours } from "./lib/workerd-behaviours.mjs";
+import { startWorkerd } from "./lib/workerd.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-runtimes-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const runtimes = installRuntimes(folder);
-/** Each script with the module that it holds to its behaviours. */
+/** The module that each script holds to its behaviours. */
 const scripts = [
   ["core-behaviours.mjs", "index.js"],
   ["http-behaviours.mjs", "adapters/http/index.js"],
 ];
 
 const table = new Map();
-for (const { name: runtime, command } of runtimes)
-  for (const [script, module] of scripts) run(runtime, command, script, module);
+for (const { name: runtime, command } of runtimes) {
+  if (runtime.startsWith("workerd")) await runWorkerd(runtime, command[0]);
+  else for (const [script, module] of scripts) run(runtime, command, script, module);
+}
 
 const names = runtimes.map(({ name }) => name);
 console.log(`| behaviour | ${names.join(" | ")} |\n| --- |${" --- |".repeat(names.length)}`);
@@ -34,13 +40,32 @@ function fail(message) {
 }
 
 function run(runtime, command, script, module) {
+  const [runner, behaviours] = ["run-behaviours.mjs", script].map((name) => `${root}/prove/lib/${name}`);
   const url = pathToFileURL(`${root}/packages/sheaf/dist/${module}`).href;
-  const [binary, ...parameters] = [...command, `${root}/prove/lib/${script}`, url];
+  const [binary, ...parameters] = [...command, runner, pathToFileURL(behaviours).href, url];
   const { stdout, stderr, status } = spawnSync(binary, parameters, { encoding: "utf8", timeout: 60_000 });
-  const lines = stdout.trim().split("\n");
-  if (status !== 0 || lines.pop() !== "done") fail(`${runtime} ended with ${status}: ${stderr}`);
-  for (const line of lines) {
-    const [, verdict, behaviour, why] = /^(ok|failed) ([^:]+)(?:: (.*))?$/.exec(line);
+  if (status !== 0) fail(`${runtime} ended with ${status}: ${stderr}`);
+  else note(runtime, JSON.parse(stdout));
+}
+
+/** One request runs all of a script there; the others hold what becomes of a batcher from request to request. */
+async function runWorkerd(runtime, binary) {
+  const workerd = await startWorkerd(binary, folder);
+  const ask = async (path) => {
+    const response = await fetch(`${workerd.url}/${path}`, { signal: AbortSignal.timeout(60_000) });
+    if (!response.ok) throw new Error(`${response.status} ${await response.text()} ${workerd.log()}`);
+    return response.json();
+  };
+  try {
+    for (const path of ["core", "http"]) note(runtime, await ask(path));
+    note(runtime, await outcomesOf(workerdBehaviours(ask)));
+  } finally {
+    await workerd.stop();
+  }
+}
+
+function note(runtime, outcomes) {
+  for (const { behaviour, verdict, why } of outcomes) {
     table.set(behaviour, { ...table.get(behaviour), [runtime]: verdict });
     if (verdict !== "ok") fail(`${runtime}: ${behaviour}: ${why}`);
   }

@@ -1,18 +1,8 @@
-// Runs real behaviours of the built core with nothing but the language and its promises: `RUNTIME core-behaviours.mjs URL
-// of dist/index.js`. One line for each: "ok NAME" or "failed NAME: why"; the last line is "done".
-const argv = globalThis.Deno?.args ?? globalThis.process.argv.slice(2);
-const { BatcherError, adaptive, auto, createBatcher, greedy, window } = await import(argv[0]);
+// Real behaviours of the built core, for any runtime.
+import { codeOf, equal, numbers, sleep } from "./behaviours.mjs";
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const numbers = (count) => Array.from({ length: count }, (_, index) => index);
-const codeOf = (promise) => promise.then(() => "no error", (error) => error.code ?? error.message); // prettier-ignore
-
-function equal(actual, expected) {
-  const [left, right] = [actual, expected].map((value) => JSON.stringify(value));
-  if (left !== right) throw new Error(`expected ${right}, got ${left}`);
-}
-
-const behaviours = {
+/** Of the module `sheaf`. */
+export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, greedy, window }) => ({
   async "200 concurrent calls share batches and each gets its own result"() {
     const sizes = [];
     const double = createBatcher(
@@ -115,14 +105,4 @@ const behaviours = {
     await batcher[Symbol.asyncDispose]();
     equal([batcher.stats().items.ok, batcher.stats().batches, batcher.stats().reasons.flush], [10, 1, 1]);
   },
-};
-
-for (const [name, behaviour] of Object.entries(behaviours)) {
-  try {
-    await behaviour();
-    console.log(`ok ${name}`);
-  } catch (error) {
-    console.log(`failed ${name}: ${error?.message ?? error}`);
-  }
-}
-console.log("done");
+});

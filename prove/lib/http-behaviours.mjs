@@ -1,17 +1,7 @@
-// The batch endpoint behind this runtime's own server, asked by the client: `RUNTIME http-behaviours.mjs URL of
-// dist/adapters/http/index.js`. One line for each behaviour: "ok NAME" or "failed NAME: why"; the last line is "done".
-const argv = globalThis.Deno?.args ?? globalThis.process.argv.slice(2);
-const { batchClient, itemEndpoint } = await import(argv[0]);
+// The batch endpoint behind the runtime's own server, asked by the client.
+import { equal, numbers, sleep } from "./behaviours.mjs";
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const numbers = (count) => Array.from({ length: count }, (_, index) => index);
-
-function equal(actual, expected) {
-  const [left, right] = [actual, expected].map((value) => JSON.stringify(value));
-  if (left !== right) throw new Error(`expected ${right}, got ${left}`);
-}
-
-/** Serves with Bun.serve or Deno.serve; Node has no server of web requests, there fetch hands them over. */
+/** Serves with Bun.serve or Deno.serve; Node has no server of web requests and workerd asks none of its own: there fetch hands them over. */
 async function serving(endpoint) {
   let requests = 0;
   const fetchAndCount = (request) => {
@@ -31,7 +21,8 @@ async function serving(endpoint) {
   return { url: "http://127.0.0.1/", options: { fetch }, count, stop: () => undefined };
 }
 
-const behaviours = {
+/** Of the module `sheaf/adapters/http`. */
+export const behavioursOf = ({ batchClient, itemEndpoint }) => ({
   async "HTTP, 500 calls are 5 requests, each with its own result or error"() {
     const endpoint = itemEndpoint((n) => {
       if (n === 13) throw Object.assign(new Error("unlucky"), { status: 409 });
@@ -80,14 +71,4 @@ const behaviours = {
     equal(heard, { running: 2, aborted: 2 });
     await stop();
   },
-};
-
-for (const [name, behaviour] of Object.entries(behaviours)) {
-  try {
-    await behaviour();
-    console.log(`ok ${name}`);
-  } catch (error) {
-    console.log(`failed ${name}: ${error?.message ?? error}`);
-  }
-}
-console.log("done");
+});

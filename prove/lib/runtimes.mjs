@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const bits = { x64: "x64", arm64: "arm64" }[process.arch];
+const workerdBits = { x64: "64", arm64: "arm64" }[process.arch];
 const bunBits = { x64: "x64", arm64: "aarch64" }[process.arch];
 
 /** The runtimes that npm carries as plain binaries, for Linux with glibc. `command` runs a script with them. */
@@ -11,6 +12,8 @@ const candidates = {
   "Node 24": { package: `npm:node-linux-${bits}@24`, binary: "bin/node" },
   Bun: { package: `npm:@oven/bun-linux-${bunBits}@1`, binary: "bin/bun" },
   Deno: { package: `npm:@deno/linux-${bits}-glibc@2`, binary: "deno", parameters: ["run", "--allow-all"] },
+  // Has no command line: workerd.mjs starts it.
+  workerd: { package: `npm:@cloudflare/workerd-linux-${workerdBits}@1`, binary: "bin/workerd" },
 };
 
 /**
@@ -41,5 +44,5 @@ export function installRuntimes(folder, names = Object.keys(candidates)) {
 
 function versionOf(path) {
   const { stdout } = spawnSync(path, ["--version"], { encoding: "utf8" });
-  return /\d+\.\d+\.\d+/.exec(stdout)?.[0] ?? "?";
+  return /\d+(?:\.\d+\.\d+|-\d+-\d+)/.exec(stdout)?.[0] ?? "?";
 }
