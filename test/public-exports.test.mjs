@@ -28,7 +28,7 @@ test("exportedNames reads every form of export and refuses export *", () => {
     export type { E, F as G } from "./y.js";
     export declare const h: number;
     export interface I {} // export { no } in a comment
-    export declare function* j(): Iterable<number>;
+    export declare function j(): Iterable<number>;
     export {};
   `;
   assert.deepEqual(exportedNames(declarations), ["a", "d", "h", "j", "type B", "type E", "type G", "type I"]);

@@ -1,15 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { root } from "./files.mjs";
 import { importsOf } from "./imports.mjs";
-import { codeBlocks } from "./markdown.mjs";
+import { codeBlocks, inlineCode } from "./markdown.mjs";
 
 /** The command lines of a document that start one of our commands: in its shell blocks, and in code between its words. */
 export function commandLines(markdown) {
   const blocks = codeBlocks(markdown).filter(({ language }) => language === "sh" || language === "bash");
-  const inline = [...markdown.replaceAll(/^( *)```[^]*?^\1``` *$/gm, "").matchAll(/`([^`]+)`/g)].map(
-    ([, code]) => code,
-  );
-  return [...blocks.map(({ text }) => text.replaceAll(/\\\n\s*/g, " ")), ...inline]
+  return [...blocks.map(({ text }) => text.replaceAll(/\\\n\s*/g, " ")), ...inlineCode(markdown)]
     .flatMap((text) => text.split(/\n|&&|;|\|(?!\w)/))
     .map((line) =>
       line
@@ -64,5 +61,10 @@ function sourceWithImports(path) {
   const beside = importsOf(source)
     .filter((specifier) => specifier.startsWith("."))
     .map((specifier) => new URL(specifier, `file://${path}`));
-  return [source, ...beside.filter((url) => existsSync(url)).map((url) => readFileSync(url, "utf8"))].join("\n");
+  return [
+    source,
+    ...beside
+      .filter((url) => statSync(url, { throwIfNoEntry: false })?.isFile())
+      .map((url) => readFileSync(url, "utf8")),
+  ].join("\n");
 }

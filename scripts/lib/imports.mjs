@@ -1,18 +1,53 @@
-/** Source text without its comments; strings and template literals stay. */
-export function withoutComments(source) {
-  return source.replace(/("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|\/\/[^\n]*|\/\*[^]*?\*\//g, "$1");
+import { Visitor, parseSync } from "oxc-parser";
+
+/** The syntax tree (ESTree with TypeScript) of a module's source, with its comments. */
+export function parsed(source, name = "module.ts") {
+  const result = parseSync(name, source);
+  const [error] = result.errors;
+  if (error !== undefined) throw new SyntaxError(`${name}: ${error.message}`);
+  return result;
 }
 
-const importForms = [
-  /(?:^|[;}\n])\s*(?:import|export)\s+(?:type\s+)?(?:[\w$*]|\{)[^;"'`]*?\bfrom\s*["']([^"']+)["']/g,
-  /(?:^|[;}\n])\s*import\s*["']([^"']+)["']/g,
-  /\bimport\s*\(\s*["'`]([^"'`]+)["'`]\s*[,)]/g,
-  /\brequire\s*\(\s*["'`]([^"'`]+)["'`]\s*\)/g,
-  /\bnew URL\s*\(\s*["'`](\.[^"'`]+)["'`]\s*,\s*import\.meta\.url/g,
-];
-
 /** Every module that a TypeScript or JavaScript source names: static, dynamic, type-only, re-exports and worker URLs. */
-export function importsOf(source) {
-  const text = withoutComments(source);
-  return [...new Set(importForms.flatMap((form) => [...text.matchAll(form)].map(([, specifier]) => specifier)))];
+export function importsOf(source, name) {
+  const specifiers = new Set();
+  const add = (node) => void (textOf(node) === undefined || specifiers.add(textOf(node)));
+  const { program } = parsed(source, name);
+  new Visitor({
+    ImportDeclaration: (node) => add(node.source),
+    ExportNamedDeclaration: (node) => node.source && add(node.source),
+    ExportAllDeclaration: (node) => add(node.source),
+    ImportExpression: (node) => add(node.source),
+    TSImportType: (node) => add(node.source ?? node.argument),
+    CallExpression: ({ callee, arguments: [first] }) => callee.name === "require" && first && add(first),
+    NewExpression: ({ callee, arguments: [first, base] }) =>
+      callee.name === "URL" && base?.type === "MemberExpression" && isRelative(first) && add(first),
+  }).visit(program);
+  return [...specifiers];
+}
+
+/** Whether a module reads the process's environment variables. */
+export function readsEnvironment(source, name) {
+  let reads = false;
+  new Visitor({
+    MemberExpression({ object, property }) {
+      if (object.name === "process" && (property.name ?? property.value) === "env") reads = true;
+    },
+    ImportDeclaration({ source: from, specifiers }) {
+      if (/^(?:node:)?process$/.test(from.value)) reads ||= specifiers.some(({ imported }) => imported?.name === "env");
+    },
+  }).visit(parsed(source, name).program);
+  return reads;
+}
+
+const isRelative = (node) => textOf(node)?.startsWith(".") === true;
+
+/** A string or a template as written, with its placeholders; undefined for any other expression. */
+function textOf(node) {
+  if (node.type === "Literal" && typeof node.value === "string") return node.value;
+  if (node.type === "TSLiteralType") return textOf(node.literal);
+  if (node.type !== "TemplateLiteral") return undefined;
+  return node.quasis
+    .map(({ value }, index) => value.raw + (node.expressions[index] ? `\${${node.expressions[index].name}}` : ""))
+    .join("");
 }

@@ -1,80 +1,94 @@
+import GithubSlugger from "github-slugger";
+import { toString } from "mdast-util-to-string";
+import remarkGfm from "remark-gfm";
+import remarkParse from "remark-parse";
+import { unified } from "unified";
+import { visit } from "unist-util-visit";
+
+const processor = unified().use(remarkParse).use(remarkGfm);
+const trees = new Map();
+
+/** The syntax tree (mdast) of a Markdown text. */
+function treeOf(markdown) {
+  if (!trees.has(markdown)) trees.set(markdown, processor.parse(markdown));
+  return trees.get(markdown);
+}
+
+const nodesOf = (markdown, type) => {
+  const nodes = [];
+  visit(treeOf(markdown), type, (node, index, parent) => void nodes.push({ node, index, parent }));
+  return nodes;
+};
+
 /**
  * The fenced code blocks of a Markdown text: `{ language, words, text, line, prelude, output }`. `words` follow the
  * language on the fence; `prelude` is the comment `<!-- ts: … -->` right before it, which gives a TypeScript block the
  * declarations that a reader can guess; `output` is the text of a block "text output" right after it.
  */
 export function codeBlocks(markdown) {
-  const fence = /(?:<!-- ts:([^]*?)-->\s*\n)?^( *)```([^\n`]*)\n([^]*?)^\2``` *$/gm;
-  const blocks = [...markdown.matchAll(fence)].map((match) => {
-    const [, prelude = "", indent, info, text] = match;
-    const [language = "", ...words] = info.trim().split(/\s+/);
-    const before = markdown.slice(0, match.index + match[0].indexOf("```"));
-    const end = match.index + match[0].length;
-    const line = before.split("\n").length + 1;
+  return nodesOf(markdown, "code").map(({ node, index, parent }) => {
+    const words = wordsOf(node);
+    const [, prelude = ""] = /^<!-- ts:([^]*?)-->$/.exec(parent.children[index - 1]?.value ?? "") ?? [];
+    const next = parent.children[index + 1];
     return {
-      language,
+      language: node.lang ?? "",
       words,
-      text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
-      line,
+      text: `${node.value}\n`,
+      line: node.position.start.line + 1,
       prelude,
-      end,
-      start: match.index,
+      output: next?.type === "code" && wordsOf(next).includes("output") ? `${next.value}\n` : undefined,
     };
-  });
-  return blocks.map(({ end, start: _, ...block }, index) => {
-    const next = blocks[index + 1];
-    const follows = next?.words.includes("output") && markdown.slice(end, next.start).trim() === "";
-    return { ...block, output: follows ? next.text : undefined };
   });
 }
 
-/** Targets of links and images outside code, as written. */
+const wordsOf = ({ meta }) => meta?.split(/\s+/) ?? [];
+
+/** The texts of inline code. */
+export function inlineCode(markdown) {
+  return nodesOf(markdown, "inlineCode").map(({ node }) => node.value);
+}
+
+/** Targets of links and images, as written, those of HTML too. */
 export function links(markdown) {
-  const text = withoutCode(markdown);
-  const inline = [...text.matchAll(/\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)/g)].map(([, target]) => target);
-  const references = [...text.matchAll(/^\[[^\]]+\]:\s*(\S+)/gm)].map(([, target]) => target);
-  const html = [...text.matchAll(/<(?:a|img|source)\s[^>]*?(?:href|src|srcset)="([^"]+)"/g)].map(
-    ([, target]) => target,
+  const targets = ["link", "image", "definition"].flatMap((type) =>
+    nodesOf(markdown, type).map(({ node }) => ({ target: node.url, at: node.position.start.offset })),
   );
-  return [...inline, ...references, ...html];
+  const html = nodesOf(markdown, "html").flatMap(({ node }) =>
+    [...node.value.matchAll(/<(?:a|img|source)\s[^>]*?(?:href|src|srcset)="([^"]+)"/g)].map(([, target]) => ({
+      target,
+      at: node.position.start.offset,
+    })),
+  );
+  return [...targets, ...html].sort((a, b) => a.at - b.at).map(({ target }) => target);
 }
 
 /** The anchors that the headings of a Markdown text make, as GitHub names them. */
 export function anchors(markdown) {
-  const seen = new Map();
-  const headings = [...markdown.replaceAll(/^( *)```[^]*?^\1``` *$/gm, "").matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)];
-  return headings.map(([, title]) => {
-    const slug = title
-      .replaceAll(/[`*_]|\]\([^)]*\)|\[/g, "")
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
-      .replaceAll(" ", "-");
-    const times = seen.get(slug) ?? 0;
-    seen.set(slug, times + 1);
-    return times === 0 ? slug : `${slug}-${times}`;
-  });
+  const slugger = new GithubSlugger();
+  return nodesOf(markdown, "heading").map(({ node }) => slugger.slug(toString(node)));
 }
 
-/** The sections under headings of the second level: `{ title, text }`, the text without its heading. */
+/** The sections under headings of the second level: `{ title, text }`: the title as written, the text without its heading. */
 export function sections(markdown) {
-  const parts = markdown.split(/^## +(.+?) *$/m).slice(1);
-  return parts.flatMap((title, i) => (i % 2 === 0 ? [{ title, text: parts[i + 1] }] : []));
+  const headings = nodesOf(markdown, "heading").filter(({ node }) => node.depth === 2);
+  return headings.map(({ node }, index) => ({
+    title: sourceOf(markdown, node.children),
+    text: markdown.slice(node.position.end.offset, headings[index + 1]?.node.position.start.offset),
+  }));
 }
 
-/** Rows of every table whose first column is headed so: each an array of trimmed cells, without the header. */
+/** Rows of every table whose first column is headed so: each an array of cells as written, without the header. */
 export function tableRows(markdown, firstHeading) {
-  const tables = markdown.matchAll(/^\|(.+)\|[ \t]*\n\|[\s:|-]+\|[ \t]*\n((?:\|.*\|[ \t]*(?:\n|$))*)/gm);
-  return [...tables]
-    .filter(([, header]) => cells(header)[0] === firstHeading)
-    .flatMap(([, , body]) =>
-      body
-        .trim()
-        .split("\n")
-        .filter(Boolean)
-        .map((row) => cells(row.trim().slice(1, -1))),
-    );
+  return nodesOf(markdown, "table")
+    .map(({ node }) => node.children.map(({ children }) => children.map((cell) => sourceOf(markdown, cell.children))))
+    .filter(([header]) => header[0] === firstHeading)
+    .flatMap(([, ...rows]) => rows);
 }
 
-const cells = (row) => row.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
-
-const withoutCode = (markdown) => markdown.replaceAll(/^( *)```[^]*?^\1``` *$/gm, "").replaceAll(/`[^`\n]*`/g, "");
+/** The Markdown of some nodes; a pipe that a table escapes stands for itself. */
+function sourceOf(markdown, nodes) {
+  if (nodes.length === 0) return "";
+  return markdown
+    .slice(nodes[0].position.start.offset, nodes.at(-1).position.end.offset)
+    .replaceAll(String.raw`\|`, "|");
+}

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
+import { Visitor } from "oxc-parser";
 import { root } from "./files.mjs";
-import { withoutComments } from "./imports.mjs";
+import { parsed } from "./imports.mjs";
 
 /** The public entry points of a package as its package.json declares them: specifier and declaration file. */
 export function entryPoints(name) {
@@ -15,24 +16,20 @@ export function entryPoints(name) {
 
 /** Names that a declaration file exports, sorted; types are marked so. `export *` is refused: a public list is explicit. */
 export function exportedNames(declarations) {
-  const text = withoutComments(declarations);
-  if (/\bexport\s*\*/.test(text)) throw new Error("A public entry point names what it exports; `export *` does not.");
   const names = [];
-  for (const [, typeOnly, list] of text.matchAll(/\bexport\s+(type\s+)?\{([^}]*)\}/g))
-    for (const item of list
-      .split(",")
-      .map((part) => part.trim())
-      .filter(Boolean)) {
-      const name = item
-        .replace(/^type\s+/, "")
-        .split(/\s+as\s+/)
-        .at(-1);
-      names.push(typeOnly || item.startsWith("type ") ? `type ${name}` : name);
-    }
-  const declared =
-    /\bexport\s+(?:declare\s+)?(?:abstract\s+)?(const|let|function\*?|async function|class|interface|type)\s+([\w$]+)/g;
-  for (const [, kind, name] of text.matchAll(declared))
-    names.push(kind === "interface" || kind === "type" ? `type ${name}` : name);
+  const add = (name, isType) => void names.push(isType ? `type ${name}` : name);
+  new Visitor({
+    ExportAllDeclaration() {
+      throw new Error("A public entry point names what it exports; `export *` does not.");
+    },
+    ExportNamedDeclaration({ declaration, specifiers, exportKind }) {
+      for (const { exported, exportKind: own } of specifiers)
+        add(exported.name, exportKind === "type" || own === "type");
+      if (declaration === null) return;
+      const declared = declaration.declarations ?? [declaration];
+      for (const { id } of declared) add(id.name, /^TS(?:Interface|TypeAlias)Declaration$/.test(declaration.type));
+    },
+  }).visit(parsed(declarations, "index.d.ts").program);
   return [...new Set(names)].sort();
 }
 

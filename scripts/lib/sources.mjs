@@ -1,23 +1,27 @@
 // What the reference pages must say, read from the code.
 import { readFileSync } from "node:fs";
+import { Visitor } from "oxc-parser";
 import { root } from "./files.mjs";
-import { withoutComments } from "./imports.mjs";
+import { parsed } from "./imports.mjs";
 
-const sourceOf = (path) => withoutComments(readFileSync(`${root}/packages/${path}`, "utf8"));
+const moduleAt = (path) => parsed(readFileSync(`${root}/packages/${path}`, "utf8"), path);
 
 /** The codes of `BatcherError`. */
 export function errorCodes() {
-  const [, union] = /export type ErrorCode =([^;]+);/.exec(sourceOf("sheaf/src/core/errors.ts"));
-  return [...union.matchAll(/"([A-Z_]+)"/g)].map(([, code]) => code);
+  const codes = [];
+  new Visitor({
+    TSTypeAliasDeclaration({ id, typeAnnotation }) {
+      if (id.name === "ErrorCode") codes.push(...typeAnnotation.types.map(({ literal }) => literal.value));
+    },
+  }).visit(moduleAt("sheaf/src/core/errors.ts").program);
+  return codes;
 }
 
 /** The properties of an options interface of the core, each with its default; undefined where it has none. */
 export async function batcherOptions(interfaceName) {
-  const [, body] = new RegExp(`export interface ${interfaceName}\\b[^{]*\\{([^]*?)\\n\\}`).exec(
-    sourceOf("sheaf/src/core/options.ts"),
-  );
+  const properties = propertiesOf("sheaf/src/core/options.ts", interfaceName);
   const { optionDefaults } = await import(`${root}/packages/sheaf/dist/core/options.js`);
-  return new Map([...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => [name, optionDefaults[name]]));
+  return new Map(properties.map(({ name }) => [name, optionDefaults[name]]));
 }
 
 /**
@@ -25,10 +29,7 @@ export async function batcherOptions(interfaceName) {
  * or undefined for none and for what prose says.
  */
 export function optionsOf(path, interfaceName) {
-  const source = readFileSync(`${root}/packages/${path}`, "utf8");
-  const [, body] = new RegExp(`export interface ${interfaceName}\\b[^{]*\\{([^]*?)\\n\\}`).exec(source);
-  const property = /(?:^ {2}\/\*\*((?:(?!\*\/)[^])*)\*\/\n)?^ {2}readonly (\w+)\??:/gm;
-  return new Map([...body.matchAll(property)].map(([, comment = "", name]) => [name, defaultIn(comment)]));
+  return new Map(propertiesOf(path, interfaceName).map(({ name, comment }) => [name, defaultIn(comment)]));
 }
 
 function defaultIn(comment) {
@@ -50,16 +51,46 @@ export async function serverVariables() {
  * function of these files gives it, the first of several, undefined where none does.
  */
 export function adapterOptions(...interfaces) {
-  const sources = interfaces.map(([path]) => sourceOf(`sheaf/src/adapters/${path}`));
   const defaults = new Map();
-  for (const [, list] of sources.join("\n").matchAll(/const \{([^{}]+)\} = options;/g))
-    for (const [, name, literal] of list.matchAll(/(\w+)(?:: \w+)? = ("[^"]*"|[\d_]+)/g))
-      if (!defaults.has(name)) defaults.set(name, JSON.parse(literal.replaceAll(/(?<=\d)_(?=\d)/g, "")));
-  const properties = interfaces.flatMap(([, ...names], index) =>
-    names.flatMap((name) => {
-      const [, body] = new RegExp(`export interface ${name}\\b[^{]*\\{([^]*?)\\n\\}`).exec(sources[index]);
-      return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, property]) => property);
-    }),
+  for (const [path] of interfaces)
+    for (const [name, value] of defaultsInDestructuring(`sheaf/src/adapters/${path}`))
+      if (!defaults.has(name)) defaults.set(name, value);
+  const properties = interfaces.flatMap(([path, ...names]) =>
+    names.flatMap((name) => propertiesOf(`sheaf/src/adapters/${path}`, name)),
   );
-  return new Map(properties.map((property) => [property, defaults.get(property)]));
+  return new Map(properties.map(({ name }) => [name, defaults.get(name)]));
+}
+
+/** The properties that an interface declares itself, each with the comment before it. */
+function propertiesOf(path, interfaceName) {
+  const { program, comments } = moduleAt(path);
+  let found;
+  new Visitor({
+    TSInterfaceDeclaration({ id, body }) {
+      if (id.name === interfaceName) found = body;
+    },
+  }).visit(program);
+  if (found === undefined) throw new Error(`${path} declares no interface ${interfaceName}`);
+  let endBefore = found.start;
+  return found.body
+    .filter(({ type }) => type === "TSPropertySignature")
+    .map(({ key, start, end }) => {
+      const before = comments.filter((comment) => comment.start >= endBefore && comment.end <= start);
+      endBefore = end;
+      return { name: key.name, comment: before.at(-1)?.value ?? "" };
+    });
+}
+
+/** The literal defaults in `const { name = literal } = options`, in the order of the file. */
+function defaultsInDestructuring(path) {
+  const defaults = [];
+  new Visitor({
+    VariableDeclarator({ id, init }) {
+      if (id.type !== "ObjectPattern" || init?.name !== "options") return;
+      for (const { key, value } of id.properties)
+        if (value?.type === "AssignmentPattern" && value.right.type === "Literal")
+          defaults.push([key.name, value.right.value]);
+    },
+  }).visit(moduleAt(path).program);
+  return defaults;
 }
