@@ -6,8 +6,16 @@ export interface DashboardBatcher {
   readonly maxBatchSize: number;
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** Policy and limits in force, as the page lists them. Default: `maxBatchSize` alone. */
+  readonly limits?: readonly Limit[] | undefined;
   /** What the page's playground sends; without it the batcher has none. */
   readonly playground?: Playground | undefined;
+}
+
+/** A row of the page's list of what is in force: `{ label: "Queue", value: "up to 1,000 items" }`. */
+export interface Limit {
+  readonly label: string;
+  readonly value: string;
 }
 
 /** Where the playground sends `{"input": …}` or `{"inputs": […]}`, and what an input is. */

@@ -1,6 +1,6 @@
 import type { BatcherStats } from "sheaf";
 import { SecondsOf, type BatcherSecond } from "./batcher-second.ts";
-import type { BatcherState, DashboardBatcher, DashboardState, Playground } from "./observed.ts";
+import type { BatcherState, DashboardBatcher, DashboardState, Limit, Playground } from "./observed.ts";
 
 /** What the page is told once a second: the same for every viewer, computed once. */
 export interface Tick {
@@ -35,6 +35,7 @@ export interface Hello {
     readonly name: string;
     readonly maxBatchSize: number | null;
     readonly sizeBounds: readonly number[];
+    readonly limits: readonly Limit[];
     readonly playground?: Playground | undefined;
   }[];
   /** The last seconds, oldest first: `seconds` in the order of `batchers`. */
@@ -45,6 +46,12 @@ export interface Hello {
 /** Two minutes of points for a viewer who comes later. */
 const historyKept = 120;
 const tickMs = 1000;
+
+/** The one limit that every batcher on the page has. */
+export const batchSizeLimit = (maxBatchSize: number): Limit => ({
+  label: "Batch size",
+  value: maxBatchSize === Infinity ? "no limit" : `at most ${maxBatchSize.toLocaleString("en")}`,
+});
 
 /** A batcher may be named as something that every object has. */
 const stateIn = (states: DashboardState["batchers"], name: string): BatcherState =>
@@ -84,10 +91,11 @@ export class Ticks {
   }
 
   hello(about: Pick<Hello, "title" | "version" | "links">): Hello {
-    const batchers = this.#batchers.map(({ name, maxBatchSize, playground }, index) => ({
+    const batchers = this.#batchers.map(({ name, maxBatchSize, limits, playground }, index) => ({
       name,
       maxBatchSize: maxBatchSize === Infinity ? null : maxBatchSize,
       sizeBounds: this.#seconds[index]!.bounds,
+      limits: limits ?? [batchSizeLimit(maxBatchSize)],
       playground,
     }));
     return { ...about, batchers, history: this.#history, last: this.#last };

@@ -57,7 +57,7 @@ export const live = async (page: Page, status = "Ready"): Promise<void> =>
 /** A tile's value or detail, by its title. */
 export const tile = async (page: Page, title: string, part: "figure" | "detail" = "figure"): Promise<string> =>
   page
-    .locator(".tile", { has: page.locator("dt", { hasText: title }) })
+    .locator(".tile", { has: page.locator("dt", { hasText: new RegExp(`^${title}`) }) })
     .locator(`.${part}`)
     .innerText();
 

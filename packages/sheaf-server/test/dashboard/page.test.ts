@@ -9,6 +9,7 @@ import { createBatcher } from "sheaf";
 import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { atEnd } from "../at-end.js";
 import { doubling, measuringTexts, serving, type Serving } from "../server/serving.js";
+import { view } from "./viewer.js";
 import { closeBrowser, live, numberIn, open, skip, tile } from "./browser.js";
 
 after(closeBrowser);
@@ -47,7 +48,11 @@ function load(server: Serving, callers: number): () => Promise<void> {
   };
 }
 
-const answered = async (page: Page): Promise<number> => numberIn(await tile(page, "Throughput", "detail"));
+/** Answered in the last minute; a test is shorter. */
+const answered = async (page: Page): Promise<number> => {
+  const figure = await tile(page, "Answered");
+  return figure === "–" ? 0 : numberIn(figure);
+};
 
 async function metric(server: Serving, series: string): Promise<number> {
   const { text } = await server.get("/metrics");
@@ -72,7 +77,7 @@ test("the numbers move under load, and agree with /metrics when it has ended", {
   await until(async () => (await answered(page)) > 50);
   const before = await answered(page);
   await until(async () => (await answered(page)) > before);
-  await page.locator("#verdict", { hasText: /[\d.]+ (?:items )?share a run/ }).waitFor();
+  await page.locator("#verdict", { hasText: /[\d.]+ items (?:share a|in one) run/ }).waitFor();
   assert.ok((await page.locator("#reasons li").count()) > 0);
   assert.ok((await page.locator("#recent i").count()) > 5);
   // A busy machine may let a second go by without a batch.
@@ -105,8 +110,8 @@ test(
 
     await page.getByRole("button", { name: "Send 200" }).click();
     await result.getByText("200 answers").waitFor();
-    const largest = numberIn(/The largest batch held (.*),/.exec(await result.innerText())![1]!);
-    assert.ok(largest > 10, `${largest} of 32 in the largest batch`);
+    const largest = numberIn(/The largest run held (.*),/.exec(await result.innerText())![1]!);
+    assert.ok(largest > 10, `${largest} of 32 in the largest run`);
     const text = (await server.get("/metrics")).text;
     assert.match(text, /sheaf_items_total\{batcher="texts",outcome="ok"\} 201/);
 
@@ -126,6 +131,108 @@ test(
     await result.getByText("INVALID_INPUT").waitFor();
   },
 );
+
+test(
+  "a fresh server says nothing of what batches gain until its runs support it, whatever is pressed",
+  { skip },
+  async (t) => {
+    const server = await serving(t, [slowTexts(), doubling()]);
+    const page = await open(t, server.url);
+    await live(page);
+    assert.deepEqual(
+      await page.locator("#tiles .figure").allInnerTexts(),
+      ["–", "–", "–", "–", "0"],
+      "an empty tile shows no figure",
+    );
+    assert.deepEqual((await page.locator("#tiles .detail").allInnerTexts()).join(), "measuring");
+    for (const button of ["Send", "Send 200", "Send 200"]) {
+      await page.getByRole("button", { name: button, exact: true }).click();
+      await page.locator("#result .figure").waitFor();
+      const before = await page.locator("#tiles").innerText();
+      await until(async () => (await page.locator("#tiles").innerText()) !== before);
+      // What the page says is what stats() says, and with its range.
+      const { verdict } = await statsOf(server.url);
+      const said = await page.locator(".verdict, .tiles, #result").allInnerTexts();
+      if (verdict === undefined || verdict.verdict === "measuring") {
+        assert.match(said.join(), /measuring/);
+        assert.doesNotMatch(said.join(), /×|one by one|gains nothing/);
+      } else assert.match(said.join(), /95 % range [\d.]+× to [\d.]+×, from \d+ runs/);
+    }
+    await page
+      .locator("#result")
+      .getByText(/the last 2 took .* to /)
+      .waitFor();
+  },
+);
+
+/** What the page is told of the first batcher, as of the last tick. */
+async function statsOf(url: string): Promise<any> {
+  const viewer = await view(url);
+  const { last } = await viewer.next("hello");
+  viewer.leave();
+  return last.batchers[0].stats;
+}
+
+test(
+  "a single answer is drawn: a point in the latency chart, a bar in the strip and its colour",
+  { skip },
+  async (t) => {
+    const server = await serving(t, [slowTexts()]);
+    const page = await open(t, server.url, {}, /willReadFrequently/);
+    await live(page);
+    assert.equal(await pixelsDrawn(page, "#latency"), 0);
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await until(async () => (await page.locator("#recent i").count()) === 1);
+    await until(async () => (await pixelsDrawn(page, "#latency")) > 10);
+    assert.equal(await page.locator("#recent-what").innerText(), "Last run; the top is 32 items");
+    assert.equal(await page.locator("#recent-legend").innerText(), "Slot free");
+    assert.equal(await page.locator("#recent i").getAttribute("title"), "1 item: Slot free");
+  },
+);
+
+/** Pixels of a chart in the colour of its median; axes and grid are grey. */
+const pixelsDrawn = (page: Page, chart: string): Promise<number> =>
+  page.evaluate((selector) => {
+    const { document, getComputedStyle } = globalThis as any;
+    const canvas = document.querySelector(`${selector} canvas`);
+    const colour = getComputedStyle(document.documentElement).getPropertyValue("--p50").trim();
+    const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let pixels = 0;
+    for (let at = 0; at < data.length; at += 4)
+      if (data[at + 3] === 255 && wanted.every((value, i) => Math.abs(value - data[at + i]) < 8)) pixels++;
+    return pixels;
+  }, chart);
+
+test("policy and limits in force are listed, and the links lead somewhere", { skip }, async (t) => {
+  const small = { ...doubling(), maxBatchSize: 4 };
+  const server = await serving(t, [small], { schedulerStrategy: "fifo", maxWaitMs: 20, queueMaxSize: 1500 });
+  const page = await open(t, server.url);
+  await live(page);
+  const limits = (await page.locator("#limits").innerText()).replaceAll("\n", " ");
+  for (const limit of ["Policy fifo", "Batch size at most 4", "at most 20 ms", "Queue at most 1,500 items"])
+    assert.ok(limits.includes(limit), limits);
+  const links = await page.locator("#links a").evaluateAll((all) => all.map((link) => (link as any).href as string));
+  assert.deepEqual(
+    links.map((link) => new URL(link).pathname),
+    ["/docs", "/metrics"],
+  );
+  for (const link of links) assert.equal((await fetch(link)).status, 200, link);
+  const locked = await serving(t, [small], { apiKey: "open sesame" });
+  const viewer = await view(locked.url, { authorization: "Bearer open sesame" });
+  const { links: open_ } = await viewer.next("hello");
+  viewer.leave();
+  assert.deepEqual(open_.map(({ href }: any) => href), ["docs"], "a browser sends no key with a link"); // prettier-ignore
+});
+
+test("on a phone the playground comes before the figures", { skip }, async (t) => {
+  const server = await serving(t, [slowTexts()]);
+  const page = await open(t, server.url, { width: 390, height: 844 });
+  await live(page);
+  const top = async (selector: string): Promise<number> => (await page.locator(selector).boundingBox())!.y;
+  assert.ok((await top("#playground")) < 844 / 2, "its top is in the upper half of the screen");
+  assert.ok((await top("#playground")) < (await top("#tiles")));
+});
 
 test("a model that fails is shown: in the playground with its message, and above everything", { skip }, async (t) => {
   const failing = { ...doubling("failing"), run: () => Promise.reject(new Error("the weights are gone")) };
@@ -180,7 +287,8 @@ test(
     await lookUp.many([1, 2, 3, 4]);
     const page = await open(t, `${url}/batches`);
     await live(page);
-    assert.equal(await tile(page, "Cost"), "14 so far");
+    assert.equal(await tile(page, "Cost"), "14");
+    assert.equal(await page.locator("#limits").innerText(), "Batch size\nat most 32");
     assert.equal(await tile(page, "Cost", "detail"), "3.50 an item, 68 % less than one by one");
     assert.equal(await page.locator("#playground").isVisible(), false);
     assert.equal(await page.title(), "look-ups · Shop");
@@ -205,15 +313,17 @@ test("everything can be reached and used by keyboard", { skip }, async (t) => {
 
 for (const colorScheme of ["light", "dark"] as const) {
   test(
-    `names, roles and contrast pass axe in ${colorScheme}, wide and narrow, and nothing needs scrolling sideways`,
+    `names, roles and contrast pass axe in ${colorScheme}, from a phone to a desk, and nothing needs scrolling sideways`,
     { skip },
     async (t) => {
       const server = await serving(t, [slowTexts(), doubling()]);
       const stop = load(server, 8);
       atEnd(t, stop);
       for (const [name, width] of [
-        ["wide", 1280],
-        ["narrow", 360],
+        ["desk", 1440],
+        ["tablet", 800],
+        ["phone", 390],
+        ["small-phone", 360],
       ] as const) {
         // prettier-ignore
         const page = await open(t, server.url, { width, colorScheme });

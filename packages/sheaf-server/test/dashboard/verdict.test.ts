@@ -7,11 +7,25 @@ const { History } = await import(`${page.href}history.js`);
 const { verdictOf } = await import(`${page.href}verdict.js`);
 const { duration, percent } = await import(`${page.href}format.js`);
 
+const { gainOf } = await import(`${page.href}gain.js`);
+
 const nothing = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
-const tick = (speedup: number | null, state = "ready", reason?: string) => ({
+const shown = { name: "m", maxBatchSize: 32, playground: { path: "infer/m" } };
+const noRange = { speedup: null, low: null, high: null };
+const measuring = { verdict: { verdict: "measuring", batchSize: 16, runs: 7, ...noRange }, costModel: null };
+/** 58 items in one run take 27 ms; one by one 22 times as long. */
+const gains = {
+  verdict: { verdict: "gains", batchSize: 58, speedup: 22, low: 19.6, high: 25, runs: 340 },
+  costModel: { fixedMs: 9.6, perItemMs: 0.3, basis: "runs" },
+};
+const gainsNothing = {
+  verdict: { verdict: "gains-nothing", batchSize: 16, speedup: 1.01, low: 0.98, high: 1.04, runs: 120 },
+  costModel: { fixedMs: 0.01, perItemMs: 3, basis: "runs" },
+};
+const tick = (gain: object = measuring, state = "ready", reason?: string, queueWaitMs = 1) => ({
   state,
   reason,
-  stats: { speedup, expectedSpeedup: null },
+  stats: { ...gain, queueWaitMs: { p50: queueWaitMs }, runMs: { p50: 10 } },
 });
 
 /** A history of one second in which this happened. */
@@ -24,36 +38,63 @@ function during(items: Partial<typeof nothing>, batches: number, batchedItems: n
 
 test("the verdict is what an operator should know first", () => {
   const verdict = (...about: unknown[]): string => {
-    const { mood, title } = verdictOf("m", ...about);
+    const { mood, title } = verdictOf(shown, ...about);
     return `${mood}: ${title}`;
   };
   const busy = during({ ok: 320 }, 20, 320, { full: 12, idle: 8 });
-  assert.equal(verdict(tick(8.5), busy), "good: Batching works: 16 items share a run, 8.5× the work per run");
-  assert.equal(verdict(tick(null), busy), "good: Batching works: 16 items share a run");
-  assert.equal(verdict(tick(1), busy), "warn: Batching happens: 16 items share a run, which gains nothing here");
-  assert.equal(verdict(tick(1), during({ ok: 30 }, 20, 30)), "calm: Few items come together: 1.5 share a run");
-  assert.match(verdict(tick(1), during({ ok: 20 }, 20, 20)), /^calm: Items come one at a time/);
-  assert.equal(verdict(tick(1), during({}, 0, 0)), "calm: Ready, and nothing to do");
+  assert.equal(verdict(tick(gains), busy), "good: 58 items in one run take 27.0 ms instead of 594 ms one by one");
+  assert.equal(verdict(tick(gainsNothing), busy), "warn: 16 items share a run, which gains nothing here");
+  assert.match(verdict(tick(), during({ ok: 20 }, 20, 20)), /^calm: Items come one at a time/);
+  assert.equal(verdict(tick(), during({ ok: 1 }, 1, 1)), "calm: One item came, and ran at once");
+  assert.equal(verdict(tick(), during({}, 0, 0)), "calm: Ready, and nothing to do");
   assert.match(
-    verdict(tick(4), during({ ok: 60, rejected: 40 }, 4, 60)),
+    verdict(tick(), during({ ok: 60, rejected: 40 }, 4, 60)),
     /^bad: Overloaded: 40 % of items were refused/,
   );
-  assert.match(verdict(tick(4), during({ ok: 90, timeout: 10 }, 4, 90)), /^bad: 10 % of items failed/);
-  assert.match(verdict(tick(4), during({ ok: 999, error: 1 }, 4, 999)), /^warn: under 1 % of items failed/);
-  assert.equal(verdict(tick(4, "loading"), busy), "warn: m is loading");
-  assert.equal(verdict(tick(4, "failed", "no such file"), busy), "bad: m is not running");
+  assert.match(verdict(tick(), during({ ok: 90, timeout: 10 }, 4, 90)), /^bad: 10 % of items failed/);
+  assert.match(verdict(tick(), during({ ok: 999, error: 1 }, 4, 999)), /^warn: under 1 % of items failed/);
+  assert.equal(verdict(tick(gains, "loading"), busy), "warn: m is loading");
+  assert.equal(verdict(tick(gains, "failed", "no such file"), busy), "bad: m is not running");
+});
+
+test("while it is measured what batches gain, nothing is said of it but what it waits for", () => {
+  const { title, why } = verdictOf(shown, tick(), during({ ok: 200 }, 7, 200, { full: 6 }));
+  assert.equal(title, "28.6 items share a run");
+  assert.match(why, /^What that gains is being measured\. .*7 runs so far do not settle it\. 200 items in 7 runs/);
+  assert.doesNotMatch(`${title} ${why}`, /×|instead|nothing/);
+  const { basis } = gainOf({ ...measuring, costModel: { fixedMs: 1.6, perItemMs: 1.4, basis: "warm-up" } });
+  assert.match(basis, /the warm-up input alone, not yours/);
+});
+
+test("a verdict shows its range and how many runs it rests on", () => {
+  const { basis, range, sentence } = gainOf(gains);
+  assert.equal(range, "20× to 25×");
+  assert.match(basis, /22× the work per run time \(95 % range 20× to 25×, from 340 runs\)/);
+  assert.equal(sentence, "58 items in one run take 27.0 ms instead of 594 ms one by one");
+  assert.match(gainOf(gainsNothing).basis, /95 % range 0\.98× to 1\.04×/);
+});
+
+test("items that wait while runs are small are not called few", () => {
+  const { mood, title, why } = verdictOf(shown, tick(measuring, "ready", undefined, 120), during({ ok: 30 }, 20, 30));
+  assert.equal(mood, "warn");
+  assert.match(`${title} ${why}`, /^Items wait, and yet only 1\.5 share a run .*120 ms or more for runs of 10\.0 ms/);
+  const alone = verdictOf({ ...shown, maxBatchSize: 1 }, tick(), during({ ok: 20 }, 20, 20));
+  assert.equal(alone.title, "Each item runs alone");
 });
 
 test("the verdict's second sentence says why: the commonest reason, or what failed", () => {
-  const why = (...about: unknown[]): string => verdictOf("m", ...about).why;
+  const why = (...about: unknown[]): string => verdictOf(shown, ...about).why;
   assert.match(
-    why(tick(8), during({ ok: 320 }, 20, 320, { full: 12, idle: 8 })),
-    /Most batches left because as many items/,
+    why(tick(gains), during({ ok: 320 }, 20, 320, { full: 12, idle: 8 })),
+    /Most runs started because as many items/,
   );
-  assert.match(why(tick(8), during({ ok: 320 }, 20, 320, { idle: 20 })), /Every batch left because a slot was free/);
+  assert.match(
+    why(tick(gains), during({ ok: 320 }, 20, 320, { idle: 20 })),
+    /Every run started because a slot was free/,
+  );
   const failures = { WORKER_CRASHED: 1, MODEL: 1 };
-  assert.match(why(tick(8), during({ ok: 9, error: 2 }, 3, 11, {}, failures)), /2 items failed \(WORKER_CRASHED\)/);
-  assert.equal(why(tick(8, "failed", "no such file"), during({}, 0, 0)), "no such file");
+  assert.match(why(tick(), during({ ok: 9, error: 2 }, 3, 11, {}, failures)), /2 items failed \(WORKER_CRASHED\)/);
+  assert.equal(why(tick(gains, "failed", "no such file"), during({}, 0, 0)), "no such file");
 });
 
 test("a history keeps two minutes, and leaves a hole where seconds are missing", () => {

@@ -78,7 +78,14 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
           stroke: () => css(colour),
           ...(fill === undefined ? {} : { fill: () => css(fill) }),
           width,
-          points: { show: false },
+          // A line needs two points: one alone is drawn as a dot.
+          points: {
+            show: true,
+            size: 6,
+            width: 0,
+            fill: () => css(colour),
+            filter: (/** @type {uPlot} */ _, /** @type {number} */ index) => alone(data[index]),
+          },
           spanGaps: false,
         })),
       ],
@@ -98,6 +105,14 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
       element.setAttribute("aria-label", summary);
     },
   };
+}
+
+/** Indices of the values with none on either side. @param {uPlot.AlignedData[number] | undefined} values */
+function alone(values) {
+  const at = (/** @type {number} */ index) => values?.[index] ?? null;
+  return Array.from({ length: values?.length ?? 0 }, (_, index) => index).filter(
+    (index) => at(index) !== null && at(index - 1) === null && at(index + 1) === null,
+  );
 }
 
 /** How far back a chart looks, in seconds: no further than it must to show its oldest point. */

@@ -23,7 +23,8 @@ export const tickDuration = (/** @type {number} */ ms) =>
 export const percent = (/** @type {number} */ share) =>
   share > 0 && share < 0.01 ? "under 1 %" : `${Math.round(share * 100)} %`;
 
-export const times = (/** @type {number} */ factor) => `${factor >= 10 ? factor.toFixed(0) : factor.toFixed(1)}×`;
+/** As exact as it takes to tell 0.98 from 1. */
+export const times = (/** @type {number} */ factor) => `${factor.toFixed(factor >= 10 ? 0 : factor >= 2 ? 1 : 2)}×`;
 
 export const plural = (
   /** @type {number} */ amount,

@@ -1,7 +1,17 @@
 import { barChart, timeChart } from "./charts.js";
-import { count, duration, number, percent, plural, tickDuration } from "./format.js";
+import { count, duration, number, plural, tickDuration } from "./format.js";
 import { History, shownS } from "./history.js";
-import { byId, element, showAdvice, showAll, showReasons, showRecent, showTiles, showWorkers } from "./panels.js";
+import {
+  byId,
+  element,
+  showAdvice,
+  showAll,
+  showLimits,
+  showReasons,
+  showRecent,
+  showTiles,
+  showWorkers,
+} from "./panels.js";
 import { openPlayground } from "./playground.js";
 import { openStream } from "./stream.js";
 import { verdictOf } from "./verdict.js";
@@ -44,7 +54,7 @@ const charts = {
   queue: timeChart("queue", {
     series: [
       { label: "waiting", colour: "--queue", fill: "--queue-fill" },
-      { label: "batches running", colour: "--muted", width: 1.5 },
+      { label: "runs at work", colour: "--muted", width: 1.5 },
     ],
     format: number,
     smallestMax: 4,
@@ -113,9 +123,15 @@ function greet(/** @type {Hello} */ said) {
   byId("main").hidden = false;
   byId("main").classList.remove("stale");
   if (!isSame) offerModels(said);
-  playground.update();
+  changeModel();
   if (said.last !== undefined) show(said.last);
   else setStatus("connecting", "Connected");
+}
+
+/** What changes with the model alone. */
+function changeModel() {
+  playground.update();
+  showLimits(/** @type {Hello} */ (hello).batchers[selected]);
 }
 
 function take(/** @type {Tick} */ said) {
@@ -133,7 +149,7 @@ function offerModels(/** @type {Hello} */ { batchers }) {
     });
     input.addEventListener("change", () => {
       selected = index;
-      playground.update();
+      changeModel();
       if (tick !== undefined) show(tick);
     });
     return element("label", {}, input, element("span", {}, name));
@@ -147,6 +163,7 @@ const statusWords = /** @type {Record<string, string>} */ ({
   ok: "Ready",
   warming: "Loading",
   restarting: "Worker restarting",
+  unavailable: "No worker in reach",
   draining: "Shutting down",
   failed: "Failed",
 });
@@ -166,7 +183,7 @@ function show(/** @type {Tick} */ said) {
   setStatus(said.status, statusWords[said.status] ?? said.status);
   document.title = `${shown.name} · ${/** @type {Hello} */ (hello).title}`;
 
-  const { mood, title, why } = verdictOf(shown.name, batcher, history);
+  const { mood, title, why } = verdictOf(shown, batcher, history);
   byId("verdict").textContent = title;
   byId("verdict-why").textContent = why;
   /** @type {HTMLElement} */ (document.querySelector(".verdict")).dataset.mood = mood;
@@ -176,6 +193,7 @@ function show(/** @type {Tick} */ said) {
   showAdvice(batcher.stats.advice);
   showWorkers(batcher, said);
   showAll(/** @type {Hello} */ (hello).batchers, said, histories);
+  playground.ticked();
   drawCharts(shown, batcher.second, history);
 }
 
@@ -198,22 +216,22 @@ function drawCharts(shown, second, history) {
       ({ latencyMs }) => latencyMs?.p50 ?? null,
     ]),
     second.latencyMs === null
-      ? "No batch in the last second"
+      ? "No run in the last second"
       : `Half of the last second's items within ${duration(second.latencyMs.p50)}, 99 of 100 within ${duration(second.latencyMs.p99)}`,
   );
   charts.queue.set(
     history.columns([({ queued }) => queued, ({ inFlight }) => inFlight]),
-    `${plural(second.queued, "item")} waiting, ${plural(second.inFlight, "batch", "batches")} running`,
+    `${plural(second.queued, "item")} waiting, ${plural(second.inFlight, "run")} at work`,
   );
   const { sizes, batches, batchedItems } = history.over(120);
   const shares = shown.sizeBounds.map((_, bar) => (batches === 0 ? 0 : (sizes.get(bar) ?? 0) / batches));
   charts.sizes.set(
     shown.sizeBounds.map((bound) => count(bound)),
     shares,
-    batches === 0 ? "No batch yet" : `Batch sizes; the mean is ${number(batchedItems / batches)}`,
+    batches === 0 ? "No run yet" : `Items in a run; the mean is ${number(batchedItems / batches)}`,
   );
   byId("sizes-legend").textContent =
     batches === 0
-      ? "No batch in the last two minutes"
-      : `Share of ${plural(batches, "batch", "batches")}, last two minutes${shown.maxBatchSize === null ? "" : `; ${percent(batchedItems / batches / shown.maxBatchSize)} filled`}`;
+      ? "No run in the last two minutes"
+      : `Share of ${plural(batches, "run")} by the items in them, last two minutes`;
 }

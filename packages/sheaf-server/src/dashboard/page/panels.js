@@ -1,4 +1,5 @@
-import { bytes, count, duration, number, percent, plural, times } from "./format.js";
+import { bytes, count, duration, number, percent, plural } from "./format.js";
+import { gainOf } from "./gain.js";
 import { reasonOf } from "./reasons.js";
 
 /**
@@ -19,70 +20,58 @@ export function element(tag, attributes, ...children) {
 /** @typedef {Hello["batchers"][number]} Shown */
 
 /**
- * The figures at the top: each a value, and a line that says what it is made of.
+ * The figures of the last minute: each a value, and where it helps a line that says what it is made of.
  * @param {Shown} shown @param {BatcherTick} tick @param {History} history
  */
 export function showTiles(shown, { stats }, history) {
   const minute = history.over(60);
-  const now = history.over(3);
   const size = minute.batches === 0 ? null : minute.batchedItems / minute.batches;
   const most = shown.maxBatchSize;
-  const speedup = stats.speedup ?? stats.expectedSpeedup;
-  const unanswered = minute.error + minute.timeout + minute.rejected;
-  const { cost, costModel } = stats;
+  const latency = minute.ok === 0 || stats.latencyMs.max === 0 ? null : stats.latencyMs;
+  const unanswered = [
+    [minute.error, "failed"],
+    [minute.timeout, "too late"],
+    [minute.rejected, "refused"],
+  ].filter(([amount]) => Number(amount) > 0);
+  const gain = gainOf(stats);
   const tiles = [
-    tile("Throughput", number(now.ok / now.seconds), "items/s", `${count(stats.items.ok)} answered since the start`),
+    tile(
+      "Answered",
+      minute.ok === 0 ? "–" : count(minute.ok),
+      ["", "item"][minute.ok] ?? "items",
+      minute.ok === 0 ? "" : `${number(minute.ok / minute.seconds)} a second`,
+    ),
     tile(
       "Latency p99",
-      ...split(stats.latencyMs.max === 0 ? null : duration(stats.latencyMs.p99)),
-      `p50 ${duration(stats.latencyMs.p50)}, p95 ${duration(stats.latencyMs.p95)}, last minute`,
+      ...split(latency === null ? null : duration(latency.p99)),
+      latency === null ? "" : `half within ${duration(latency.p50)}`,
     ),
     tile(
-      "Batch size",
+      "Items in a run",
       size === null ? "–" : number(size),
-      most === null ? "" : `of ${count(most)}`,
-      most === null || size === null ? "mean of the last minute" : `${percent(size / most)} filled in the last minute`,
+      size === null || most === null ? "" : `of ${count(most)}`,
+      size === null ? "" : plural(minute.batches, "run"),
       most === null || size === null ? undefined : size / most,
     ),
-    tile(
-      "Speed-up",
-      speedup === null ? "–" : times(speedup),
-      "",
-      speedup === null
-        ? "known once batches of two sizes have run"
-        : `${percent(Math.max(0, 1 - 1 / speedup))} of run time saved, ${stats.speedup === null ? "by the cost model" : "measured"}`,
-    ),
-    tile(
-      "Waiting",
-      count(stats.queued),
-      plural(stats.queued, "item").split(" ")[1],
-      `${plural(stats.inFlight, "batch", "batches")} running; half wait ${duration(stats.queueWaitMs.p50)} or less`,
-    ),
+    tile("Speed-up", gain.figure === "" ? "–" : gain.figure, "", gain.figure === "" ? "measuring" : gain.range),
     tile(
       "Not answered",
-      count(unanswered),
+      count(minute.error + minute.timeout + minute.rejected),
       "",
-      `last minute: ${count(minute.error)} failed, ${count(minute.timeout)} too late, ${count(minute.rejected)} refused`,
+      unanswered.map(([amount, how]) => `${count(Number(amount))} ${how}`).join(", "),
       undefined,
-      unanswered > 0 ? "bad" : "",
+      unanswered.length > 0 ? "bad" : "",
     ),
   ];
-  if (cost !== null) {
+  const { cost } = stats;
+  if (cost !== null && stats.batches > 0) {
     const saved = cost.perItemUnbatched > 0 ? 1 - cost.perItem / cost.perItemUnbatched : 0;
     tiles.push(
       tile(
-        "Cost",
+        "Cost since the start",
         number(cost.total),
-        "so far",
+        "",
         `${cost.perItem.toPrecision(3)} an item, ${percent(saved)} less than one by one`,
-      ),
-    );
-  } else if (costModel !== null) {
-    tiles.push(
-      tile(
-        "A run costs",
-        ...split(duration(costModel.fixedMs)),
-        `and ${duration(costModel.perItemMs)} for each item (fit: R² ${costModel.r2.toFixed(2)})`,
       ),
     );
   }
@@ -102,14 +91,14 @@ function split(/** @type {string | null} */ text) {
  * @param {string} [mood]
  */
 function tile(name, value, unit, detail, filled, mood = "") {
-  const figure = element("dd", { class: "figure" }, value, element("small", {}, unit === "" ? "" : ` ${unit}`));
+  const figure = element("dd", { class: "figure" }, value, ...(unit === "" ? [] : [element("small", {}, ` ${unit}`)]));
   const made = element("div", { class: `tile card ${mood}` }, element("dt", {}, name), figure);
   if (filled !== undefined) {
     const bar = element("span", { class: "meter" });
     bar.style.setProperty("--share", String(Math.min(1, filled)));
     made.append(element("dd", { class: "meter-row", "aria-hidden": "true" }, bar));
   }
-  made.append(element("dd", { class: "detail" }, detail));
+  if (detail !== "") made.append(element("dd", { class: "detail" }, detail));
   return made;
 }
 
@@ -128,22 +117,26 @@ export function showReasons(history) {
         {},
         element("div", { class: "row" }, element("b", {}, label), element("span", {}, percent(amount / batches))),
         bar,
-        element("p", { class: "hint" }, `${plural(amount, "batch", "batches")}: ${text}`),
+        element("p", { class: "hint" }, `${plural(amount, "run")}: ${text}`),
       );
     });
-  byId("reasons").replaceChildren(...(rows.length > 0 ? rows : [element("li", { class: "hint" }, "No batch yet.")]));
+  byId("reasons").replaceChildren(...(rows.length > 0 ? rows : [element("li", { class: "hint" }, "No run yet.")]));
 }
 
 const stripLength = 48;
 
-/** The last batches as bars. @param {Shown} shown @param {History} history */
+/** The last runs as bars, with the colours that they have. @param {Shown} shown @param {History} history */
 export function showRecent({ maxBatchSize }, history) {
   const batches = history.recent(stripLength);
   const largest = maxBatchSize ?? Math.max(1, ...batches.map(([size]) => size));
+  /** @type {Map<string, string>} */
+  const colours = new Map();
   const bars = batches.map(([size, reason, hasFailed]) => {
-    const bar = element("i", { "data-failed": String(hasFailed) });
+    const { label, colour } = hasFailed ? { label: "Failed", colour: "--bad" } : reasonOf(reason);
+    colours.set(label, colour);
+    const bar = element("i", { "data-failed": String(hasFailed), title: `${plural(size, "item")}: ${label}` });
     bar.style.setProperty("--share", String(size / largest));
-    bar.style.setProperty("--colour", `var(${hasFailed ? "--bad" : reasonOf(reason).colour})`);
+    bar.style.setProperty("--colour", `var(${colour})`);
     return bar;
   });
   const strip = byId("recent");
@@ -151,8 +144,26 @@ export function showRecent({ maxBatchSize }, history) {
   const sizes = batches.map(([size]) => size);
   strip.setAttribute(
     "aria-label",
-    sizes.length === 0 ? "No batch yet" : `Sizes of the last batches: ${sizes.slice(-12).join(", ")}`,
+    sizes.length === 0 ? "No run yet" : `Items in the last runs: ${sizes.slice(-12).join(", ")}`,
   );
+  byId("recent-what").textContent =
+    sizes.length === 0
+      ? "No run in the last two minutes"
+      : `Last ${sizes.length === 1 ? "run" : `${sizes.length} runs`}; the top is ${plural(largest, "item")}`;
+  byId("recent-legend").replaceChildren(...[...colours].map(([label, colour]) => legendEntry(label, colour)));
+}
+
+/** A dot of a colour, and what it stands for. */
+function legendEntry(/** @type {string} */ label, /** @type {string} */ colour) {
+  const dot = element("i", {});
+  dot.style.setProperty("--dot", `var(${colour})`);
+  return element("span", {}, dot, label);
+}
+
+/** Policy and limits in force. @param {Shown} shown */
+export function showLimits({ limits }) {
+  const rows = limits.flatMap(({ label, value }) => [element("dt", {}, label), element("dd", {}, value)]);
+  byId("limits").replaceChildren(...rows);
 }
 
 /** @param {readonly string[]} advice */
@@ -180,21 +191,18 @@ export function showAll(batchers, tick, histories) {
   const rows = batchers.map(({ name, maxBatchSize }, index) => {
     const { stats, state } = tick.batchers[index];
     const minute = histories[index].over(60);
-    const now = histories[index].over(3);
     const size = minute.batches === 0 ? null : minute.batchedItems / minute.batches;
-    const speedup = stats.speedup ?? stats.expectedSpeedup;
     return element(
       "tr",
       {},
       element("th", { scope: "row" }, name),
       ...[
         state,
-        number(now.ok / now.seconds),
-        size === null ? "–" : number(size),
-        size === null || maxBatchSize === null ? "–" : percent(size / maxBatchSize),
+        minute.ok === 0 ? "–" : number(minute.ok / minute.seconds),
+        size === null ? "–" : `${number(size)}${maxBatchSize === null ? "" : ` of ${count(maxBatchSize)}`}`,
         count(stats.queued),
-        stats.latencyMs.max === 0 ? "–" : duration(stats.latencyMs.p99),
-        speedup === null ? "–" : times(speedup),
+        minute.ok === 0 || stats.latencyMs.max === 0 ? "–" : duration(stats.latencyMs.p99),
+        gainOf(stats).figure || "–",
       ].map((text) => element("td", {}, text)),
     );
   });

@@ -1,4 +1,5 @@
 import { count, duration, number, plural } from "./format.js";
+import { gainOf } from "./gain.js";
 import { byId, element } from "./panels.js";
 
 /** @import { Shown } from "./panels.js" @import { BatcherTick } from "../ticks.ts" */
@@ -20,10 +21,15 @@ export function openPlayground(page) {
   const buttons = /** @type {HTMLButtonElement[]} */ ([...form.querySelectorAll("button")]);
   const result = byId("result");
   let shownFor = "";
+  /** How long the bursts of the same input took so far. */
+  let bursts = { of: "", tookMs: /** @type {number[]} */ ([]) };
+  /** Where the next tick's word on what batches gain goes. @type {HTMLElement | undefined} */
+  let gainGoesTo;
 
   async function send(/** @type {(value: unknown) => Promise<Node[]>} */ how) {
     const { batcher } = page.shown();
     for (const button of buttons) button.disabled = true;
+    gainGoesTo = undefined;
     result.replaceChildren(element("p", { class: "hint" }, "Sending …"));
     try {
       result.replaceChildren(...(await how(readInput(input.value, batcher))));
@@ -65,7 +71,12 @@ export function openPlayground(page) {
         post({ inputs: Array.from({ length: itemsEach }, (_, index) => varied(value, caller * itemsEach + index)) }),
       ),
     );
-    return manyResults(replies, performance.now() - startedAtMs, page.shown().tick);
+    const tookMs = performance.now() - startedAtMs;
+    const of = `${shownFor}\n${input.value}`;
+    if (bursts.of !== of) bursts = { of, tookMs: [] };
+    bursts.tookMs = [...bursts.tookMs.slice(-19), tookMs];
+    gainGoesTo = element("p", { class: "hint" });
+    return [...manyResults(replies, bursts.tookMs), gainGoesTo];
   }
 
   form.addEventListener("submit", (event) => {
@@ -82,6 +93,14 @@ export function openPlayground(page) {
   });
 
   return {
+    /** The figures know of the last burst now. */
+    ticked() {
+      const stats = page.shown().tick?.stats;
+      if (gainGoesTo === undefined || stats === undefined) return;
+      const gain = gainOf(stats);
+      gainGoesTo.textContent = gain.kind === "measuring" ? "" : `By all runs so far, ${gain.sentence} (${gain.range}).`;
+    },
+
     /** Another model may be shown now. */
     update() {
       const { batcher } = page.shown();
@@ -93,6 +112,7 @@ export function openPlayground(page) {
       byId("input-hint").textContent = `${sentence(batcher.playground?.description ?? "")} Ctrl + Enter sends it.`;
       byId("fill").hidden = kind !== "floats";
       input.value = kind === "text" ? "The cat sits outside" : kind === "floats" ? randomNumbers(batcher) : "{}";
+      gainGoesTo = undefined;
       result.replaceChildren();
     },
   };
@@ -139,7 +159,7 @@ function randomNumbers(/** @type {Shown} */ { playground }) {
 function oneResult(json, tookMs) {
   const runMs = Math.max(0, json.latency_ms - json.queue_ms);
   const size = json.batch_size;
-  const alone = size === 1 ? "It ran alone." : `It rode in a batch of ${count(size)}.`;
+  const alone = size === 1 ? "It ran alone." : `It shared a run with ${plural(size - 1, "other item")}.`;
   const dots = element("div", { class: "dots", role: "img", "aria-label": alone });
   for (let i = 0; i < Math.min(size, dotsShown); i++) dots.append(element("i", i === 0 ? { class: "own" } : {}));
   const bar = element(
@@ -160,8 +180,10 @@ function oneResult(json, tookMs) {
     bar,
     element(
       "p",
-      { class: "hint" },
-      `${duration(json.queue_ms)} waiting, ${duration(runMs)} in its run; ${duration(tookMs)} seen from here`,
+      { class: "hint legend" },
+      dotted("--queue", `${duration(json.queue_ms)} waiting`),
+      dotted("--accent", `${duration(runMs)} in its run`),
+      element("span", {}, `${duration(tookMs)} as this browser saw it`),
     ),
     element("p", {}, alone),
     dots,
@@ -169,8 +191,19 @@ function oneResult(json, tookMs) {
   ];
 }
 
-/** @param {PromiseSettledResult<{ json: any, tookMs: number }>[]} replies @param {number} tookMs @param {BatcherTick | undefined} tick */
-function manyResults(replies, tookMs, tick) {
+/** @param {string} colour @param {string} text */
+function dotted(colour, text) {
+  const dot = element("i", {});
+  dot.style.setProperty("--dot", `var(${colour})`);
+  return element("span", {}, dot, text);
+}
+
+/**
+ * @param {PromiseSettledResult<{ json: any, tookMs: number }>[]} replies
+ * @param {readonly number[]} bursts how long this burst took, and before it those of the same input
+ */
+function manyResults(replies, bursts) {
+  const tookMs = bursts.at(-1) ?? 0;
   const outputs = replies.flatMap((reply) => (reply.status === "fulfilled" ? reply.value.json.outputs : []));
   const errors = [
     ...outputs.flatMap((output) =>
@@ -194,16 +227,16 @@ function manyResults(replies, tookMs, tick) {
     element(
       "p",
       {},
-      `${number((answered * 1000) / tookMs)} items a second from ${callers} callers. The largest batch held ${count(largest)}, the longest wait was ${duration(waitMs)}.`,
+      `${number((answered * 1000) / tookMs)} a second: ${callers} requests of ${itemsEach} at once. The largest run held ${count(largest)}, the longest wait was ${duration(waitMs)}.`,
+    ),
+    element(
+      "p",
+      { class: "hint" },
+      bursts.length === 1
+        ? "As this browser saw it, once; the next may differ."
+        : `As this browser saw it; the last ${bursts.length} took ${duration(Math.min(...bursts))} to ${duration(Math.max(...bursts))}.`,
     ),
   ];
-  const model = tick?.stats.costModel ?? null;
-  if (model !== null && answered > 0) {
-    const aloneMs = answered * (model.fixedMs + model.perItemMs);
-    made.push(
-      element("p", { class: "hint" }, `One by one their runs would take ${duration(aloneMs)}, by the cost model.`),
-    );
-  }
   const kinds = [...new Set(errors)];
   if (kinds.length > 0)
     made.push(element("p", { class: "error", role: "alert" }, `${plural(errors.length, "item")} failed. ${kinds[0]}`));

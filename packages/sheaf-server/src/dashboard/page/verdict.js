@@ -1,22 +1,23 @@
-import { count, number, percent, plural, times } from "./format.js";
+import { count, duration, number, percent, plural } from "./format.js";
+import { gainOf } from "./gain.js";
 import { reasonOf } from "./reasons.js";
 
-/** @import { BatcherTick } from "../ticks.ts" @import { History } from "./history.js" */
+/** @import { BatcherTick, Hello } from "../ticks.ts" @import { History } from "./history.js" */
 
 /**
- * What an operator should know first, in one sentence, and a second one for the details.
- * @param {string} name
+ * What an operator should know first, in one sentence, and a second one for the details. Of what batches gain it says
+ * only what the runs support.
+ * @param {Pick<Hello["batchers"][number], "name" | "maxBatchSize" | "playground">} shown
  * @param {BatcherTick} tick
  * @param {History} history
  * @returns {{ mood: "good" | "calm" | "warn" | "bad", title: string, why: string }}
  */
-export function verdictOf(name, tick, history) {
+export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   const minute = history.over(60);
   const { stats, state, reason } = tick;
   if (state === "failed" || state === "closed")
     return { mood: "bad", title: `${name} is not running`, why: reason ?? `Its state is ${state}.` };
-  if (state !== "ready")
-    return { mood: "warn", title: `${name} is ${state}`, why: reason ?? "What comes in waits for it." };
+  if (state !== "ready") return { mood: "warn", title: `${name} is ${state}`, why: reason ?? waitsWhile(state) };
 
   const tried = minute.ok + minute.error + minute.timeout + minute.rejected;
   const failed = minute.error + minute.timeout;
@@ -30,7 +31,7 @@ export function verdictOf(name, tick, history) {
     return {
       mood: failed > 0.01 * tried ? "bad" : "warn",
       title: `${percent(failed / tried)} of items failed in the last minute`,
-      why: `${broken}${late}The log has the cause.`,
+      why: `${broken}${late}${minute.error > 0 ? "The log has the cause." : ""}`,
     };
   }
   if (minute.rejected > 0.01 * tried)
@@ -43,32 +44,46 @@ export function verdictOf(name, tick, history) {
     return {
       mood: "calm",
       title: "Ready, and nothing to do",
-      why: "No item came in the last minute. Send one with “Try it”.",
+      why: `No item was run in the last minute.${playground === undefined ? "" : " Send one with “Try it”."}`,
     };
 
   const size = minute.batchedItems / minute.batches;
-  if (size < 1.25)
+  if (maxBatchSize === 1)
     return {
       mood: "calm",
-      title: "Items come one at a time, so each runs at once",
-      why: "There is nothing to batch at this load; a batch forms by itself when items come faster than runs end.",
+      title: "Each item runs alone",
+      why: `The batch size in force is 1: ${plural(minute.batches, "run")} in the last minute.`,
     };
-  const speedup = stats.speedup ?? stats.expectedSpeedup;
-  const runs = `${plural(minute.ok, "item")} in ${plural(minute.batches, "run")} in the last minute. ${mainReason(minute.reasons, minute.batches)}`;
-  if (size < 2 && speedup !== null && speedup < 1.1)
-    return { mood: "calm", title: `Few items come together: ${number(size)} share a run`, why: runs };
-  const gain =
-    speedup === null ? "" : speedup >= 1.1 ? `, ${times(speedup)} the work per run` : ", which gains nothing here";
-  return {
-    mood: speedup !== null && speedup < 1.1 ? "warn" : "good",
-    title: `Batching ${speedup !== null && speedup < 1.1 ? "happens" : "works"}: ${number(size)} items share a run${gain}`,
-    why: runs,
-  };
+  const runs = `${plural(minute.batchedItems, "item")} in ${plural(minute.batches, "run")} in the last minute.`;
+  const { queueWaitMs, runMs } = stats;
+  // Whoever waits longer than a run takes has waited while a run could have taken more.
+  const isWaiting = queueWaitMs.p50 > runMs.p50;
+  if (size < 1.25 && !isWaiting)
+    return {
+      mood: "calm",
+      title: minute.batches === 1 ? "One item came, and ran at once" : "Items come one at a time, so each runs at once",
+      why: `${runs} A batch forms by itself when items come faster than runs end.`,
+    };
+  if (size < 2 && isWaiting && maxBatchSize !== 1)
+    return {
+      mood: "warn",
+      title: `Items wait, and yet only ${number(size)} share a run`,
+      why: `Half of them wait ${duration(queueWaitMs.p50)} or more for runs of ${duration(runMs.p50)}. Groups, weights, an order or a short queue may keep them apart.`,
+    };
+  const gain = gainOf(stats);
+  const details = `${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`;
+  if (gain.kind === "gains") return { mood: "good", title: gain.sentence, why: details };
+  const share = `${number(size)} items share a run`;
+  if (gain.kind === "nothing") return { mood: "warn", title: `${share}, which gains nothing here`, why: details };
+  return { mood: "calm", title: share, why: `${gain.sentence}. ${details}` };
 }
+
+const waitsWhile = (/** @type {string} */ state) =>
+  state === "loading" ? "It takes no items yet." : "What comes in waits for it.";
 
 function mainReason(/** @type {Record<string, number>} */ reasons, /** @type {number} */ batches) {
   const [name, most] = Object.entries(reasons).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
   const { text } = reasonOf(name);
   if (text === "") return "";
-  return `${most === batches ? "Every batch" : most > batches / 2 ? "Most batches" : "The largest part of them"} left because ${text}.`;
+  return `${most === batches ? "Every run" : most > batches / 2 ? "Most runs" : "The largest part of them"} started because ${text}.`;
 }

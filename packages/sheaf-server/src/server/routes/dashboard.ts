@@ -1,7 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { DashboardState, Playground } from "../../dashboard/observed.ts";
 import { dashboardPlugin } from "../../dashboard/plugin.ts";
+import type { Link } from "../../dashboard/ticks.ts";
 import { describeInput } from "../inputs.ts";
+import { limitsOf } from "../limits.ts";
 import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { messageOf } from "../problem.ts";
@@ -12,19 +14,31 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models): Pro
   if (app.hasRoute({ method: "GET", url: app.prefix === "" ? "/" : app.prefix })) return;
   await dashboardPlugin(app, {
     version: packageVersion(),
-    links: app.prefix === "" && app.hasDecorator("swagger") ? [{ label: "API", href: "docs" }] : [],
+    links: linksOf(app, models),
     batchers: models.all.map((model) => ({
       name: model.name,
       maxBatchSize: model.maxBatchSize,
       stats: () => model.stats(),
       subscribe: (listener) => model.subscribe(listener),
+      limits: limitsOf(model),
       playground: playgroundOf(model),
     })),
     state: () => stateOf(models),
   });
 }
 
-function playgroundOf({ name, definition: { input } }: ServedModel): Playground {
+/** Ways to elsewhere that a browser can follow: it sends no key with a link. */
+function linksOf(app: FastifyInstance, { all: [model] }: Models): Link[] {
+  const hasDocs = app.prefix === "" && app.hasDecorator("swagger");
+  return [
+    ...(hasDocs ? [{ label: "API", href: "docs" }] : []),
+    ...(model?.settings.apiKey === undefined ? [{ label: "Metrics", href: "metrics" }] : []),
+  ];
+}
+
+/** None on a worker of a fleet, whose items come from the queue only. */
+function playgroundOf({ name, settings, definition: { input } }: ServedModel): Playground | undefined {
+  if (settings.natsUrl !== undefined && settings.role === "worker") return undefined;
   const path = `infer/${encodeURIComponent(name)}`;
   const description = describeInput(input);
   if (input.kind === "floats") return { path, description, input: { kind: "floats", length: input.length } };
