@@ -10,6 +10,8 @@ export interface FolderSettings {
   /** Embeddings: how token vectors become one. */
   readonly pooling: "mean" | "cls";
   readonly isNormalized: boolean;
+  /** Embeddings: the lengths that a vector may be cut to, as Matryoshka models are trained for. */
+  readonly dimensions: readonly number[] | "any" | undefined;
   /** Classification: by id. */
   readonly labels: readonly string[];
   /** What logits become. */
@@ -49,8 +51,17 @@ export function readFolder(folder: string): FolderSettings {
     activation: activationOf(config, isReranker),
     maxTokens: maxTokensOf(folder, config),
     padId: typeof config["pad_token_id"] === "number" ? config["pad_token_id"] : 0,
+    dimensions: dimensionsOf(folder, config),
     ...embeddingSettings(folder),
   };
+}
+
+/** As vLLM reads them: `is_matryoshka`, or the lengths one by one as `matryoshka_dimensions`. */
+function dimensionsOf(folder: string, config: Json): FolderSettings["dimensions"] {
+  const { matryoshka_dimensions: lengths, is_matryoshka: isMatryoshka } = config;
+  if (lengths === undefined || lengths === null) return isMatryoshka === true ? "any" : undefined;
+  if (Array.isArray(lengths) && lengths.every((length) => Number.isSafeInteger(length) && length >= 1)) return lengths;
+  throw new Error(`${folder}/config.json: matryoshka_dimensions must be an array of integers >= 1.`);
 }
 
 function activationOf(config: Json, isReranker: boolean): FolderSettings["activation"] {

@@ -32,10 +32,16 @@ export type ModelInput =
 /** One result as the worker gives it. */
 export type ModelOutput =
   /** For text: `{ vector: Float32Array, tokens: number, truncated: boolean }`; for floats: a bare Float32Array. */
-  | { readonly kind: "vector"; readonly length: number; readonly name?: string | undefined }
+  | {
+      readonly kind: "vector";
+      readonly length: number;
+      readonly name?: string | undefined;
+      /** Lengths that `dimensions` of `/v1/embeddings` may ask for, as a Matryoshka model is trained for; default: its own. */
+      readonly dimensions?: readonly number[] | "any" | undefined;
+    }
   /** `{ scores: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order. */
   | { readonly kind: "labels"; readonly labels: readonly string[] }
-  /** `{ score: number, tokens: number, truncated: boolean }`. */
+  /** `{ score: number, logit?: number, tokens: number, truncated: boolean }`; `/rerank` makes its scores of the logit. */
   | { readonly kind: "score" }
   /** As the input of that kind. */
   | TensorsKind

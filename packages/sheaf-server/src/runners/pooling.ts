@@ -26,6 +26,9 @@ export function normalize(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((value) => value / length);
 }
 
+/** The first `length` numbers, to length 1: what a Matryoshka model is trained to give. */
+export const shortened = (vector: Float32Array, length: number): Float32Array => normalize(vector.slice(0, length));
+
 export function softmax(logits: Float32Array): Float32Array {
   const largest = logits.reduce((most, value) => Math.max(most, value), -Infinity);
   const powers = Float64Array.from(logits, (value) => Math.exp(value - largest));

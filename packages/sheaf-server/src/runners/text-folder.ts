@@ -21,7 +21,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const found = await ask({ folder: path, intraOpNumThreads, device }).catch((error: unknown) => {
     throw new Error(`${folder} can not be served: ${(error as Error).message}`, { cause: error });
   });
-  const { task, maxTokens, labels } = found.settings;
+  const { task, maxTokens, labels, dimensions } = found.settings;
   const isOneByOne = exact && found.unsteadyRate !== undefined;
   return {
     name: basename(path),
@@ -34,7 +34,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
         ? { kind: "score" }
         : task === "classification"
           ? { kind: "labels", labels }
-          : { kind: "vector", length: found.vectorLength },
+          : { kind: "vector", length: found.vectorLength, ...(dimensions && { dimensions }) },
     maxBatchSize: isOneByOne ? 1 : undefined,
     weigh: (item) => weightOf(item, maxTokens),
     maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),

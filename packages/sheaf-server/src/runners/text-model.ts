@@ -19,6 +19,8 @@ export interface TextResult {
   readonly vector?: Float32Array;
   readonly scores?: Float32Array;
   readonly score?: number;
+  /** What the activation made `score` of. */
+  readonly logit?: number;
   readonly tokens: number;
   readonly truncated: boolean;
 }
@@ -160,5 +162,7 @@ function outputsOf(
   const logits = lengths.map((_, row) => values.slice(row * width, (row + 1) * width));
   const activate = { softmax, identity: (x: Float32Array) => x, sigmoid: (x: Float32Array) => x.map(sigmoid) };
   const scores = logits.map(activate[settings.activation]);
-  return scores.map((row) => (settings.task === "rerank" ? { score: row[0]! } : { scores: row }));
+  return scores.map((row, i) =>
+    settings.task === "rerank" ? { score: row[0]!, logit: logits[i]![0]! } : { scores: row },
+  );
 }

@@ -146,6 +146,29 @@ test("a cross-encoder scores a query and a text together, with their own token t
   results.forEach(({ score }, i) => assert.ok(Math.abs(score - expected[i]!) < 1e-5, `${score} is not ${expected[i]}`));
 });
 
+test("a cross-encoder gives the logit beside the score", async () => {
+  const path = folderOf("logits", {
+    "model.onnx": tinyBert(1),
+    "config.json": { ...bert, architectures: ["BertForSequenceClassification"], id2label: { 0: "LABEL_0" } },
+  });
+  const [result] = await run(await resolveModel(path), [{ query: "the cat", text: "dog runs" }]);
+  const { score, logit } = result as Result & { logit: number };
+  assert.ok(Math.abs(score - 1 / (1 + Math.exp(-logit))) < 1e-6, `${score} is not the sigmoid of ${logit}`);
+});
+
+test("config.json names the lengths that a vector may be cut to", async () => {
+  const outputOf = async (name: string, more: object): Promise<unknown> =>
+    (await resolveModel(folderOf(name, { "model.onnx": tinyBert(), "config.json": { ...bert, ...more } }))).output;
+  const own = { kind: "vector", length: width };
+  assert.deepEqual(await outputOf("plain", { is_matryoshka: false }), own);
+  assert.deepEqual(await outputOf("any-length", { is_matryoshka: true }), { ...own, dimensions: "any" });
+  assert.deepEqual(await outputOf("some", { matryoshka_dimensions: [2, 4] }), { ...own, dimensions: [2, 4] });
+  await assert.rejects(
+    outputOf("wrong", { matryoshka_dimensions: [0] }),
+    /matryoshka_dimensions must be an array of int/,
+  );
+});
+
 test("what a folder lacks or asks for in vain is said by name", async () => {
   const refused = (name: string, files: Record<string, unknown>, message: RegExp): Promise<void> =>
     assert.rejects(resolveModel(folderOf(name, files)), message);
