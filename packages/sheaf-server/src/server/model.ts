@@ -13,6 +13,7 @@ import type { WorkerExecutor } from "sheaf/node";
 import { Admission, type Entry } from "./admission.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
+import { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "./settings.ts";
 import { queueTracing, tracedBatcher, type QueueTracing } from "./tracing.ts";
 import type { ModelState, Served, ServedModel } from "./served-model.ts";
@@ -28,6 +29,7 @@ export class LocalModel implements ServedModel {
   readonly maxBatchSize: number;
   /** JSON value → item. */
   readonly parse: InputParser;
+  readonly statistics: ModelStatistics = new ModelStatistics();
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   /** In a fleet, what brings its items, once it is ready. */
@@ -78,6 +80,7 @@ export class LocalModel implements ServedModel {
     });
     this.batcher = tracedBatcher(batcher);
     this.batcher.subscribe((record) => this.#admission.observe(record));
+    this.batcher.subscribe((record) => this.statistics.batch(record));
     this.workers?.onInstance(() => (this.#workersState = undefined));
     this.batcher.ready().then(
       () => this.#became("ready"),

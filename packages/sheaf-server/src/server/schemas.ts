@@ -122,7 +122,9 @@ export const embeddingsSchema: RouteSchema = {
       model: text("Name of a text embedding model."),
       input: Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })]),
       encoding_format: Type.Optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
-      dimensions: Type.Optional(Type.Integer({ description: "Only the model's own length is taken." })),
+      dimensions: Type.Optional(
+        Type.Integer({ minimum: 1, description: "The model's own length, or a shorter one where it allows it." }),
+      ),
       user: Type.Optional(text("Taken and ignored.")),
     },
     { additionalProperties: false },
@@ -161,13 +163,26 @@ export const rerankSchema: RouteSchema = {
       query: Type.String({ minLength: 1 }),
       texts: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
       model: Type.Optional(text("Default: the first model that can rank.")),
+      raw_scores: Type.Optional(
+        Type.Boolean({ default: false, description: "A cross-encoder's logits, instead of scores from 0 to 1." }),
+      ),
+      truncate: Type.Optional(
+        Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
+      ),
+      return_text: Type.Optional(Type.Boolean({ default: false, description: "Each text beside its score." })),
     },
     { additionalProperties: false },
   ),
   response: {
     200: json(
       "The best first; index is the place in texts.",
-      Type.Array(Type.Object({ index: count("Place in texts."), score: Type.Number() })),
+      Type.Array(
+        Type.Object({
+          index: count("Place in texts."),
+          text: Type.Optional(text("With return_text.")),
+          score: Type.Number(),
+        }),
+      ),
     ),
     ...problemResponses,
   },

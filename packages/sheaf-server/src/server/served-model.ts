@@ -2,6 +2,7 @@ import type { BatchRecord, BatcherStats, CallOptions } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
 import type { InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
+import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "./settings.ts";
 
 /** One result and how it came about; times in milliseconds. */
@@ -42,6 +43,8 @@ export interface ServedModel {
   readonly waiting: number;
   /** How long what waits now will take to leave the queue, in milliseconds. */
   readonly drainMs: number;
+  /** What it has done since it was opened. */
+  readonly statistics: ModelStatistics;
   /** Items that a shutdown cut off before their result. */
   readonly cutOff: number;
   /** Resolves when it can run; rejects with the reason it never will. */

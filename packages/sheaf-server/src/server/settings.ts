@@ -115,7 +115,7 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
   },
   workerNiceness: integer(10, 0, 19, "How far the scheduling priority of workers is lowered; 0 leaves it as it is."),
   maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Largest request body in bytes."),
-  maxInputs: integer(1000, 1, 1_000_000, "Most inputs in one request."),
+  maxInputs: integer(2048, 1, 1_000_000, "Most inputs in one request."),
   maxTextChars: integer(100_000, 1, 100_000_000, "Longest text in UTF-16 characters."),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, "Largest header section of a request in bytes."),
   maxConnections: integer(10_000, 1, 1_000_000, "Most open connections; one more is closed at once."),
@@ -200,7 +200,6 @@ export const proxyDefaults: Partial<Settings> = {
   maxBatchSize: 100,
   maxWaitMs: 20,
   queueMaxSize: 10_000,
-  maxInputs: 2048,
 };
 
 function integer(value: number, min: number, max: number, description: string): Row<number> {

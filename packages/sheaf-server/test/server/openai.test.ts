@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI, { APIError } from "openai";
+import type { ModelDefinition } from "../../dist/index.js";
 import { gated, measuringTexts, serving } from "./serving.js";
 
 test("openai's client embeds one text and several, as floats and as base64, with the same result", async (t) => {
@@ -48,6 +49,43 @@ test("openai's client retrieves a model, also one with a slash in its name", asy
     assert.match(error.message, /no model "none"; served are: first, org\/second/);
     return true;
   });
+});
+
+test("dimensions cuts the vectors of a model that allows it, and brings them back to length 1", async (t) => {
+  const matryoshka = (name: string, dimensions: readonly number[] | "any"): ModelDefinition => ({
+    name,
+    input: { kind: "text", maxTokens: 9 },
+    output: { kind: "vector", length: 4, dimensions },
+    run: (texts: string[]) => texts.map(() => ({ vector: Float32Array.of(3, 4, 12, 0), tokens: 1, truncated: false })),
+  });
+  const { url } = await serving(t, [matryoshka("any", "any"), matryoshka("some", [2]), measuringTexts()]);
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
+  const embed = async (model: string, dimensions: number): Promise<number[]> =>
+    Array.from((await client.embeddings.create({ model, input: "x", dimensions })).data[0]!.embedding);
+  const near = (actual: number[], expected: number[]): void => {
+    assert.equal(actual.length, expected.length);
+    assert.ok(
+      actual.every((value, i) => Math.abs(value - expected[i]!) < 1e-6),
+      String(actual),
+    );
+  };
+  near(await embed("any", 2), [0.6, 0.8]);
+  near(await embed("any", 3), [3 / 13, 4 / 13, 12 / 13]);
+  near(await embed("some", 2), [0.6, 0.8]);
+  assert.deepEqual(await embed("some", 4), [3, 4, 12, 0], "its own length as it is");
+  for (const [model, dimensions, message] of [
+    ["any", 5, /dimensions must be an integer from 1 to 4, got 5/],
+    ["any", 0, /dimensions must be an integer from 1 to 4, got 0/],
+    ["any", 1.5, /dimensions must be an integer from 1 to 4, got 1.5/],
+    ["some", 3, /dimensions must be one of 2, 4, got 3/],
+    ["measure", 1, /dimensions must be 2, the only length measure gives/],
+  ] as const)
+    await assert.rejects(embed(model, dimensions), (error) => {
+      assert.ok(error instanceof APIError);
+      assert.deepEqual([error.status, error.param], [422, "dimensions"]);
+      assert.match(error.message, message);
+      return true;
+    });
 });
 
 test("null stands for a field that is not given", async (t) => {

@@ -25,6 +25,57 @@ test("a cross-encoder's scores come sorted, with each text's place", async (t) =
   assert.deepEqual([status, json], [200, [1, 2, 0].map((index) => ({ index, score: [0, 3, 1][index] }))]);
 });
 
+/** Scores a pair by its text's length, as a folder's cross-encoder does; more than 9 characters are cut. */
+const judging: ModelDefinition = {
+  ...pairs,
+  name: "judge",
+  input: { kind: "text-pair", maxTokens: 9 },
+  run: (items: { text: string }[]) =>
+    items.map(({ text }) => ({ score: 7, logit: text.length - 2, tokens: 1, truncated: text.length > 9 })),
+};
+
+test("raw_scores gives the logits, else scores are between 0 and 1; return_text gives the texts", async (t) => {
+  const { post } = await serving(t, [judging]);
+  const body = { query: "q", texts: ["a", "four"] };
+  assert.deepEqual((await post("/rerank", { ...body, raw_scores: true })).json, [
+    { index: 1, score: 2 },
+    { index: 0, score: -1 },
+  ]);
+  const { json } = await post("/rerank", { ...body, raw_scores: false, return_text: true });
+  assert.deepEqual(
+    json.map(({ index, text }: { index: number; text: string }) => [index, text]),
+    [
+      [1, "four"],
+      [0, "a"],
+    ],
+  );
+  assert.ok(
+    Math.abs(json[0].score - 1 / (1 + Math.exp(-2))) < 1e-12 && Math.abs(json[1].score - 1 / (1 + Math.E)) < 1e-12,
+  );
+});
+
+test("truncate: false refuses a text that is too long, by its path; by default it is cut", async (t) => {
+  const long = "a text of more than nine";
+  const embedding: ModelDefinition = {
+    ...measuringTexts(),
+    run: (texts: string[]) =>
+      texts.map((text) => ({ vector: Float32Array.of(1, text.length), tokens: 1, truncated: text.length > 9 })),
+  };
+  const { post } = await serving(t, [judging, embedding]);
+  assert.equal((await post("/rerank", { query: "q", texts: ["a", long] })).status, 200);
+  const cases: [object, string][] = [
+    [{ query: "q", texts: ["a", long] }, "texts[1]"],
+    [{ query: "q", texts: ["a", long], model: "measure" }, "texts[1]"],
+    [{ query: long, texts: ["a"], model: "measure" }, "query"],
+  ];
+  for (const [body, param] of cases) {
+    const { status, json } = await post("/rerank", { ...body, truncate: false });
+    assert.deepEqual([status, json.error.param], [422, param]);
+    assert.match(json.detail, /has more than \d+ tokens.* and truncate is false/);
+  }
+  assert.equal((await post("/rerank", { query: "q", texts: ["a"], truncate: false })).status, 200);
+});
+
 test("a text embedding model ranks by cosine", async (t) => {
   const server = await serving(t, [measuringTexts()]);
   await server.ready();
@@ -53,6 +104,9 @@ test("what is wrong is said by its path, before any queue space", async (t) => {
     [{ query: "a", texts: ["b"], top: 3 }, "top"],
     [{ query: "a", texts: ["b"], model: "double" }, "model"],
     [{ query: "a", texts: ["b"], model: 5 }, "model"],
+    [{ query: "a", texts: ["b"], raw_scores: "yes" }, "raw_scores"],
+    [{ query: "a", texts: ["b"], truncate: 1 }, "truncate"],
+    [{ query: "a", texts: ["b"], return_text: "no" }, "return_text"],
   ];
   for (const [body, param] of cases) {
     const { status, json } = await server.post("/rerank", body);

@@ -11,6 +11,7 @@ import type { WorkerExecutor } from "sheaf/node";
 import { inputParser, type InputParser } from "../inputs.ts";
 import type { LocalModel } from "../model.ts";
 import type { ModelDefinition } from "../model-definition.ts";
+import { ModelStatistics } from "../model-statistics.ts";
 import { Problem } from "../problem.ts";
 import type { InferOptions, ModelState, Served, ServedModel } from "../served-model.ts";
 import type { Settings } from "../settings.ts";
@@ -33,6 +34,7 @@ export class FleetModel implements ServedModel {
   readonly settings: Settings;
   readonly maxBatchSize: number;
   readonly parse: InputParser;
+  readonly statistics: ModelStatistics = new ModelStatistics();
   cutOff = 0;
   /** The lanes as the NATS server counted them a second ago at most. */
   figures: readonly LaneFigures[] = [];
@@ -162,6 +164,7 @@ export class FleetModel implements ServedModel {
     });
     this.#frontEnd = frontEnd;
     frontEnd.subscribe((record) => {
+      this.statistics.batch(record);
       for (const subscriber of this.#subscribers) subscriber(record);
     });
     this.#timer = setInterval(() => void this.#count(frontEnd), figuresEveryMs).unref();

@@ -1,37 +1,35 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { CallOptions } from "sheaf";
+import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
+import { objectOf } from "../inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
 import { logProblem } from "../log.ts";
 import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
-import { describe, Problem, problemOf } from "../problem.ts";
-import { problemFor, sendProblem } from "../replies.ts";
+import { describe, invalid, problemOf } from "../problem.ts";
+import { sendProblem } from "../replies.ts";
+import { inferEvery } from "../requests.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";
+import {
+  configOf,
+  findModel,
+  indexOf,
+  isReady,
+  metadataOf,
+  modelVersion,
+  statisticsOf,
+  tensorsOf,
+} from "./kserve-model.ts";
+import type { ModelTensors } from "./kserve-model.ts";
 import { readInputs, readOutputs, splitBody, withParameters } from "./kserve-request.ts";
-import {
-  inferV2Schema,
-  liveV2Schema,
-  modelReadyV2Schema,
-  modelV2Schema,
-  readyV2Schema,
-  serverV2Schema,
-} from "./kserve-schemas.ts";
-import {
-  inputTensors,
-  itemsOf,
-  metadataShape,
-  outputTensors,
-  resultTensor,
-  type ProtocolTensor,
-  type TensorValue,
-} from "./model-tensors.ts";
+import * as schemas from "./kserve-schemas.ts";
+import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
 import { bytesOf, jsonOfData, malformed } from "./tensor-data.ts";
 import { packageVersion } from "../version.ts";
 
 /**
- * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension:
- * https://github.com/kserve/open-inference-protocol and Triton's extension_binary_data. Rows of the batch axis are items.
+ * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and what clients of Triton
+ * ask besides: https://github.com/kserve/open-inference-protocol. Rows of the batch axis are items.
  */
 export async function kserveRoutes(app: FastifyInstance, models: Models): Promise<void> {
   await app.register(async (v2) => {
@@ -41,70 +39,54 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       logProblem(request, problem);
       sendProblem(reply, problem);
     });
-    v2.get("/v2", { schema: serverV2Schema }, () => ({
+    v2.get("/v2", { schema: schemas.server }, () => ({
       name: "sheaf",
       version: packageVersion(),
-      extensions: ["binary_tensor_data"],
+      extensions: ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"],
     }));
-    v2.get("/v2/health/live", { schema: liveV2Schema, logLevel: "warn" }, () => ({ live: true }));
-    v2.get("/v2/health/ready", { schema: readyV2Schema, logLevel: "warn" }, (_request, reply) => {
+    v2.get("/v2/health/live", { schema: schemas.live, logLevel: "warn" }, () => ({ live: true }));
+    v2.get("/v2/health/ready", { schema: schemas.ready, logLevel: "warn" }, (_request, reply) => {
       const ready = models.status === "ok";
       return reply.code(ready ? 200 : 503).send({ ready });
     });
+    v2.post("/v2/repository/index", { schema: schemas.index }, ({ body }) =>
+      indexOf(models, { readyOnly: readIndexRequest(body) }),
+    );
+    v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
     const tensors = new Map(models.all.map((model) => [model, tensorsOf(model)]));
     for (const versioned of [false, true]) {
       const path = versioned ? "/v2/models/:model/versions/:version" : "/v2/models/:model";
-      v2.get(path, { schema: modelV2Schema(versioned) }, (request) => {
-        const model = models.find(nameOf(request), "model");
-        return metadataOf(model, tensors.get(model)!);
+      const named = (request: FastifyRequest): ServedModel => {
+        const { model, version } = request.params as { readonly model: string; readonly version?: string };
+        return findModel(models, model, version);
+      };
+      v2.get(path, { schema: schemas.model(versioned) }, (request) => metadataOf(named(request)));
+      v2.get(`${path}/config`, { schema: schemas.config(versioned) }, (request) => configOf(named(request)));
+      v2.get(`${path}/stats`, { schema: schemas.statistics(versioned) }, (request) => statisticsOf([named(request)]));
+      v2.get(`${path}/ready`, { schema: schemas.modelReady(versioned), logLevel: "warn" }, (request, reply) => {
+        const model = named(request);
+        const ready = isReady(models, model);
+        return reply.code(ready ? 200 : 503).send({ name: model.name, ready });
       });
-      v2.get(`${path}/ready`, { schema: modelReadyV2Schema(versioned), logLevel: "warn" }, (request, reply) => {
-        const { name, state } = models.find(nameOf(request), "model");
-        const ready = state === "ready" && !models.isDraining;
-        return reply.code(ready ? 200 : 503).send({ name, ready });
-      });
-      v2.post(`${path}/infer`, { schema: inferV2Schema(versioned) }, (request, reply) => {
-        const model = models.take(nameOf(request), "model");
+      v2.post(`${path}/infer`, { schema: schemas.infer(versioned) }, (request, reply) => {
+        const model = models.take(named(request).name, "model");
         return infer(model, tensors.get(model)!, request, reply);
       });
     }
   });
 }
 
-interface Tensors {
-  readonly inputs: readonly ProtocolTensor[];
-  readonly outputs: readonly ProtocolTensor[];
-}
-
-const tensorsOf = ({ definition: { input, output } }: ServedModel): Tensors => ({
-  inputs: inputTensors(input),
-  outputs: outputTensors(output),
-});
-
-/** The name in the path. @throws {Problem} 404 for a version other than "1", the only one there is. */
-function nameOf(request: FastifyRequest): string {
-  const { model, version = "1" } = request.params as { readonly model: string; readonly version?: string };
-  if (version === "1") return model;
-  const message = `${model.slice(0, 100)} has no version ${JSON.stringify(version.slice(0, 100))}; there is "1".`;
-  throw new Problem("MODEL_NOT_FOUND", message, { param: "version" });
-}
-
-function metadataOf({ name, definition: { note } }: ServedModel, { inputs, outputs }: Tensors): object {
-  const described = (tensors: readonly ProtocolTensor[]): object[] =>
-    tensors.map((tensor) => ({ name: tensor.name, datatype: tensor.datatype, shape: metadataShape(tensor) }));
-  return {
-    name,
-    versions: ["1"],
-    platform: "sheaf",
-    inputs: described(inputs),
-    outputs: described(outputs),
-    ...(note === undefined ? {} : { parameters: { note } }),
-  };
+/** Whether only ready models are asked for. Clients send an object, or nothing at all. */
+function readIndexRequest(body: unknown): boolean {
+  if (!Buffer.isBuffer(body) || body.length === 0) return false;
+  const { ready } = objectOf(jsonOf(body), "", "an object", ["ready"]);
+  if (ready !== undefined && typeof ready !== "boolean") throw invalid("ready", "true or false", ready);
+  return ready === true;
 }
 
 async function infer(
   model: ServedModel,
-  tensors: Tensors,
+  tensors: ModelTensors,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -116,26 +98,13 @@ async function infer(
   if (id !== undefined && typeof id !== "string") throw malformed(`id must be a text, got ${describe(id)}.`);
   const { requestTimeoutMs } = model.settings;
   const options = withParameters(callOptionsOf(request, model.settings), header["parameters"], requestTimeoutMs);
-  const results = await run(model, itemsOf(definition.input, values, count, model.parse), options);
+  const served = await inferEvery(model, itemsOf(definition.input, values, count, model.parse), options);
+  const results = served.map(({ output }) => output);
   const outputs = wanted.map(({ tensor, isBinary }) => ({
     value: resultTensor(definition.output, tensor, results),
     isBinary,
   }));
   return sendOutputs(reply, { model: model.name, id, outputs });
-}
-
-/** Every item's result. @throws {Problem} of the first that failed. */
-async function run(model: ServedModel, items: readonly unknown[], options: CallOptions): Promise<unknown[]> {
-  try {
-    // One item needs none of the bookkeeping of a list.
-    if (items.length === 1) return [(await model.infer(items[0], options)).output];
-    return (await model.inferAll(items, options)).map((outcome) => {
-      if (outcome.status === "rejected") throw outcome.reason;
-      return outcome.value.output;
-    });
-  } catch (error) {
-    throw problemFor(error, model);
-  }
 }
 
 function sendOutputs(
@@ -156,7 +125,7 @@ function sendOutputs(
   });
   const idJson = id === undefined ? "" : `"id":${JSON.stringify(id)},`;
   const json = jsonBytes([
-    `{"model_name":${JSON.stringify(model)},"model_version":"1",${idJson}"outputs":[`,
+    `{"model_name":${JSON.stringify(model)},"model_version":"${modelVersion}",${idJson}"outputs":[`,
     ...commaSeparated(described),
     "]}",
   ]);

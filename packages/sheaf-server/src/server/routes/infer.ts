@@ -9,7 +9,7 @@ import type { Served, ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { isTruncated, outputJson, tokensOf } from "../outputs.ts";
 import { invalid, Problem, problemOf } from "../problem.ts";
-import { problemFor } from "../replies.ts";
+import { inferEach, inferOne } from "../requests.ts";
 import { inferSchema } from "../schemas.ts";
 
 /** One of several inputs: what the model takes, or what is wrong with it. */
@@ -24,9 +24,7 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     const options = callOptionsOf(request, model.settings);
     const startedAtMs = performance.now();
     const input = readInput(request.body, model);
-    const parts = await run(input, model, options).catch((error: unknown) => {
-      throw problemFor(error, model);
-    });
+    const parts = await run(input, model, options);
     const latencyMs = rounded(performance.now() - startedAtMs);
     const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
     return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
@@ -36,7 +34,7 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
 }
 
 async function run(input: Input, model: ServedModel, options: CallOptions): Promise<JsonParts> {
-  if ("item" in input) return oneJson(await model.infer(input.item, options), model);
+  if ("item" in input) return oneJson(await inferOne(model, input.item, options), model);
   return severalJson(input.inputs, await inferValid(model, input.inputs, options), model);
 }
 
@@ -86,7 +84,7 @@ async function inferValid(
   options: CallOptions,
 ): Promise<(PromiseSettledResult<Served> | undefined)[]> {
   const items = inputs.flatMap((input) => ("item" in input ? [input.item] : []));
-  const outcomes = await model.inferAll(items, options);
+  const outcomes = await inferEach(model, items, options);
   let next = 0;
   return inputs.map((input) => ("item" in input ? outcomes[next++] : undefined));
 }

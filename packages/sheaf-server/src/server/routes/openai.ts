@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import type { CallOptions } from "sheaf";
+import type { ModelOutput } from "../../runners/model-spec.ts";
+import { shortened } from "../../runners/pooling.ts";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { describeInput, objectOf } from "../inputs.ts";
@@ -8,7 +9,7 @@ import type { Served, ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { tokensOf, vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";
-import { problemFor } from "../replies.ts";
+import { inferEvery } from "../requests.ts";
 import { embeddingsSchema, modelSchema, modelsSchema } from "../schemas.ts";
 
 /** `POST /v1/embeddings`, `GET /v1/models` and `GET /v1/models/{id}`, as OpenAI's clients expect them. */
@@ -20,12 +21,11 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     if (models.isDraining) models.take(undefined, "model");
     const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body));
     const model = models.take(name, "model");
-    const items = readTexts(input, model, dimensions);
+    const items = readTexts(input, model);
+    const length = readDimensions(dimensions, model);
     const options = callOptionsOf(request, model.settings);
-    const served = await inferEvery(model, items, options).catch((error: unknown) => {
-      throw problemFor(error, model);
-    });
-    return reply.type("application/json").send(embeddingsJson(served, model.name, isBase64));
+    const served = await inferEvery(model, items, options);
+    return reply.type("application/json").send(embeddingsJson(served, { model: model.name, isBase64, length }));
   });
 
   const described = ({ name, definition, state, maxBatchSize }: ServedModel): object => ({
@@ -67,6 +67,18 @@ function readEmbeddings(body: unknown): Embeddings {
   return { name: model, input, isBase64: format === "base64", dimensions };
 }
 
+/** How long vectors are to be; undefined for the model's own length. */
+function readDimensions(dimensions: unknown, { name, definition }: ServedModel): number | undefined {
+  const { length, dimensions: shorter = [] } = definition.output as ModelOutput & { readonly kind: "vector" };
+  if ((dimensions ?? length) === length) return undefined;
+  const isInteger = Number.isSafeInteger(dimensions) && (dimensions as number) >= 1 && (dimensions as number) < length;
+  if (isInteger && (shorter === "any" || shorter.includes(dimensions as number))) return dimensions as number;
+  if (shorter === "any") throw invalid("dimensions", `an integer from 1 to ${length}`, dimensions);
+  const only = `${length}, the only length ${name} gives (its config.json names no matryoshka_dimensions)`;
+  const lengths = [...shorter.filter((one) => one < length), length];
+  throw invalid("dimensions", lengths.length === 1 ? only : `one of ${lengths.join(", ")}`, dimensions);
+}
+
 /** A token id, or a text as token ids. */
 const isTokens = (value: unknown): boolean => Number.isInteger(Array.isArray(value) ? value[0] : value);
 
@@ -79,14 +91,12 @@ function tokens({ name }: ServedModel): Problem {
 }
 
 /** One invalid text refuses the request: OpenAI's reply has no place for an error beside vectors. */
-function readTexts(input: unknown, model: ServedModel, dimensions: unknown): unknown[] {
+function readTexts(input: unknown, model: ServedModel): unknown[] {
   const { input: takes, output } = model.definition;
   if (takes.kind !== "text" || output.kind !== "vector")
     throw new Problem("INVALID_INPUT", `${model.name} makes no text embeddings; use /infer/${model.name}.`, {
       param: "model",
     });
-  if ((dimensions ?? output.length) !== output.length)
-    throw invalid("dimensions", `${output.length}, the only length ${model.name} gives`, dimensions);
   if (!Array.isArray(input)) return [model.parse(input, "input")];
   if (isTokens(input[0])) throw tokens(model);
   const { maxInputs, queueMaxSize } = model.settings;
@@ -97,20 +107,14 @@ function readTexts(input: unknown, model: ServedModel, dimensions: unknown): unk
   return input.map((value: unknown, index) => model.parse(value, `input[${index}]`));
 }
 
-async function inferEvery(model: ServedModel, items: readonly unknown[], options: CallOptions): Promise<Served[]> {
-  if (items.length === 1) return [await model.infer(items[0], options)];
-  const outcomes = await model.inferAll(items, options);
-  return outcomes.map((outcome) => {
-    if (outcome.status === "rejected") throw outcome.reason;
-    return outcome.value;
-  });
-}
-
-function embeddingsJson(served: readonly Served[], model: string, isBase64: boolean): Buffer {
+function embeddingsJson(
+  served: readonly Served[],
+  { model, isBase64, length }: { model: string; isBase64: boolean; length: number | undefined },
+): Buffer {
   let tokens = 0;
   const data = served.map(({ output }, index): JsonParts => {
     tokens += tokensOf(output);
-    const vector = vectorOf(output);
+    const vector = length === undefined ? vectorOf(output) : shortened(vectorOf(output), length);
     const head = `{"object":"embedding","index":${index},"embedding":`;
     return isBase64 ? [`${head}"${base64Of(vector)}"}`] : [head, vector, "}"];
   });

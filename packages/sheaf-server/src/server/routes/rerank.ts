@@ -1,22 +1,21 @@
 import type { FastifyInstance } from "fastify";
+import { sigmoid } from "../../runners/pooling.ts";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { objectOf } from "../inputs.ts";
 import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
-import { vectorOf } from "../outputs.ts";
+import { isTruncated, vectorOf } from "../outputs.ts";
 import { invalid, Problem } from "../problem.ts";
-import { problemFor } from "../replies.ts";
+import { inferEvery } from "../requests.ts";
 import { rerankSchema } from "../schemas.ts";
 
-/** `POST /rerank`: texts by how well they answer a query, the best first. */
+/** `POST /rerank`: texts by how well they answer a query, the best first; with the fields of TEI's route. */
 export function rerankRoute(app: FastifyInstance, models: Models): void {
   app.post("/rerank", { schema: rerankSchema }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
-    const keys = ["query", "texts", "model"];
-    const { query, texts, model: name } = objectOf(jsonOf(request.body), "", "an object with query and texts", keys);
-    if (name !== undefined && typeof name !== "string") throw invalid("model", "the name of a model", name);
+    const { query, texts, name, rawScores, truncate, returnText } = readRerank(jsonOf(request.body));
     const model = models.take(name ?? models.all.find(canRerank)?.name, "model");
     if (!canRerank(model)) {
       const message = `${model.name} can not rank texts; serve a cross-encoder or a text embedding model.`;
@@ -24,18 +23,61 @@ export function rerankRoute(app: FastifyInstance, models: Models): void {
     }
     const isPair = model.definition.input.kind === "text-pair";
     const items = readItems(query, texts, model, isPair);
-    const options = callOptionsOf(request, model.settings);
-    const outcomes = await model.inferAll(items, options).catch((error: unknown) => {
-      throw problemFor(error, model);
-    });
-    const outputs = outcomes.map((outcome) => {
-      if (outcome.status === "rejected") throw problemFor(outcome.reason, model);
-      return outcome.value.output;
-    });
-    const scores = isPair ? outputs.map((output) => (output as { score: number }).score) : similarities(outputs);
-    const ranked = scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
+    const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
+    const outputs = served.map(({ output }) => output);
+    if (!truncate) refuseTruncated(outputs, model, isPair);
+    const scores = isPair ? outputs.map((output) => scoreOf(output, rawScores)) : similarities(outputs);
+    const ranked = scores
+      .map((score, index) => ({ index, ...(returnText ? { text: (texts as string[])[index] } : {}), score }))
+      .sort((a, b) => b.score - a.score);
     return reply.type("application/json").send(JSON.stringify(ranked));
   });
+}
+
+interface Rerank {
+  readonly query: unknown;
+  readonly texts: unknown;
+  readonly name: string | undefined;
+  readonly rawScores: boolean;
+  readonly truncate: boolean;
+  readonly returnText: boolean;
+}
+
+function readRerank(body: unknown): Rerank {
+  const keys = ["query", "texts", "model", "raw_scores", "truncate", "return_text"];
+  const fields = objectOf(body, "", "an object with query and texts", keys);
+  const name = fields["model"] ?? undefined;
+  if (name !== undefined && typeof name !== "string") throw invalid("model", "the name of a model", name);
+  const flag = (key: string, standard: boolean): boolean => {
+    const value = fields[key] ?? standard;
+    if (typeof value !== "boolean") throw invalid(key, "true or false", value);
+    return value;
+  };
+  return {
+    query: fields["query"],
+    texts: fields["texts"],
+    name,
+    rawScores: flag("raw_scores", false),
+    truncate: flag("truncate", true),
+    returnText: flag("return_text", false),
+  };
+}
+
+/** How many tokens a text has is known only once a worker has read it. */
+function refuseTruncated(outputs: readonly unknown[], { definition: { input } }: ServedModel, isPair: boolean): void {
+  const index = outputs.findIndex(isTruncated);
+  if (index < 0) return;
+  const path = isPair ? `texts[${index}]` : index === 0 ? "query" : `texts[${index - 1}]`;
+  const most = "maxTokens" in input ? `${input.maxTokens} tokens` : "the model takes";
+  const message = `${path} has more than ${most}${isPair ? ", with the query," : ""} and truncate is false.`;
+  throw new Problem("INVALID_INPUT", message, { param: path });
+}
+
+/** Between 0 and 1, or the logit itself; a model that gives no logit has one score. */
+function scoreOf(output: unknown, isRaw: boolean): number {
+  const { score, logit } = output as { readonly score: number; readonly logit?: number };
+  if (logit === undefined) return score;
+  return isRaw ? logit : sigmoid(logit);
 }
 
 /** Cross-encoders score; text embedding models rank by the cosine of query and text. */

@@ -75,7 +75,7 @@ test("server, health and model metadata have the protocol's fields", async (t) =
   await server.ready();
   const { json: metadata } = await server.get("/v2");
   assert.equal(metadata.name, "sheaf");
-  assert.deepEqual(metadata.extensions, ["binary_tensor_data"]);
+  assert.deepEqual(metadata.extensions, ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"]);
   assert.deepEqual((await server.get("/v2/health/live")).json, { live: true });
   assert.deepEqual((await server.get("/v2/health/ready")).json, { ready: true });
   assert.deepEqual((await server.get("/v2/models/add/ready")).json, { name: "add", ready: true });
@@ -97,6 +97,114 @@ test("server, health and model metadata have the protocol's fields", async (t) =
   assert.deepEqual(Object.keys((await server.get("/v2/nothing")).json), ["error"]);
   const wrongMethod = await server.post("/v2/models/double", {});
   assert.deepEqual([wrongMethod.status, Object.keys(wrongMethod.json)], [405, ["error"]]);
+});
+
+test("config says what a model takes and how it is served, in Triton's words", async (t) => {
+  const whole: ModelDefinition = { ...doubling("whole"), maxBatchSize: 1 };
+  const unbatched: ModelDefinition = {
+    ...adding,
+    name: "unbatched",
+    input: { ...adding.input, hasBatchAxis: false } as ModelDefinition["input"],
+  };
+  const settings = { maxBatchSize: 16, maxWaitMs: 5, queueMaxSize: 50, requestTimeoutMs: 2000, workers: 3 };
+  const server = await serving(t, [doubling(), adding, whole, unbatched], settings);
+  assert.deepEqual((await server.get("/v2/models/double/config")).json, {
+    name: "double",
+    platform: "sheaf",
+    backend: "sheaf",
+    version_policy: { latest: { num_versions: 1 } },
+    max_batch_size: 16,
+    input: [{ name: "input", data_type: "TYPE_FP32", dims: [3] }],
+    output: [{ name: "output", data_type: "TYPE_FP32", dims: [3] }],
+    instance_group: [{ name: "double", kind: "KIND_AUTO", count: 3 }],
+    dynamic_batching: {
+      max_queue_delay_microseconds: 5000,
+      default_queue_policy: {
+        timeout_action: "REJECT",
+        default_timeout_microseconds: 2_000_000,
+        allow_timeout_override: true,
+        max_queue_size: 50,
+      },
+    },
+    model_transaction_policy: { decoupled: false },
+  });
+  const { json: add } = await server.get("/v2/models/add/versions/1/config");
+  assert.deepEqual(add.input, [
+    { name: "INPUT0", data_type: "TYPE_INT32", dims: [2] },
+    { name: "INPUT1", data_type: "TYPE_INT64", dims: [-1] },
+    { name: "WORDS", data_type: "TYPE_STRING", dims: [1] },
+  ]);
+  assert.equal((await server.get("/v2/models/whole/config")).json.max_batch_size, 1);
+  assert.equal((await server.get("/v2/models/unbatched/config")).json.max_batch_size, 0);
+  assert.equal((await server.get("/v2/models/none/config")).status, 404);
+  assert.equal((await server.get("/v2/models/double/versions/2/config")).status, 404);
+});
+
+test("stats count requests, items and batches of every protocol, and their times", async (t) => {
+  const failing: ModelDefinition = { ...doubling("fail"), run: () => Promise.reject(new Error("broken")) };
+  const server = await serving(t, [doubling(), failing], { maxBatchSize: 4, schedulerStrategy: "greedy" });
+  await server.ready();
+  const statsOf = async (path: string): Promise<any> => (await server.get(path)).json.model_stats;
+  const [before] = await statsOf("/v2/models/double/stats");
+  assert.deepEqual([before.last_inference, before.inference_count, before.execution_count], [0, 0, 0]);
+  const startedAtMs = Date.now();
+  const rows = { name: "input", datatype: "FP32", shape: [8, 3], data: Array.from({ length: 24 }, () => 1) };
+  assert.equal((await server.post("/v2/models/double/infer", { inputs: [rows] })).status, 200);
+  assert.equal((await server.post("/infer/double", [1, 2, 3])).status, 200);
+  assert.equal((await server.post("/infer/double", { inputs: [[1, 2, 3], "wrong"] })).status, 200);
+  assert.equal((await server.post("/infer/double", ["wrong"])).status, 422);
+  assert.equal((await server.post("/infer/fail", [1, 2, 3])).status, 500);
+
+  const [{ inference_stats: counted, batch_stats: batches, ...stats }] = await statsOf("/v2/models/double/stats");
+  assert.deepEqual([stats.name, stats.version, stats.inference_count], ["double", "1", 10]);
+  assert.ok(stats.last_inference >= startedAtMs && stats.last_inference <= Date.now());
+  assert.deepEqual([counted.success.count, counted.fail.count, counted.queue.count], [3, 0, 3]);
+  assert.equal(counted.success.ns > 0, true);
+  assert.ok(Math.abs(counted.queue.ns + counted.compute_infer.ns - counted.success.ns) <= 2);
+  const itemsRun = batches.reduce((sum: number, one: any) => sum + one.batch_size * one.compute_infer.count, 0);
+  assert.equal(itemsRun, 10);
+  const runs = batches.reduce((sum: number, one: any) => sum + one.compute_infer.count, 0);
+  assert.equal(stats.execution_count, runs);
+  assert.ok(batches.every((one: any) => one.compute_infer.ns > 0 && one.compute_input.ns === 0));
+
+  const [all, other] = await statsOf("/v2/models/stats");
+  assert.deepEqual([all.name, all.inference_count], ["double", 10]);
+  assert.deepEqual([other.name, other.inference_count, other.execution_count], ["fail", 0, 0]);
+  assert.deepEqual([other.inference_stats.success.count, other.inference_stats.fail.count], [0, 1]);
+  assert.deepEqual(await statsOf("/v2/models/double/versions/1/stats"), await statsOf("/v2/models/double/stats"));
+  assert.equal((await server.get("/v2/models/none/stats")).status, 404);
+});
+
+test("the repository's index lists every model and its state, or those that are ready", async (t) => {
+  let load!: () => void;
+  const loaded = new Promise<void>((resolve) => (load = resolve));
+  const executor = (ready: () => Promise<void>): ModelDefinition["run"] => ({
+    slots: 1,
+    ready,
+    run: async (items: never[]) => items,
+    close: () => Promise.resolve(),
+  });
+  const loading: ModelDefinition = { ...doubling("slow"), run: executor(() => loaded) };
+  const broken: ModelDefinition = { ...doubling("broken"), run: executor(() => Promise.reject(new Error("no file"))) };
+  const server = await serving(t, [doubling(), loading, broken]);
+  await assert.rejects(server.models.all[2]!.ready());
+  await server.models.all[0]!.ready();
+  const index = async (body: unknown): Promise<unknown> => (await server.post("/v2/repository/index", body)).json;
+  const entry = (name: string, state: string, reason = ""): object => ({ name, version: "1", state, reason });
+  const all = [entry("double", "READY"), entry("slow", "LOADING"), entry("broken", "UNAVAILABLE", "no file")];
+  assert.deepEqual(await index({}), all);
+  assert.deepEqual(await index({ ready: false }), all);
+  assert.deepEqual(await index({ ready: true }), [all[0]]);
+  // tritonclient sends no body, and names no type.
+  const bare = await server.app.inject({ method: "POST", url: "/v2/repository/index" });
+  assert.deepEqual(JSON.parse(bare.body), all);
+  for (const [body, status] of [
+    [{ ready: "yes" }, 422],
+    [{ redy: true }, 422],
+    ["{", 400],
+  ] as const)
+    assert.equal((await server.post("/v2/repository/index", body)).status, status);
+  load();
 });
 
 test("JSON tensors, flat or nested, of several types; rows are items, and may be more than a batch", async (t) => {

@@ -1,0 +1,56 @@
+import type { BatchRecord } from "sheaf";
+
+/** How often something happened, and how long it took in all. */
+export interface Duration {
+  count: number;
+  ms: number;
+}
+
+const none = (): Duration => ({ count: 0, ms: 0 });
+
+/** A request that was answered. */
+export interface AnsweredRequest {
+  readonly items: number;
+  /** Arrival → result of its last item. */
+  readonly totalMs: number;
+  /** Arrival → start of its last batch. */
+  readonly queueMs: number;
+}
+
+/** What a model has done since it was opened, whichever protocol asked: counts that only grow, and their times. */
+export class ModelStatistics {
+  readonly success: Duration = none();
+  readonly fail: Duration = none();
+  /** Of the requests that were answered. */
+  readonly queue: Duration = none();
+  /** Items of the requests that were answered. */
+  items = 0;
+  /** Batches that ended well, and their runs, by size: at most as many entries as a batch has items. */
+  readonly batches: Map<number, Duration> = new Map();
+  /** When the last request ended, in ms since 1970; 0 before the first. */
+  lastAtMs = 0;
+
+  answered({ items, totalMs, queueMs }: AnsweredRequest): void {
+    add(this.success, totalMs);
+    add(this.queue, queueMs);
+    this.items += items;
+    this.lastAtMs = Date.now();
+  }
+
+  failed(totalMs: number): void {
+    add(this.fail, totalMs);
+    this.lastAtMs = Date.now();
+  }
+
+  batch({ size, runMs, outcome }: Pick<BatchRecord, "size" | "runMs" | "outcome">): void {
+    if (outcome !== "ok") return;
+    let runs = this.batches.get(size);
+    if (runs === undefined) this.batches.set(size, (runs = none()));
+    add(runs, runMs);
+  }
+}
+
+function add(duration: Duration, ms: number): void {
+  duration.count++;
+  duration.ms += ms;
+}

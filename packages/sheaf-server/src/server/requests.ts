@@ -1,0 +1,71 @@
+import type { InferOptions, Served, ServedModel } from "./served-model.ts";
+import { problemFor } from "./replies.ts";
+
+type Outcomes = PromiseSettledResult<Served>[];
+
+/** A request of one item. @throws {Problem} where it fails. */
+export async function inferOne(model: ServedModel, item: unknown, options: InferOptions): Promise<Served> {
+  const startedAtMs = performance.now();
+  try {
+    const served = await model.infer(item, options);
+    model.statistics.answered({ items: 1, totalMs: performance.now() - startedAtMs, queueMs: served.queueMs });
+    return served;
+  } catch (error) {
+    throw failed(error, model, startedAtMs);
+  }
+}
+
+/** A request of several items, each with an outcome of its own, in order. @throws {Problem} where none is let in. */
+export async function inferEach(
+  model: ServedModel,
+  items: readonly unknown[],
+  options: InferOptions,
+): Promise<Outcomes> {
+  if (items.length === 0) return [];
+  const startedAtMs = performance.now();
+  try {
+    const outcomes = await model.inferAll(items, options);
+    answered(model, startedAtMs, outcomes);
+    return outcomes;
+  } catch (error) {
+    throw failed(error, model, startedAtMs);
+  }
+}
+
+/** A request of several items that fails with the first of them. @throws {Problem} */
+export async function inferEvery(
+  model: ServedModel,
+  items: readonly unknown[],
+  options: InferOptions,
+): Promise<Served[]> {
+  // One item needs none of the bookkeeping of a list.
+  if (items.length === 1) return [await inferOne(model, items[0], options)];
+  const startedAtMs = performance.now();
+  try {
+    const outcomes = await model.inferAll(items, options);
+    const served = outcomes.map((outcome) => {
+      if (outcome.status === "rejected") throw outcome.reason;
+      return outcome.value;
+    });
+    answered(model, startedAtMs, outcomes);
+    return served;
+  } catch (error) {
+    throw failed(error, model, startedAtMs);
+  }
+}
+
+function answered({ statistics }: ServedModel, startedAtMs: number, outcomes: Outcomes): void {
+  let items = 0;
+  let queueMs = 0;
+  for (const outcome of outcomes) {
+    if (outcome.status === "rejected") continue;
+    items++;
+    queueMs = Math.max(queueMs, outcome.value.queueMs);
+  }
+  statistics.answered({ items, totalMs: performance.now() - startedAtMs, queueMs });
+}
+
+function failed(error: unknown, model: ServedModel, startedAtMs: number): unknown {
+  model.statistics.failed(performance.now() - startedAtMs);
+  return problemFor(error, model);
+}
