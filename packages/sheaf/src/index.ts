@@ -1,4 +1,4 @@
-export type { BatchContext, BatchFunction, Executor } from "./core/executor.ts";
+export type { BatchContext, BatchFunction, BatchResults, Executor, KeyedResults } from "./core/executor.ts";
 export type { BatcherOptions, CallOptions, Cost, Priority, RateLimit } from "./core/options.ts";
 export { BatcherError, type ErrorCode } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";

@@ -255,7 +255,7 @@ function inProcess(run: BatchFunction<never, unknown>): Executor<unknown, unknow
   return {
     slots: 1,
     ready: () => Promise.resolve(),
-    run: async (items, context) => run(items as never[], context),
+    run: async (items, context) => (await run(items as never[], context)) as ArrayLike<unknown>,
     close: () => Promise.resolve(),
   };
 }

@@ -10,6 +10,7 @@ const statusOf = {
   RUN_TIMEOUT: 504,
   ITEM_TOO_LARGE: 422,
   RESULT_COUNT: 500,
+  MISSING_RESULT: 500,
   WORKER_CRASHED: 500,
   INVALID_INPUT: 422,
 } satisfies Record<ErrorCode, number>;

@@ -236,7 +236,7 @@ test("a missing or wrong key gets 401 with WWW-Authenticate; health routes stay 
 });
 
 test("every error code of a batcher has its status", () => {
-  const expected = { QUEUE_FULL: 429, CLOSED: 503, TIMEOUT: 504, RUN_TIMEOUT: 504, ITEM_TOO_LARGE: 422, INVALID_INPUT: 422, RESULT_COUNT: 500, WORKER_CRASHED: 500 } as const; // prettier-ignore
+  const expected = { QUEUE_FULL: 429, CLOSED: 503, TIMEOUT: 504, RUN_TIMEOUT: 504, ITEM_TOO_LARGE: 422, INVALID_INPUT: 422, RESULT_COUNT: 500, MISSING_RESULT: 500, WORKER_CRASHED: 500 } as const; // prettier-ignore
   for (const [code, status] of Object.entries(expected)) {
     assert.equal(problemOf(new BatcherError(code as keyof typeof expected, "…")).status, status, code);
   }

@@ -8,9 +8,9 @@ import type { BatcherOptions } from "./options.ts";
  * Makes a batcher over a batch function or an executor.
  * @throws {TypeError | RangeError} a wrong option, with what it got.
  */
-export function createBatcher<In, Out>(
+export function createBatcher<In, Out, OnMissing extends "undefined" | "error" = "undefined" | "error">(
   run: BatchFunction<In, Out> | Executor<In, Out>,
-  options: BatcherOptions<In, Out> = {},
-): Batcher<In, Result<Out>> {
-  return batcherWith(run, options, auto);
+  options: BatcherOptions<In, Out> & { readonly onMissing?: OnMissing | undefined } = {},
+): Batcher<In, [OnMissing] extends ["error"] ? Exclude<Result<Out>, undefined> : Result<Out>> {
+  return batcherWith(run, options, auto) as never;
 }

@@ -1,4 +1,44 @@
 import { BatcherError } from "./errors.ts";
+import { warn } from "./runtime.ts";
+import { show, type Settings } from "./settings.ts";
+
+/** Puts what batch functions return in the order of their items, and checks it. */
+export function demuxOf<In>({
+  name,
+  resultKey = (item) => item,
+  onMissing,
+}: Pick<Settings<In, unknown>, "name" | "resultKey" | "onMissing">): (
+  results: unknown,
+  items: readonly In[],
+) => ArrayLike<unknown> {
+  let hasWarned = false;
+  return (results, items) => {
+    if (!(results instanceof Map)) return checkResults(results, items.length, name);
+    let isHit = false;
+    const found = items.map((item): unknown => {
+      let key: unknown;
+      try {
+        key = resultKey(item);
+      } catch (error) {
+        return error instanceof Error ? error : new Error(`resultKey threw ${show(error)}`, { cause: error });
+      }
+      if (results.has(key)) {
+        isHit = true;
+        return results.get(key);
+      }
+      if (onMissing !== "error") return undefined;
+      return new BatcherError("MISSING_RESULT", `${name}: the batch function's Map has no key ${show(key)}`, { key });
+    });
+    // An empty Map says that nothing was found; one with other keys, that they are of another kind.
+    if (!isHit && results.size > 0 && !hasWarned) {
+      hasWarned = true;
+      warn(
+        `${name}: no item has a key of the Map that the batch function returned. Set resultKey, or convert the keys.`,
+      );
+    }
+    return found;
+  };
+}
 
 /** Checks what a batch function returned: one result per item, in order. */
 export function checkResults(results: unknown, size: number, name: string): ArrayLike<unknown> {

@@ -3,7 +3,7 @@ import { bisect, shouldBisectByDefault } from "./bisect.ts";
 import type { Calls } from "./calls.ts";
 import type { Chunk } from "./chunk.ts";
 import type { Clock } from "./clock.ts";
-import { checkResults } from "./demux.ts";
+import { demuxOf } from "./demux.ts";
 import { BatcherError } from "./errors.ts";
 import type { BatchContext, Executor } from "./executor.ts";
 import type { OrderKeys } from "./order.ts";
@@ -41,6 +41,7 @@ export class Dispatcher<In, Out> {
   readonly #order: OrderKeys<In> | undefined;
   readonly #events: DispatchEvents;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
+  readonly #inOrder: (results: unknown, items: readonly In[]) => ArrayLike<unknown>;
   #batchId = 0;
   #warnedOfShouldBisect = false;
 
@@ -57,6 +58,7 @@ export class Dispatcher<In, Out> {
     this.#calls = calls;
     this.#order = order;
     this.#events = events;
+    this.#inOrder = demuxOf(settings);
   }
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
@@ -80,11 +82,9 @@ export class Dispatcher<In, Out> {
   async #run(run: Run<In>): Promise<void> {
     const { calls: batch, size } = run;
     const bisects = this.#settings.onBatchError === "bisect";
-    // The batch function may do what it likes with its array; what a bisection runs again is kept apart.
-    const items = bisects ? batch.items.slice() : batch.items;
     let nowMs: number;
     try {
-      const results = checkResults(await this.#attempt(run, items, this.#executor), size, this.#settings.name);
+      const results = this.#inOrder(await this.#attempt(run, batch.items, this.#executor), batch.items);
       nowMs = this.#clock.now();
       this.#record(run, undefined, nowMs);
       this.#demux(batch, results, nowMs);
@@ -145,13 +145,15 @@ export class Dispatcher<In, Out> {
       runAgain: async (items) => {
         this.#events.ranAgain(items.length, (run.weight * items.length) / run.size);
         const executor = items.length === 1 && one !== undefined ? one : this.#executor;
-        return checkResults(await this.#attempt(run, items, executor), items.length, this.#settings.name);
+        return this.#inOrder(await this.#attempt(run, items, executor), items);
       },
     });
   }
 
   /** One run under runTimeoutMs. */
-  #attempt(run: Run<In>, items: In[], executor: Runner<In, Out>): Promise<unknown> {
+  #attempt(run: Run<In>, kept: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
+    // The batch function may do what it likes with its array: results by key and a bisection look at the items again.
+    const items = kept.slice();
     const { runTimeoutMs } = this.#settings;
     const context = items.length === run.size ? run : partOf(run, items.length, this.#events);
     if (runTimeoutMs === undefined) return executor.run(items, context);

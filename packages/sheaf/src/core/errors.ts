@@ -6,6 +6,7 @@ export type ErrorCode =
   | "RUN_TIMEOUT"
   | "ITEM_TOO_LARGE"
   | "RESULT_COUNT"
+  | "MISSING_RESULT"
   | "WORKER_CRASHED"
   | "INVALID_INPUT";
 

@@ -32,11 +32,24 @@ export interface BatchContext {
   countRun?(): void;
 }
 
-/** Runs one batch: results are positional, an `Error` in a slot rejects that caller only. */
+/**
+ * Results by key: a `Map`. Its `get` says that a key may be missing, which is how `Out` gains `undefined`. An `Error`
+ * rejects the callers of its key.
+ */
+export interface KeyedResults<Out> {
+  readonly size: number;
+  get(key: never): Out | Error;
+  has(key: never): boolean;
+}
+
+/** What a batch function returns: results in the order of the items, or a `Map` of them by key. */
+export type BatchResults<Out> = ArrayLike<Out | Error> | KeyedResults<Out>;
+
+/** Runs one batch: an array of results is positional, a `Map` goes by key; an `Error` rejects that caller only. */
 export type BatchFunction<In, Out> = (
   items: In[],
   context: BatchContext,
-) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;
+) => BatchResults<Out> | PromiseLike<BatchResults<Out>>;
 
 /** Where batches run: worker threads, processes, a remote queue. */
 export interface Executor<In, Out> {

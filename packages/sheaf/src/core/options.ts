@@ -69,6 +69,10 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly orderKey?: ((item: In) => unknown) | undefined;
   /** Equal items that wait share one slot and one result; `undefined` = not shared. */
   readonly dedupeKey?: ((item: In) => unknown) | undefined;
+  /** The key of an item's result where the batch function returns a `Map`. Default: the item itself. */
+  readonly resultKey?: ((item: In) => unknown) | undefined;
+  /** An item whose key the `Map` lacks: `"undefined"` (default) is its result, or `"error"`: it fails with `MISSING_RESULT`. */
+  readonly onMissing?: "undefined" | "error" | undefined;
   readonly rateLimit?: RateLimit | undefined;
   readonly cost?: Cost | undefined;
   /** Label in errors, stats and metrics. Default `"batcher"`. */

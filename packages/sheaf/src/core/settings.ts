@@ -70,6 +70,8 @@ export function settingsOf<In, Out>(
     groupKey: options.groupKey,
     orderKey: options.orderKey,
     dedupeKey: options.dedupeKey,
+    resultKey: options.resultKey,
+    onMissing: options.onMissing,
     rateLimit: options.rateLimit,
     cost: options.cost,
     name: options.name ?? optionDefaults.name,
@@ -128,6 +130,8 @@ const knownOptions: Record<keyof BatcherOptions<unknown>, Check> = {
   groupKey: checkFunction,
   orderKey: checkFunction,
   dedupeKey: checkFunction,
+  resultKey: checkFunction,
+  onMissing: oneOf("undefined", "error"),
   rateLimit: checkRateLimit,
   cost: (name, value) => {
     checkObject(name, value, ["perRun", "perItem", "perWeight"]);

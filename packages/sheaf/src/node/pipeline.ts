@@ -1,6 +1,7 @@
 import { checkResults } from "../core/demux.ts";
-import type { BatchContext, BatchFunction, Executor } from "../core/executor.ts";
+import type { BatchContext, Executor } from "../core/executor.ts";
 
+/** A batch function whose results are positional: of what a stage makes of an item, only its place says whose it is. */
 type StageFunction<In, Out> = (
   items: In[],
   context: BatchContext,
@@ -11,7 +12,7 @@ export interface PipelineOptions<In, Prepared, Raw, Out> {
   /** Runs first, here: one batch at a time. One result for each item; an Error leaves that item out. Default: nothing. */
   readonly before?: StageFunction<In, Prepared> | undefined;
   /** The middle: another executor, such as `workerProcess()`, with as many batches at once as it has slots; or a function. */
-  readonly executor: Executor<Prepared, Raw> | BatchFunction<Prepared, Raw>;
+  readonly executor: Executor<Prepared, Raw> | StageFunction<Prepared, Raw>;
   /** Runs last, here: one batch at a time, in the order the batches came. Default: nothing. */
   readonly after?: StageFunction<Raw, Out> | undefined;
   /** Most batches between the first stage and the last; integer >= 1. Default 32. */

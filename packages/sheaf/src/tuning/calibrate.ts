@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from "../core/clock.ts";
+import { checkResults } from "../core/demux.ts";
 import type { BatchFunction, Executor } from "../core/executor.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";
 
@@ -92,13 +93,10 @@ export async function calibrate<In, Out>(
     const startedAtMs = clock.now();
     const results = await runBatch(items, context);
     const elapsedMs = clock.now() - startedAtMs;
-    if (results?.length !== size) {
-      throw new TypeError(
-        `the batch function must return one result per item: ${size} items, got ${shownLength(results)}`,
-      );
-    }
+    // By which keys does not matter here.
+    const values = results instanceof Map ? [...results.values()] : checkResults(results, size, "calibrate");
     // A size whose items fail measures the way to the error, not the work.
-    for (let i = 0; i < size; i++) if (results[i] instanceof Error) throw results[i] as Error;
+    for (let i = 0; i < values.length; i++) if (values[i] instanceof Error) throw values[i] as Error;
     return context.runMs ?? elapsedMs;
   }
 
@@ -178,11 +176,6 @@ function medianError(values: readonly number[]): number {
   const low = sorted[Math.max(0, Math.floor(sorted.length / 2 - half))]!;
   const high = sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length / 2 + half) - 1)]!;
   return high === low ? 0 : (high - low) / 2 / Math.max(median(sorted), Number.EPSILON);
-}
-
-function shownLength(results: { readonly length?: unknown } | null | undefined): string {
-  if (typeof results?.length === "number") return `${results.length} results`;
-  return results === null ? "null" : typeof results;
 }
 
 type Settings<In> = {

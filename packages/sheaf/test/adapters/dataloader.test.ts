@@ -319,6 +319,37 @@ const documented: Record<string, (Loader: LoaderClass) => unknown> = {
     assert.equal(cached.value, "A");
   },
 
+  "a key loaded after the last callback of batchScheduleFn waits for the next one": async (Loader) => {
+    const callbacks: (() => void)[] = [];
+    const { loader, batches } = echoing<string>(Loader, { batchScheduleFn: (callback) => callbacks.push(callback) });
+    const first = watch(loader.load("A"));
+    for (const callback of callbacks.splice(0)) callback();
+    const late = watch(loader.load("B"));
+    const hit = watch(loader.load("A"));
+    for (let i = 0; i < 3; i++) await turn();
+    assert.deepEqual([first.status, late.status, hit.status, batches], ["fulfilled", "pending", "pending", [["A"]]]); // prettier-ignore
+    assert.equal(callbacks.length, 1, "it asked for a callback of its own");
+    for (const callback of callbacks.splice(0)) callback();
+    for (let i = 0; i < 3; i++) await turn();
+    assert.deepEqual([late.value, hit.value, batches], ["B", "A", [["A"], ["B"]]]); // prettier-ignore
+  },
+
+  "batchScheduleFn is called once for each full batch, and a callback sends that batch only": async (Loader) => {
+    const callbacks: (() => void)[] = [];
+    const { loader, batches } = echoing<number>(Loader, {
+      maxBatchSize: 2,
+      batchScheduleFn: (callback) => callbacks.push(callback),
+    });
+    const loads = [1, 2, 3].map((key) => watch(loader.load(key)));
+    assert.equal(callbacks.length, 2);
+    callbacks[1]!();
+    for (let i = 0; i < 3; i++) await turn();
+    assert.deepEqual([loads.map(({ status }) => status), batches], [["pending", "pending", "fulfilled"], [[3]]]); // prettier-ignore
+    callbacks[0]!();
+    for (let i = 0; i < 3; i++) await turn();
+    assert.deepEqual(batches, [[3], [1, 2]]);
+  },
+
   "the batch function, cacheKeyFn and batchScheduleFn have the loader as this": async (Loader) => {
     const seen: unknown[] = [];
     const loader = new Loader<number, number>(
@@ -534,4 +565,14 @@ test("ours: what is cleared while it loads is loaded again, and what was primed 
   for (const answer of answers) answer();
   assert.deepEqual(await Promise.all([first, second, loader.load(2)]), ["1 of run 1", "1 of run 2", "primed"]);
   assert.equal(await loader.load(1), "1 of run 2");
+});
+
+test("ours takes a Map of values by cache key; a key that it lacks is undefined", async () => {
+  const rows = [{ id: 2, name: "b" }, { id: 1, name: "a" }]; // prettier-ignore
+  const loader = new DataLoader<{ id: number }, { name: string } | undefined, number>(
+    async () => new Map(rows.map((row) => [row.id, row])),
+    { cacheKeyFn: ({ id }) => id },
+  );
+  const found = await loader.loadMany([{ id: 1 }, { id: 3 }, { id: 2 }]);
+  assert.deepEqual(found.map((row) => (row as { name: string } | undefined)?.name), ["a", undefined, "b"]); // prettier-ignore
 });

@@ -61,7 +61,7 @@ for (const [what, result] of [
   ["null", null],
   ["a number", 3],
   ["an object without length", { a: 1 }],
-  ["a Map", new Map([[1, 1]])],
+  ["a Set", new Set([1])],
   ["a string", "abc"],
   ["a function", (_a: unknown, _b: unknown, _c: unknown) => 0],
 ] as const) {

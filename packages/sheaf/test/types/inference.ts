@@ -55,6 +55,27 @@ held("Promise.all(texts.map(embed)) compiles and keeps the result type", () => {
   expectTypeOf(all).toEqualTypeOf<Promise<number[]>>();
 });
 
+held("a Map of results makes the result possibly undefined, unless a missing one is an error", () => {
+  const rows = (_: number[]): Map<number, Date> => new Map();
+  expectTypeOf(createBatcher(rows)).toEqualTypeOf<Batcher<number, Date | undefined>>();
+  expectTypeOf(createBatcher(async (_: number[]) => rows([]))(1)).toEqualTypeOf<Promise<Date | undefined>>();
+  expectTypeOf(createBatcher(rows, { onMissing: "undefined" })(1)).toEqualTypeOf<Promise<Date | undefined>>();
+  expectTypeOf(createBatcher(rows, { onMissing: "error" })).toEqualTypeOf<Batcher<number, Date>>();
+  const failing = async (_: string[]): Promise<ReadonlyMap<string, Date | MyError>> => new Map();
+  expectTypeOf(createBatcher(failing)).toEqualTypeOf<Batcher<string, Date | undefined>>();
+  expectTypeOf(createBatcher(failing, { onMissing: "error" })).toEqualTypeOf<Batcher<string, Date>>();
+  createBatcher(rows, {
+    resultKey: (id) => {
+      expectTypeOf(id).toEqualTypeOf<number>();
+      return id;
+    },
+  });
+  const named: Batcher<string, Date | undefined> = createBatcher<string, Date | undefined>(
+    () => new Map<string, Date>(),
+  );
+  expectTypeOf(named("a")).toEqualTypeOf<Promise<Date | undefined>>();
+});
+
 held("Error and its subclasses drop out of the result, in unions too", () => {
   const run = async (texts: string[]): Promise<(string | MyError)[]> => texts;
   expectTypeOf(createBatcher(run)).toEqualTypeOf<Batcher<string, string>>();

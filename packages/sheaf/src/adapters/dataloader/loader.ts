@@ -2,7 +2,7 @@ import { batcherWith } from "../../core/batcher-with.ts";
 import { systemClock, type Clock } from "../../core/clock.ts";
 import { checkResults } from "../../core/demux.ts";
 import { show } from "../../core/settings.ts";
-import { greedy, type BatchContext, type Batcher, type BatcherStats, type Policy } from "../../index.ts";
+import { greedy, type BatchContext, type Batcher, type BatchResults, type BatcherStats } from "../../index.ts";
 import { checkLoaderOptions, type BatchLoadFn, type CacheMap, type DataLoaderOptions } from "./options.ts";
 
 /** A key that waits or runs, and the cache hits of its frame, which resolve when it does. */
@@ -10,6 +10,13 @@ interface Entry<K> {
   readonly key: K;
   hits: (() => void)[] | undefined;
   dispatched: boolean;
+}
+
+/** Keys and cache hits that one callback of `batchScheduleFn` sends; what comes after it waits for the next. */
+interface Frame<K, V> {
+  readonly loads: { readonly entry: Entry<K>; resolve(value: Promise<V>): void }[];
+  readonly hits: (() => void)[];
+  isScheduled: boolean;
 }
 
 /**
@@ -25,11 +32,13 @@ export class DataLoader<K, V, C = K> {
   readonly #cacheMap: CacheMap<C, Promise<V>> | null;
   readonly #clock: Clock;
   readonly #givesUp: boolean;
+  readonly #maxBatchSize: number;
   /** The latest key that was enqueued. */
   #latest: Entry<K> | undefined = undefined;
-  /** Cache hits of a frame in which no key has to be loaded so far; the first one that has takes them over. */
+  /** Cache hits of a turn in which no key has to be loaded so far; the first one that has takes them over. */
   #idleHits: (() => void)[] | undefined = undefined;
-  #scheduled = false;
+  /** Only with `batchScheduleFn`: what its next callback sends. */
+  #frame: Frame<K, V> | undefined = undefined;
 
   /** @throws {TypeError | RangeError} a wrong option, with what it got. */
   constructor(batchLoadFn: BatchLoadFn<K, V>, options: DataLoaderOptions<K, V, C> = {}) {
@@ -51,11 +60,12 @@ export class DataLoader<K, V, C = K> {
     this.#cacheMap = cache ? (cacheMap === undefined ? new Map<C, Promise<V>>() : cacheMap) : null;
     this.#clock = clock;
     this.#givesUp = runTimeoutMs !== undefined;
+    this.#maxBatchSize = batch ? Math.floor(maxBatchSize) : 1;
     this.#batcher = batcherWith<Entry<K>, V>(
       (entries, context) => this.#load(entries, context),
       {
         name: name ?? "DataLoader",
-        maxBatchSize: batch ? Math.floor(maxBatchSize) : 1,
+        maxBatchSize: this.#maxBatchSize,
         // The keys are in the caller's hands already, and a loader that refuses some would be none: no bound of its own.
         maxQueueSize: Infinity,
         concurrency,
@@ -63,9 +73,10 @@ export class DataLoader<K, V, C = K> {
         maxWaitMs,
         runTimeoutMs,
         rateLimit,
+        resultKey: ({ key }) => this.#cacheKeyOf(key),
         clock,
       },
-      batchScheduleFn === undefined ? greedy : untilFlushed,
+      greedy,
     );
   }
 
@@ -131,11 +142,10 @@ export class DataLoader<K, V, C = K> {
 
   #enqueue(key: K): Promise<V> {
     const entry: Entry<K> = { key, hits: this.#idleHits, dispatched: false };
+    if (this.#batchScheduleFn !== undefined) return this.#enqueueInFrame(entry);
     this.#idleHits = undefined;
     this.#latest = entry;
-    const promise = this.#batcher(entry);
-    this.#schedule();
-    return promise;
+    return this.#batcher(entry);
   }
 
   /**
@@ -146,32 +156,53 @@ export class DataLoader<K, V, C = K> {
     return new Promise((resolve) => {
       const hit = (): void => resolve(cached);
       const latest = this.#latest;
-      if (latest !== undefined && !latest.dispatched) {
+      if (this.#batchScheduleFn !== undefined) {
+        const frame = this.#openFrame();
+        frame.hits.push(hit);
+        this.#schedule(frame);
+      } else if (latest !== undefined && !latest.dispatched) {
         (latest.hits ??= []).push(hit);
       } else if (this.#idleHits === undefined) {
         this.#idleHits = [hit];
-        if (this.#batchScheduleFn === undefined) this.#clock.after(0, () => this.#resolveIdleHits());
-        else this.#schedule();
+        this.#clock.after(0, () => this.#resolveIdleHits());
       } else {
         this.#idleHits.push(hit);
       }
     });
   }
 
-  #schedule(): void {
-    if (this.#batchScheduleFn === undefined || this.#scheduled) return;
-    this.#scheduled = true;
+  #enqueueInFrame(entry: Entry<K>): Promise<V> {
+    const frame = this.#openFrame();
+    const promise = new Promise<V>((resolve) => frame.loads.push({ entry, resolve }));
+    this.#schedule(frame);
+    return promise;
+  }
+
+  #openFrame(): Frame<K, V> {
+    const frame = this.#frame;
+    if (frame !== undefined && !(frame.isScheduled && frame.loads.length >= this.#maxBatchSize)) return frame;
+    return (this.#frame = { loads: [], hits: [], isScheduled: false });
+  }
+
+  #schedule(frame: Frame<K, V>): void {
+    if (frame.isScheduled) return;
+    frame.isScheduled = true;
     try {
-      this.#batchScheduleFn(() => {
-        this.#scheduled = false;
-        void this.#batcher.flush();
-        this.#resolveIdleHits();
-      });
+      this.#batchScheduleFn!(() => this.#send(frame));
     } catch (error) {
       // Its callback never comes: what waits goes with that of the next load, which asks for one again.
-      this.#scheduled = false;
+      frame.isScheduled = false;
       throw error;
     }
+  }
+
+  #send(frame: Frame<K, V>): void {
+    if (this.#frame === frame) this.#frame = undefined;
+    const loads = frame.loads.splice(0);
+    const hits = frame.hits.splice(0);
+    if (loads.length === 0) resolveAll(hits);
+    else loads[0]!.entry.hits = hits;
+    for (const { entry, resolve } of loads) resolve(this.#batcher(entry));
   }
 
   #resolveIdleHits(): void {
@@ -180,7 +211,7 @@ export class DataLoader<K, V, C = K> {
     resolveAll(hits);
   }
 
-  async #load(entries: readonly Entry<K>[], context: BatchContext): Promise<ArrayLike<V | Error>> {
+  async #load(entries: readonly Entry<K>[], context: BatchContext): Promise<BatchResults<V>> {
     const keys: K[] = [];
     for (const entry of entries) {
       entry.dispatched = true;
@@ -189,7 +220,9 @@ export class DataLoader<K, V, C = K> {
     // Asked for only where it can abort: a signal is made on demand.
     if (this.#givesUp) context.signal.addEventListener("abort", () => this.#forget(keys), { once: true });
     try {
-      return checkResults(await this.#batchLoadFn(keys), keys.length, this.#batcher.name) as ArrayLike<V | Error>;
+      const values = await this.#batchLoadFn(keys);
+      if (!(values instanceof Map)) checkResults(values, keys.length, this.#batcher.name);
+      return values;
     } catch (error) {
       // An Error in a slot stays cached; what the whole batch failed with may be gone the next time.
       this.#forget(keys);
@@ -207,6 +240,3 @@ export class DataLoader<K, V, C = K> {
 function resolveAll(hits: readonly (() => void)[] | undefined): void {
   if (hits !== undefined) for (const hit of hits) hit();
 }
-
-/** Keys wait for the callback of batchScheduleFn, which flushes. */
-const untilFlushed = (): Policy => ({ name: "batchScheduleFn", decide: () => "wait" });

@@ -1,4 +1,4 @@
-import type { Clock, Policy, RateLimit } from "../../index.ts";
+import type { BatchResults, Clock, Policy, RateLimit } from "../../index.ts";
 
 /** What a loader keeps its promises in: a `Map`, or what has these methods of one. */
 export interface CacheMap<C, V> {
@@ -8,8 +8,11 @@ export interface CacheMap<C, V> {
   clear(): unknown;
 }
 
-/** Keys in, a promise of one value or `Error` a key, in the order of the keys. Called with the loader as `this`. */
-export type BatchLoadFn<K, V> = (keys: readonly K[]) => PromiseLike<ArrayLike<V | Error>> | ArrayLike<V | Error>;
+/**
+ * Keys in, a promise of one value or `Error` a key: in the order of the keys, or in a `Map` by cache key, where a key that
+ * is missing is `undefined`. Called with the loader as `this`.
+ */
+export type BatchLoadFn<K, V> = (keys: readonly K[]) => PromiseLike<BatchResults<V>> | BatchResults<V>;
 
 /** Options of dataloader, with its defaults, and some of the batcher's own. */
 export interface DataLoaderOptions<K, V, C = K> {
@@ -17,7 +20,7 @@ export interface DataLoaderOptions<K, V, C = K> {
   readonly batch?: boolean | undefined;
   /** Most keys in a batch; >= 1. Default Infinity. */
   readonly maxBatchSize?: number | undefined;
-  /** Calls its argument when the keys that wait are to go. Default: at the end of the turn of the event loop. */
+  /** Told of each batch to come; calls its argument when that batch is to go. Default: at the end of the turn of the event loop. */
   readonly batchScheduleFn?: ((callback: () => void) => void) | undefined;
   /** Default true; false is the same as `cacheMap: null`. */
   readonly cache?: boolean | undefined;

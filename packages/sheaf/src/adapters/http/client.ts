@@ -17,7 +17,7 @@ type Headers = Readonly<Record<string, string>>;
 /** What a client does beyond a batcher's options. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "weigh" | "maxBatchWeight" | "batchWeight" | "runOne"
+  "weigh" | "maxBatchWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
 > {
   /** Default the runtime's own `fetch`. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;

@@ -18,6 +18,7 @@ const statusOfCode = {
   RUN_TIMEOUT: 504,
   ITEM_TOO_LARGE: 413,
   RESULT_COUNT: 500,
+  MISSING_RESULT: 404,
   WORKER_CRASHED: 500,
   INVALID_INPUT: 422,
 } satisfies Record<ErrorCode, number>;

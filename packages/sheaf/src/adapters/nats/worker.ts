@@ -1,5 +1,6 @@
 import { createBatcher } from "../../core/create-batcher.ts";
 import type { Batcher } from "../../core/batcher.ts";
+import { demuxOf } from "../../core/demux.ts";
 import type { BatchFunction, Executor } from "../../core/executor.ts";
 import type { BatcherOptions } from "../../core/options.ts";
 import type { LaneFigures } from "./figures.ts";
@@ -111,10 +112,11 @@ export function natsWorker<In, Out>(
 }
 
 function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Executor<In, Out> {
+  const inOrder = demuxOf<In>({ name: "natsWorker" });
   return {
     slots,
     ready: () => Promise.resolve(),
-    run: async (items, context) => run(items, context),
+    run: async (items, context) => inOrder(await run(items.slice(), context), items) as ArrayLike<Out | Error>,
     close: () => Promise.resolve(),
   };
 }

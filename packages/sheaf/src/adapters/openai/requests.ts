@@ -37,7 +37,16 @@ export type SendEmbeddings = (
 
 export type EmbeddingRequestsOptions = Omit<
   BatcherOptions<EmbeddingCall, EmbeddingPart>,
-  "weigh" | "batchWeight" | "groupKey" | "orderKey" | "dedupeKey" | "onBatchError" | "shouldBisect" | "runOne"
+  | "weigh"
+  | "batchWeight"
+  | "groupKey"
+  | "orderKey"
+  | "dedupeKey"
+  | "onBatchError"
+  | "shouldBisect"
+  | "runOne"
+  | "resultKey"
+  | "onMissing"
 > & {
   /** Further requests for a batch that 429 refused, after the pause it asks for; integer >= 0. Default 2. */
   readonly maxRetries?: number | undefined;

@@ -45,17 +45,17 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
   return createBatcher<Key, unknown>(
     async (items, context) => {
       const { table: read, columns: typed } = await catalog.columns(keyColumns);
-      const found: unknown[] = items.map(() => (expected === "all" ? [] : undefined));
+      const found = new Map<unknown, unknown>(expected === "all" ? items.map((item) => [item, []]) : []);
       const keys = items.map((item) => keyColumns.map((column) => partsOf(item)[column]));
-      const { source, places } = sourceOf(keys, typed, (place, error) => (found[place] = error));
+      const { source, places } = sourceOf(keys, typed, (place, error) => found.set(items[place], error));
       if (places.length === 0) return found;
       const rows = await runStatement(connection, catalog, lookupStatement(read, source, columns), context);
       for (const numbered of rows) {
         const { [ordinal]: _, ...row } = numbered;
-        const place = places[placeOf(numbered)]!;
-        if (expected === "all") (found[place] as unknown[]).push(row);
-        else if (found[place] === undefined) found[place] = row;
-        else found[place] = new Error(`${name} has several rows for this key; \`rows: "all"\` gives them all.`);
+        const item = items[places[placeOf(numbered)]!];
+        if (expected === "all") (found.get(item) as unknown[]).push(row);
+        else if (!found.has(item)) found.set(item, row);
+        else found.set(item, new Error(`${name} has several rows for this key; \`rows: "all"\` gives them all.`));
       }
       return found;
     },

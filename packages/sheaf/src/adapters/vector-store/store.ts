@@ -41,7 +41,7 @@ export interface VectorStore<Filter> {
 /** Options of the batchers that are left to the user. */
 export type StoreBatcherOptions = Omit<BatcherOptions<never, never>, OwnOptions>;
 
-type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "name";
+type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "resultKey" | "onMissing" | "name";
 
 /** What every store takes. */
 export interface VectorStoreOptions {

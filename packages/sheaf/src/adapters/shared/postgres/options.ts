@@ -6,7 +6,7 @@ import { isRowError } from "./row-error.ts";
 /** Options of the batcher that are left to the user; the rest follows from the table. */
 export type DatabaseBatcherOptions<In, Out> = Omit<
   BatcherOptions<In, Out>,
-  "groupKey" | "orderKey" | "dedupeKey" | "runOne"
+  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "resultKey" | "onMissing"
 >;
 
 export const databaseDefaults = { maxBatchSize: 500 } as const;
