@@ -44,7 +44,7 @@ export class Admission<In, Out> {
   readonly #calls: Calls<In>;
   readonly #epochs: Epochs;
   readonly #order: OrderKeys<In> | undefined;
-  /** Waiting items by dedupe key. */
+  /** Items that an equal call joins, by dedupe key. */
   readonly #equal: Map<unknown, Slot<In>> = new Map();
   readonly #leaveDedupe = (slot: Slot<In>): void => {
     if (this.#equal.get(slot.dedupeKey) === slot) this.#equal.delete(slot.dedupeKey);
@@ -235,7 +235,7 @@ export class Admission<In, Out> {
     if (orderKey !== undefined) this.#order!.enter(slot, orderKey, lane);
   }
 
-  /** Joins an equal item that waits: no slot of its own, no room, and the higher priority of the two. */
+  /** Joins an equal item: no slot of its own, no room, and, where it waits, the higher priority of the two. */
   #share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
     const { dedupeKey } = arrival;
     const slot = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
@@ -249,8 +249,8 @@ export class Admission<In, Out> {
     if (signal !== undefined) this.#calls.watch.signal(sharers, sharers.count - 1, signal);
     if (deadlineMs !== Infinity) this.#calls.watch.deadline(sharers, sharers.count - 1, deadlineMs);
     if (tag !== undefined) (sharers.tags ??= [])[sharers.count - 1] = tag;
-    const line = slot.chunk.line!;
-    if (lane < line.lane) {
+    const { line } = slot.chunk;
+    if (line !== undefined && lane < line.lane) {
       if (slot.order !== undefined) this.#lift(slot.order, slot, line.group, lane);
       this.#queue.promote(slot.chunk, slot.index, lane);
     }

@@ -55,7 +55,7 @@ export function batcherWith<In, Out>(
   );
   const queue = new Queue<In>(settings.maxBatchSize, epochs, calls.watch, order, settings.groupKey !== undefined);
   calls.attach(queue);
-  const next = new NextBatch<In>(limits, queue, order);
+  const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
   // On a clock of its own, as in a simulation, a batcher says nothing about this process.
   const busy = clock === systemClock ? new BusyWatch(settings.concurrency) : undefined;

@@ -121,7 +121,9 @@ export class Calls<In> implements Withdrawals<In> {
     if (outcome === "ok") fulfil(settler, value);
     else reject(settler, value);
     chunk.epochOf(index).settled(1);
-    const sharers = chunk.slots?.[index]?.sharers;
+    const slot = chunk.slots?.[index];
+    slot?.leaveDedupe?.(slot);
+    const sharers = slot?.sharers;
     if (sharers !== undefined) for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
     if (chunk.live === 0) this.watch.forget(chunk);
   }
@@ -129,11 +131,11 @@ export class Calls<In> implements Withdrawals<In> {
   #remove(chunk: Chunk<In>, index: number): void {
     chunk.settlers[index] = undefined;
     chunk.live--;
+    const slot = chunk.slots?.[index];
+    slot?.leaveDedupe?.(slot);
     if (chunk.line !== undefined) {
       chunk.items[index] = undefined as In;
-      const slot = chunk.slots?.[index];
       if (slot?.order !== undefined) this.#order!.leaves(slot);
-      slot?.leaveDedupe?.(slot);
       this.#queue!.removed(chunk);
       this.#changed();
     }

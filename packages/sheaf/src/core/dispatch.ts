@@ -196,6 +196,8 @@ export class Dispatcher<In, Out> {
       { runTimeoutMs, size: run.size, batchId: run.batchId },
     );
     run.abandoned = true;
+    // Nobody joins a run that was given up: an item that equals one of its starts a run of its own.
+    for (const slot of run.calls.slots ?? []) slot?.leaveDedupe?.(slot);
     this.abandonedNow++;
     this.abandonedRuns++;
     if (run.isAborted) context.givenUp?.(error);
@@ -244,7 +246,7 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
   let earliest = startedAtMs;
   for (let i = 0; i < batch.count; i++) {
     const arrivedAtMs = batch.arrivalsMs[i]!;
-    total += startedAtMs - arrivedAtMs;
+    total += Math.max(0, startedAtMs - arrivedAtMs); // who joined it running did not wait
     if (arrivedAtMs < earliest) earliest = arrivedAtMs;
   }
   return { mean: total / batch.count, max: startedAtMs - earliest };

@@ -24,6 +24,7 @@ export class NextBatch<In> {
   readonly #limits: BatchLimits;
   readonly #queue: Queue<In>;
   readonly #order: OrderKeys<In> | undefined;
+  readonly #sharesRuns: boolean;
   readonly #preview: Preview = {
     waiting: 0,
     oldestAtMs: 0,
@@ -34,10 +35,12 @@ export class NextBatch<In> {
   };
   readonly #selection: Selection<In>;
 
-  constructor(limits: BatchLimits, queue: Queue<In>, order: OrderKeys<In> | undefined) {
+  /** `sharesRuns`: an item that runs can be joined until it is settled. */
+  constructor(limits: BatchLimits, queue: Queue<In>, order: OrderKeys<In> | undefined, sharesRuns: boolean) {
     this.#limits = limits;
     this.#queue = queue;
     this.#order = order;
+    this.#sharesRuns = sharesRuns;
     this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
   }
 
@@ -104,11 +107,11 @@ export class NextBatch<In> {
     return batch;
   }
 
-  /** The batch's items wait no more: their order keys are held by it, and equal items start a slot of their own. */
+  /** The batch's items wait no more: their order keys are held by it, and equal items may start a slot of their own. */
   #leaveKeys(batch: Chunk<In>): void {
     for (const slot of batch.slots!) {
       if (slot.order !== undefined) this.#order!.taken(slot, batch);
-      slot.leaveDedupe?.(slot);
+      if (!this.#sharesRuns) slot.leaveDedupe?.(slot);
     }
   }
 }

@@ -67,8 +67,10 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly groupKey?: ((item: In) => unknown) | undefined;
   /** Items of one key run in order, never in two batches at once; `undefined` = no order. */
   readonly orderKey?: ((item: In) => unknown) | undefined;
-  /** Equal items that wait share one slot and one result; `undefined` = not shared. */
+  /** Equal items share one slot and one result; `undefined` = not shared. */
   readonly dedupeKey?: ((item: In) => unknown) | undefined;
+  /** Which equal items a call joins: one that is `"waiting"` (default), or `"running"` too; for pure reads only. */
+  readonly dedupe?: "waiting" | "running" | undefined;
   /** The key of an item's result where the batch function returns a `Map`. Default: the item itself. */
   readonly resultKey?: ((item: In) => unknown) | undefined;
   /** An item whose key the `Map` lacks: `"undefined"` (default) is its result, or `"error"`: it fails with `MISSING_RESULT`. */
@@ -90,6 +92,8 @@ export const optionDefaults = {
   onQueueFull: "reject",
   batchWeight: "sum",
   onBatchError: "fail",
+  dedupe: "waiting",
+  onMissing: "undefined",
   priority: "interactive",
   name: "batcher",
 } as const;

@@ -70,6 +70,7 @@ export function settingsOf<In, Out>(
     groupKey: options.groupKey,
     orderKey: options.orderKey,
     dedupeKey: options.dedupeKey,
+    dedupe: options.dedupe,
     resultKey: options.resultKey,
     onMissing: options.onMissing,
     rateLimit: options.rateLimit,
@@ -130,6 +131,7 @@ const knownOptions: Record<keyof BatcherOptions<unknown>, Check> = {
   groupKey: checkFunction,
   orderKey: checkFunction,
   dedupeKey: checkFunction,
+  dedupe: oneOf("waiting", "running"),
   resultKey: checkFunction,
   onMissing: oneOf("undefined", "error"),
   rateLimit: checkRateLimit,
@@ -168,6 +170,9 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   }
   if (maxQueueSize === "auto" && timeoutMs === undefined) {
     throw new RangeError('maxQueueSize "auto" needs timeoutMs: the queue holds what can be answered within it');
+  }
+  if (options.dedupe === "running" && (options.dedupeKey === undefined || options.orderKey !== undefined)) {
+    throw new RangeError('dedupe "running" needs dedupeKey, and no orderKey: a read could overtake a write of its key');
   }
   for (const option of ["runOne", "shouldBisect", "maxBisectRuns"] as const) {
     if (options[option] !== undefined && onBatchError !== "bisect") {

@@ -17,6 +17,6 @@ export interface Slot<In> {
   dedupeKey: unknown;
   /** Further callers of the same item; a chunk of its own that stands in no line. */
   sharers: Chunk<In> | undefined;
-  /** Takes it out of the map of equal items that wait. */
+  /** Takes it out of the map of equal items that can be joined. */
   leaveDedupe: ((slot: Slot<In>) => void) | undefined;
 }

@@ -13,9 +13,8 @@ export interface Item {
   readonly throwsKey: boolean;
 }
 
-export interface Result {
-  readonly of: Item;
-}
+/** Undefined: its key was missing in the Map. */
+export type Result = { readonly of: Item } | undefined;
 
 /** One item's way through the batcher, as its caller sees it. */
 export interface Call {
@@ -56,6 +55,8 @@ export class Checker {
   readonly calls: Call[] = [];
   readonly runs: RunNote[] = [];
   readonly slotErrors: Map<Item, Error> = new Map();
+  /** Items that a Map of results left out. */
+  readonly missing: Set<Item> = new Set();
   closedAtMs: number | undefined;
   cutOffAtMs: number | undefined;
   refusedLists = 0;
@@ -125,9 +126,7 @@ export class Checker {
     call.outcome = outcome;
     const nowMs = this.#now();
     if ("value" in outcome) {
-      const { of } = outcome.value;
-      const isOwn = of === call.item || (of.equal !== undefined && of.equal === call.item.equal);
-      assert.ok(isOwn, `item ${call.item.id} got the result of item ${of.id}`);
+      this.checkOwn(call, outcome.value);
       assert.ok(
         nowMs <= call.deadlineMs + roundingMs,
         `item ${call.item.id} got a result ${nowMs - call.deadlineMs} ms after its deadline`,
@@ -135,6 +134,14 @@ export class Checker {
     } else {
       this.checkReason(call, outcome.reason, nowMs);
     }
+  }
+
+  checkOwn({ item }: Call, result: Result): void {
+    if (result === undefined) {
+      assert.equal(this.#scenario.keyed, "undefined");
+      return assert.ok(this.#isMissing(item), `item ${item.id} got undefined`);
+    }
+    assert.ok(isSame(item, result.of), `item ${item.id} got the result of item ${result.of.id}`);
   }
 
   /** Every rejection has a cause that the caller or the world gave. */
@@ -206,6 +213,7 @@ export class Checker {
     );
     assert.ok(isWanted, `item ${item.id} ran though every caller of it had gone`);
 
+    this.#checkJoined(item, note, nowMs);
     if (item.order === undefined) return;
     for (const run of this.#active) {
       const holds = run.batchId !== note.batchId && run.items.some(({ order }) => order === item.order);
@@ -216,6 +224,25 @@ export class Checker {
     assert.ok(call.arrival > last, `item ${item.id} overtook a later one of key ${item.order}`);
     // An earlier item of the key that waits would be overtaken; one that has gone, or that shares a later slot, would not.
     this.#firstOrder.set(item.order, call.arrival);
+  }
+
+  /** No item runs beside an equal one that somebody waits for who came before that began. */
+  #checkJoined(item: Item, note: RunNote, nowMs: number): void {
+    const { joinsRuns, orders, onQueueFull } = this.#scenario;
+    // Calls that wait at the door are in no run yet, and nobody outside can tell which they are.
+    if (item.equal === undefined || !joinsRuns || orders > 0 || onQueueFull === "wait") return;
+    for (const run of this.#active) {
+      const isOther = run.batchId !== note.batchId && !this.#isAbandoned(run, nowMs);
+      if (!isOther || !run.items.some((other) => isSame(other, item))) continue;
+      const waiting = this.calls.find(
+        (call) =>
+          call.isSingle && isSame(call.item, item) && call.madeAtMs < run.startedAtMs && call.outcome === undefined,
+      );
+      if (waiting === undefined || waiting.signal?.aborted === true || waiting.deadlineMs <= nowMs) continue;
+      assert.fail(
+        `item ${item.id} runs beside its equal in batch ${run.batchId}, that item ${waiting.item.id} waits for`,
+      );
+    }
   }
 
   #checkRate(items: number, nowMs: number): void {
@@ -260,6 +287,9 @@ export class Checker {
       assert.ok(late, `item ${item.id}: RUN_TIMEOUT too early`);
     } else if (code === "RESULT_COUNT") {
       assert.ok(ran.length > 0 && this.#scenario.run.shortRate > 0, `item ${item.id}: RESULT_COUNT`);
+    } else if (code === "MISSING_RESULT") {
+      assert.equal(this.#scenario.keyed, "error");
+      assert.ok(this.#isMissing(item), `item ${item.id}: MISSING_RESULT though its key was there`);
     } else {
       assert.fail(`item ${item.id} was rejected with ${code}`);
     }
@@ -295,6 +325,10 @@ export class Checker {
     const { runTimeoutMs } = this.#scenario;
     if (this.cutOffAtMs !== undefined && nowMs >= this.cutOffAtMs) return true;
     return runTimeoutMs !== undefined && nowMs - run.startedAtMs >= runTimeoutMs - roundingMs;
+  }
+
+  #isMissing(item: Item): boolean {
+    return [...this.missing].some((other) => isSame(other, item));
   }
 
   #hasStarted(call: Call): boolean {

@@ -31,6 +31,10 @@ export interface Scenario {
   readonly groups: number;
   readonly orders: number;
   readonly equals: number;
+  /** Equal calls also join a run; only without orders. */
+  readonly joinsRuns: boolean;
+  /** Results by key; undefined: by position. */
+  readonly keyed: "undefined" | "error" | undefined;
   readonly throwingKeys: boolean;
   readonly timeoutMs: number | undefined;
   readonly runTimeoutMs: number | undefined;
@@ -128,6 +132,8 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
     groups: often(0, fc.integer({ min: 1, max: 4 })),
     orders: often(0, fc.integer({ min: 1, max: 6 })),
     equals: often(0, fc.integer({ min: 1, max: 12 })),
+    joinsRuns: fc.boolean(),
+    keyed: often<Scenario["keyed"]>(undefined, fc.constantFrom("undefined", "error")),
     throwingKeys: often(false, fc.boolean()),
     timeoutMs: often<number | undefined>(undefined, fc.integer({ min: 1, max: 120 })),
     runTimeoutMs: often<number | undefined>(undefined, fc.integer({ min: 1, max: 60 })),
