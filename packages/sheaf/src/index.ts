@@ -1,4 +1,4 @@
-export type { BatchContext, BatchFunction, BatchResults, Executor, KeyedResults } from "./core/executor.ts";
+export type { BatchContext, BatchFunction, BatchResults, Executor, KeyedResults, RunTime } from "./core/executor.ts";
 export type { BatcherOptions, CallOptions, Cost, Priority, RateLimit } from "./core/options.ts";
 export { BatcherError, type ErrorCode } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
@@ -6,7 +6,8 @@ export type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from ".
 export { createBatcher } from "./core/create-batcher.ts";
 export type { Batcher, Result } from "./core/batcher.ts";
 export type { Distribution } from "./core/histogram.ts";
-export type { CostModel } from "./core/line-fit.ts";
+export type { CostModel } from "./policies/cost-model.ts";
+export type { CostEstimate, Verdict } from "./core/verdict.ts";
 export type { BatcherStats } from "./core/stats.ts";
 export { greedy } from "./policies/greedy.ts";
 export { window } from "./policies/window.ts";

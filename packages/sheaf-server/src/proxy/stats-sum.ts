@@ -1,8 +1,8 @@
-import type { BatcherStats, Distribution } from "sheaf";
+import type { BatcherStats, DispatchReason, Distribution } from "sheaf";
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
- * of the slowest, and the cost model is that of the busiest.
+ * of the slowest, and cost model and verdict are those of the busiest.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
   const sum = (of: (stats: BatcherStats) => number): number => parts.reduce((total, part) => total + of(part), 0);
@@ -13,9 +13,8 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     (most, part) => (most === undefined || part.batches > most.batches ? part : most),
     undefined,
   );
-  const reasons: Record<string, number> = {};
-  for (const part of parts)
-    for (const [reason, count] of Object.entries(part.reasons)) reasons[reason] = (reasons[reason] ?? 0) + count;
+  const reasons = { full: 0, idle: 0, hold: 0, window: 0, flush: 0, drain: 0, immediate: 0, weight: 0 };
+  for (const reason of Object.keys(reasons) as DispatchReason[]) reasons[reason] = sum((part) => part.reasons[reason]);
   return {
     name,
     queued: sum((part) => part.queued),
@@ -36,8 +35,7 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     runMs: slowest(parts.map((part) => part.runMs)),
     latencyMs: slowest(parts.map((part) => part.latencyMs)),
     costModel: busiest?.costModel ?? null,
-    speedup: busiest?.speedup ?? null,
-    expectedSpeedup: busiest?.expectedSpeedup ?? null,
+    verdict: busiest?.verdict ?? { verdict: "measuring", batchSize: 0, speedup: null, low: null, high: null, runs: 0 },
     cost: null,
     reasons,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],

@@ -232,9 +232,10 @@ export class LocalModel implements ServedModel {
       ahead: inner.ahead,
       reportsStart: inner.reportsStart,
       ready: async () => {
-        await inner.ready();
-        if (warmUpItem !== undefined)
-          await warmUp(inner, warmUpItem, { batches: this.settings.warmupBatches, maxBatchSize: this.maxBatchSize });
+        const runs = await inner.ready();
+        if (warmUpItem === undefined) return runs;
+        const { warmupBatches: batches } = this.settings;
+        return warmUp(inner, warmUpItem, { batches, maxBatchSize: this.maxBatchSize });
       },
       run: (entries, context) =>
         this.#admission.dispatch(entries, context.batchId, (items) => inner.run(items, context)),

@@ -1,29 +1,36 @@
-import type { Executor } from "sheaf";
+import type { BatchContext, Executor, RunTime } from "sheaf";
 import type { ModelInput } from "../runners/model-spec.ts";
 
 /**
  * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once. Straight on the
  * executor: what a cold model takes must not teach the scheduler.
+ * @returns what the runs took, without the first of each size on each slot.
  */
 export async function warmUp(
   executor: Executor<unknown, unknown>,
   item: unknown,
   { batches, maxBatchSize }: { readonly batches: number; readonly maxBatchSize: number },
-): Promise<void> {
+): Promise<RunTime[]> {
+  const runTimes: RunTime[] = [];
   const sizes: number[] = [];
   for (let size = 1; size < maxBatchSize; size *= 2) sizes.push(size);
   sizes.push(maxBatchSize);
   for (let batch = 0; batch < batches; batch++) {
     const size = sizes[batch % sizes.length]!;
-    const runs = Array.from({ length: executor.slots }, (_, slot) => {
+    const runs = Array.from({ length: executor.slots }, async (_, slot) => {
       const { signal } = new AbortController();
-      return executor.run(new Array<unknown>(size).fill(item), { signal, batchId: -1 - slot, size, attempt: 1 });
+      const context: BatchContext = { signal, batchId: -1 - slot, size, attempt: 1 };
+      const startedAtMs = performance.now();
+      const results = await executor.run(new Array<unknown>(size).fill(item), context);
+      if (batch >= sizes.length) runTimes.push({ size, runMs: context.runMs ?? performance.now() - startedAtMs });
+      return results;
     });
     for (const results of await Promise.all(runs)) {
       const failure = Array.from(results).find((result) => result instanceof Error);
       if (failure !== undefined) throw new Error(`Warm-up failed: ${failure.message}`, { cause: failure });
     }
   }
+  return runTimes;
 }
 
 /** An item that every model of this input takes: a word, zeros, ones where an axis is free. */

@@ -38,15 +38,16 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a fleet, workers, two batch sizes, 20 batches of one, a cost.
+  // These need what this model has not: a fleet, workers, a verdict, a cost.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 14, "test/e2e/fleet.test.ts holds them to what a fleet shows");
   assert.deepEqual(sometimes.filter((name) => !ofFleet.includes(name)).sort(), [
     "sheaf_cost_total",
-    "sheaf_scheduler_expected_speedup_ratio",
     "sheaf_scheduler_fixed_seconds",
     "sheaf_scheduler_item_seconds",
+    "sheaf_speedup_high_ratio",
+    "sheaf_speedup_low_ratio",
     "sheaf_speedup_ratio",
     "sheaf_worker_restarts_total",
     "sheaf_workers",

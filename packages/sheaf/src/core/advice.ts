@@ -1,17 +1,15 @@
 import type { Busy } from "./busy.ts";
 import type { Distribution } from "./histogram.ts";
-import type { CostModel } from "./line-fit.ts";
+import type { CostEstimate, Verdict } from "./verdict.ts";
 
 /** What advice is derived from; see BatcherStats. */
 export interface AdviceInput {
   readonly batches: number;
   readonly fillRate: number;
-  readonly meanBatchSize: number;
   readonly queueWaitMs: Distribution;
   readonly runMs: Distribution;
-  readonly costModel: CostModel | null;
-  readonly speedup: number | null;
-  readonly expectedSpeedup: number | null;
+  readonly costModel: CostEstimate | null;
+  readonly verdict: Verdict;
   /** Null where it is not known. */
   readonly busy: Busy | null;
 }
@@ -21,28 +19,21 @@ const batchesNeeded = 50;
 /** Sentences that say what the figures mean and what to do; none before 50 batches. */
 export function advise(stats: AdviceInput): string[] {
   if (stats.batches < batchesNeeded) return [];
-  return [overProvisioned, bottleneck, contention, slotBound, gainsNothing].flatMap((rule) => rule(stats) ?? []);
+  return [bottleneck, slotBound, gainsNothing].flatMap((rule) => rule(stats) ?? []);
 }
 
 type Rule = (stats: AdviceInput) => string | undefined;
 
-const overProvisioned: Rule = ({ fillRate, meanBatchSize }) =>
-  fillRate > 0 && fillRate < 0.2
-    ? `Batches are ${percent(fillRate)} full (mean ${meanBatchSize.toFixed(1)}): maxBatchSize is over-provisioned. It ` +
-      "costs nothing as it is, but a lower one bounds run time and memory."
+/** Only where twice the size would take less time per item by a tenth, even at the least fixed cost. */
+const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {
+  if (fillRate <= 0.95 || queueWaitMs.p50 === 0 || costModel === null || verdict.verdict !== "gains") return undefined;
+  const [fixedMs] = costModel.fixedMsRange;
+  const itemsMs = costModel.perItemMsRange[1] * verdict.batchSize;
+  return 2 * (fixedMs + itemsMs) > 1.1 * (fixedMs + 2 * itemsMs)
+    ? `Batches are ${percent(fillRate)} full, and an item takes less time in a larger one: maxBatchSize is the ` +
+        "bottleneck, raise it if the run allows."
     : undefined;
-
-const bottleneck: Rule = ({ fillRate }) =>
-  fillRate > 0.95
-    ? `Batches are ${percent(fillRate)} full: maxBatchSize is the bottleneck, raise it if the run allows.`
-    : undefined;
-
-/** Where little is to be gained, a few slow runs would look like contention. */
-const contention: Rule = ({ speedup, expectedSpeedup }) =>
-  speedup !== null && expectedSpeedup !== null && expectedSpeedup > 1.5 && speedup < 0.7 * expectedSpeedup
-    ? `Speed-up is ${speedup.toFixed(1)} where the cost model expects ${expectedSpeedup.toFixed(1)}: runs contend for ` +
-      "the same cores or connections. Lower concurrency."
-    : undefined;
+};
 
 /** A hold or a rate limit makes items wait too, but leaves slots free. */
 const slotBound: Rule = ({ queueWaitMs, runMs, busy }) =>
@@ -51,13 +42,11 @@ const slotBound: Rule = ({ queueWaitMs, runMs, busy }) =>
       `process idles (${percent(busy.cpuCores)} of a core). Raise concurrency, if what the runs wait for can take more.`
     : undefined;
 
-const gainsNothing: Rule = ({ costModel, meanBatchSize, speedup }) =>
-  costModel !== null &&
-  meanBatchSize > 1.5 &&
-  costModel.fixedMs < 0.05 * costModel.perItemMs &&
-  (speedup === null || speedup < 1.1)
-    ? `Do not batch: a run has no fixed part to share (${costModel.fixedMs.toFixed(3)} ms beside ` +
-      `${costModel.perItemMs.toFixed(3)} ms an item), so batching gains nothing.`
+/** Where batches hold hardly more than one item there is nothing to give up. */
+const gainsNothing: Rule = ({ verdict: { verdict, batchSize, low, high, runs } }) =>
+  verdict === "gains-nothing" && batchSize > 1.5
+    ? `Do not batch: with ${batchSize.toFixed(1)} items a run, items take ${low!.toFixed(2)} to ${high!.toFixed(2)} times ` +
+      `as long one by one (95 % range, ${runs} runs), so batching gains nothing.`
     : undefined;
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`;

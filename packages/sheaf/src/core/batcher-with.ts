@@ -8,6 +8,7 @@ import { systemClock } from "./clock.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { Epochs } from "./epoch.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
+import { LearnedCost } from "./learned-cost.ts";
 import { Life } from "./life.ts";
 import { manyList, settleList, type List } from "./list.ts";
 import { mapOver } from "./map.ts";
@@ -59,12 +60,13 @@ export function batcherWith<In, Out>(
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
   // On a clock of its own, as in a simulation, a batcher says nothing about this process.
   const busy = clock === systemClock ? new BusyWatch(settings.concurrency) : undefined;
-  const statistics = new Statistics(limits, settings.cost, busy);
+  const cost = new LearnedCost();
+  const statistics = new Statistics(limits, settings.cost, cost, busy);
   const listeners = new Set<(record: BatchRecord) => void>();
   const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
     recorded: (record, nowMs) => {
-      statistics.observe(record);
       scheduler.observe(record, nowMs);
+      statistics.observe(record);
       for (const listener of listeners) notify(listener, record);
     },
     failed: (error) => limiter.observe(error, clock.now()),
@@ -76,7 +78,7 @@ export function batcherWith<In, Out>(
     },
     freed: (nowMs) => scheduler.freed(nowMs),
   });
-  const parts = { settings, queue, next, calls, admission, dispatcher, limiter };
+  const parts = { settings, queue, next, calls, admission, dispatcher, limiter, cost };
   const scheduler = new Scheduler<In, Out>(parts);
   const life = new Life<In, Out>(parts, scheduler, epochs, executor);
 

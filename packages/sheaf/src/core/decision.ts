@@ -1,3 +1,4 @@
+import type { CostModel } from "../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView } from "../policies/policy.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import type { Foresight } from "./foresight.ts";
@@ -18,6 +19,11 @@ class View implements QueueView {
   maxBatchSize = 0;
   maxWaitMs = Infinity;
   arrivals = 0;
+  readonly cost: CostModel;
+
+  constructor(cost: CostModel) {
+    this.cost = cost;
+  }
 }
 
 /** Whether a group that could go does: what the lanes, a flush, the policy, maxWaitMs and deadlines say, in this order of rank. */
@@ -27,19 +33,21 @@ export class Decisions<In, Out> {
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #foresight: Foresight<In, Out>;
   readonly #policy: GuardedPolicy;
-  readonly #view: View = new View();
+  readonly #view: View;
 
   constructor(
     settings: Settings<In, Out>,
     queue: Queue<In>,
     dispatcher: Dispatcher<In, Out>,
     foresight: Foresight<In, Out>,
+    cost: CostModel,
   ) {
     this.#settings = settings;
     this.#queue = queue;
     this.#dispatcher = dispatcher;
     this.#foresight = foresight;
     this.#policy = new GuardedPolicy(settings.policy, settings.name);
+    this.#view = new View(cost);
   }
 
   /** `arrivals` items have come in. */
@@ -51,7 +59,7 @@ export class Decisions<In, Out> {
   }
 
   observe(record: BatchRecord, nowMs: number): void {
-    this.#policy.observe(record, nowMs);
+    this.#policy.observe(record, nowMs, this.#view.cost);
   }
 
   /** `dropped`: calls of the group have just been dropped as hopeless. */

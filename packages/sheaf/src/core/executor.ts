@@ -51,6 +51,12 @@ export type BatchFunction<In, Out> = (
   context: BatchContext,
 ) => BatchResults<Out> | PromiseLike<BatchResults<Out>>;
 
+/** How long a run of so many items took. */
+export interface RunTime {
+  readonly size: number;
+  readonly runMs: number;
+}
+
 /** Where batches run: worker threads, processes, a remote queue. */
 export interface Executor<In, Out> {
   /** Batches it runs at once; the default `concurrency`. Integer >= 1. */
@@ -62,8 +68,11 @@ export interface Executor<In, Out> {
    * a run begins, `context.stopped` when it waits again, and `runTimeoutMs` counts in between. Default false: from dispatch.
    */
   readonly reportsStart?: boolean | undefined;
-  /** Resolves when it can run batches (models loaded and warm); rejects with the reason it never will. */
-  ready(): Promise<void>;
+  /**
+   * Resolves when it can run batches (models loaded and warm); rejects with the reason it never will. With the runs of its
+   * warm-up, without the first of each size on each instance, the batcher can say what batches cost before the first.
+   */
+  ready(): Promise<readonly RunTime[] | void>;
   run(items: In[], context: BatchContext): Promise<ArrayLike<Out | Error>>;
   /** Finishes what runs, then lets go of every resource. Called once. */
   close(): Promise<void>;

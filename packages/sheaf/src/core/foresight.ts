@@ -3,6 +3,7 @@ import type { Admission } from "./admission.ts";
 import type { Calls } from "./calls.ts";
 import { Forecast } from "./forecast.ts";
 import type { Group } from "./group.ts";
+import type { LearnedCost } from "./learned-cost.ts";
 import { earliestDeadlineMs, everyLate } from "./late.ts";
 import type { Settings } from "./settings.ts";
 
@@ -11,18 +12,16 @@ export class Foresight<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #calls: Calls<In>;
   readonly #admission: Admission<In, Out>;
-  /** From the first deadline on. */
-  #forecast: Forecast | undefined = undefined;
+  readonly #forecast: Forecast;
 
-  constructor(settings: Settings<In, Out>, calls: Calls<In>, admission: Admission<In, Out>) {
+  constructor(settings: Settings<In, Out>, calls: Calls<In>, admission: Admission<In, Out>, cost: LearnedCost) {
+    this.#forecast = new Forecast(cost);
     this.#settings = settings;
     this.#calls = calls;
     this.#admission = admission;
   }
 
   observe(record: BatchRecord): void {
-    if (this.#calls.watch.nextDeadlineMs < Infinity) this.#forecast ??= new Forecast();
-    if (this.#forecast === undefined) return;
     this.#forecast.observe(record);
     const { maxQueueSize, timeoutMs, concurrency, maxBatchSize } = this.#settings;
     if (maxQueueSize !== "auto" || timeoutMs === undefined) return;
@@ -35,7 +34,7 @@ export class Foresight<In, Out> {
    * be late anyway would make the next ones late too: under overload nobody would be in time.
    */
   dropHopeless(group: Group<In>, nowMs: number): boolean {
-    if (this.#forecast === undefined) return false;
+    if (this.#calls.watch.nextDeadlineMs === Infinity) return false;
     const likelyMs = this.#forecast.likelyMs(Math.min(group.waiting, this.#settings.maxBatchSize));
     if (this.#calls.watch.nextDeadlineMs >= nowMs + likelyMs) return false;
     const before = group.waiting;
@@ -45,7 +44,8 @@ export class Foresight<In, Out> {
 
   /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
   lastChanceAtMs(group: Group<In>, size: number): number {
-    const likelyMs = this.#forecast?.likelyMs(size) ?? 0;
+    if (this.#calls.watch.nextDeadlineMs === Infinity) return Infinity;
+    const likelyMs = this.#forecast.likelyMs(size);
     return likelyMs > 0 ? earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
   }
 }

@@ -1,4 +1,5 @@
 import { greedy } from "../policies/greedy.ts";
+import type { CostModel } from "../policies/cost-model.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "../policies/policy.ts";
 import { warn } from "./runtime.ts";
 
@@ -40,9 +41,9 @@ export class GuardedPolicy implements Policy {
     }
   }
 
-  observe(record: BatchRecord, nowMs: number): void {
+  observe(record: BatchRecord, nowMs: number, cost: CostModel): void {
     try {
-      this.#policy.observe?.(record, nowMs);
+      this.#policy.observe?.(record, nowMs, cost);
     } catch (error) {
       this.#replace(error);
     }

@@ -34,7 +34,7 @@ export class Life<In, Out> {
     const signal = this.#signal;
     if (executor === undefined) this.#scheduler.open = true;
     else {
-      this.readiness = (async () => executor.ready())();
+      this.readiness = (async () => this.#parts.cost.warmedUp((await executor.ready()) ?? []))();
       this.readiness.then(this.#open, this.#fail);
     }
     if (signal?.aborted === true) this.#closeOnAbort();

@@ -7,6 +7,7 @@ import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { Foresight } from "./foresight.ts";
 import type { Group } from "./group.ts";
+import type { LearnedCost } from "./learned-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
 import type { Queue } from "./queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
@@ -28,6 +29,7 @@ export interface SchedulerParts<In, Out> {
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly limiter: RateLimiter;
+  readonly cost: LearnedCost;
 }
 
 /**
@@ -61,9 +63,9 @@ export class Scheduler<In, Out> {
   constructor(parts: SchedulerParts<In, Out>) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
-    const { settings, queue, calls, admission, dispatcher } = parts;
-    this.#foresight = new Foresight(settings, calls, admission);
-    this.#decisions = new Decisions(settings, queue, dispatcher, this.#foresight);
+    const { settings, queue, calls, admission, dispatcher, cost } = parts;
+    this.#foresight = new Foresight(settings, calls, admission, cost);
+    this.#decisions = new Decisions(settings, queue, dispatcher, this.#foresight, cost);
     this.#deadlines = new DeadlineTimer(settings.clock, calls, admission);
     this.#stallWatch = new StallWatch(settings);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();

@@ -2,8 +2,9 @@ import type { BatchRecord, DispatchReason } from "../policies/policy.ts";
 import { advise } from "./advice.ts";
 import type { BusyWatch } from "./busy.ts";
 import { Histogram, type Distribution } from "./histogram.ts";
-import { LineFit, type CostModel } from "./line-fit.ts";
+import type { LearnedCost } from "./learned-cost.ts";
 import type { Cost } from "./options.ts";
+import type { CostEstimate, Verdict } from "./verdict.ts";
 
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
 export interface BatcherStats {
@@ -33,20 +34,16 @@ export interface BatcherStats {
   readonly runMs: Distribution;
   /** Arrival → settled, of every call whose batch ended. */
   readonly latencyMs: Distribution;
-  /** Run time as a line through batch sizes; null before there are two sizes. */
-  readonly costModel: CostModel | null;
-  /** Items × median size-1 run time ÷ total run time; null before 20 size-1 runs. */
-  readonly speedup: number | null;
-  /** (τ0 + α)·n̄ ÷ (τ0 + α·n̄) of the cost model at the mean batch size n̄; null without a cost model. */
-  readonly expectedSpeedup: number | null;
+  /** Run time as a line through batch sizes, from the last 512 batches; null before two sizes have run five times. */
+  readonly costModel: CostEstimate | null;
+  /** What batching gains, from the same batches. */
+  readonly verdict: Verdict;
   /** In the unit of the `cost` option; null without it. */
   readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
-  readonly reasons: Readonly<Partial<Record<DispatchReason, number>>>;
+  /** Batches by why they went; every reason, 0 where none went for it. */
+  readonly reasons: Readonly<Record<DispatchReason, number>>;
   readonly advice: readonly string[];
 }
-
-const singleRunsKept = 101;
-const singleRunsNeeded = 20;
 
 /** Everything statistical, derived from batch records. */
 export class Statistics {
@@ -55,17 +52,13 @@ export class Statistics {
   readonly #maxBatchSize: number;
   readonly #maxBatchWeight: number;
   readonly #cost: Cost | undefined;
-  readonly #fit: LineFit = new LineFit();
-  readonly #reasons: Partial<Record<DispatchReason, number>> = {};
-  readonly #singleRunsMs: number[] = [];
-  #singleRuns = 0;
+  readonly #learned: LearnedCost;
+  readonly #reasons: Record<DispatchReason, number> = noReasons();
   #batches = 0;
   #items = 0;
   #weight = 0;
   #extraRuns = 0;
   #fillSum = 0;
-  #okItems = 0;
-  #okRunMs = 0;
   #runMs = 0;
   readonly #busy: BusyWatch | undefined;
 
@@ -73,28 +66,25 @@ export class Statistics {
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
     cost: Cost | undefined,
+    learned: LearnedCost,
     busy?: BusyWatch,
   ) {
     this.#maxBatchSize = limits.maxBatchSize;
     this.#maxBatchWeight = limits.maxBatchWeight;
     this.#cost = cost;
+    this.#learned = learned;
     this.#busy = busy;
   }
 
-  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs, outcome }: BatchRecord): void {
+  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs }: BatchRecord): void {
     this.#batches++;
     this.#items += size;
     this.#weight += weight;
     this.#fillSum += Math.max(size / this.#maxBatchSize, weight / this.#maxBatchWeight);
-    this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
+    this.#reasons[reason]++;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
     this.#runMs += runMs;
-    if (outcome === "error") return;
-    this.#okItems += size;
-    this.#okRunMs += runMs;
-    this.#fit.observe(size, runMs);
-    if (size === 1) this.#singleRunsMs[this.#singleRuns++ % singleRunsKept] = runMs;
   }
 
   ranAgain(): void {
@@ -106,7 +96,6 @@ export class Statistics {
     nowMs: number,
   ): Omit<BatcherStats, "name" | "queued" | "inFlight" | "items" | "abandonedRuns" | "latencyMs"> {
     const meanBatchSize = this.#batches === 0 ? 0 : this.#items / this.#batches;
-    const costModel = this.#fit.model();
     const derived = {
       batches: this.#batches,
       bisectRuns: this.#extraRuns,
@@ -114,19 +103,11 @@ export class Statistics {
       fillRate: this.#batches === 0 ? 0 : this.#fillSum / this.#batches,
       queueWaitMs: this.queueWaitMs.distribution(nowMs),
       runMs: this.runMs.distribution(nowMs),
-      costModel,
-      speedup: this.#speedup(),
-      expectedSpeedup: costModel === null ? null : expectedSpeedup(costModel, meanBatchSize),
+      ...this.#learned.judgement(),
       cost: this.#costs(),
       reasons: { ...this.#reasons },
     };
     return { ...derived, advice: advise({ ...derived, busy: this.#busy?.look(this.#runMs) ?? null }) };
-  }
-
-  #speedup(): number | null {
-    if (this.#singleRuns < singleRunsNeeded || this.#okRunMs === 0) return null;
-    const sorted = this.#singleRunsMs.toSorted((a, b) => a - b);
-    return (this.#okItems * sorted[sorted.length >> 1]!) / this.#okRunMs;
   }
 
   #costs(): BatcherStats["cost"] {
@@ -139,7 +120,14 @@ export class Statistics {
   }
 }
 
-function expectedSpeedup({ fixedMs, perItemMs }: CostModel, size: number): number | null {
-  const batchedMs = fixedMs + perItemMs * size;
-  return batchedMs > 0 ? ((fixedMs + perItemMs) * size) / batchedMs : null;
-}
+/** Every reason a batch can go for, with none gone. */
+export const noReasons = (): Record<DispatchReason, number> => ({
+  full: 0,
+  idle: 0,
+  hold: 0,
+  window: 0,
+  flush: 0,
+  drain: 0,
+  immediate: 0,
+  weight: 0,
+});

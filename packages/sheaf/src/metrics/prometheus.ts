@@ -136,9 +136,21 @@ const table: readonly (Omit<MetricFamily, "samples"> & { readonly samples: Read 
   },
   {
     name: "sheaf_speedup_ratio",
-    help: "Run time of the same items one by one over the run time they took; absent until it can be told.",
+    help: "Run time of recent items one by one over the run time they took, as estimated; absent until it can be.",
     type: "gauge",
-    samples: ({ labels }, { speedup }) => gauge(labels, speedup),
+    samples: ({ labels }, { verdict }) => gauge(labels, verdict.speedup),
+  },
+  {
+    name: "sheaf_speedup_low_ratio",
+    help: "Lower end of the 95 % range of the speed-up; absent while it is being measured.",
+    type: "gauge",
+    samples: ({ labels }, { verdict }) => gauge(labels, verdict.verdict === "measuring" ? null : verdict.low),
+  },
+  {
+    name: "sheaf_speedup_high_ratio",
+    help: "Upper end of the 95 % range of the speed-up; absent while it is being measured.",
+    type: "gauge",
+    samples: ({ labels }, { verdict }) => gauge(labels, verdict.verdict === "measuring" ? null : verdict.high),
   },
   {
     name: "sheaf_cost_total",
@@ -163,12 +175,6 @@ const table: readonly (Omit<MetricFamily, "samples"> & { readonly samples: Read 
     help: "Part of a run that each item adds in the fitted cost model.",
     type: "gauge",
     samples: ({ labels }, { costModel }) => gauge(labels, costModel && costModel.perItemMs / 1000),
-  },
-  {
-    name: "sheaf_scheduler_expected_speedup_ratio",
-    help: "Speed-up that the cost model expects at the mean batch size.",
-    type: "gauge",
-    samples: ({ labels }, { expectedSpeedup }) => gauge(labels, expectedSpeedup),
   },
   {
     name: "sheaf_scheduler_abandoned_runs_total",

@@ -1,4 +1,4 @@
-import { CostTable } from "./cost-model.ts";
+import type { CostModel } from "./cost-model.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see adaptive */
@@ -32,7 +32,6 @@ class Adaptive implements Policy {
 
   readonly #targetLatencyMs: number;
   readonly #hysteresis: number;
-  readonly #cost = new CostTable();
   readonly #recentRunMs = new Float64Array(100);
   #runs = 0;
   #smallestSeen = Infinity;
@@ -79,13 +78,12 @@ class Adaptive implements Policy {
     return { run, reason: run < maxBatchSize && this.#windowMs > 0 ? "hold" : undefined };
   }
 
-  observe({ size, runMs, outcome }: BatchRecord): void {
+  observe({ size, runMs, outcome }: BatchRecord, _nowMs: number, { fixedMs }: CostModel): void {
     if (outcome !== "ok") return;
-    this.#cost.observe(size, runMs);
     this.#smallestSeen = Math.min(this.#smallestSeen, size);
     this.#largestSeen = Math.max(this.#largestSeen, size);
     this.#recentRunMs[this.#runs++ % this.#recentRunMs.length] = runMs;
-    const signal = this.#signal();
+    const signal = this.#signal(fixedMs);
     this.#repeated = signal === this.#lastSignal ? this.#repeated + 1 : 1;
     this.#lastSignal = signal;
     if (this.#repeated < this.#hysteresis) return;
@@ -93,10 +91,10 @@ class Adaptive implements Policy {
     this.#step(signal);
   }
 
-  #signal(): Signal {
+  #signal(fixedMs: number): Signal {
     // Run time only: total latency is high under a backlog, and smaller batches would make the backlog worse. Nor does
     // a smaller batch help where the fixed cost alone is over the target; what is fixed shows once sizes differ.
-    const hopeless = this.#largestSeen >= 2 * this.#smallestSeen && this.#cost.fixedMs >= this.#targetLatencyMs;
+    const hopeless = this.#largestSeen >= 2 * this.#smallestSeen && fixedMs >= this.#targetLatencyMs;
     if (this.#p99RunMs() > this.#targetLatencyMs && !hopeless) return "shrink";
     if (this.#depth > this.#sizeLimit || this.#fastGapMs < this.#slowGapMs / 2) return "grow";
     return this.#depth < 1.5 || this.#fastGapMs > 2 * this.#slowGapMs ? "quiet" : "stay";

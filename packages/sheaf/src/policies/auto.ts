@@ -1,5 +1,5 @@
 import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "./arrival-rate.ts";
-import { CostTable, nextSize } from "./cost-model.ts";
+import { nextSize, type CostModel } from "./cost-model.ts";
 import { isWorthPacing, pacedSize } from "./pacing.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
@@ -33,7 +33,6 @@ class Auto implements Policy {
   readonly name = "auto";
 
   readonly #latencyBudgetMs: number | undefined;
-  readonly #cost = new CostTable();
   readonly #arrivals = new ArrivalRate();
   // By the time since the last arrival: the next arrival. High early on where arrivals come in clumps.
   readonly #gaps = new EventRate();
@@ -71,14 +70,13 @@ class Auto implements Policy {
     this.#crowd = Math.max(outstanding, this.#crowd + fade * (outstanding - this.#crowd));
   }
 
-  observe({ size, runMs, outcome }: BatchRecord, nowMs: number): void {
-    if (outcome === "ok") this.#cost.observe(size, runMs);
+  observe({ size }: BatchRecord, nowMs: number, cost: CostModel): void {
     this.#exposeMissing(nowMs);
     this.#lastDoneAtMs = nowMs;
     this.#missing = size;
     this.#exposedToMs = 0;
     this.#meanBatch += 0.03 * (size - this.#meanBatch);
-    this.#arrivals.spanAtLeast(2 * this.#cost.line(this.#meanBatch));
+    this.#arrivals.spanAtLeast(2 * cost.line(this.#meanBatch));
   }
 
   decide(view: QueueView): Decision {
@@ -94,44 +92,45 @@ class Auto implements Policy {
   }
 
   #holdUntil(view: QueueView): number {
-    const { nowMs, waiting, oldestAtMs, maxBatchSize, maxWaitMs } = view;
-    if (waiting >= maxBatchSize || this.#cost.batches === 0) return nowMs;
+    const { nowMs, waiting, oldestAtMs, maxBatchSize, maxWaitMs, cost } = view;
+    if (waiting >= maxBatchSize || cost.batches === 0) return nowMs;
     let untilMs = Math.max(this.#pacedUntil(view), this.#lingerUntil(view));
-    if (this.#latencyBudgetMs !== undefined && this.#cost.batches >= 4) {
-      const runMs = this.#cost.at(waiting) * (1.02 + 3 * this.#cost.noise);
+    if (this.#latencyBudgetMs !== undefined && cost.batches >= 4) {
+      const runMs = cost.at(waiting) * (1.02 + 3 * cost.noise);
       untilMs = Math.max(untilMs, oldestAtMs + this.#latencyBudgetMs - runMs);
     }
     return Math.min(untilMs, oldestAtMs + maxWaitMs);
   }
 
   // Idle slots would grab crumbs, and be busy with them when the next items come.
-  #pacedUntil({ nowMs, waiting, oldestAtMs, slots, maxBatchSize }: QueueView): number {
+  #pacedUntil(view: QueueView): number {
+    const { nowMs, waiting, oldestAtMs, slots, cost } = view;
     if (waiting >= this.#crowd / slots - 0.01) return nowMs;
-    const enough = this.#paced(nowMs, slots, maxBatchSize);
+    const enough = this.#paced(view);
     if (!this.#lastPaced.holds) return nowMs;
     // What is nearly enough is enough: the rate is known to a fifth or so, and a hold for a third of an item never pays.
-    return waiting < enough - 0.3 ? oldestAtMs + this.#cost.line(enough) / (0.9 * slots) : nowMs;
+    return waiting < enough - 0.3 ? oldestAtMs + cost.line(enough) / (0.9 * slots) : nowMs;
   }
 
   // Asked for at every decision, computed at every eighth batch or when the arrival rate has moved.
-  #paced(nowMs: number, slots: number, maxBatchSize: number): number {
+  #paced({ nowMs, slots, maxBatchSize, cost }: QueueView): number {
     // With few slots, or little to share, a batch is soon worth more than the slots it leaves free.
-    if (slots === 1 || this.#cost.fixedMs * slots <= 8 * this.#cost.perItemMs) return 1;
+    if (slots === 1 || cost.fixedMs * slots <= 8 * cost.perItemMs) return 1;
     const perMs = this.#arrivals.perMs(nowMs);
-    const { batches } = this.#cost;
+    const { batches } = cost;
     const last = this.#lastPaced;
     const fresh = batches - last.batches < (batches < 64 ? 1 : 8) && Math.abs(perMs - last.perMs) <= 0.05 * last.perMs;
     if (!fresh || last.maxBatchSize !== maxBatchSize || last.slots !== slots) {
-      const size = pacedSize(this.#cost, perMs, slots, maxBatchSize);
-      const holds = isWorthPacing(this.#cost, size);
+      const size = pacedSize(cost, perMs, slots, maxBatchSize);
+      const holds = isWorthPacing(cost, size);
       this.#lastPaced = { batches, perMs, slots, maxBatchSize, size, holds };
     }
     return this.#lastPaced.size;
   }
 
   // An arrival that joins the batch saves s(0) / W of slot time, and the n items that wait pay for the hold.
-  #lingerUntil({ nowMs, waiting, oldestAtMs, slots }: QueueView): number {
-    const { fixedMs } = this.#cost;
+  #lingerUntil({ nowMs, waiting, oldestAtMs, slots, cost }: QueueView): number {
+    const { fixedMs } = cost;
     const sinceMs = Math.max(oldestAtMs, this.#lastDoneAtMs);
     if (nowMs >= sinceMs + fixedMs / 2) return nowMs;
     const payingPerMs = (2 * waiting * slots) / fixedMs;
@@ -145,8 +144,8 @@ class Auto implements Policy {
       returningPerMs = this.#missing * this.#returns.between(first, last);
       // Left behind, a caller who comes back waits for a whole run: worth waiting for longer than the rest of a clump. Not
       // where one run instead of two saves less than a sixth: the few who come late would lose more than the rest wins.
-      const togetherMs = this.#cost.at(waiting + this.#missing);
-      const worthIt = this.#cost.at(waiting) + this.#cost.at(this.#missing) > 1.2 * togetherMs;
+      const togetherMs = cost.at(waiting + this.#missing);
+      const worthIt = cost.at(waiting) + cost.at(this.#missing) > 1.2 * togetherMs;
       if (worthIt && returningPerMs > payingPerMs && waiting < share) {
         untilMs = Math.min(this.#lastDoneAtMs + octaveEndMs(last), sinceMs + fixedMs / 2);
       }
@@ -164,9 +163,9 @@ class Auto implements Policy {
   }
 
   // The mean latency of draining n items in runs of k, with what comes meanwhile: s(k) (1 + 2n / (k W (1 − busy))).
-  #batchSize({ nowMs, waiting, slots, maxBatchSize }: QueueView): number {
+  #batchSize(view: QueueView): number {
+    const { nowMs, waiting, slots, maxBatchSize, cost } = view;
     const most = Math.min(waiting, maxBatchSize);
-    const cost = this.#cost;
     if (most < 2 || cost.batches < 4 || this.#latencyBudgetMs !== undefined) return most;
     const perItemMs = Number.isFinite(maxBatchSize) ? cost.at(maxBatchSize) / maxBatchSize : cost.perItemMs;
     const busy = Math.min(0.9, (this.#arrivals.perMs(nowMs) * perItemMs) / slots);
@@ -175,7 +174,7 @@ class Auto implements Policy {
     // Where run times scatter, a small gain may be an error of the estimate, and too small batches cost throughput.
     let lowest = (cost.at(most) * (1 + ahead / most)) / (1 + 0.3 * cost.noise);
     // Smaller than paced, batches would use up the slots that the next ones need.
-    const least = Math.floor(this.#paced(nowMs, slots, maxBatchSize));
+    const least = Math.floor(this.#paced(view));
     for (let size = least; size < most; size = nextSize(size)) {
       const latency = cost.at(size) * (1 + ahead / size);
       if (latency < lowest) {

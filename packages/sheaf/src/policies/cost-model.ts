@@ -1,177 +1,40 @@
 /**
- * Learns s(size), the run time of a batch in milliseconds, from the batches that ran: a table of geometric size buckets,
- * and the weighted straight line s(0) + slope · size through them for the sizes the table does not know.
+ * What a batch costs, as its batcher has measured it: one object for its policy, its load shedding and its statistics. It
+ * changes with every batch. Times in milliseconds.
  */
-export class CostTable {
-  /** Batches learned from. */
-  batches = 0;
-  /** Mean absolute error of a prediction, as a share of it. */
-  noise = 0.1;
-
-  // One entry a bucket: batches seen (at most `mostPerBucket`, slowly forgotten), their mean size, mean run time and
-  // mean squared run time.
-  readonly #weight = new Float64Array(bucketCount);
-  readonly #size = new Float64Array(bucketCount);
-  readonly #runMs = new Float64Array(bucketCount);
-  readonly #squaredMs = new Float64Array(bucketCount);
-  #used = 0;
-  #fixedMs = 0;
-  #perItemMs = 0;
-  #r2 = 0;
-  #unfitted = 0;
-  #surprises = 0;
-  // The bucket of all surprises in a row, -1 where they came in several.
-  #surprising = -1;
-
-  /** Learns from one batch. Leave out what failed, warm-ups and the sub-runs of a bisection. */
-  observe(size: number, runMs: number): void {
-    if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return;
-    const bucket = bucketOf(size);
-    const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(size, runMs, bucket);
-    if (bucket >= this.#used) this.#used = bucket + 1;
-    // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
-    if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
-    const weight = (this.#weight[bucket] = Math.min(this.#weight[bucket]! + 1, mostPerBucket));
-    this.#size[bucket]! += (size - this.#size[bucket]!) / weight;
-    this.#runMs[bucket]! += (learnedMs - this.#runMs[bucket]!) / weight;
-    this.#squaredMs[bucket]! += (learnedMs * learnedMs - this.#squaredMs[bucket]!) / weight;
-    this.#unfitted++;
-    // Every batch moves a young line; an old one changes slowly, and a fit costs more than a decision.
-    if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
-  }
-
+export interface CostModel {
+  /** Batches learned from; failed ones are not. */
+  readonly batches: number;
   /** s(0): what a batch costs however few items it holds; exactly 0 where there is nothing to amortise. */
-  get fixedMs(): number {
-    return this.#fixedMs;
-  }
-
+  readonly fixedMs: number;
   /** Slope of the line: what one more item costs. */
-  get perItemMs(): number {
-    return this.#perItemMs;
-  }
-
-  /** Share of the variance of run times that the line explains, 0 … 1; 0 while all batches have one size. */
-  get r2(): number {
-    return this.#r2;
-  }
-
-  /** Batches of about this size learned from, 0 … 20, slowly forgotten. */
-  seen(size: number): number {
-    return this.#weight[bucketOf(size)]!;
-  }
-
-  line(size: number): number {
-    return this.#fixedMs + this.#perItemMs * size;
-  }
-
+  readonly perItemMs: number;
+  /** Mean absolute error of a prediction, as a share of it; 0.1 until it is known. */
+  readonly noise: number;
+  /** `fixedMs + perItemMs · size`. */
+  line(size: number): number;
   /**
-   * s(size): the line, unless what its bucket saw differs from the line by more than two standard errors. Beyond the
-   * sizes seen not less than straight on from the largest of them.
+   * s(size): the line, unless what batches of about this size took differs from it by more than two standard errors.
+   * Beyond the sizes seen not less than straight on from the largest of them. 0 before the first batch.
    */
-  at(size: number): number {
-    const lineMs = this.line(size);
-    const bucket = bucketOf(size);
-    const weight = this.#weight[bucket]!;
-    if (weight < 0.3) return bucket < this.#used ? lineMs : Math.max(lineMs, this.#beyond(size));
-    const differenceMs = this.#runMs[bucket]! - this.line(this.#size[bucket]!);
-    const standardErrorMs = (this.noise * lineMs) / Math.sqrt(weight);
-    return Math.abs(differenceMs) > 2 * standardErrorMs ? Math.max(lineMs / 10, lineMs + differenceMs) : lineMs;
-  }
-
-  // Larger than any batch so far: a cost that grows faster than the line goes on doing so, as over the last third of the
-  // sizes seen. Otherwise a backlog would find out by one much too large batch after the other.
-  #beyond(size: number): number {
-    let last = this.#used - 1;
-    while (last > 0 && this.#weight[last]! < 0.3) last--;
-    const largest = this.#size[last]!;
-    let before = last - 1;
-    while (before >= 0 && (this.#weight[before]! < 0.3 || this.#size[before]! > 0.7 * largest)) before--;
-    if (before < 0) return 0;
-    const smaller = this.#size[before]!;
-    const largestMs = this.at(largest);
-    return largestMs + ((size - largest) * (largestMs - this.at(smaller))) / (largest - smaller);
-  }
-
-  // One outlier is clipped, or a single pause would pass for the cost of its size. Four in a row are the new truth.
-  #clipped(size: number, runMs: number, bucket: number): number {
-    const predictedMs = this.at(size);
-    if (predictedMs <= 0) return runMs;
-    const errorMs = runMs - predictedMs;
-    // A size not seen before may well lie off the line: it gets more room, and no say in whether the table is right.
-    const known = this.#weight[bucket]! >= 1.5;
-    const limitMs = predictedMs * (known ? Math.max(4 * this.noise, 0.25) : Math.max(8 * this.noise, 1));
-    const outside = Math.abs(errorMs) > limitMs;
-    if (known) this.noise += 0.05 * (Math.min(1, Math.abs(errorMs) / predictedMs) - this.noise);
-    if (!outside) {
-      if (known) this.#surprises = 0;
-      return runMs;
-    }
-    if (!known) return predictedMs + Math.sign(errorMs) * limitMs;
-    if (this.#surprises === 0) this.#surprising = bucket;
-    else if (this.#surprising !== bucket) this.#surprising = -1;
-    if (++this.#surprises < 4) return predictedMs + Math.sign(errorMs) * limitMs;
-    // One young size corrects itself; an old one, or several, make all of them doubtful.
-    if (this.#surprising === bucket && this.#weight[bucket]! < 8) this.#weight[bucket] = 0;
-    else this.#weight.fill(0);
-    this.#surprises = 0;
-    this.#unfitted = Infinity;
-    return runMs;
-  }
-
-  // Weighted least squares; a small ridge keeps the slope where all batches have one size.
-  #fit(): void {
-    const forget = this.#unfitted < 64 ? 0.999 ** this.#unfitted : 1;
-    this.#unfitted = 0;
-    let sum = 0;
-    let sumX = 0;
-    let sumY = 0;
-    let sumXX = 0;
-    let sumXY = 0;
-    let sumYY = 0;
-    for (let i = 0; i < this.#used; i++) {
-      const weight = (this.#weight[i]! *= forget);
-      if (weight < 0.05) continue;
-      const x = this.#size[i]!;
-      const y = this.#runMs[i]!;
-      sum += weight;
-      sumX += weight * x;
-      sumY += weight * y;
-      sumXX += weight * x * x;
-      sumXY += weight * x * y;
-      sumYY += weight * this.#squaredMs[i]!;
-    }
-    const meanX = sumX / sum;
-    const meanY = sumY / sum;
-    const ridge = (0.02 * meanX * meanX) / Math.min(sum, 30) + 1e-9;
-    const covariance = sumXY / sum - meanX * meanY;
-    const variance = sumXX / sum - meanX * meanX;
-    this.#perItemMs = Math.max(0, (covariance + ridge * this.#perItemMs) / (variance + ridge));
-    this.#fixedMs = meanY - this.#perItemMs * meanX;
-    if (this.#fixedMs < 0.05 * this.#perItemMs) {
-      this.#fixedMs = 0;
-      this.#perItemMs = meanY / meanX;
-    }
-    const varianceY = sumYY / sum - meanY * meanY;
-    this.#r2 =
-      variance > 1e-9 && varianceY > 1e-12 * sumYY
-        ? Math.min(1, Math.max(0, covariance) ** 2 / (variance * varianceY))
-        : 0;
-  }
+  at(size: number): number;
+  /** Batches of about this size learned from, 0 … 20, slowly forgotten. */
+  seen(size: number): number;
 }
 
-const mostPerBucket = 20;
-const bucketCount = 64;
+/** Sizes are told apart by bucket: `bucketOf` gives 0 … 63. */
+export const buckets = 64;
 
 // Exact to 8, then four an octave that end at 10, 12, 14, 16, 20 …: a step in the cost at a multiple of 8 falls between two.
-const bucketOf = (size: number): number => {
+export const bucketOf = (size: number): number => {
   const below = size - 1;
   if (below < 8) return below < 0 ? 0 : below | 0;
-  if (below >= 131_072) return bucketCount - 1;
+  if (below >= 131_072) return buckets - 1;
   const octave = 31 - Math.clz32(below);
   return 8 + 4 * (octave - 3) + ((below >> (octave - 2)) & 3);
 };
 
-/** The next larger size worth asking `CostTable.at` about: 1 … 8, 10, 12, 14, 16, 20 …, the ends of its buckets. */
+/** The next larger size worth asking `CostModel.at` about: 1 … 8, 10, 12, 14, 16, 20 …, the ends of its buckets. */
 export const nextSize = (size: number): number => {
   if (size < 8) return Math.floor(size) + 1;
   const quarter = 2 ** (29 - Math.clz32(size));

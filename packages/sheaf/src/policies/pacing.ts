@@ -1,4 +1,4 @@
-import { nextSize, type CostTable } from "./cost-model.ts";
+import { nextSize, type CostModel } from "./cost-model.ts";
 
 /**
  * The batch size worth waiting for where several slots are free: the b with the least
@@ -12,7 +12,7 @@ import { nextSize, type CostTable } from "./cost-model.ts";
  * @param perMs λ, arrivals per millisecond, > 0
  * @returns 1 … maxBatchSize; not always an integer
  */
-export function pacedSize(cost: CostTable, perMs: number, slots: number, maxBatchSize: number): number {
+export function pacedSize(cost: CostModel, perMs: number, slots: number, maxBatchSize: number): number {
   // At 4 s(0) / slope items 80 % of what batching can gain is in hand.
   const most = Math.max(1, Math.min(maxBatchSize, (4 * cost.fixedMs) / cost.perItemMs, 65_536));
   const exponent = Math.sqrt(2 * (slots + 1)) - 1;
@@ -41,4 +41,4 @@ export function pacedSize(cost: CostTable, perMs: number, slots: number, maxBatc
  * to share (a steep line, a square root, a cost that grows faster than its size), slots that are always busy fill the
  * batches by themselves, and a hold only makes all of them longer.
  */
-export const isWorthPacing = (cost: CostTable, size: number): boolean => 2 * cost.at(size / 2) >= 1.42 * cost.at(size);
+export const isWorthPacing = (cost: CostModel, size: number): boolean => 2 * cost.at(size / 2) >= 1.42 * cost.at(size);

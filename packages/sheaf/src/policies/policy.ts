@@ -1,3 +1,5 @@
+import type { CostModel } from "./cost-model.ts";
+
 /**
  * Policy: decides *when* waiting items are dispatched and how many. A policy is pure: it owns no clock, no timer and
  * no promise. The scheduler asks it whenever a slot is free and something waits, and arms the timer it asks for.
@@ -21,8 +23,9 @@ export interface Policy {
   /**
    * A batch ended and its callers were answered, at `nowMs`: with an executor that measures its runs, or takes a batch
    * ahead, that is not `startedAtMs + runMs`. Sub-runs of a bisection are not reported.
+   * `cost` has learned from the batch already.
    */
-  observe?(record: BatchRecord, nowMs: number): void;
+  observe?(record: BatchRecord, nowMs: number, cost: CostModel): void;
 }
 
 /** `reason` is what the batch's record will say; default `"idle"`, or `"full"` for a full batch. */
@@ -47,6 +50,8 @@ export interface QueueView {
   readonly maxWaitMs: number;
   /** Items that came in since the last call of `arrived`; 0 in `decide`. */
   readonly arrivals: number;
+  /** What batches cost, as learned so far; the same object in every call. */
+  readonly cost: CostModel;
 }
 
 /** Why a batch was dispatched. */

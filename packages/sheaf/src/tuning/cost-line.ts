@@ -1,5 +1,7 @@
+import { WeightedLine, type LinePoint } from "../core/weighted-line.ts";
+
 /** What batches cost, as measured: a straight line through the run times, and the run times themselves. */
-export interface CostModel {
+export interface CostLine {
   /** s(0): what a batch costs however few items it holds, in milliseconds. */
   readonly fixedMs: number;
   /** What one more item costs, in milliseconds. */
@@ -11,7 +13,7 @@ export interface CostModel {
 }
 
 /** A cost with everything that was measured. */
-export interface MeasuredCost extends CostModel {
+export interface MeasuredCost extends CostLine {
   readonly r2: number;
   readonly table: readonly MeasuredPoint[];
 }
@@ -28,32 +30,19 @@ export function fitLine(points: readonly MeasuredPoint[]): {
   perItemMs: number;
   r2: number;
 } {
-  let weights = 0;
-  let sizes = 0;
-  let times = 0;
-  let squares = 0;
-  let products = 0;
-  for (const [size, runMs] of points) {
-    const weight = 1 / Math.max(runMs, Number.EPSILON) ** 2;
-    weights += weight;
-    sizes += weight * size;
-    times += weight * runMs;
-    squares += weight * size * size;
-    products += weight * size * runMs;
+  const weighed = points.map(([size, runMs]) => ({ size, runMs, weight: 1 / Math.max(runMs, Number.EPSILON) ** 2 }));
+  const line = new WeightedLine(weighed);
+  const sum = (of: (point: LinePoint) => number): number =>
+    weighed.reduce((total, point) => total + point.weight * of(point), 0);
+  const meanMs = sum(({ runMs }) => runMs) / sum(() => 1);
+  let fixedMs = line.at(0);
+  let perItemMs = line.at(1) - fixedMs;
+  if (perItemMs < 0) [fixedMs, perItemMs] = [meanMs, 0];
+  else if (fixedMs < 0) {
+    fixedMs = 0;
+    perItemMs = sum(({ size, runMs }) => size * runMs) / sum(({ size }) => size * size);
   }
-  const spread = weights * squares - sizes * sizes;
-  let perItemMs = spread > 0 ? (weights * products - sizes * times) / spread : 0;
-  let fixedMs = (times - perItemMs * sizes) / weights;
-  if (perItemMs < 0) [fixedMs, perItemMs] = [times / weights, 0];
-  else if (fixedMs < 0) [fixedMs, perItemMs] = [0, products / squares];
-
-  const mean = times / weights;
-  let residual = 0;
-  let total = 0;
-  for (const [size, runMs] of points) {
-    const weight = 1 / Math.max(runMs, Number.EPSILON) ** 2;
-    residual += weight * (runMs - fixedMs - perItemMs * size) ** 2;
-    total += weight * (runMs - mean) ** 2;
-  }
+  const residual = sum(({ size, runMs }) => (runMs - fixedMs - perItemMs * size) ** 2);
+  const total = sum(({ runMs }) => (runMs - meanMs) ** 2);
   return { fixedMs, perItemMs, r2: total > 0 ? Math.max(0, 1 - residual / total) : 0 };
 }

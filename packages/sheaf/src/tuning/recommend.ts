@@ -1,4 +1,4 @@
-import type { CostModel } from "./cost-line.ts";
+import type { CostLine } from "./cost-line.ts";
 
 export interface RecommendOptions {
   /** Items that arrive, a second; > 0. */
@@ -47,7 +47,7 @@ const risesNoMore = 0.95;
  * Run times come from the table where the cost has one (costs are staircases), else from the line.
  * @throws {RangeError} for options out of range.
  */
-export function recommend(costModel: CostModel, options: RecommendOptions): Recommendation {
+export function recommend(costModel: CostLine, options: RecommendOptions): Recommendation {
   const { ratePerS, latencyBudgetMs = Infinity, slots = 1, order = "free" } = options;
   validate(costModel, options);
   const largest = options.maxBatchSize ?? 2 * Math.max(...(costModel.table?.map(([size]) => size) ?? [128]));
@@ -130,7 +130,7 @@ export function recommend(costModel: CostModel, options: RecommendOptions): Reco
  * The line, or the measured points with straight lines between them; beyond the last the line's slope goes on. A point
  * within twice its error of the line is taken for the line: the luckiest of several sizes must not look like a gain.
  */
-function runTimeOf({ fixedMs, perItemMs, table }: CostModel): (size: number) => number {
+function runTimeOf({ fixedMs, perItemMs, table }: CostLine): (size: number) => number {
   if (table === undefined || table.length === 0) return (size) => fixedMs + perItemMs * size;
   const points = table
     .map(([size, runMs, errorRate = 0]): readonly [number, number] => {
@@ -175,7 +175,7 @@ function meanSize(run: (size: number) => number, perMs: number, largest: number)
 const round = (value: number): number => Number(value.toPrecision(3));
 const ms = (value: number): string => `${round(value)} ms`;
 
-function validate({ fixedMs, perItemMs }: CostModel, options: RecommendOptions): void {
+function validate({ fixedMs, perItemMs }: CostLine, options: RecommendOptions): void {
   if (!(fixedMs >= 0 && perItemMs >= 0 && fixedMs + perItemMs > 0 && fixedMs + perItemMs < Infinity)) {
     throw new RangeError(`costModel needs fixedMs and perItemMs >= 0, not both 0, got ${fixedMs} and ${perItemMs}`);
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BatchRecord } from "../../dist/index.js";
+import { createBatcher, type BatchRecord } from "../../dist/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
 import { heldBatcher, holdForEver, numbers, timedBatcher, watch, watchAll } from "../support/rig.js";
 
 test("a fresh batcher's statistics are zeros and nulls, never NaN", () => {
@@ -14,8 +15,11 @@ test("a fresh batcher's statistics are zeros and nulls, never NaN", () => {
   for (const distribution of [stats.queueWaitMs, stats.runMs, stats.latencyMs]) {
     assert.deepEqual(distribution, { p50: 0, p95: 0, p99: 0, max: 0 });
   }
-  assert.deepEqual([stats.costModel, stats.speedup, stats.expectedSpeedup, stats.cost], [null, null, null, null]);
-  assert.deepEqual(stats.reasons, {});
+  assert.deepEqual([stats.costModel, stats.cost], [null, null]);
+  const measuring = { verdict: "measuring", batchSize: 0, speedup: null, low: null, high: null, runs: 0 };
+  assert.deepEqual(stats.verdict, measuring);
+  const noReasons = { full: 0, idle: 0, hold: 0, window: 0, flush: 0, drain: 0, immediate: 0, weight: 0 };
+  assert.deepEqual(stats.reasons, noReasons);
   assert.ok(Array.isArray(stats.advice));
   assert.ok(!JSON.stringify(stats).includes("NaN"));
 });
@@ -117,7 +121,7 @@ test("a full batch has reason full, one that its weight closed has reason weight
 
 test("the cost model finds fixed and per-item cost and how well they fit", async () => {
   const { batcher, clock } = timedBatcher({ fixedMs: 40, perItemMs: 3 });
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < 100; round++) {
     watchAll(batcher, numbers(1 + ((round * 7) % 20)));
     await clock.advanceAsync(1_000);
   }
@@ -128,33 +132,46 @@ test("the cost model finds fixed and per-item cost and how well they fit", async
   assert.ok(costModel.r2 > 0.99);
 });
 
-test("speedup is null until 20 size-1 runs, then items × median size-1 run time ÷ total run time", async () => {
-  const { batcher, clock } = timedBatcher({ fixedMs: 50, perItemMs: 2, maxBatchSize: 10 });
-  for (let round = 0; round < 19; round++) {
-    watchAll(batcher, [round]);
-    await clock.advanceAsync(100);
-  }
-  assert.equal(batcher.stats().speedup, null);
-  watchAll(batcher, [19]);
-  await clock.advanceAsync(100);
-  near(batcher.stats().speedup!, 1, 0.02);
-  for (let round = 0; round < 20; round++) {
-    watchAll(batcher, numbers(10));
-    await clock.advanceAsync(100);
-  }
-  // 220 items at 52 ms one by one, against 20 runs of 52 ms and 20 of 70 ms.
-  near(batcher.stats().speedup!, (220 * 52) / (20 * 52 + 20 * 70), 0.05);
-});
-
-test("expectedSpeedup is (fixed + per item) × mean size ÷ (fixed + per item × mean size)", async () => {
+test("the verdict is the time of the same items one by one ÷ the time their batches ran", async () => {
   const { batcher, clock } = timedBatcher({ fixedMs: 50, perItemMs: 2, maxBatchSize: 10 });
   for (let round = 0; round < 60; round++) {
-    watchAll(batcher, numbers(round % 2 === 0 ? 2 : 10));
+    watchAll(batcher, numbers([1, 4, 10][round % 3]!));
     await clock.advanceAsync(200);
   }
-  const { expectedSpeedup, meanBatchSize } = batcher.stats();
-  near(meanBatchSize, 6);
-  near(expectedSpeedup!, (52 * 6) / (50 + 2 * 6), 0.05);
+  const { verdict, speedup, low, high, batchSize, runs } = batcher.stats().verdict;
+  assert.equal(runs, 57, "without the first of each size");
+  near(batchSize, 5);
+  near(speedup!, (5 * 52) / (50 + 2 * 5));
+  assert.equal(verdict, "gains");
+  assert.ok(low! > 4 && low! < speedup! && high! > speedup! && high! <= 5, `${low} to ${high}`);
+});
+
+test("no verdict is given before 40 batches, nor of one size", async () => {
+  const { batcher, clock } = timedBatcher({ fixedMs: 50, perItemMs: 2, maxBatchSize: 10 });
+  for (let round = 0; round < 42; round++) {
+    assert.equal(batcher.stats().verdict.verdict, "measuring");
+    watchAll(batcher, numbers([1, 4, 10][round % 3]!));
+    await clock.advanceAsync(200);
+  }
+  const same = timedBatcher({ fixedMs: 50, perItemMs: 2, maxBatchSize: 10 });
+  for (let round = 0; round < 100; round++) {
+    watchAll(same.batcher, numbers(10));
+    await same.clock.advanceAsync(200);
+  }
+  assert.deepEqual([same.batcher.stats().costModel, same.batcher.stats().verdict.verdict], [null, "measuring"]);
+});
+
+test("a warm-up shows a first cost model, labelled, and no verdict", async () => {
+  const clock = manualClock();
+  const runs = [1, 4, 16, 1, 4, 16].map((size) => ({ size, runMs: 10 + size }));
+  const executor = { slots: 1, ready: async () => runs, run: async (items: number[]) => items, close: async () => {} };
+  const batcher = createBatcher<number, number>(executor, { clock });
+  await batcher.ready();
+  const { costModel, verdict } = batcher.stats();
+  near(costModel!.fixedMs, 10);
+  near(costModel!.perItemMs, 1);
+  assert.equal(costModel!.basis, "warm-up");
+  assert.deepEqual([verdict.verdict, verdict.runs], ["measuring", 0]);
 });
 
 test("cost counts runs, items and weight, and what single runs would have cost", async () => {

@@ -2,15 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto } from "../../dist/policies/auto.js";
 import type { Decision, Policy } from "../../dist/index.js";
-import { record, seeded, view } from "./view.js";
+import { record, seeded, view, withCost, type Trained } from "./view.js";
 
 /** Feeds 40 batches of a straight cost, one caller after the other and far apart. */
-const trained = (policy: Policy, fixedMs: number, perItemMs: number, slots = 1): Policy => {
+const trained = (of: Policy, fixedMs: number, perItemMs: number, slots = 1): Trained => {
+  const policy = withCost(of);
   for (let i = 0; i < 40; i++) {
     const nowMs = i * 1000;
     const size = 1 + (i % 8);
     policy.arrived!(view({ nowMs, slots, arrivals: size, waiting: size }));
-    policy.observe!(
+    policy.observe(
       record(size, fixedMs + perItemMs * size, { startedAtMs: nowMs }),
       nowMs + fixedMs + perItemMs * size,
     );
@@ -41,12 +42,12 @@ test("a full batch goes at once, whole", () => {
 });
 
 test("callers who come back together are waited for: closed loops do not lock into halves", () => {
-  const policy = auto();
+  const policy = withCost(auto());
   let nowMs = 0;
   for (let round = 0; round < 40; round++) {
     for (let i = 1; i <= 4; i++) policy.arrived!(view({ nowMs: (nowMs += 0.05), waiting: i, arrivals: 1 }));
     nowMs += 11.2;
-    policy.observe!(record(4, 11.2), nowMs);
+    policy.observe(record(4, 11.2), nowMs);
   }
   policy.arrived!(view({ nowMs: (nowMs += 0.05), waiting: 1, arrivals: 1 }));
   const decision = policy.decide(view({ nowMs, waiting: 1 }));
@@ -59,7 +60,7 @@ test("several slots do not grab crumbs: a few items wait for their share of a ru
   let nowMs = 100_000;
   for (let i = 0; i < 2000; i++) {
     policy.arrived!(view({ nowMs: (nowMs += 2), slots: 8, arrivals: 1, outstanding: 20 }));
-    if (i % 4 === 3) policy.observe!(record(4, 42), nowMs);
+    if (i % 4 === 3) policy.observe(record(4, 42), nowMs);
   }
   const decision = policy.decide(view({ nowMs, slots: 8, freeSlots: 3, outstanding: 20 }));
   assert.ok(typeof decision === "object" && "waitUntilMs" in decision, JSON.stringify(decision));
@@ -82,7 +83,7 @@ test("a latency budget is used up, less the run", () => {
 
 test("failed batches teach nothing about cost", () => {
   const policy = trained(auto(), 10, 0.3);
-  for (let i = 0; i < 50; i++) policy.observe!(record(1, 0.01, { outcome: "error" }), 50_000 + i);
+  for (let i = 0; i < 50; i++) policy.observe(record(1, 0.01, { outcome: "error" }), 50_000 + i);
   // Were the cost learned from them, there would be nothing to amortise and these would go one by one.
   assert.equal(runs(policy.decide(view({ nowMs: 90_000, waiting: 8 }))), 8);
 });
@@ -90,7 +91,7 @@ test("failed batches teach nothing about cost", () => {
 test("whatever it is told, it runs at least one item or names a finite moment ahead", () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = seeded(seed);
-    const policy = auto(seed % 2 === 0 ? { latencyBudgetMs: 50 } : {});
+    const policy = withCost(auto(seed % 2 === 0 ? { latencyBudgetMs: 50 } : {}));
     let nowMs = 0;
     for (let i = 0; i < 2000; i++) {
       nowMs += random() < 0.3 ? 0 : random() * 10 ** (random() * 6 - 3);
@@ -107,7 +108,7 @@ test("whatever it is told, it runs at least one item or names a finite moment ah
       if (random() < 0.5) policy.arrived!(queue);
       if (random() < 0.3) {
         const outcome = random() < 0.1 ? "error" : "ok";
-        policy.observe!(record(1 + Math.floor(random() * 32), random() < 0.05 ? 0 : random() * 30, { outcome }), nowMs);
+        policy.observe(record(1 + Math.floor(random() * 32), random() < 0.05 ? 0 : random() * 30, { outcome }), nowMs);
       }
       const decision = policy.decide(queue);
       assert.ok(typeof decision === "object", `seed ${seed}: ${String(decision)}`);

@@ -1,4 +1,5 @@
-import type { BatchRecord, QueueView } from "../../dist/index.js";
+import { LearnedCost } from "../../dist/core/learned-cost.js";
+import type { BatchRecord, Policy, QueueView } from "../../dist/index.js";
 
 /** A queue as a policy sees it: one slot, free, batches of 32, nothing held so far. */
 export const view = (overrides: Partial<QueueView> = {}): QueueView => ({
@@ -11,8 +12,29 @@ export const view = (overrides: Partial<QueueView> = {}): QueueView => ({
   maxBatchSize: 32,
   maxWaitMs: Infinity,
   arrivals: 0,
+  cost: new LearnedCost(),
   ...overrides,
 });
+
+/** A policy that is taught by its own cost model. */
+export interface Trained extends Omit<Policy, "observe"> {
+  observe(record: BatchRecord, nowMs: number): void;
+}
+
+/** A policy with the cost model that its batcher would have: its views carry the model, and a batch teaches it first. */
+export function withCost(policy: Policy): Trained {
+  const cost = new LearnedCost();
+  const seen = (view: QueueView): QueueView => ({ ...view, cost });
+  return {
+    name: policy.name,
+    decide: (view) => policy.decide(seen(view)),
+    arrived: (view) => policy.arrived?.(seen(view)),
+    observe: (record, nowMs) => {
+      if (record.outcome === "ok") cost.observe(record.size, record.runMs);
+      policy.observe?.(record, nowMs, cost);
+    },
+  };
+}
 
 export const record = (size: number, runMs: number, overrides: Partial<BatchRecord> = {}): BatchRecord => ({
   batchId: 1,

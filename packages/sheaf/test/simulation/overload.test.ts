@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BatchRecord, BatcherError, createBatcher, greedy, window } from "../../dist/index.js";
 import { Forecast } from "../../dist/core/forecast.js";
+import { LearnedCost } from "../../dist/core/learned-cost.js";
 import { manualClock, simulate, virtualClock } from "../../dist/tuning/index.js";
 
 const cost = { fixedMs: 10, perItemMs: 0.3 };
@@ -159,7 +160,7 @@ test('maxQueueSize "auto" has a bound where runs take no time, and where callers
     [0, Infinity],
   ] as const) {
     for (const maxBatchSize of [1, 32, Infinity]) {
-      const forecast = new Forecast();
+      const forecast = new Forecast(new LearnedCost());
       for (let batchId = 1; batchId <= 8; batchId++) {
         const size = Math.min(batchId, maxBatchSize);
         forecast.observe({ ...ranOk, batchId, size, weight: size, runMs });

@@ -243,9 +243,8 @@ const emptyStats = (name: string): BatcherStats => ({
   runMs: none,
   latencyMs: none,
   costModel: null,
-  speedup: null,
-  expectedSpeedup: null,
+  verdict: { verdict: "measuring", batchSize: 0, speedup: null, low: null, high: null, runs: 0 },
   cost: null,
-  reasons: {},
+  reasons: { full: 0, idle: 0, hold: 0, window: 0, flush: 0, drain: 0, immediate: 0, weight: 0 },
   advice: [],
 });

@@ -1,5 +1,6 @@
 import { Histogram } from "../../core/histogram.ts";
-import { Statistics, type BatcherStats } from "../../core/stats.ts";
+import { LearnedCost } from "../../core/learned-cost.ts";
+import { Statistics, noReasons, type BatcherStats } from "../../core/stats.ts";
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import type { ReplyHead } from "./envelope.ts";
 
@@ -15,13 +16,14 @@ export class SeenBatches {
   readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
   readonly #seen: Set<string> = new Set();
   readonly #name: string;
+  readonly #cost: LearnedCost = new LearnedCost();
   readonly #statistics: Statistics;
   #batches = 0;
 
   /** `maxBatchSize` is what the workers run; without it fill rates are unknown and stay 0. */
   constructor(name: string, maxBatchSize: number) {
     this.#name = name;
-    this.#statistics = new Statistics({ maxBatchSize, maxBatchWeight: Infinity }, undefined);
+    this.#statistics = new Statistics({ maxBatchSize, maxBatchWeight: Infinity }, undefined, this.#cost);
   }
 
   answered({ n, b, w, m, s, c, e }: ReplyHead, queueMs: number, nowMs: number): void {
@@ -32,7 +34,8 @@ export class SeenBatches {
     if (this.#seen.size > remembered) this.#seen.delete(this.#seen.values().next().value!);
     const record: BatchRecord = {
       batchId: ++this.#batches,
-      reason: s as DispatchReason,
+      // A newer worker may have a reason that this front end does not know.
+      reason: s in noReasons() ? (s as DispatchReason) : "idle",
       size: n,
       weight: n,
       group: undefined,
@@ -42,6 +45,7 @@ export class SeenBatches {
       outcome: e === undefined ? "ok" : "error",
       attempt: c,
     };
+    if (record.outcome === "ok") this.#cost.observe(n, m);
     this.#statistics.observe(record);
     for (const listener of this.#listeners) listener(record);
   }

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CostTable, nextSize } from "../../dist/policies/cost-model.js";
-import { seeded } from "./view.js";
+import { LearnedCost } from "../../dist/core/learned-cost.js";
+import { nextSize } from "../../dist/policies/cost-model.js";
+import { seeded } from "../policies/view.js";
 
-const learned = (cost: (size: number) => number, sizes: number[], rounds = 30): CostTable => {
-  const table = new CostTable();
+const learned = (cost: (size: number) => number, sizes: number[], rounds = 30): LearnedCost => {
+  const table = new LearnedCost();
   for (let round = 0; round < rounds; round++) for (const size of sizes) table.observe(size, cost(size));
   return table;
 };
 
-test("a straight cost is learned exactly, and the line explains all of it", () => {
+test("a straight cost is learned exactly", () => {
   const table = learned((n) => 10 + 0.3 * n, [1, 3, 8, 20, 32]);
   assert.ok(Math.abs(table.fixedMs - 10) < 0.1, `fixedMs ${table.fixedMs}`);
   assert.ok(Math.abs(table.perItemMs - 0.3) < 0.01, `perItemMs ${table.perItemMs}`);
   assert.ok(Math.abs(table.at(16) - 14.8) < 0.2, `at(16) ${table.at(16)}`);
-  assert.ok(table.r2 > 0.999, `r2 ${table.r2}`);
 });
 
 test("a cost without a fixed part has fixedMs exactly 0", () => {
@@ -36,7 +36,7 @@ test("a first look at a size far off the line does not throw the rest of the tab
 });
 
 test("one outlier in fifty moves the line by less than a tenth, and stays below the cost of its size", () => {
-  const table = new CostTable();
+  const table = new LearnedCost();
   const random = seeded(7);
   for (let i = 0; i < 1000; i++) {
     const size = 1 + Math.floor(random() * 32);
@@ -52,17 +52,10 @@ test("a new truth is taken over within eight batches", () => {
 });
 
 test("nothing is ever NaN: cold, with one size, with zeros, with nonsense", () => {
-  const table = new CostTable();
+  const table = new LearnedCost();
   const check = (): void => {
-    for (const value of [
-      table.fixedMs,
-      table.perItemMs,
-      table.r2,
-      table.noise,
-      table.at(1),
-      table.at(1e9),
-      table.line(5),
-    ])
+    for (const value of figuresOf(table.judgement())) assert.ok(Number.isFinite(value) && value >= 0, String(value));
+    for (const value of [table.fixedMs, table.perItemMs, table.noise, table.at(1), table.at(1e9), table.line(5)])
       assert.ok(Number.isFinite(value) && value >= 0, String(value));
   };
   check();
@@ -82,3 +75,8 @@ test("the sizes asked about are 1 to 8, then four an octave, for ever growing", 
   for (let size = 1; size <= 64; size = nextSize(size)) sizes.push(size);
   assert.deepEqual(sizes, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64]);
 });
+
+function figuresOf(value: unknown): number[] {
+  if (typeof value === "number") return [value];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(figuresOf) : [];
+}
