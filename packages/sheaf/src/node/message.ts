@@ -1,3 +1,5 @@
+import { describeError, rebuildError } from "../core/wire-error.ts";
+import { isError } from "./wire-write.ts";
 import { headBytes, pack, unpack, type Packed } from "./wire.ts";
 
 /** Kinds of messages between a pool and its workers. */
@@ -86,13 +88,8 @@ export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; large
   return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
 }
 
-/** An error is a list of one slot. One that can not even be read (its getters throw) is told so. */
-export function packError(thrown: unknown): Packed {
-  try {
-    return pack([thrown instanceof Error ? thrown : new Error(`Thrown: ${String(thrown)}`, { cause: thrown })]);
-  } catch (error) {
-    return pack([new Error("The worker threw an error that can not be read.", { cause: error })]);
-  }
-}
+/** An error is a list of one slot. */
+export const packError = (thrown: unknown): Packed =>
+  pack([isError(thrown) ? thrown : rebuildError(describeError(thrown))]);
 
 export const unpackError = (packed: Packed): Error => unpack(packed, "own")[0] as Error;

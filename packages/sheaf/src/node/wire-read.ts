@@ -1,5 +1,5 @@
 import { deserialize } from "node:v8";
-import { rebuildError, type ErrorDescription } from "./wire-error.ts";
+import { rebuildError, type WireError } from "../core/wire-error.ts";
 import {
   arrayBufferKind,
   bufferKind,
@@ -131,12 +131,12 @@ function readRecord(reader: Reader, count: number, keyCount: number): Record<str
 
 function readSlots(reader: Reader, count: number, errorCount: number): unknown[] {
   const errorAt = readWords(reader, errorCount);
-  const errors = readColumn(reader, errorCount) as ErrorDescription[];
+  const errors = readColumn(reader, errorCount) as WireError[];
   const others = readColumn(reader, count - errorCount);
   const values: unknown[] = [];
   let nextError = 0;
   for (let i = 0; i < count; i++) {
-    if (errorAt[nextError] === i) values.push(rebuildError(errors[nextError++] as ErrorDescription));
+    if (errorAt[nextError] === i) values.push(rebuildError(errors[nextError++] as WireError));
     else values.push(others[i - nextError]);
   }
   return values;

@@ -1,7 +1,7 @@
 import { constants } from "node:buffer";
 import { serialize } from "node:v8";
 import { isNativeError } from "node:util/types";
-import { describeError } from "./wire-error.ts";
+import { describeError } from "../core/wire-error.ts";
 import {
   arrayBufferKind,
   bytesPerElement,
@@ -66,7 +66,8 @@ export function planSlots(values: ArrayLike<unknown>): Column {
   };
 }
 
-const isError = (value: unknown): boolean => typeof value === "object" && value !== null && looksLikeError(value);
+export const isError = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && looksLikeError(value);
 // Most results are rows; the check for an error of another realm is a call into native code.
 const looksLikeError = (value: object): boolean =>
   !ArrayBuffer.isView(value) && (value instanceof Error || isNativeError(value));

@@ -15,8 +15,8 @@ const outcomes: Partial<Record<Mischief, RegExp>> = {
   "a negative count": /RESULT_COUNT .*returned -1 results for 1 items/,
   "a text": /TypeError .*must return an array with one result per item, got a string/,
   "a result nested too deep": /RangeError Maximum call stack size exceeded/,
-  "an unreadable error": /Error The worker threw an error that can not be read/,
-  "an unreadable error in a slot": /Error not to be read/,
+  "an unreadable error": /Error Thrown: an error that cannot be read/,
+  "an unreadable error in a slot": /Error Thrown: an error that cannot be read/,
 };
 
 for (const kind of ["thread", "process"] as const) {

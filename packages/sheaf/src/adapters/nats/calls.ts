@@ -7,7 +7,7 @@ import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type Star
 import type { NatsMessage } from "./client.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { fingerprintOf, keyOf, replyOf, type Reply, type RequestHead } from "./envelope.ts";
-import { rebuildError, unavailable } from "./errors.ts";
+import { errorFrom, unavailable } from "./errors.ts";
 import { laneFigures, type LaneFigures } from "./figures.ts";
 import { Link } from "./link.ts";
 import { Publishes } from "./publishes.ts";
@@ -223,7 +223,7 @@ export class Calls {
     const queueMs = Math.max(0, latencyMs - head.m);
     this.batches.answered(head, queueMs, nowMs);
     this.batches.latencyMs.record(nowMs, latencyMs);
-    if (head.e !== undefined) return this.#end(call, "error", rebuildError(head.e));
+    if (head.e !== undefined) return this.#end(call, "error", errorFrom(head.e));
     let value: unknown;
     try {
       value = this.#settings.codec.decode(body);

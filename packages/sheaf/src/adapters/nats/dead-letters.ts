@@ -1,4 +1,5 @@
-import { describeError, NatsQueueError } from "./errors.ts";
+import { describeError } from "../../core/wire-error.ts";
+import { NatsQueueError } from "./errors.ts";
 import { keyOf, pack, recordOf, replySubject, requestOf, type RequestHead } from "./envelope.ts";
 import type { Link } from "./link.ts";
 import type { QueueSettings } from "./queue-options.ts";

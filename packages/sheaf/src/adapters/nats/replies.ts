@@ -1,7 +1,7 @@
+import { abridged, describeError } from "../../core/wire-error.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
 import { pack, replySubject, type ReplyHead } from "./envelope.ts";
-import { describeBriefly, describeError } from "./errors.ts";
 import type { Link } from "./link.ts";
 import { largestMessageBytes, type QueueSettings } from "./queue-options.ts";
 
@@ -9,7 +9,7 @@ import { largestMessageBytes, type QueueSettings } from "./queue-options.ts";
 const recordsKept = 64;
 const nothing = new Uint8Array();
 
-/** Answers front ends. What can not be sent now is sent when the connection is back. */
+/** Answers front ends. What cannot be sent now is sent when the connection is back. */
 export class Replies {
   readonly #settings: QueueSettings;
   readonly #link: Link;
@@ -56,19 +56,14 @@ export class Replies {
     this.#send(delivery, payload);
   }
 
-  /** Never throws: an error that can not travel, or is too large to, goes as its name and the beginning of its message. */
+  /** An error that is too large to send whole goes as its name and the start of its message. */
   error(delivery: Delivery, error: unknown): void {
     const { deliveries, ack } = delivery;
     const head: ReplyHead = { n: 1, b: 0, w: "", m: 0, s: "idle", c: deliveries, a: ack };
-    let payload: Uint8Array | undefined;
-    try {
-      payload = pack({ ...head, e: describeError(error) }, nothing);
-    } catch {
-      // An own property that throws, or details that JSON does not hold.
-    }
-    if (payload === undefined || payload.byteLength > largestMessageBytes(this.#settings))
-      payload = pack({ ...head, e: describeBriefly(error) }, nothing);
-    this.#send(delivery, payload);
+    const described = describeError(error);
+    const whole = pack({ ...head, e: described }, nothing);
+    const isTooLarge = whole.byteLength > largestMessageBytes(this.#settings);
+    this.#send(delivery, isTooLarge ? pack({ ...head, e: abridged(described) }, nothing) : whole);
   }
 
   /** The connection is back. */
