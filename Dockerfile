@@ -16,6 +16,8 @@ RUN npm prune --omit=dev && rm -rf node_modules/onnxruntime-node/bin/*/darwin no
 FROM node:20-slim
 # Inside a container 127.0.0.1 is reached by nobody else.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8000
+# Sheaf turns the telemetry of ONNX Runtime off itself; this covers whatever else runs in the container.
+ENV ORT_DISABLE_TELEMETRY=1
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules

@@ -19,14 +19,25 @@ test("no module imports what its area may not (ARCHITECTURE.md: who may import w
   assert.deepEqual(complaints.filter(Boolean), []);
 });
 
-test("process.env is read in one file of the server and nowhere in the library", () => {
-  const readers = sources.filter(({ path, text }) => readsEnvironment(text, path));
-  const paths = readers.map(({ path }) => path);
+test("process.env is read in one file of the server, set in another, and used nowhere in the library", () => {
+  const users = sources.filter(({ path, text }) => readsEnvironment(text, path));
   assert.deepEqual(
-    paths.filter((path) => path.startsWith("packages/sheaf/")),
-    [],
+    users.map(({ path }) => path),
+    ["packages/sheaf-server/src/server/config.ts", "packages/sheaf-server/src/shared/without-telemetry.ts"],
   );
-  assert.ok(paths.length <= 1, `process.env is read in ${paths.join(", ")}`);
+});
+
+test("only one file imports ONNX Runtime, and it turns telemetry off first", () => {
+  const importers = sources.filter(({ text }) => importsOf(text).includes("onnxruntime-node"));
+  assert.deepEqual(
+    importers.map(({ path }) => path),
+    ["packages/sheaf-server/src/runners/onnx-runtime.ts"],
+  );
+  for (const path of ["index.ts", "cli/main.ts", "runners/onnx-runtime.ts", "runners/worker-module.ts"]) {
+    const { text } = sources.find((source) => source.path === `packages/sheaf-server/src/${path}`);
+    const [first] = text.matchAll(/^(?:import|export)\b.*"(.+)";$/gm);
+    assert.match(first?.[1] ?? "", /shared\/without-telemetry\.ts$/, path);
+  }
 });
 
 test("importsOf sees every way to name a module, and no comment", () => {

@@ -5,6 +5,9 @@ import { fileURLToPath } from "node:url";
 import { createBatcher } from "sheaf";
 import { workerThread } from "sheaf/node";
 
+// ONNX Runtime sends telemetry unless this is set before it loads, here: a worker's own process.env does not reach it.
+process.env.ORT_DISABLE_TELEMETRY ??= "1";
+
 const executor = workerThread(new URL("./worker.mjs", import.meta.url), {
   instances: 1, // one for each core that the model may use
   data: { file: fileURLToPath(new URL("./model.onnx", import.meta.url)) },

@@ -1,3 +1,6 @@
+// First: it must run before anything loads ONNX Runtime or starts a worker.
+import "./shared/without-telemetry.ts";
+
 export { createServer } from "./server/server.ts";
 export type { ServerOptions, SheafServer } from "./server/server.ts";
 export { createProxy } from "./proxy/proxy.ts";

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+// First: it must run before anything loads ONNX Runtime or starts a worker.
+import "../shared/without-telemetry.ts";
 import { Command, CommanderError } from "commander";
 import { interruptible } from "./interrupt.ts";
 import { packageVersion } from "../server/version.ts";

@@ -1,4 +1,4 @@
-import { Tensor, type InferenceSession } from "onnxruntime-node";
+import { Tensor, type InferenceSession } from "./onnx-runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { joinRows } from "./join-rows.ts";
 import { OnnxGraph } from "./onnx-writer.ts";

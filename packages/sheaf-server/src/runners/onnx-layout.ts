@@ -1,4 +1,4 @@
-import type { InferenceSession } from "onnxruntime-node";
+import type { InferenceSession } from "./onnx-runtime.ts";
 import type { TensorSpec } from "./model-spec.ts";
 import { datatypeOf } from "./tensor-rows.ts";
 

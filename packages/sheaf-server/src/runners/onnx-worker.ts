@@ -1,4 +1,4 @@
-import type { InferenceSession } from "onnxruntime-node";
+import type { InferenceSession } from "./onnx-runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import type { OnnxLayout } from "./onnx-layout.ts";
 import { openSession, type SessionSettings } from "./session.ts";

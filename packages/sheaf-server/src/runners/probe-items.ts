@@ -1,4 +1,4 @@
-import type { InferenceSession } from "onnxruntime-node";
+import type { InferenceSession } from "./onnx-runtime.ts";
 import type { TensorSpec } from "./model-spec.ts";
 import type { TensorItem } from "./tensor-item.ts";
 

@@ -1,4 +1,4 @@
-import { env, InferenceSession } from "onnxruntime-node";
+import { env, InferenceSession } from "./onnx-runtime.ts";
 import { devicesOf } from "./devices.ts";
 
 // Failures come as errors, with their text; the runtime would print them to stderr as well.

@@ -1,4 +1,4 @@
-import { Tensor } from "onnxruntime-node";
+import { Tensor } from "./onnx-runtime.ts";
 import { joinRows, type NumberArray } from "./join-rows.ts";
 import type { TensorDatatype, TensorSpec } from "./model-spec.ts";
 import { shapeOf, type TensorItem } from "./tensor-item.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
-import { Tensor, type InferenceSession } from "onnxruntime-node";
+import { Tensor, type InferenceSession } from "./onnx-runtime.ts";
 import type { FolderSettings } from "./folder-settings.ts";
 import { lengthBuckets } from "./length-buckets.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";

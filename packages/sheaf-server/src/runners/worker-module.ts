@@ -1,3 +1,5 @@
+import "../shared/without-telemetry.ts";
+
 const extension: string = import.meta.url.endsWith(".ts") ? "ts" : "js";
 
 /** The worker module of that name beside this file, from source as from what is built of it. */

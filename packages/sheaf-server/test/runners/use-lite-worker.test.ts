@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { InferenceSession, Tensor } from "onnxruntime-node";
+import { InferenceSession, Tensor } from "../../dist/runners/onnx-runtime.js";
 import {
   cutVectors,
   embedTokens,
