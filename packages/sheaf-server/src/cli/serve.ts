@@ -66,9 +66,15 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
 async function specOf({ model, settings: own }: ModelEntry, shared: Settings, exact: boolean): Promise<ModelSpec> {
   const settings = { ...shared, ...own };
   const intraOpNumThreads = threadsPerWorker(settings);
-  const spec = await resolveModel(model, { device: settings.inferenceDevice, intraOpNumThreads, exact });
+  const { batchDependent, maxBatchSize } = settings;
+  const trial = { exact, batchDependent, maxBatchSize };
+  const spec = await resolveModel(model, {
+    device: settings.inferenceDevice,
+    intraOpNumThreads,
+    ...trial,
+  });
   const isTriedOut = spec.input.kind === "json" && !runsElsewhere(settings);
-  return isTriedOut ? tryOutModule(spec, { open: workersOf(settings), exact }) : spec;
+  return isTriedOut ? tryOutModule(spec, { open: workersOf(settings), ...trial }) : spec;
 }
 
 function definitionFor({ name, settings: own }: ModelEntry, spec: ModelSpec, shared: Settings): ModelDefinition {

@@ -4,6 +4,8 @@ import type { BatchRecord, BatcherStats } from "sheaf";
 export interface DashboardBatcher {
   readonly name: string;
   readonly maxBatchSize: number;
+  /** What an operator should know before relying on it: that its results depend on the batch, for instance. */
+  readonly warning?: string | undefined;
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
   /** Policy and limits in force, as the page lists them. Default: `maxBatchSize` alone. */

@@ -21,11 +21,3 @@ export function inspectionExecutor<Request, Answer>(
 export function deviceNote(device: string, refused: readonly string[]): string {
   return refused.length === 0 ? `Runs on ${device}.` : `Runs on ${device}; refused: ${refused.join("; ")}.`;
 }
-
-/** What is said of a model whose results depend on their batch-mates. */
-export function unsteadyNote(rate: number, exact: boolean): string {
-  const share = `${(rate * 100).toPrecision(2)} %`;
-  return exact
-    ? `Its results would depend on their batch-mates (by up to ${share}), so items run one by one (--exact).`
-    : `Its results depend on their batch-mates: in a batch they differ by up to ${share}, as those of dynamically quantised models do. --exact runs items one by one.`;
-}

@@ -1,3 +1,5 @@
+import type { SelfTest } from "./self-test.ts";
+
 /** A tensor's element type, by its name in the Open Inference Protocol. */
 export type TensorDatatype =
   "FP32" | "FP64" | "INT64" | "UINT64" | "INT32" | "UINT32" | "INT16" | "UINT16" | "INT8" | "UINT8" | "BOOL" | "BYTES";
@@ -70,6 +72,8 @@ export interface ModelSpec {
   readonly sample?: unknown;
   /** Said in `/v1/models` and at start. */
   readonly note?: string | undefined;
+  /** What the self-test found; none where nothing was tried. */
+  readonly selfTest?: SelfTest["verdict"] | undefined;
   /** What an operator should know before relying on it; said in the note too, and in the log as a warning. */
   readonly warning?: string | undefined;
 }
@@ -80,6 +84,10 @@ export interface RunnerSettings {
   readonly intraOpNumThreads?: number | undefined;
   /** `"cpu"`, `"cuda:0"`, or several with commas, tried in turn. Default `"cpu"`. */
   readonly device?: string | undefined;
-  /** Serves a model one by one whose results the self-test finds to depend on their batch-mates. Default false. */
+  /** Serves a model one by one whose results the self-test finds to depend on their batch-mates, however little. Default false. */
   readonly exact?: boolean | undefined;
+  /** What becomes of a model whose results depend on their batch-mates by more than 5 %. Default `"single"`: one by one. */
+  readonly batchDependent?: "single" | "batch" | undefined;
+  /** The most items in a run, for the self-test. Default: as many as it wants, which is 8. */
+  readonly maxBatchSize?: number | undefined;
 }

@@ -1,15 +1,14 @@
 import type { Executor } from "sheaf";
 import type { workerProcess, workerThread } from "sheaf/node";
-import { inspectionExecutor, unsteadyNote } from "./inspection.ts";
-import type { ModelSpec } from "./model-spec.ts";
-import { largestSteadyRate, selfTest } from "./self-test.ts";
+import { batchVerdict } from "./batch-verdict.ts";
+import { inspectionExecutor } from "./inspection.ts";
+import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
+import { selfTest } from "./self-test.ts";
 import { workerModule } from "./worker-module.ts";
 
-export interface ModuleTrialOptions {
+export interface ModuleTrialOptions extends Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize"> {
   /** As the module will run: what crashes in native code must not take the server with it. */
   readonly open: typeof workerThread | typeof workerProcess;
-  /** Serves it one by one where its results depend on their batch-mates. */
-  readonly exact: boolean;
 }
 
 /**
@@ -17,7 +16,7 @@ export interface ModuleTrialOptions {
  * Without a sample nobody but its author knows what it takes, and it is served as it is.
  * @throws {Error} the module can not be loaded.
  */
-export async function tryOutModule(spec: ModelSpec, { open, exact }: ModuleTrialOptions): Promise<ModelSpec> {
+export async function tryOutModule(spec: ModelSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModelSpec> {
   const { name, workerUrl, data } = spec;
   const broken = (error: unknown): never => {
     throw new Error(`${name} can not be served: ${(error as Error).message}`, { cause: error });
@@ -29,7 +28,7 @@ export async function tryOutModule(spec: ModelSpec, { open, exact }: ModuleTrial
   const executor = open<unknown, unknown>(workerUrl, { name, data });
   try {
     await executor.ready().catch(broken);
-    return await triedOut(spec, executor, samples, exact);
+    return await triedOut(spec, executor, samples, settings);
   } finally {
     await executor.close();
   }
@@ -39,17 +38,16 @@ async function triedOut(
   spec: ModelSpec,
   executor: Executor<unknown, unknown>,
   samples: readonly unknown[],
-  exact: boolean,
+  settings: Omit<ModuleTrialOptions, "open">,
 ): Promise<ModelSpec> {
   try {
-    const { differenceRate } = await selfTest(async (items) => {
+    const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> => {
       const { signal } = new AbortController();
       return executor.run([...items], { signal, batchId: 1, size: items.length, attempt: 1 });
-    }, samples);
-    const tried = { ...spec, sample: samples[0] };
-    if (differenceRate <= largestSteadyRate) return tried;
-    const warning = unsteadyNote(differenceRate, exact);
-    return { ...tried, maxBatchSize: exact ? 1 : undefined, note: `${spec.note} ${warning}`, warning };
+    };
+    const verdict = batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
+    const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
+    return { ...spec, sample: samples[0], ...verdict, note };
   } catch (error) {
     const warning = `It fails on its own sample: ${(error as Error).message}`;
     return { ...spec, note: `${spec.note} ${warning}`, warning };

@@ -1,10 +1,11 @@
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { workerThread } from "sheaf/node";
+import { batchVerdict } from "./batch-verdict.ts";
 import type { ModelSpec, RunnerSettings, TensorSpec } from "./model-spec.ts";
 import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
-import { deviceNote, inspectionExecutor, unsteadyNote } from "./inspection.ts";
+import { deviceNote, inspectionExecutor } from "./inspection.ts";
 import { shapeOf, type TensorItem } from "./tensor-item.ts";
 import { workerModule } from "./worker-module.ts";
 
@@ -16,13 +17,13 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
   const path = resolve(file);
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() !== true) throw new Error(`${file}: there is no such file.`);
-  const { intraOpNumThreads = 1, device = "cpu", exact = false } = settings;
-  const inspection = await inspect(path, { path, intraOpNumThreads, device });
-  const { layout, unsteadyRate, sample } = inspection;
+  const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
+  const inspection = await inspect(path, { path, intraOpNumThreads, device, maxBatchSize });
+  const { layout, selfTest, sample } = inspection;
+  const verdict = selfTest === undefined ? {} : batchVerdict(selfTest, settings);
   const hasBatchAxis = layout.axis !== "whole";
   const isBare = hasBatchAxis && isFlatFloats(layout.inputs) && isFlatFloats(layout.outputs);
   const data: OnnxData = { path, layout, isBare, intraOpNumThreads, device: inspection.device };
-  const isOneByOne = layout.axis !== "batch" || (exact && unsteadyRate !== undefined);
   const [input] = layout.inputs;
   const [output] = layout.outputs;
   const hasFreeAxes = layout.inputs.some(({ shape }) => shape.includes(null));
@@ -37,11 +38,11 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
     output: isBare
       ? { kind: "vector", length: output!.shape[0]!, name: output!.name }
       : { kind: "tensors", tensors: layout.outputs, hasBatchAxis },
-    maxBatchSize: isOneByOne ? 1 : undefined,
+    ...verdict,
+    maxBatchSize: layout.axis === "batch" ? verdict.maxBatchSize : 1,
     groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
     sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,
-    note: noteOf(inspection, exact),
-    warning: unsteadyRate === undefined ? undefined : unsteadyNote(unsteadyRate, exact),
+    note: noteOf(inspection, verdict.warning),
   };
 }
 
@@ -69,12 +70,12 @@ const shapeKey =
   (item: unknown): string =>
     inputs.map((spec) => shapeOf(spec, item as TensorItem).join("x")).join(" ");
 
-function noteOf({ layout, unsteadyRate, remark, device, refusedDevices }: OnnxInspection, exact: boolean): string {
+function noteOf({ layout, remark, device, refusedDevices }: OnnxInspection, warning: string | undefined): string {
   const sentences = [deviceNote(device, refusedDevices)];
   if (layout.reason !== undefined) {
     sentences.push(`It can not be batched, as ${layout.reason}: items run one by one.`);
   }
-  if (unsteadyRate !== undefined) sentences.push(unsteadyNote(unsteadyRate, exact));
+  if (warning !== undefined) sentences.push(warning);
   if (remark !== undefined) sentences.push(`It was ${remark}`);
   return sentences.join(" ");
 }

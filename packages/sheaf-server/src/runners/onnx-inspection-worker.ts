@@ -2,12 +2,13 @@ import type { InferenceSession } from "./onnx-runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { layoutOf, type OnnxLayout } from "./onnx-layout.ts";
 import { runOnnx, type OnnxModel } from "./onnx-worker.ts";
-import { largestSteadyRate, selfTest } from "./self-test.ts";
+import { selfTest, type SelfTest } from "./self-test.ts";
 import { openSession, type SessionSettings } from "./session.ts";
 import { probeItems } from "./probe-items.ts";
 
 export interface OnnxInspectionRequest extends SessionSettings {
   readonly path: string;
+  readonly maxBatchSize?: number | undefined;
 }
 
 /** What a look into an `.onnx` file and a few runs of it say. */
@@ -17,18 +18,18 @@ export interface OnnxInspection {
   readonly refusedDevices: readonly string[];
   /** An item that ran; none where the model took none of ours. */
   readonly sample?: unknown;
-  /** Set where results depend on their batch-mates: the largest difference as a share of the largest value. */
-  readonly unsteadyRate?: number | undefined;
+  /** None where items cannot share a run. */
+  readonly selfTest?: SelfTest | undefined;
   /** What could not be found out, in words. */
   readonly remark?: string | undefined;
 }
 
 /** Opens the model beside the HTTP thread, which neither loading nor runs may block. */
-async function inspect({ path, ...settings }: OnnxInspectionRequest): Promise<OnnxInspection> {
+async function inspect({ path, maxBatchSize, ...settings }: OnnxInspectionRequest): Promise<OnnxInspection> {
   const { session, device, refused: refusedDevices } = await openSession(path, settings);
   try {
     const layout = layoutOf(session.inputMetadata, session.outputMetadata);
-    return { ...(await tryOut(session, layout)), device, refusedDevices };
+    return { ...(await tryOut(session, layout, maxBatchSize)), device, refusedDevices };
   } finally {
     await session.release();
   }
@@ -37,7 +38,8 @@ async function inspect({ path, ...settings }: OnnxInspectionRequest): Promise<On
 async function tryOut(
   session: InferenceSession,
   layout: OnnxLayout,
-): Promise<Pick<OnnxInspection, "layout" | "sample" | "unsteadyRate" | "remark">> {
+  maxBatchSize?: number,
+): Promise<Pick<OnnxInspection, "layout" | "sample" | "selfTest" | "remark">> {
   const model: OnnxModel = { session, layout, isBare: false };
   const items = probeItems(layout.inputs, session.inputMetadata, layout.axis === "whole" ? 0 : 1);
   try {
@@ -48,8 +50,7 @@ async function tryOut(
   const [sample] = items;
   if (layout.axis !== "batch") return { layout, sample };
   try {
-    const { differenceRate } = await selfTest((batch) => runOnnx(batch, model), items);
-    return { layout, sample, unsteadyRate: differenceRate > largestSteadyRate ? differenceRate : undefined };
+    return { layout, sample, selfTest: await selfTest((batch) => runOnnx(batch, model), items, maxBatchSize) };
   } catch (error) {
     const reason = `it fails for two items at once: ${messageOf(error)}`;
     return { layout: { ...layout, axis: "one-row", reason }, sample };

@@ -1,6 +1,7 @@
 import { basename, resolve } from "node:path";
 import { workerThread } from "sheaf/node";
-import { deviceNote, inspectionExecutor, unsteadyNote } from "./inspection.ts";
+import { batchVerdict } from "./batch-verdict.ts";
+import { deviceNote, inspectionExecutor } from "./inspection.ts";
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
 import { workerModule } from "./worker-module.ts";
@@ -14,15 +15,15 @@ const maxPaddedTokens = 16_384;
  */
 export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
   const path = resolve(folder);
-  const { intraOpNumThreads = 1, device = "cpu", exact = false } = settings;
+  const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
   const ask = inspectionExecutor(
     workerThread<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker"), { name: path }),
   );
-  const found = await ask({ folder: path, intraOpNumThreads, device }).catch((error: unknown) => {
+  const found = await ask({ folder: path, intraOpNumThreads, device, maxBatchSize }).catch((error: unknown) => {
     throw new Error(`${folder} can not be served: ${(error as Error).message}`, { cause: error });
   });
   const { task, maxTokens, labels, dimensions } = found.settings;
-  const isOneByOne = exact && found.unsteadyRate !== undefined;
+  const verdict = batchVerdict(found.selfTest, settings);
   return {
     name: basename(path),
     task,
@@ -35,11 +36,10 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
         : task === "classification"
           ? { kind: "labels", labels }
           : { kind: "vector", length: found.vectorLength, ...(dimensions && { dimensions }) },
-    maxBatchSize: isOneByOne ? 1 : undefined,
+    ...verdict,
     weigh: (item) => weightOf(item, maxTokens),
     maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),
-    note: noteOf(found, exact),
-    warning: found.unsteadyRate === undefined ? undefined : unsteadyNote(found.unsteadyRate, exact),
+    note: noteOf(found, verdict.warning),
   };
 }
 
@@ -50,10 +50,10 @@ function weightOf(item: unknown, maxTokens: number): number {
   return Math.min(maxTokens, Math.ceil((query.length + text.length) / 3) + 2);
 }
 
-function noteOf({ settings, device, refusedDevices, unsteadyRate }: TextInspection, exact: boolean): string {
+function noteOf({ settings, device, refusedDevices }: TextInspection, warning: string | undefined): string {
   const { task, maxTokens, pooling, isNormalized } = settings;
   const sentences = [deviceNote(device, refusedDevices), `Texts are cut at ${maxTokens} tokens.`];
   if (task === "embedding") sentences.push(`${pooling} pooling, ${isNormalized ? "" : "not "}normalised.`);
-  if (unsteadyRate !== undefined) sentences.push(unsteadyNote(unsteadyRate, exact));
+  if (warning !== undefined) sentences.push(warning);
   return sentences.join(" ");
 }

@@ -1,11 +1,12 @@
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { readFolder, type FolderSettings } from "./folder-settings.ts";
-import { largestSteadyRate, selfTest } from "./self-test.ts";
+import { selfTest, type SelfTest } from "./self-test.ts";
 import type { SessionSettings } from "./session.ts";
 import { loadTextModel, runTogether, type TextItem } from "./text-model.ts";
 
 export interface TextInspectionRequest extends SessionSettings {
   readonly folder: string;
+  readonly maxBatchSize?: number | undefined;
 }
 
 /** What a look into a folder and a few runs say. */
@@ -14,18 +15,18 @@ export interface TextInspection {
   readonly device: string;
   readonly refusedDevices: readonly string[];
   readonly vectorLength: number;
-  readonly unsteadyRate?: number | undefined;
+  readonly selfTest: SelfTest;
 }
 
 const words: readonly string[] = ["a", "The cat sits outside, 3 of 4!", "zebra"];
 
-async function inspect({ folder, ...session }: TextInspectionRequest): Promise<TextInspection> {
+async function inspect({ folder, maxBatchSize, ...session }: TextInspectionRequest): Promise<TextInspection> {
   const settings = readFolder(folder);
   const model = await loadTextModel({ folder, settings, ...session });
   try {
     const items: TextItem[] = words.map((text) => (settings.task === "rerank" ? { query: "cat", text } : text));
     const [first] = await runTogether(items.slice(0, 1), model);
-    const { differenceRate } = await selfTest((batch) => runTogether(batch as TextItem[], model), items);
+    const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, maxBatchSize);
     const scoreCount = first?.scores?.length ?? settings.labels.length;
     if (settings.task === "classification" && scoreCount !== settings.labels.length)
       throw new Error(`the model gives ${scoreCount} scores for ${settings.labels.length} labels`);
@@ -34,7 +35,7 @@ async function inspect({ folder, ...session }: TextInspectionRequest): Promise<T
       device: model.device,
       refusedDevices: model.refused,
       vectorLength: first?.vector?.length ?? 0,
-      unsteadyRate: differenceRate > largestSteadyRate ? differenceRate : undefined,
+      selfTest: result,
     };
   } finally {
     await model.session.release();

@@ -51,6 +51,7 @@ const perModel: ReadonlySet<string> = new Set<keyof Settings>([
   "schedulerStrategy",
   "adaptiveTargetLatencyMs",
   "latencyBudgetMs",
+  "batchDependent",
   "warmupBatches",
   "runTimeoutMs",
   "workers",

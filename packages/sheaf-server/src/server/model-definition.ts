@@ -1,5 +1,5 @@
 import type { BatchFunction, Executor } from "sheaf";
-import type { ModelInput, ModelOutput } from "../runners/model-spec.ts";
+import type { ModelInput, ModelOutput, ModelSpec } from "../runners/model-spec.ts";
 import type { Settings } from "./settings.ts";
 
 /** A model to serve: what goes in and out, and what runs it. */
@@ -13,7 +13,9 @@ export interface ModelDefinition {
   readonly task?: string | undefined;
   /** Said in `/v1/models`, and in the log once it is ready. */
   readonly note?: string | undefined;
-  /** Said in the log as a warning. */
+  /** What the self-test found; said in `/v1/models`. */
+  readonly selfTest?: ModelSpec["selfTest"];
+  /** Said in the log as a warning, in `/v1/models` and on the page. */
   readonly warning?: string | undefined;
   /** The most items it takes at once, whatever the setting says. */
   readonly maxBatchSize?: number | undefined;

@@ -197,6 +197,9 @@ const model = Type.Object({
   state: Type.String(),
   max_batch_size: Type.Number(),
   input: text("What an item is."),
+  self_test: Type.Optional(
+    text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),
+  ),
   note: Type.Optional(Type.String()),
 });
 

@@ -10,6 +10,7 @@ export interface Settings {
   readonly schedulerStrategy: "auto" | "greedy" | "fifo" | "adaptive";
   readonly adaptiveTargetLatencyMs: number;
   readonly latencyBudgetMs: number | undefined;
+  readonly batchDependent: "single" | "batch";
   readonly warmupBatches: number;
   readonly requestTimeoutMs: number;
   readonly runTimeoutMs: number;
@@ -104,6 +105,11 @@ const rows: { readonly [Name in keyof Settings]: Row<Settings[Name]> } = {
     ...optional(integer(1, 1, longestMs, "")),
     description: "Latency up to which the auto strategy may hold items to save runs.",
   },
+  batchDependent: choice(
+    ["single", "batch"],
+    "single",
+    "How a model runs whose results depend on their batch by more than 5 %: one item at a time, or in batches.",
+  ),
   warmupBatches: integer(10, 0, 10_000, "Batches run before a model is ready, spread over sizes 1, 2, 4 … max."),
   requestTimeoutMs: integer(30_000, 1, longestMs, "Longest wait of a request; a caller may ask for less."),
   runTimeoutMs: integer(60_000, 1, longestMs, "Longest run of one batch; past it the batch is given up."),

@@ -65,6 +65,70 @@ export function dynamicInt8(): Uint8Array {
   });
 }
 
+/** A batch normalisation in training mode: mean and variance are the batch's own, so an item alone gives zeros. */
+export function trainingBatchNorm(): Uint8Array {
+  const graph = new OnnxGraph();
+  const centred = graph.node("Sub", ["x", graph.node("ReduceMean", ["x"], { axes: [0] })]);
+  const variance = graph.node("ReduceMean", [graph.node("Mul", [centred, centred])], { axes: [0] });
+  const deviation = graph.node("Sqrt", [graph.node("Add", [variance, graph.scalar("epsilon", 1e-5)])]);
+  graph.rename(graph.node("Div", [centred, deviation]), "y");
+  return graph.model({
+    inputs: [{ name: "x", type: "float", axes: ["batch", 2] }],
+    outputs: [{ name: "y", type: "float", axes: ["batch", 2] }],
+  });
+}
+
+/** The operator in training mode: in ONNX Runtime it changes its own mean and variance with every run. */
+export function statefulBatchNorm(): Uint8Array {
+  const graph = new OnnxGraph();
+  const constants = { scale: 1, bias: 0, mean: 0, variance: 1 };
+  for (const [name, value] of Object.entries(constants))
+    graph.constant(name, "float", [2], Float32Array.of(value, value));
+  const inputs = ["x", ...Object.keys(constants)];
+  const [normalized] = graph.nodes("BatchNormalization", inputs, 3, { training_mode: 1 }) as [string];
+  graph.rename(normalized, "y");
+  return graph.model({
+    inputs: [{ name: "x", type: "float", axes: ["batch", 2] }],
+    outputs: [{ name: "y", type: "float", axes: ["batch", 2] }],
+  });
+}
+
+/** Says of each column which row of the batch is the largest: whole numbers, and 0 for an item alone. */
+export function argMaxOfBatch(): Uint8Array {
+  const graph = new OnnxGraph();
+  const largest = graph.node("ArgMax", ["x"], { axis: 0, keepdims: 1 });
+  graph.rename(graph.node("Expand", [largest, graph.node("Shape", ["x"])]), "y");
+  return graph.model({
+    inputs: [{ name: "x", type: "float", axes: ["batch", 4] }],
+    outputs: [{ name: "y", type: "int64", axes: ["batch", 4] }],
+  });
+}
+
+/** An LSTM whose first axis is time: as a batch its items are the steps of one sequence, and each sees those before it. */
+export function timeFirstLstm(): Uint8Array {
+  const graph = new OnnxGraph();
+  const weights = (length: number, phase: number): Float32Array =>
+    Float32Array.from({ length }, (_, i) => Math.sin(i * 1.3 + phase) / 2);
+  const [inputs, hidden] = [3, 4];
+  graph.constant("w", "float", [1, 4 * hidden, inputs], weights(4 * hidden * inputs, 0));
+  graph.constant("r", "float", [1, 4 * hidden, hidden], weights(4 * hidden * hidden, 1));
+  graph.rename(graph.node("LSTM", ["x", "w", "r"], { hidden_size: hidden }), "y");
+  return graph.model({
+    inputs: [{ name: "x", type: "float", axes: ["time", "batch", inputs] }],
+    outputs: [{ name: "y", type: "float", axes: ["time", 1, "batch", hidden] }],
+  });
+}
+
+/** Adds noise that is another in each run. */
+export function noisy(): Uint8Array {
+  const graph = new OnnxGraph();
+  graph.rename(graph.node("Add", ["x", graph.node("RandomNormalLike", ["x"])]), "y");
+  return graph.model({
+    inputs: [{ name: "x", type: "float", axes: ["batch", 4] }],
+    outputs: [{ name: "y", type: "float", axes: ["batch", 4] }],
+  });
+}
+
 /** Claims a free batch axis, but answers for the first row only. */
 export function lyingBatchAxis(): Uint8Array {
   const graph = new OnnxGraph();

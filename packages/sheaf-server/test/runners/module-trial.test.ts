@@ -4,29 +4,45 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { workerProcess, workerThread } from "sheaf/node";
 import type { ModelSpec } from "../../dist/runners/model-spec.js";
-import { tryOutModule } from "../../dist/runners/module-trial.js";
+import { tryOutModule, type ModuleTrialOptions } from "../../dist/runners/module-trial.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folder, write } from "./made-models.js";
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const tried = async (path: string, { exact = false, open = workerThread } = {}): Promise<ModelSpec> =>
-  tryOutModule(await resolveModel(path), { open, exact });
+const tried = async (
+  path: string,
+  { exact = false, open = workerThread, batchDependent }: Partial<ModuleTrialOptions> = {},
+): Promise<ModelSpec> => tryOutModule(await resolveModel(path), { open, exact, batchDependent });
 
 /** Its results are shares of the batch's largest item. */
 const unsteady = `
   export const sample = (index) => [index + 1, 10 ** index];
   export default { run: (items) => items.map((item) => item.map((n) => n / Math.max(...items.flat()))) };`;
 
-test("a module whose results depend on their batch-mates is warned of, and runs one by one with exact", async () => {
+test("a module whose results depend on their batch-mates runs one by one, and in batches where it is told to", async () => {
   const path = write("unsteady.mjs", unsteady);
-  const warned = await tried(path);
-  assert.match(warned.warning!, /in a batch they differ by up to 99 %/);
-  assert.match(warned.note!, /takes and gives any JSON value\. Its results depend on their batch-mates/);
-  assert.deepEqual([warned.maxBatchSize, warned.sample], [undefined, [1, 1]]);
-  const exact = await tried(path, { exact: true });
+  const single = await tried(path);
+  assert.match(single.warning!, /in a batch they are not what they are alone \(by up to 99 %\)/);
+  assert.match(single.warning!, /So items run one by one; BATCH_DEPENDENT=batch/);
+  assert.match(single.note!, /takes and gives any JSON value\. Its results depend on their batch-mates/);
+  assert.deepEqual([single.maxBatchSize, single.sample, single.selfTest], [1, [1, 1], "dependent"]);
+  const batched = await tried(path, { batchDependent: "batch" });
+  assert.equal(batched.maxBatchSize, undefined);
+  assert.match(batched.warning!, /run in batches all the same \(BATCH_DEPENDENT=batch\)/);
+  const exact = await tried(path, { exact: true, batchDependent: "batch" });
   assert.equal(exact.maxBatchSize, 1);
   assert.match(exact.warning!, /items run one by one \(--exact\)/);
+});
+
+test("a module that gives another result each time is not deterministic, and runs in batches", async () => {
+  const path = write(
+    "random.mjs",
+    "export const sample = (i) => i; export default { run: (items) => items.map(() => ({ score: Math.random() })) };",
+  );
+  const { selfTest, maxBatchSize, warning } = await tried(path);
+  assert.deepEqual([selfTest, maxBatchSize], ["not-deterministic", undefined]);
+  assert.match(warning!, /^It is not deterministic: an item that ran alone several times gave different results/);
 });
 
 test("a module that gives the same alone and in a batch is served without a warning, and warmed up with its sample", async () => {

@@ -6,7 +6,19 @@ import { createBatcher, greedy, type Batcher } from "sheaf";
 import { workerThread } from "sheaf/node";
 import type { ModelSpec } from "../../dist/runners/model-spec.js";
 import { onnxFileSpec } from "../../dist/runners/onnx-file.js";
-import { dynamicInt8, folder, lyingBatchAxis, scaling, twoInputs, write } from "./made-models.js";
+import {
+  argMaxOfBatch,
+  dynamicInt8,
+  folder,
+  lyingBatchAxis,
+  noisy,
+  scaling,
+  statefulBatchNorm,
+  timeFirstLstm,
+  trainingBatchNorm,
+  twoInputs,
+  write,
+} from "./made-models.js";
 
 after(() => rmSync(folder, { recursive: true }));
 
@@ -136,7 +148,7 @@ test("dynamic int8 is caught: results depend on their batch-mates, and exact ser
   assert.match(batched.note ?? "", /results depend on their batch-mates: in a batch they differ by up to [\d.e+]+ %/);
   assert.match(batched.note ?? "", /--exact/);
   assert.ok(batched.warning !== undefined && batched.note?.includes(batched.warning));
-  assert.equal(batched.maxBatchSize, undefined);
+  assert.deepEqual([batched.selfTest, batched.maxBatchSize], ["slightly-dependent", undefined]);
   const exact = await onnxFileSpec(path, { exact: true });
   assert.equal(exact.maxBatchSize, 1);
   assert.match(exact.note ?? "", /items run one by one \(--exact\)/);
@@ -155,6 +167,41 @@ test("dynamic int8 is caught: results depend on their batch-mates, and exact ser
   ]);
   assert.deepEqual(exactAlone, exactTogether);
 });
+
+const dependentModels: [string, Uint8Array, RegExp][] = [
+  ["batch normalisation in training mode", trainingBatchNorm(), /not what they are alone \(by up to 100 %\)/],
+  ["an argmax over the batch axis", argMaxOfBatch(), /whole numbers, texts or lengths change/],
+  ["a time-first LSTM", timeFirstLstm(), /not what they are alone \(by up to \d+ %\)/],
+];
+for (const [what, model, warning] of dependentModels)
+  test(`${what} is found out and runs one by one, unless BATCH_DEPENDENT=batch`, async () => {
+    const path = write("dependent.onnx", model);
+    const single = await onnxFileSpec(path);
+    assert.deepEqual([single.selfTest, single.maxBatchSize], ["dependent", 1]);
+    assert.match(single.warning!, warning);
+    assert.ok(single.note!.includes(single.warning!));
+    assert.equal((await onnxFileSpec(path, { batchDependent: "batch" })).maxBatchSize, undefined);
+    assert.equal((await onnxFileSpec(path, { batchDependent: "batch", exact: true })).maxBatchSize, 1);
+    assert.equal((await onnxFileSpec(path, { maxBatchSize: 2 })).maxBatchSize, 1, "in batches of two too");
+  });
+
+test("served one by one, a model whose results depend on the batch gives each caller what it gives alone", async () => {
+  const spec = await onnxFileSpec(write("norm.onnx", trainingBatchNorm()));
+  await served(spec, async (infer) => {
+    const results = await infer.many(Array.from({ length: 40 }, (_, i) => Float32Array.of(i, i * i)));
+    assert.deepEqual(new Set(results.map(String)), new Set(["0,0"]));
+  });
+});
+
+for (const [what, model] of [
+  ["adds noise", noisy()],
+  ["changes its own weights with every run", statefulBatchNorm()],
+] as const)
+  test(`a model that ${what} is not deterministic, and is not blamed for its batches`, async () => {
+    const spec = await onnxFileSpec(write("noisy.onnx", model), { exact: true });
+    assert.deepEqual([spec.selfTest, spec.maxBatchSize], ["not-deterministic", undefined]);
+    assert.match(spec.warning!, /^It is not deterministic: an item that ran alone/);
+  });
 
 test("exact changes nothing for a model whose results do not depend on their batch-mates", async () => {
   const spec = await onnxFileSpec(write("steady.onnx", scaling(["n", 4])), { exact: true });

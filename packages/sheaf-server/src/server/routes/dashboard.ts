@@ -18,6 +18,7 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models): Pro
     batchers: models.all.map((model) => ({
       name: model.name,
       maxBatchSize: model.maxBatchSize,
+      warning: model.definition.warning,
       stats: () => model.stats(),
       subscribe: (listener) => model.subscribe(listener),
       limits: limitsOf(model),

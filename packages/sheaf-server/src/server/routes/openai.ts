@@ -37,6 +37,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     state,
     max_batch_size: maxBatchSize,
     input: describeInput(definition.input),
+    ...(definition.selfTest === undefined ? {} : { self_test: definition.selfTest }),
     ...(definition.note === undefined ? {} : { note: definition.note }),
   });
   app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.all.map(described) }));
