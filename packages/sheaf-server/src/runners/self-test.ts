@@ -26,7 +26,7 @@ type Run = (items: readonly unknown[]) => Promise<ArrayLike<unknown>>;
 
 /**
  * Runs each item alone, twice, and then all of them in several mixed batches, where every item has several places. At most
- * `4 * items.length + 4` runs: 16 for three items.
+ * `3 * items.length + 4` runs: 13 for three items.
  * @param maxBatchSize the most items in a run. Default 8, which is the most that it uses.
  * @throws {Error} what a run throws; a run that does not give one result for each item.
  */
