@@ -63,6 +63,9 @@ Options:
   --budget <time>   (default: none)
   --json            results as JSON
   -h, --help        display help for command
+
+Models and workers:
+  --workers <n>     Instances. Takes 1 to 256 (WORKERS; default 1)
 `;
 const bench = flagsOf(help);
 
@@ -76,7 +79,13 @@ test("a help text gives its flags and their defaults, wrapped lines joined, sett
       ["--json", undefined],
     ],
   );
-  assert.deepEqual([...bench.settings], [["--port", "PORT"]]);
+  assert.deepEqual(
+    [...bench.settings],
+    [
+      ["--port", "PORT"],
+      ["--workers", "WORKERS"],
+    ],
+  );
 });
 
 test("a flag or command that is missing in the document or in the help, and a flag's wrong default, are differences", () => {

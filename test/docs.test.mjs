@@ -21,11 +21,13 @@ test("every relative link of every document leads somewhere", () => {
 });
 
 for (const folder of ["docs/guide", "docs/reference"])
-  test(`${folder}/README.md has a row for every page beside it`, () => {
+  test(`${folder}/README.md has a row for every page beside it, and lists none twice`, () => {
     const linked = links(read(`${folder}/README.md`));
     const pages = filesBelow(folder, ".md").map((file) => relative(`${root}/${folder}`, file));
     const missing = pages.filter((page) => page !== "README.md" && !linked.includes(page));
     assert.deepEqual(missing, [], "add a row: what a reader wants, and the page");
+    const twice = pages.filter((page) => linked.indexOf(page) !== linked.lastIndexOf(page));
+    assert.deepEqual(twice, []);
   });
 
 test("every entry point stands in packages/sheaf/README.md, and back", () => {
@@ -103,9 +105,12 @@ test("every command, every flag and its default stand in docs/reference/commands
 
 test("every environment variable is a flag of the same name, and every setting's flag a variable", async () => {
   const variables = [...(await serverVariables()).keys()].sort();
-  for (const name of ["serve", "config"]) {
-    const { settings } = commands.get(name);
-    assert.deepEqual([...settings.values()].sort(), variables);
+  const [serve, proxy, config] = ["serve", "proxy", "config"].map((name) => commands.get(name).settings);
+  assert.deepEqual([...config.values()].sort(), variables);
+  // A command refuses the flags of the other.
+  assert.deepEqual([...new Set([...serve.values(), ...proxy.values()])].sort(), variables);
+  assert.ok(!serve.has("--upstream") && !proxy.has("--nats-url") && !proxy.has("--batch-dependent"));
+  for (const settings of [serve, proxy, config]) {
     for (const [flag, variable] of settings)
       assert.equal(flag, `--${variable.toLowerCase().replaceAll("_", "-")}`, "as docs/reference/commands.md says");
   }

@@ -22,7 +22,8 @@ export function commandNames(overview = helpOf()) {
 export function flagsOf(help) {
   const flags = new Map();
   const settings = new Map();
-  for (const { term, description } of listed(help, "Options")) {
+  for (const { term, description } of listed(help, "[A-Z][a-z ]+")) {
+    if (!term.startsWith("-")) continue;
     const long = /--.*$/.exec(term)[0];
     const [, variable] = /\(([A-Z_]+); default [^)]*\)$/.exec(description) ?? [];
     const [, shown] = /\(default: "?([^\s")]+)"?\)$/.exec(description) ?? [];
@@ -33,10 +34,13 @@ export function flagsOf(help) {
   return { flags, settings };
 }
 
-/** The entries of one list of a help text, their wrapped lines joined. */
+/** The entries of the lists of a help text whose title matches, their wrapped lines joined. */
 function listed(help, title) {
-  const [, block = ""] = new RegExp(`^${title}:\\n((?: .*\\n|\\n(?= ))*)`, "m").exec(`${help}\n`) ?? [];
-  const joined = block.replaceAll(/\n {3,}/g, " ").replaceAll(/\s*\n/g, "\n");
+  const lists = `${help}\n`.matchAll(new RegExp(`^${title}:\\n((?: .*\\n|\\n(?= ))*)`, "gm"));
+  const joined = Array.from(lists, ([, list]) => list)
+    .join("")
+    .replaceAll(/\n {3,}/g, " ")
+    .replaceAll(/\s*\n/g, "\n");
   return joined
     .split("\n")
     .filter((line) => line.trim() !== "")

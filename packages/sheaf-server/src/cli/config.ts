@@ -17,10 +17,11 @@ export function config(words: readonly string[]): Promise<number> {
     const loaded = await configOf(command);
     const rows = rowsOf(loaded);
     if (command.opts<{ json?: true }>().json === true) {
-      const { file = null, models } = loaded;
-      console.log(JSON.stringify({ file, models, settings: rows }, undefined, 2));
+      const { file = null, models, modelsOrigin } = loaded;
+      console.log(JSON.stringify({ file, models, modelsOrigin, settings: rows }, undefined, 2));
     } else {
-      console.log(tableOf(rows));
+      const names = loaded.models.map(({ name, model }) => (name === undefined ? model : `${name} (${model})`));
+      console.log(tableOf([...rows, { env: "models", value: names, origin: loaded.modelsOrigin }]));
       if (loaded.file !== undefined) console.log(`\nconfig file: ${loaded.file}`);
     }
     return 0;
@@ -34,7 +35,7 @@ function rowsOf({ settings, origins }: LoadedConfig): Row[] {
   });
 }
 
-function tableOf(rows: readonly Row[]): string {
+function tableOf(rows: readonly Omit<Row, "name">[]): string {
   const cells = rows.map(({ env, value, origin }) => [env, shown(value), origin] as const);
   const widths = [0, 1].map((column) => Math.max(...cells.map((row) => row[column]!.length)));
   return cells

@@ -1,25 +1,18 @@
 import { ConfigError } from "../server/config.ts";
-import { proxyDefaults, type Settings } from "../server/settings.ts";
+import { proxyDefaults, type Setting } from "../server/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
 import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
 
-/** Settings of models and of their server, which a gateway has no use for. */
-const ofServe: ReadonlySet<string> = new Set<keyof Settings>([
-  "inferenceDevice",
-  "warmupBatches",
-  "workers",
-  "workerIsolation",
-  "workerNiceness",
-  "maxTextChars",
-  "apiKey",
-]);
+/** Flags that a gateway has no use for are not its flags: those of models, of their texts and of a fleet. */
+const isOfProxy = ({ name, group }: Setting): boolean =>
+  group !== "Models and workers" && group !== "Fleet" && name !== "maxTextChars" && name !== "apiKey";
 
 /** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
 export function proxy(words: readonly string[]): Promise<number> {
   const command = commandWithSettings(
     "proxy",
     "A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it.",
-    { defaults: proxyDefaults, isShown: (name) => !ofServe.has(name) },
+    { defaults: proxyDefaults, isShown: isOfProxy },
   );
   return runCommand(command, words, async () => {
     const { settings } = await configOf(command, proxyDefaults);

@@ -11,14 +11,14 @@ import { definitionOf, runsElsewhere, workersOf } from "../server/worker-model.t
 import { serveUntilSignal } from "./signals.ts";
 import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
 
-const defaultModels: readonly ModelEntry[] = [{ model: "use-lite", settings: {} }];
-
 /**
  * `sheaf serve [model …]`: serves until SIGTERM or SIGINT. Gives 0 when everything accepted was answered, 1 when the
  * grace period cut some off or a model did not load.
  */
 export function serve(words: readonly string[]): Promise<number> {
-  const command = commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.");
+  const command = commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.", {
+    isShown: ({ group }) => group !== "Upstream",
+  });
   command.argument(
     "[model...]",
     `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder or a worker module (.js) (default: use-lite)`,
@@ -28,7 +28,7 @@ export function serve(words: readonly string[]): Promise<number> {
     const { settings, models } = await configOf(command);
     const { exact = false } = command.opts<{ exact?: boolean }>();
     const named = command.args.map((model) => ({ model, settings: {} }));
-    const entries: readonly ModelEntry[] = [named, models, defaultModels].find(({ length }) => length > 0)!;
+    const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
     if (settings.role !== "all" && settings.natsUrl === undefined)
       throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
     return serveModels(entries, settings, exact);

@@ -1,12 +1,12 @@
 import { Command, CommanderError, Option } from "commander";
 import { ConfigError, loadConfig, type LoadedConfig } from "../server/config.ts";
-import { settingsTable, type Settings } from "../server/settings.ts";
+import { settingsTable, type Setting, type Settings } from "../server/settings.ts";
 
 export interface CommandSettings {
   /** Of this command, where they are not the table's. */
   readonly defaults?: Partial<Settings> | undefined;
   /** Whether a setting is one of this command's. Default: all are. */
-  readonly isShown?: ((name: keyof Settings) => boolean) | undefined;
+  readonly isShown?: ((setting: Setting) => boolean) | undefined;
 }
 
 /** A command with `--config` and one flag per setting. Values stay texts: `loadConfig` checks and names them. */
@@ -20,11 +20,12 @@ export function commandWithSettings(
     .exitOverride()
     .showHelpAfterError(`Run sheaf ${name} --help for all options.`)
     .option("--config <file>", "config file (default: sheaf.config.json or sheaf.config.js, if there is one)");
-  for (const { name: setting, flag, env, description: text, expects, isSecret, default: usual } of settingsTable) {
-    if (!isShown(setting)) continue;
-    const value = defaults[setting] ?? usual;
-    const source = `${env}; default ${(isSecret ? undefined : value?.toString()) || "none"}`;
-    command.addOption(new Option(`${flag} <value>`, `${text} Takes ${expects} (${source})`));
+  for (const setting of settingsTable.filter(isShown)) {
+    const { flag, env, group, valueName, description: text, range, isSecret } = setting;
+    const value = defaults[setting.name] ?? setting.default;
+    const source = `(${env}; default ${(isSecret ? undefined : value?.toString()) || "none"})`;
+    const words = range === undefined ? text.replace(/\.$/, "") : `${text} Takes ${range}`;
+    command.addOption(new Option(`${flag} <${valueName}>`, `${words} ${source}`).helpGroup(`${group}:`));
   }
   return command;
 }

@@ -10,21 +10,24 @@ const words =
 const vocabulary = words.split(" ");
 
 /**
- * Request bodies from a template: `{{floats 768}}` (numbers in −1…1 as a JSON array), `{{words 12}}` (a JSON string),
- * `{{int 100}}` (0…99), `{{i}}` (the body's number). Without a placeholder the one body is the template itself.
+ * Request bodies from a template: `{{floats 768}}` (numbers in −1…1 as a JSON array), `{{words 12}}` (a JSON string, or its
+ * bare words inside one), `{{int 100}}` (0…99), `{{i}}` (the body's number). Without a placeholder the one body is the template itself.
  * @throws {RangeError} naming a placeholder that is none of these.
  */
 export function bodiesFromTemplate(template: string, seed: number): string[] {
   const random = seededRandom(seed);
   const count = template.includes("{{") ? variants : 1;
   return Array.from({ length: count }, (_, i) =>
-    template.replace(/\{\{\s*(\w+)(?:\s+(\d+))?\s*\}\}/g, (text, name: string, size: string | undefined) => {
-      const value = placeholder(name, size === undefined ? undefined : Number(size), i, random);
-      if (value !== undefined) return value;
-      throw new RangeError(
-        `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${mostNumbers}) or {{i}}`,
-      );
-    }),
+    template.replace(
+      /\{\{\s*(\w+)(?:\s+(\d+))?\s*\}\}/g,
+      (text, name: string, size: string | undefined, at: number) => {
+        const value = placeholder(name, size === undefined ? undefined : Number(size), i, random);
+        if (value !== undefined) return name === "words" && !isInString(template, at) ? JSON.stringify(value) : value;
+        throw new RangeError(
+          `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${mostNumbers}) or {{i}}`,
+        );
+      },
+    ),
   );
 }
 
@@ -35,9 +38,12 @@ function placeholder(name: string, size: number | undefined, i: number, random: 
   if (name === "floats") {
     return `[${Array.from({ length: size }, () => (2 * random() - 1).toFixed(4)).join(",")}]`;
   }
-  if (name !== "words") return undefined;
-  return JSON.stringify(wordsItem(size, random));
+  return name === "words" ? wordsItem(size, random) : undefined;
 }
+
+/** Whether a place in a template of JSON is inside a string: after an odd number of quotes that no backslash hides. */
+const isInString = (template: string, at: number): boolean =>
+  (template.slice(0, at).replaceAll(/\\./g, "").match(/"/g) ?? []).length % 2 === 1;
 
 /** A text of so many words. */
 export const wordsItem = (count: number, random: () => number): string =>

@@ -24,8 +24,9 @@ export interface LoadedConfig {
   readonly origins: Readonly<Record<keyof Settings, Origin>>;
   /** Absolute path of the config file, if there was one. */
   readonly file: string | undefined;
-  /** Models that the config file names; empty without any. */
+  /** The models that the config file names, else the default one. */
   readonly models: readonly ModelEntry[];
+  readonly modelsOrigin: Exclude<Origin, "flag" | "environment">;
 }
 
 export interface ConfigSources {
@@ -42,6 +43,8 @@ export interface ConfigSources {
 /** What editors on Windows write before a text. */
 const byteOrderMark = /^\uFEFF/;
 
+/** What is served where nobody says what. */
+const defaultModels: readonly ModelEntry[] = [{ model: "use-lite", settings: {} }];
 const defaultFiles = ["sheaf.config.json", "sheaf.config.js", "sheaf.config.mjs"];
 const perModel: ReadonlySet<string> = new Set<keyof Settings>([
   "maxBatchSize",
@@ -80,11 +83,13 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedCon
     values[name] = raw === undefined ? (sources.defaults?.[name] ?? setting.default) : parsed(setting, label, raw);
     origins[name] = origin;
   }
+  const named = modelEntries(models, file);
   return {
     settings: values as unknown as Settings,
     origins: origins as Record<keyof Settings, Origin>,
     file,
-    models: modelEntries(models, file),
+    models: named.length > 0 ? named : defaultModels,
+    modelsOrigin: named.length > 0 ? "config file" : "default",
   };
 }
 

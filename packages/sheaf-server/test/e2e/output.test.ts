@@ -57,6 +57,14 @@ test("output to a full disk is a failure with one line that says so", { skip: no
   assert.equal(run.status, 1);
 });
 
+test("sheaf config shows the model that would be served where none is named", () => {
+  const shown = (...words: string[]): string =>
+    spawnSync(process.execPath, [entry, "config", ...words], { cwd: folder, env, encoding: "utf8" }).stdout;
+  const { models, modelsOrigin } = JSON.parse(shown("--json")) as Record<string, unknown>;
+  assert.deepEqual([models, modelsOrigin], [[{ model: "use-lite", settings: {} }], "default"]);
+  assert.match(shown(), /^models +use-lite +default$/m);
+});
+
 test("a reader that has had enough is no failure: sheaf config | head -1", () => {
   const errors = join(folder, "errors");
   const command = `{ "${process.execPath}" "${entry}" config 2>"${errors}"; echo "exit $?" >>"${errors}"; } | head -1`;

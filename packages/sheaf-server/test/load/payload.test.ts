@@ -18,6 +18,16 @@ test("a template gives different, valid bodies, the same for the same seed", () 
   assert.notDeepEqual(bodiesFromTemplate("{{floats 3}}", 1), bodiesFromTemplate("{{floats 3}}", 2));
 });
 
+test("words are a JSON string of their own, and bare inside one", () => {
+  const [body = ""] = bodiesFromTemplate(
+    '{"a": {{words 3}}, "b": "{{words 3}}", "c": "say \\"{{words 2}}\\" {{int 5}} times"}',
+    1,
+  );
+  const { a, b, c } = JSON.parse(body) as Record<string, string>;
+  for (const text of [a, b]) assert.match(text!, /^[a-z]+ [a-z]+ [a-z]+$/);
+  assert.match(c!, /^say "[a-z]+ [a-z]+" \d times$/);
+});
+
 test("a template without a placeholder is one body; an unknown one is refused by name", () => {
   assert.deepEqual(bodiesFromTemplate('"hello"', 1), ['"hello"']);
   assert.throws(

@@ -36,9 +36,9 @@ test("a config file may have the line ends and the byte order mark of Windows, a
 });
 
 test("without anything every setting has its default", async () => {
-  const { settings, models, file: none } = await loadConfig({ environment: {} });
+  const { settings, models, modelsOrigin, file: none } = await loadConfig({ environment: {} });
   assert.deepEqual(settings, defaultSettings);
-  assert.deepEqual([models, none], [[], undefined]);
+  assert.deepEqual([models, modelsOrigin, none], [[{ model: "use-lite", settings: {} }], "default", undefined]);
 });
 
 test("every setting has the flag and the variable that its name gives, and takes its own default", () => {
@@ -88,8 +88,8 @@ test("a config file in JavaScript names models with settings of their own", asyn
     "models.mjs",
     `export default { port: 1234, models: ["mlp", { model: "use-lite", name: "texts", maxBatchSize: 8 }] };`,
   );
-  const { settings, models } = await loadConfig({ environment: {}, file: path });
-  assert.equal(settings.port, 1234);
+  const { settings, models, modelsOrigin } = await loadConfig({ environment: {}, file: path });
+  assert.deepEqual([settings.port, modelsOrigin], [1234, "config file"]);
   assert.deepEqual(models, [
     { model: "mlp", settings: {} },
     { model: "use-lite", name: "texts", settings: { maxBatchSize: 8 } },
