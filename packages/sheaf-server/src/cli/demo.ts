@@ -88,7 +88,7 @@ async function report(
   verdicts: readonly string[],
   { stderr }: CommandStreams,
 ): Promise<void> {
-  const [{ writeReport }, { loadCharts }, { tuneCharts }] = await Promise.all([
+  const [{ writeReport }, { loadCharts, loadSections }, { tuneCharts }] = await Promise.all([
     import("../load/report/write.ts"),
     import("../load/report/load-charts.ts"),
     import("../load/report/tune-charts.ts"),
@@ -100,10 +100,13 @@ async function report(
       ["Command", shownCommand("demo", args)],
       ["Machine", machine()],
     ] as const,
-    tables: [{ title: "Measured", rows: resultTable(loads) }],
+    sections: [
+      ...loadSections(loads),
+      { title: "All patterns", charts: loadCharts(loads) },
+      { title: "What a run costs", charts: tuneCharts(calibration) },
+    ],
   };
-  const charts = [...loadCharts(loads), ...tuneCharts(calibration)];
-  const files = await writeReport({ html: options.report, svg: options.svg }, page, charts);
+  const files = await writeReport({ html: options.report, svg: options.svg }, page);
   stderr.write(`Wrote ${files.join(", ")}\n`);
 }
 

@@ -261,11 +261,11 @@ async function publish(
     title: "What if",
     verdicts: [note],
     facts: [["Command", commandLine]] as const,
-    tables: [{ title: "Simulated", rows }],
   };
   const axis =
     options.trace === undefined && options.arrivals === "closed" ? "Callers" : "Offered load (calls per second)";
-  const files = await writeReport({ html: options.report, svg: options.svg }, page, simulateCharts(points, axis));
+  const sections = [{ title: "Simulated", rows, charts: simulateCharts(points, axis) }];
+  const files = await writeReport({ html: options.report, svg: options.svg }, { ...page, sections });
   stderr.write(`Wrote ${files.join(", ")}\n`);
 }
 

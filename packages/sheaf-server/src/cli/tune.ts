@@ -123,9 +123,9 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
         ["Command", commandLine],
         ["Machine", machine()],
       ] as const,
-      tables: [{ title: "Measured", rows: tableOf(calibration) }],
+      sections: [{ title: "Measured", rows: tableOf(calibration), charts: tuneCharts(calibration) }],
     };
-    const files = await writeReport({ html: options.report, svg: options.svg }, page, tuneCharts(calibration));
+    const files = await writeReport({ html: options.report, svg: options.svg }, page);
     streams.stderr.write(`Wrote ${files.join(", ")}\n`);
   }
   return advice.verdict === "batch" ? exitCode.ok : exitCode.no;

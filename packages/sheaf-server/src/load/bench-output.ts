@@ -1,5 +1,6 @@
 import type { AssertionOutcome } from "./assertion.ts";
 import type { CommandStreams } from "./command-line.ts";
+import { comparisonBasis, comparisons } from "./comparison.ts";
 import { configurationNames, configurations, type ConfigurationName } from "./configurations.ts";
 import { machine } from "./machine.ts";
 import type { LoadResult } from "./result.ts";
@@ -27,29 +28,37 @@ export async function publishBench(
   { stdout, stderr }: CommandStreams,
 ): Promise<void> {
   const command = shownCommand("bench", args);
-  const table = resultTable(results);
   const notes = resultNotes(results);
   const verdicts = outcomes.map(
     ({ assertion, configuration, pattern, holds, actual }) =>
       `${holds ? "holds" : "fails"}: ${assertion} (${configuration}, ${pattern}: ${actual})`,
   );
-  if (options.json) stdout.write(`${JSON.stringify({ command, machine: machine(), results, assertions: outcomes })}\n`);
-  else stdout.write(`${[textTable(table), ...notes, ...verdicts].join("\n")}\n`);
+  const compared = comparisons(results);
+  if (options.json) {
+    const sentences = Object.fromEntries(compared);
+    stdout.write(
+      `${JSON.stringify({ command, machine: machine(), results, comparisons: sentences, assertions: outcomes })}\n`,
+    );
+  } else {
+    const isCompared = results.some(({ configuration }) => configuration !== results[0]?.configuration);
+    const said = isCompared ? [...compared].map(([pattern, sentence]) => `${pattern}: ${sentence}`) : [];
+    stdout.write(`${[textTable(resultTable(results)), ...said, ...notes, ...verdicts].join("\n")}\n`);
+  }
   if (options.report === undefined && options.svg === undefined) return;
 
   // Drawing pulls in a library of some size: only where a report is asked for.
-  const [{ writeReport }, { loadCharts }] = await Promise.all([
+  const [{ writeReport }, { loadCharts, loadSections }] = await Promise.all([
     import("./report/write.ts"),
     import("./report/load-charts.ts"),
   ]);
   const page = {
     title: "Load report",
     verdicts,
-    notes,
+    notes: [comparisonBasis, ...notes],
     facts: factsOf(options, command, results),
-    tables: [{ title: "Results", rows: table }],
+    sections: [...loadSections(results), { title: "All patterns", charts: loadCharts(results) }],
   };
-  const files = await writeReport({ html: options.report, svg: options.svg }, page, loadCharts(results));
+  const files = await writeReport({ html: options.report, svg: options.svg }, page);
   stderr.write(`Wrote ${files.join(", ")}\n`);
 }
 

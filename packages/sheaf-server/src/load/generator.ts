@@ -177,6 +177,7 @@ function resultOf(
       sendLagMs.p99 > toleratedLagMs
         ? `send lag p99 ${sendLagMs.p99.toFixed(1)} ms, above ${toleratedLagMs} ms: these latencies are the generator's too`
         : undefined,
+    without: recorder.without,
     series: recorder.series,
     phases: recorder.phaseResults,
   };

@@ -1,9 +1,13 @@
 import { Histogram } from "../shared/histogram.ts";
 import type { Phase } from "./pattern.ts";
-import type { LatencyMs, PhaseResult, SeriesPoint } from "./result.ts";
+import type { LatencyMs, LoadResult, PhaseResult, SeriesPoint } from "./result.ts";
 import { succeeded } from "./target.ts";
 
 const mostPoints = 120;
+/** Parts of a run that are left out in turn, to tell how sure its quantiles are. */
+const parts = 10;
+/** Fewer would tell nothing. */
+const fewestParts = 5;
 
 interface Slot {
   readonly latency: Histogram;
@@ -99,6 +103,19 @@ export class Recorder {
 
   get series(): SeriesPoint[] {
     return this.#slices.map((slot, i) => ({ atMs: (i + 0.5) * this.#sliceMs, ...figures(slot, this.#sliceMs) }));
+  }
+
+  /** The run's quantiles without each tenth of its time in turn; none for a run too short for that. */
+  get without(): LoadResult["without"] {
+    const count = Math.min(parts, this.#slices.length);
+    if (count < fewestParts) return [];
+    return Array.from({ length: count }, (_, part) => {
+      const rest = new Histogram();
+      this.#slices.forEach(({ latency }, i) => {
+        if (Math.floor((i * count) / this.#slices.length) !== part) rest.add(latency);
+      });
+      return { p50: rest.quantile(0.5), p99: rest.quantile(0.99) };
+    });
   }
 
   get phaseResults(): PhaseResult[] {

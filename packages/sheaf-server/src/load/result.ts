@@ -46,6 +46,11 @@ export interface LoadResult {
   /** ok ÷ requests, 0…1. */
   readonly successRate: number;
   readonly latencyMs: LatencyMs;
+  /**
+   * `latencyMs` without each tenth of the run in turn, in order of time: how much they differ says how sure the whole is.
+   * Empty for a run of less than 1.25 s.
+   */
+  readonly without: readonly { readonly p50: number; readonly p99: number }[];
   /** How much later than intended requests left for the generator's own reasons. */
   readonly sendLagMs: { readonly p50: number; readonly p99: number; readonly max: number };
   /** Requests that waited for a connection because `maxConnections` were busy; the wait is part of their latency. */

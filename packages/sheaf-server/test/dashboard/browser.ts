@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { accessSync } from "node:fs";
 import type { TestContext } from "node:test";
+import axe from "axe-core";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { atEnd } from "../at-end.js";
 
@@ -63,3 +64,15 @@ export const tile = async (page: Page, title: string, part: "figure" | "detail" 
 
 /** The number a text starts with, thousands apart. */
 export const numberIn = (text: string): number => Number(/[\d,]+(?:\.\d+)?/.exec(text)?.[0].replaceAll(",", ""));
+
+/** What axe finds wrong with the page: contrast, names and roles. */
+export async function violations(page: Page): Promise<unknown> {
+  await page.evaluate(axe.source);
+  const found = (await page.evaluate("axe.run()")) as {
+    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => [
+    id,
+    nodes.map(({ html, failureSummary }) => `${html}: ${failureSummary}`),
+  ]);
+}

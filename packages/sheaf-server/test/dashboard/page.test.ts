@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { after, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import axe from "axe-core";
 import type { Page } from "playwright-core";
 import Fastify from "fastify";
 import { createBatcher } from "sheaf";
@@ -10,7 +9,7 @@ import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { atEnd } from "../at-end.js";
 import { doubling, measuringTexts, serving, type Serving } from "../server/serving.js";
 import { view } from "./viewer.js";
-import { closeBrowser, live, numberIn, open, skip, tile } from "./browser.js";
+import { closeBrowser, live, numberIn, open, skip, tile, violations } from "./browser.js";
 
 after(closeBrowser);
 
@@ -338,17 +337,6 @@ for (const colorScheme of ["light", "dark"] as const) {
       }
     },
   );
-}
-
-async function violations(page: Page): Promise<unknown> {
-  await page.evaluate(axe.source);
-  const found = (await page.evaluate("axe.run()")) as {
-    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
-  };
-  return found.violations.map(({ id, nodes }) => [
-    id,
-    nodes.map(({ html, failureSummary }) => `${html}: ${failureSummary}`),
-  ]);
 }
 
 test(

@@ -32,14 +32,15 @@ export function batchSizes(results: readonly LoadResult[]): Chart {
     name: "batch-sizes",
     title: "Batch sizes",
     reading: "Share of the batches by the items they held, all patterns together, as the server counted them.",
-    spec: panelsSpec(rows, names, {
-      mark: "bar",
-      encoding: {
-        x: { field: "size", type: "ordinal", sort: used, axis: { title: "Items in the batch", labelAngle: 0 } },
-        y: { field: "percent", type: "quantitative", scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } },
-        color: { ...colourOf(names), legend: null },
-      },
-    }),
+    spec: (size) =>
+      panelsSpec(rows, size, names, {
+        mark: "bar",
+        encoding: {
+          x: { field: "size", type: "ordinal", sort: used, axis: { title: "Items in the batch", labelAngle: 0 } },
+          y: { field: "percent", type: "quantitative", scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } },
+          color: { ...colourOf(names), legend: null },
+        },
+      }),
   };
 }
 

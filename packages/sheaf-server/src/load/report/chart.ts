@@ -1,46 +1,89 @@
 import type { TopLevelSpec } from "vega-lite";
 
+/** Room for a picture, in pixels. */
+export interface ChartSize {
+  readonly width: number;
+  /** Panels in a row, where there are several. */
+  readonly columns: number;
+}
+
+/** On a page or as a file, and on a phone. */
+export const sizes = { wide: { width: 960, columns: 2 }, narrow: { width: 350, columns: 1 } } as const;
+
 /** One picture of a report: what it shows, and a sentence that says how to read it. */
 export interface Chart {
   /** File name without ending. */
   readonly name: string;
   readonly title: string;
   readonly reading: string;
-  readonly spec: TopLevelSpec;
+  readonly spec: (size: ChartSize) => TopLevelSpec;
 }
 
 // Okabe and Ito's colours, told apart with every kind of colour vision; the first four carry most reports.
 const colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#000000"];
 
+/** What each colour of a picture becomes on a dark page. */
+export const onDark: Readonly<Record<string, string>> = {
+  "#0072B2": "#4aa8e8",
+  "#D55E00": "#ff8f47",
+  "#009E73": "#31c79a",
+  "#CC79A7": "#e5a0c6",
+  "#E69F00": "#f2bb45",
+  "#56B4E9": "#a5d8f7",
+  "#555555": "#a8adb5",
+  "#000000": "#ffffff",
+  black: "#ffffff",
+  "#e6e6e6": "#30343b",
+  "#cccccc": "#444a53",
+  "#888": "#6b7280",
+};
+
 /** What all charts share. Sizes are in pixels. */
 const config = {
   background: "white",
   font: "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif",
-  padding: 12,
+  padding: 8,
   axis: { labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal", gridColor: "#e6e6e6", titlePadding: 8 },
   header: { labelFontSize: 12, titleFontSize: 12, labelFontWeight: "bold" },
-  legend: { labelFontSize: 11, titleFontSize: 11, symbolSize: 90, titlePadding: 6, labelLimit: 400 },
+  legend: { labelFontSize: 11, titleFontSize: 11, symbolSize: 90, titlePadding: 6, labelLimit: 300, orient: "top" },
   view: { stroke: "#cccccc" },
   range: { category: colours },
 } as const;
 
-/** A complete specification: shared look, inline data. */
-export function chartSpec(rows: readonly object[], body: object): TopLevelSpec {
+/** A complete specification: shared look, inline data. A `height` in `body` is of the plot; its width is all there is. */
+export function chartSpec(rows: readonly object[], { width }: ChartSize, body: object): TopLevelSpec {
   return {
     $schema: "https://vega.github.io/schema/vega-lite/v5.json",
     config,
+    autosize: { type: "fit-x", contains: "padding" },
+    width,
     data: { values: rows },
     ...body,
   } as TopLevelSpec;
 }
 
-/** As `chartSpec`, one panel a configuration, two in a row. */
-export const panelsSpec = (rows: readonly object[], names: readonly string[], panel: object): TopLevelSpec =>
-  chartSpec(rows, {
+// What axis, its title and the padding take of a panel's row.
+const panelAxisWidth = 84;
+const betweenPanels = 20;
+
+/** As `chartSpec`, one panel a configuration. */
+export function panelsSpec(
+  rows: readonly object[],
+  { width, columns: most }: ChartSize,
+  names: readonly string[],
+  panel: object,
+): TopLevelSpec {
+  const columns = Math.max(1, Math.min(most, names.length));
+  const each = Math.floor((width - panelAxisWidth - betweenPanels * (columns - 1)) / columns);
+  return {
+    ...chartSpec(rows, { width, columns }, {}),
+    autosize: "pad",
+    width: undefined,
     facet: { field: "configuration", type: "nominal", sort: names, title: null },
-    columns: 2,
-    spec: { width: 330, height: 150, ...panel },
-  });
+    columns,
+    spec: { width: each, height: 150, ...panel },
+  } as unknown as TopLevelSpec;
+}
 
 /** Configurations keep their order and colour in every chart. */
 export const colourOf = (names: readonly string[]): object => ({
@@ -48,7 +91,7 @@ export const colourOf = (names: readonly string[]): object => ({
   type: "nominal",
   title: null,
   sort: names,
-  legend: { symbolOpacity: 1 },
+  legend: { symbolOpacity: 1, columns: 3 },
   scale: { domain: names, range: names.map((_, i) => colours[i % colours.length]) },
 });
 

@@ -37,17 +37,18 @@ export function fan(results: readonly LoadResult[], pattern: string): Chart {
     name: `fan-${pattern}`,
     title: `Latency over time: ${pattern}`,
     reading: "Line: p50. Bands outwards: up to p75, p90, p95 and p99, by the time a request was to leave.",
-    spec: panelsSpec(rows, names, {
-      layer: [
-        band("p50", "p75", 0.6),
-        band("p75", "p90", 0.42),
-        band("p90", "p95", 0.28),
-        band("p95", "p99", 0.16),
-        {
-          mark: { type: "line", strokeWidth: 2, clip: true },
-          encoding: { x, y: { field: "p50", type: "quantitative", ...scale }, color },
-        },
-      ],
-    }),
+    spec: (size) =>
+      panelsSpec(rows, size, names, {
+        layer: [
+          band("p50", "p75", 0.6),
+          band("p75", "p90", 0.42),
+          band("p90", "p95", 0.28),
+          band("p95", "p99", 0.16),
+          {
+            mark: { type: "line", strokeWidth: 2, clip: true },
+            encoding: { x, y: { field: "p50", type: "quantitative", ...scale }, color },
+          },
+        ],
+      }),
   };
 }

@@ -20,59 +20,61 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
       name: "latency",
       title: "Latency by load",
       reading: "Solid: p99, dashed: p50, of the calls that got a result. Lower is better.",
-      spec: chartSpec(
-        rows.filter(({ ms }) => ms > 0),
-        {
-          width: 560,
-          height: 320,
-          mark: { type: "line", point: { filled: true, size: 45 } },
-          encoding: {
-            x,
-            y: {
-              field: "ms",
-              type: "quantitative",
-              ...logAxis(
-                rows.map(({ ms }) => ms),
-                "Latency (ms, log scale; solid p99, dashed p50)",
-              ),
-            },
-            color: colourOf(names),
-            detail: { field: "line" },
-            strokeDash: {
-              field: "quantile",
-              type: "nominal",
-              title: null,
-              sort: ["p50", "p99"],
-              scale: {
-                domain: ["p50", "p99"],
-                range: [
-                  [5, 4],
-                  [1, 0],
-                ],
+      spec: (size) =>
+        chartSpec(
+          rows.filter(({ ms }) => ms > 0),
+          size,
+          {
+            height: 320,
+            mark: { type: "line", point: { filled: true, size: 45 } },
+            encoding: {
+              x,
+              y: {
+                field: "ms",
+                type: "quantitative",
+                ...logAxis(
+                  rows.map(({ ms }) => ms),
+                  "Latency (ms, log scale; solid p99, dashed p50)",
+                ),
               },
-              legend: null,
+              color: colourOf(names),
+              detail: { field: "line" },
+              strokeDash: {
+                field: "quantile",
+                type: "nominal",
+                title: null,
+                sort: ["p50", "p99"],
+                scale: {
+                  domain: ["p50", "p99"],
+                  range: [
+                    [5, 4],
+                    [1, 0],
+                  ],
+                },
+                legend: null,
+              },
             },
           },
-        },
-      ),
+        ),
     },
     {
       name: "batch-size",
       title: "Mean batch size by load",
       reading: "Items in a batch on average.",
-      spec: chartSpec(
-        rows.filter(({ quantile }) => quantile === "p50"),
-        {
-          width: 560,
-          height: 240,
-          mark: { type: "line", point: { filled: true, size: 45 } },
-          encoding: {
-            x,
-            y: { field: "meanBatchSize", type: "quantitative", axis: { title: "Items per batch" } },
-            color: colourOf(names),
+      spec: (size) =>
+        chartSpec(
+          rows.filter(({ quantile }) => quantile === "p50"),
+          size,
+          {
+            height: 240,
+            mark: { type: "line", point: { filled: true, size: 45 } },
+            encoding: {
+              x,
+              y: { field: "meanBatchSize", type: "quantitative", axis: { title: "Items per batch" } },
+              color: colourOf(names),
+            },
           },
-        },
-      ),
+        ),
     },
   ];
 }

@@ -30,54 +30,54 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
       title: "Run time by batch size",
       reading:
         "Points: medians with their 95 % interval. Dashed: the fitted line; where it meets the axis is the fixed part.",
-      spec: chartSpec(values, {
-        width: 560,
-        height: 300,
-        layer: [
-          {
-            data: { values: line },
-            mark: { type: "line", strokeDash: [5, 4], color: "#555555" },
-            encoding: { x, y: { field: "runMs", type: "quantitative" } },
-          },
-          {
-            mark: { type: "rule", strokeWidth: 2 },
-            encoding: {
-              x,
-              y: { field: "lowMs", type: "quantitative", axis: { title: "Run time (ms)" } },
-              y2: { field: "highMs" },
-              color: colourOf(names),
+      spec: (size) =>
+        chartSpec(values, size, {
+          height: 300,
+          layer: [
+            {
+              data: { values: line },
+              mark: { type: "line", strokeDash: [5, 4], color: "#555555" },
+              encoding: { x, y: { field: "runMs", type: "quantitative" } },
             },
-          },
-          {
-            mark: { type: "line", point: { filled: true, size: 55 } },
-            encoding: { x, y: { field: "runMs", type: "quantitative" }, color: colourOf(names) },
-          },
-        ],
-      }),
+            {
+              mark: { type: "rule", strokeWidth: 2 },
+              encoding: {
+                x,
+                y: { field: "lowMs", type: "quantitative", axis: { title: "Run time (ms)" } },
+                y2: { field: "highMs" },
+                color: colourOf(names),
+              },
+            },
+            {
+              mark: { type: "line", point: { filled: true, size: 55 } },
+              encoding: { x, y: { field: "runMs", type: "quantitative" }, color: colourOf(names) },
+            },
+          ],
+        }),
     },
     {
       name: "items-per-second",
       title: "Items a second by batch size",
       reading: `With full batches always in flight. Vertical line: ${kneeSize}, from where items a second rise no more than 5 %.`,
-      spec: chartSpec(values, {
-        width: 560,
-        height: 300,
-        layer: [
-          {
-            data: { values: [{ size: kneeSize }] },
-            mark: { type: "rule", strokeDash: [3, 3], color: "#555555" },
-            encoding: { x },
-          },
-          {
-            mark: { type: "line", point: { filled: true, size: 55 } },
-            encoding: {
-              x,
-              y: { field: "itemsPerS", type: "quantitative", axis: { title: "Items per second", format: ",~f" } },
-              color: colourOf(names),
+      spec: (size) =>
+        chartSpec(values, size, {
+          height: 300,
+          layer: [
+            {
+              data: { values: [{ size: kneeSize }] },
+              mark: { type: "rule", strokeDash: [3, 3], color: "#555555" },
+              encoding: { x },
             },
-          },
-        ],
-      }),
+            {
+              mark: { type: "line", point: { filled: true, size: 55 } },
+              encoding: {
+                x,
+                y: { field: "itemsPerS", type: "quantitative", axis: { title: "Items per second", format: ",~f" } },
+                color: colourOf(names),
+              },
+            },
+          ],
+        }),
     },
   ];
 }

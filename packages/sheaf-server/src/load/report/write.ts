@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CommandFailure } from "../command-line.ts";
-import type { Chart } from "./chart.ts";
-import { reportHtml, type ReportPage } from "./page.ts";
+import { sizes } from "./chart.ts";
+import { chartsOf, reportHtml, type ReportPage } from "./page.ts";
 import { renderCharts } from "./render.ts";
 
 export interface ReportFiles {
@@ -12,18 +12,22 @@ export interface ReportFiles {
   readonly svg?: string | undefined;
 }
 
-/** Draws the charts and writes what was asked for, into folders that `checkWritable` made. @throws {CommandFailure} where a file can not be written. */
-export async function writeReport(
-  { html, svg }: ReportFiles,
-  page: Omit<ReportPage, "charts">,
-  charts: readonly Chart[],
-): Promise<string[]> {
+/**
+ * Draws the charts and writes what was asked for, into folders that `checkWritable` made.
+ * @throws {CommandFailure} where a file cannot be written.
+ */
+export async function writeReport({ html, svg }: ReportFiles, page: ReportPage): Promise<string[]> {
   if (html === undefined && svg === undefined) return [];
-  const drawn = await renderCharts(charts);
+  const charts = chartsOf(page);
+  const wide = await renderCharts(charts, sizes.wide);
   const files: [path: string, text: string][] = [];
-  if (html !== undefined) files.push([html, reportHtml({ ...page, charts: drawn })]);
-  for (const { chart, svg: text } of svg === undefined ? [] : drawn)
-    files.push([join(svg!, `${chart.name}.svg`), text]);
+  if (html !== undefined) {
+    const narrow = await renderCharts(charts, sizes.narrow);
+    const drawn = new Map(charts.map((chart, i) => [chart, { wide: wide[i]!, narrow: narrow[i]! }]));
+    files.push([html, reportHtml(page, drawn)]);
+  }
+  if (svg !== undefined)
+    files.push(...charts.map(({ name }, i): [string, string] => [join(svg, `${name}.svg`), wide[i]!]));
   for (const [path, text] of files) {
     try {
       await writeFile(path, text);
