@@ -1,17 +1,14 @@
 // Real clients through `sheaf proxy`, with only their address changed, against an API on this machine: how many requests
 // reach it, and what becomes of every caller when it fails.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { OpenAIEmbeddings } from "@langchain/openai";
 import { embed } from "ai";
 import OpenAI from "openai";
 import { embeddingApi, vectorOf } from "../scripts/lib/embedding-api.mjs";
+import { proxy } from "./lib/serving.mjs";
 
-const entry = fileURLToPath(new URL("../packages/sheaf-server/bin/sheaf.js", import.meta.url));
 const texts = Array.from({ length: 500 }, (_, i) => `Text number ${i} of this test`);
 const apiKey = "sk-test";
 
@@ -19,21 +16,7 @@ const apiKey = "sk-test";
 async function proxied(t, options, ...flags) {
   const api = await embeddingApi(options);
   t.after(() => api.close());
-  const words = ["proxy", "--upstream", api.baseURL, "--port", "0", ...flags];
-  const child = spawn(process.execPath, [entry, ...words], { stdio: ["ignore", "pipe", "inherit"] });
-  t.after(async () => {
-    child.kill("SIGTERM");
-    await once(child, "close");
-  });
-  let output = "";
-  const url = await new Promise((resolve, reject) => {
-    // Read to the end: a pipe that nobody empties would stop the proxy.
-    child.stdout.setEncoding("utf8").on("data", (text) => {
-      const found = /listening on (http:[^"]+)/.exec((output += text))?.[1];
-      if (found !== undefined) resolve(found);
-    });
-    child.on("close", () => reject(new Error(`sheaf proxy ended: ${output}`)));
-  });
+  const url = await proxy(t, api.baseURL, ...flags);
   return { api, baseURL: `${url}/v1` };
 }
 

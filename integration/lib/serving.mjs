@@ -5,8 +5,13 @@ import { fileURLToPath } from "node:url";
 const entry = fileURLToPath(new URL("../../packages/sheaf-server/dist/cli/main.js", import.meta.url));
 
 /** Starts the built server on a free port, as users run it; resolves with its URL once it is ready. */
-export async function serve(t, ...words) {
-  const child = spawn(process.execPath, [entry, "serve", ...words, "--port", "0"], {
+export const serve = (t, ...words) => start(t, "serve", ...words);
+
+/** The same for the proxy before an API. */
+export const proxy = (t, upstream, ...words) => start(t, "proxy", "--upstream", upstream, ...words);
+
+async function start(t, command, ...words) {
+  const child = spawn(process.execPath, [entry, command, ...words, "--port", "0"], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = once(child, "close");
@@ -23,7 +28,7 @@ export async function serve(t, ...words) {
         if (url !== undefined && output.includes('"msg":"ready"')) resolve(url);
       });
     }
-    void ended.then(([code]) => reject(new Error(`sheaf serve ended with ${code}: ${output}`)));
+    void ended.then(([code]) => reject(new Error(`sheaf ${command} ended with ${code}: ${output}`)));
   });
   return ready;
 }

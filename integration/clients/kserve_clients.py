@@ -1,0 +1,85 @@
+"""NVIDIA's and KServe's own clients of /v2: `kserve_clients.py URL` with {"rows", "texts"} as its input."""
+
+import asyncio
+import base64
+import json
+import sys
+from importlib.metadata import version
+
+import numpy as np
+from kserve import InferenceRESTClient, InferInput as KServeInput, InferRequest, RESTConfig
+from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
+
+url = sys.argv[1]
+given = json.load(sys.stdin)
+rows = np.array(given["rows"], dtype=np.float32)
+texts = np.array([[text.encode()] for text in given["texts"]], dtype=np.object_)[:, 0]
+
+
+def bits(array):
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
+
+
+def message_of(call):
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def triton():
+    client = InferenceServerClient(url.removeprefix("http://"))
+
+    def infer(model, array, datatype, name, output, binary):
+        tensor = InferInput(name, list(array.shape), datatype)
+        tensor.set_data_from_numpy(array, binary_data=binary)
+        result = client.infer(model, [tensor], outputs=[InferRequestedOutput(output, binary_data=binary)])
+        return bits(result.as_numpy(output))
+
+    def outputs(model):
+        return client.get_model_metadata(model)["outputs"][0]["name"]
+
+    def mlp(binary):
+        return infer("mlp", rows, "FP32", "input", outputs("mlp"), binary)
+
+    def use_lite(binary):
+        return infer("use-lite", texts, "BYTES", "text", outputs("use-lite"), binary)
+
+    return {
+        "ready": [client.is_server_live(), client.is_server_ready(), client.is_model_ready("mlp")],
+        "mlp": {"json": mlp(False), "binary": mlp(True)},
+        "use-lite": {"json": use_lite(False), "binary": use_lite(True)},
+        "errors": {
+            "unknown": message_of(lambda: client.get_model_metadata("nobody")),
+            "shape": message_of(lambda: infer("mlp", rows[:, :3], "FP32", "input", "output", True)),
+        },
+    }
+
+
+async def kserve():
+    # Its own default for verify is a TLS context: no other option is needed over plain HTTP.
+    client = InferenceRESTClient(RESTConfig(protocol="v2", retries=0, timeout=30))
+
+    async def infer(binary):
+        tensor = KServeInput("input", list(rows.shape), "FP32")
+        tensor.set_data_from_numpy(rows, binary_data=binary)
+        reply = await client.infer(url, InferRequest("mlp", [tensor]), model_name="mlp")
+        return bits(reply.outputs[0].as_numpy())
+
+    outcome = {
+        "ready": [await client.is_server_live(url), await client.is_server_ready(url), await client.is_model_ready(url, "mlp")],
+        "mlp": {"json": await infer(False), "binary": await infer(True)},
+    }
+    await client.close()
+    return outcome
+
+
+json.dump(
+    {
+        "versions": {name: version(name) for name in ["tritonclient", "kserve"]},
+        "tritonclient": triton(),
+        "kserve": asyncio.run(kserve()),
+    },
+    sys.stdout,
+)
