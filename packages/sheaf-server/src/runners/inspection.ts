@@ -1,4 +1,4 @@
-import type { Executor } from "sheaf";
+import { RunHandle, type Executor } from "sheaf";
 
 /** Asks a worker one question, in a thread of its own that ends with the answer. */
 export function inspectionExecutor<Request, Answer>(
@@ -7,8 +7,7 @@ export function inspectionExecutor<Request, Answer>(
   return async (request) => {
     try {
       await executor.ready();
-      const { signal } = new AbortController();
-      const [answer] = Array.from(await executor.run([request], { signal, batchId: 1, size: 1, attempt: 1 }));
+      const [answer] = Array.from(await executor.run([request], new RunHandle(1, 1)));
       if (answer instanceof Error) throw answer;
       return answer as Answer;
     } finally {

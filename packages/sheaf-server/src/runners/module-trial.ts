@@ -1,4 +1,4 @@
-import type { Executor } from "sheaf";
+import { RunHandle, type Executor } from "sheaf";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict } from "./batch-verdict.ts";
 import { inspectionExecutor } from "./inspection.ts";
@@ -41,10 +41,8 @@ async function triedOut(
   settings: Omit<ModuleTrialOptions, "open">,
 ): Promise<ModelSpec> {
   try {
-    const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> => {
-      const { signal } = new AbortController();
-      return executor.run([...items], { signal, batchId: 1, size: items.length, attempt: 1 });
-    };
+    const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
+      executor.run([...items], new RunHandle(1, items.length));
     const verdict = batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
     const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
     return { ...spec, sample: samples[0], ...verdict, note };

@@ -1,4 +1,4 @@
-import type { BatchContext, Executor, RunTime } from "sheaf";
+import { RunHandle, type Executor, type RunTime } from "sheaf";
 import type { ModelInput } from "../runners/model-spec.ts";
 
 /**
@@ -18,11 +18,10 @@ export async function warmUp(
   for (let batch = 0; batch < batches; batch++) {
     const size = sizes[batch % sizes.length]!;
     const runs = Array.from({ length: executor.slots }, async (_, slot) => {
-      const { signal } = new AbortController();
-      const context: BatchContext = { signal, batchId: -1 - slot, size, attempt: 1 };
+      const handle = new RunHandle(-1 - slot, size);
       const startedAtMs = performance.now();
-      const results = await executor.run(new Array<unknown>(size).fill(item), context);
-      if (batch >= sizes.length) runTimes.push({ size, runMs: context.runMs ?? performance.now() - startedAtMs });
+      const results = await executor.run(new Array<unknown>(size).fill(item), handle);
+      if (batch >= sizes.length) runTimes.push({ size, runMs: handle.runMs ?? performance.now() - startedAtMs });
       return results;
     });
     for (const results of await Promise.all(runs)) {

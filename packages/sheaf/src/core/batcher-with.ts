@@ -21,6 +21,7 @@ import { newAbortController, warn, type AbortSignalLike } from "./runtime.ts";
 import { Scheduler } from "./scheduler.ts";
 import { checkCallOptions, laneOf, settingsOf, show } from "./settings.ts";
 import { Statistics, type BatcherStats } from "./stats.ts";
+import { executorOf } from "./wrap-executor.ts";
 
 // One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler
 // stands. A variable for the function itself would be a pointer from old to new memory at every call, which costs the
@@ -71,7 +72,11 @@ export function batcherWith<In, Out>(
     },
     failed: (error) => limiter.observe(error, clock.now()),
     paused: (retryAfterMs) => limiter.observe({ retryAfterMs }, clock.now()),
-    retried: (items, weight) => limiter.spend(clock.now(), items, weight),
+    retried: (items, weight) => {
+      const nowMs = clock.now();
+      limiter.spend(nowMs, items, weight);
+      return nowMs;
+    },
     ranAgain: (items, weight) => {
       statistics.ranAgain();
       limiter.spend(clock.now(), items, weight);
@@ -93,12 +98,13 @@ export function batcherWith<In, Out>(
   let reportedListener = false;
 
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
+    // First of all: a clock may call the batcher, and what it does must not come between a call and its place.
+    scheduler.arriving(1);
     if (isPlain && (typeof callOptions !== "object" || callOptions === null) && life.refusal === undefined) {
       if (admission.hasRoom()) {
         const chunk = queue.tail(line, epochs.current);
         if (target !== chunk) target = chunk as unknown as Chunk;
         const promise = new Promise<Out>(capture);
-        scheduler.arriving(1);
         queue.fill(chunk, line, item, scheduler.stampMs);
         return promise;
       }
@@ -106,6 +112,7 @@ export function batcherWith<In, Out>(
     return enter(item, callOptions as CallOptions | undefined, settings.onQueueFull === "wait");
   };
 
+  /** After `scheduler.arriving`. */
   const enter = (item: In, callOptions: CallOptions | number | null | undefined, mayWait: boolean): Promise<Out> =>
     new Promise<Out>((resolve) => {
       // What termsOf throws rejects the promise, as a throw in an executor does.
@@ -126,7 +133,6 @@ export function batcherWith<In, Out>(
       calls.tally.aborted += items;
       throw watched.reason;
     }
-    scheduler.arriving(items);
     const arrivedAtMs = scheduler.stampMs;
     const deadlineMs = arrivedAtMs + (timeoutMs ?? settings.timeoutMs ?? Infinity);
     return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs, tag };
@@ -141,6 +147,7 @@ export function batcherWith<In, Out>(
     new Promise<T>((resolve, reject) => {
       const array = arrayOf(items);
       if (array.length === 0) return resolve(empty);
+      scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
       const list = listOf(array.length, resolve, reject);
       // Throws before anything is enqueued, which refuses the list whole.
@@ -184,7 +191,10 @@ export function batcherWith<In, Out>(
         window: Math.max(1, Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1), 4096)),
         begin,
         hasRoom: () => admission.hasRoom(),
-        call: (item) => enter(item, { ...callOptions, signal: controller.signal }, true),
+        call: (item) => {
+          scheduler.arriving(1);
+          return enter(item, { ...callOptions, signal: controller.signal }, true);
+        },
         withdraw: () => {
           if (watched !== undefined) calls.watch.aborts.remove(watched, passOn);
           controller.abort(life.closedError("map() ended before this item had run."));
@@ -226,16 +236,6 @@ export function batcherWith<In, Out>(
   life.begin(typeof run === "function" ? undefined : executor);
   Object.defineProperty(call, "name", { value: name });
   return Object.assign(call, methods) as unknown as Batcher<In, Result<Out>>;
-}
-
-function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Executor<In, Out> {
-  return {
-    slots,
-    ready: () => Promise.resolve(),
-    // What a batch function throws or returns at once is as good as a promise to the one who awaits it.
-    run: run as Executor<In, Out>["run"],
-    close: () => Promise.resolve(),
-  };
 }
 
 /** The caller's own array, or the items of another iterable. */

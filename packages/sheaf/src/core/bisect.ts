@@ -8,8 +8,8 @@ export interface Bisection<In> {
   readonly shouldBisect: (error: unknown) => boolean;
   /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
   readonly maxBisectRuns: number | undefined;
-  /** Runs some of the items again and returns a result for each, or throws. */
-  runAgain(items: In[]): Promise<ArrayLike<unknown>>;
+  /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
+  runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
   /** A run went past runTimeoutMs: the batch has lost its slot and nothing of it is run any more. */
   isGivenUp(): boolean;
   now(): number;
@@ -21,12 +21,7 @@ export interface Bisection<In> {
  * binary splitting), so the default bound finds at least 4 exactly. What is left when the runs are spent gets the
  * batch's error.
  */
-export async function bisect<In>(
-  batch: Chunk<In>,
-  items: readonly In[],
-  error: unknown,
-  how: Bisection<In>,
-): Promise<void> {
+export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
   const failWithTheRest = (part: number[], reason: unknown): void => {
@@ -52,7 +47,7 @@ export async function bisect<In>(
     if (alive.length === 0) continue;
     if (runsLeft-- <= 0) return failWithTheRest(alive, error);
     try {
-      const results = await how.runAgain(alive.map((index) => items[index]!));
+      const results = await how.runAgain(alive);
       alive.forEach((index, position) => how.calls.settle(batch, index, results[position], how.now()));
     } catch (partError) {
       if (how.isGivenUp()) return failWithTheRest(alive, partError);

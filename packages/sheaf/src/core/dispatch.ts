@@ -5,9 +5,10 @@ import type { Chunk } from "./chunk.ts";
 import type { Clock } from "./clock.ts";
 import { demuxOf } from "./demux.ts";
 import { BatcherError } from "./errors.ts";
-import type { BatchContext, Executor } from "./executor.ts";
+import type { Executor } from "./executor.ts";
 import type { OrderKeys } from "./order.ts";
 import { Run, type RunEvents } from "./run.ts";
+import type { RunHandle } from "./run-handle.ts";
 import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
@@ -84,7 +85,7 @@ export class Dispatcher<In, Out> {
     const bisects = this.#settings.onBatchError === "bisect";
     let nowMs: number;
     try {
-      const results = this.#inOrder(await this.#attempt(run, batch.items, this.#executor), batch.items);
+      const results = this.#inOrder(await this.#attempt(run, run, batch.items, this.#executor), batch.items);
       nowMs = this.#clock.now();
       this.#record(run, undefined, nowMs);
       this.#demux(batch, results, nowMs);
@@ -131,9 +132,9 @@ export class Dispatcher<In, Out> {
     const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
     const one: Runner<In, Out> | undefined = runOne && {
-      run: async ([item], context) => [await runOne(item!, context)],
+      run: async ([item], handle) => [await runOne(item!, handle)],
     };
-    return bisect(batch, batch.items, error, {
+    return bisect(batch, error, {
       calls: this.#calls,
       shouldBisect: (partError) => {
         this.#events.failed(partError);
@@ -142,42 +143,39 @@ export class Dispatcher<In, Out> {
       maxBisectRuns,
       isGivenUp: () => run.abandoned,
       now: () => this.#clock.now(),
-      runAgain: async (items) => {
-        this.#events.ranAgain(items.length, (run.weight * items.length) / run.size);
-        const executor = items.length === 1 && one !== undefined ? one : this.#executor;
-        return this.#inOrder(await this.#attempt(run, items, executor), items);
+      runAgain: async (indices) => {
+        const { length } = indices;
+        this.#events.ranAgain(length, (run.weight * length) / run.size);
+        const executor = length === 1 && one !== undefined ? one : this.#executor;
+        const items = indices.map((index) => batch.items[index]!);
+        return this.#inOrder(await this.#attempt(run, run.part(indices), items, executor), items);
       },
     });
   }
 
-  /** One run under runTimeoutMs. */
-  #attempt(run: Run<In>, kept: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
+  /** One run of a batch or a part of it, under runTimeoutMs. */
+  #attempt(run: Run<In>, handle: RunHandle, kept: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
     // The batch function may do what it likes with its array: results by key and a bisection look at the items again.
     const items = kept.slice();
     const { runTimeoutMs } = this.#settings;
-    const context = items.length === run.size ? run : partOf(run, items.length, this.#events);
-    if (runTimeoutMs === undefined) return executor.run(items, context);
+    if (runTimeoutMs === undefined) return executor.run(items, handle);
     return new Promise((resolve, reject) => {
       let cancel: (() => void) | undefined;
       let isOver = false;
-      const arm = (): void => {
+      const start = (): void => {
         cancel?.();
         if (!isOver && !run.abandoned)
-          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, context, runTimeoutMs)));
+          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
       };
       const ended = (settle: () => void): void => {
         isOver = true;
         cancel?.();
-        if (run.abandoned) this.#endAbandoned(run, context.stillRuns);
+        if (run.abandoned) this.#endAbandoned(run);
         else settle();
       };
-      if (executor.reportsStart === true) {
-        context.started = arm;
-        context.stopped = () => cancel?.();
-      } else {
-        arm();
-      }
-      settled(() => executor.run(items, context)).then(
+      run.timer = executor.reportsStart === true ? { start, stop: () => cancel?.() } : undefined;
+      if (run.timer === undefined) start();
+      settled(() => executor.run(items, handle)).then(
         (results) => ended(() => resolve(results)),
         (error: unknown) => {
           // Also a run that was given up may bring the news that the service wants a pause.
@@ -188,7 +186,7 @@ export class Dispatcher<In, Out> {
     });
   }
 
-  #giveUp(run: Run<In>, context: BatchContext, runTimeoutMs: number): BatcherError {
+  #giveUp(run: Run<In>, runTimeoutMs: number): BatcherError {
     const error = new BatcherError(
       "RUN_TIMEOUT",
       `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
@@ -200,13 +198,14 @@ export class Dispatcher<In, Out> {
     for (const slot of run.calls.slots ?? []) slot?.leaveDedupe?.(slot);
     this.abandonedNow++;
     this.abandonedRuns++;
-    if (run.isAborted) context.givenUp?.(error);
+    if (run.isAborted) run.givenUp?.(error);
     run.abort(error);
     return error;
   }
 
   /** The executor serves again; where the run itself goes on (`stillRuns`), its keys wait for it. */
-  #endAbandoned(run: Run<In>, stillRuns: Promise<unknown> | undefined): void {
+  #endAbandoned(run: Run<In>): void {
+    const { stillRuns } = run;
     this.abandonedNow--;
     const release = (): void => {
       this.#order?.release(run.calls);
@@ -227,7 +226,7 @@ export class Dispatcher<In, Out> {
       group: run.group,
       startedAtMs,
       queueWaitMs: queueWait(batch, startedAtMs),
-      runMs: run.runMs ?? nowMs - startedAtMs,
+      runMs: run.runMs ?? nowMs - run.beganAtMs,
       outcome: failure === undefined ? "ok" : "error",
       errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
       attempt: run.attempt,
@@ -257,19 +256,6 @@ function tagsOf<In>({ tags, slots }: Chunk<In>): unknown[] | undefined {
   const sharers = slots?.flatMap((slot) => slot.sharers?.tags ?? []) ?? [];
   if (tags === undefined && sharers.length === 0) return undefined;
   return [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined);
-}
-
-function partOf<In>(run: Run<In>, size: number, told: RunEvents): BatchContext {
-  return {
-    batchId: run.batchId,
-    size,
-    attempt: run.attempt,
-    get signal() {
-      return run.signal;
-    },
-    pause: (durationMs) => told.paused(durationMs),
-    countRun: () => told.retried(size, (run.weight * size) / run.size),
-  };
 }
 
 /** A sync throw equals a rejection, a plain value a promise of it. */

@@ -1,6 +1,6 @@
 import type { Chunk } from "./chunk.ts";
-import type { BatchContext } from "./executor.ts";
 import { BatcherError } from "./errors.ts";
+import { RunHandle } from "./run-handle.ts";
 import { newAbortController } from "./runtime.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 
@@ -8,29 +8,28 @@ import type { DispatchReason } from "../policies/policy.ts";
 export interface RunEvents {
   /** It wants nothing dispatched for so many milliseconds. */
   paused(durationMs: number): void;
-  /** It asks its service again, for so many items. */
-  retried(items: number, weight: number): void;
+  /** It asks its service again, for so many items. Returns the time. */
+  retried(items: number, weight: number): number;
 }
 
-/** One batch in flight, and the context that its batch function sees. */
-export class Run<In> implements BatchContext {
-  readonly batchId: number;
-  readonly size: number;
+/** One batch in flight. */
+export class Run<In> extends RunHandle {
   readonly weight: number;
-  attempt = 1;
-  runMs: number | undefined = undefined;
-  stillRuns: Promise<unknown> | undefined = undefined;
-  started: (() => void) | undefined = undefined;
-  stopped: (() => void) | undefined = undefined;
-  givenUp: ((error: Error) => void) | undefined = undefined;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;
   readonly group: unknown;
   readonly startedAtMs: number;
+  /** The run whose time counts began then: a service that is asked again after a pause did not take the pause. */
+  beganAtMs: number;
   /** Its index among the runs in flight. */
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
   abandoned = false;
+  /** Under runTimeoutMs, with an executor that `reportsStart`. */
+  timer: { start(): void; stop(): void } | undefined = undefined;
+  /** Where an abandoned run goes on after it was settled. */
+  stillRuns: Promise<unknown> | undefined = undefined;
+  givenUp: ((error: Error) => void) | undefined = undefined;
   readonly #told: RunEvents;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
   #aborted: { readonly reason: unknown } | undefined = undefined;
@@ -44,26 +43,42 @@ export class Run<In> implements BatchContext {
     startedAtMs: number,
     told: RunEvents,
   ) {
-    this.batchId = batchId;
-    this.size = calls.count;
+    super(batchId, calls.count);
     this.weight = weight;
     this.calls = calls;
     this.reason = reason;
     this.group = group;
-    this.startedAtMs = startedAtMs;
+    this.startedAtMs = this.beganAtMs = startedAtMs;
     this.#told = told;
   }
 
-  pause(durationMs: number): void {
+  override pause(durationMs: number): void {
     this.#told.paused(durationMs);
   }
 
-  countRun(): void {
-    this.#told.retried(this.size, this.weight);
+  override countRun(items: number = this.size): void {
+    this.attempt++;
+    this.beganAtMs = this.#told.retried(items, (this.weight * items) / this.size);
+  }
+
+  override started(): void {
+    this.timer?.start();
+  }
+
+  override stopped(): void {
+    this.timer?.stop();
+  }
+
+  override runsUntil(ended: Promise<unknown>): void {
+    this.stillRuns = ended;
+  }
+
+  override onGivenUp(listener: (error: Error) => void): void {
+    this.givenUp = listener;
   }
 
   /** Made when the batch function asks for it: most never do. */
-  get signal(): AbortSignal {
+  override get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = newAbortController();
       if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);

@@ -1,5 +1,5 @@
 import { invariant } from "../core/invariant.ts";
-import type { BatchContext } from "../core/executor.ts";
+import type { RunHandle } from "../core/run-handle.ts";
 import { openOrEnd, type Link, type OpenLink } from "./link.ts";
 import { Kind, message, unpackError, type Message } from "./message.ts";
 import { pack, unpack, type Packed, type RowOwnership } from "./wire.ts";
@@ -30,7 +30,7 @@ export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 /** One batch on its way through a pool. Settled once, by whoever holds it. */
 export interface Run {
   readonly items: readonly unknown[];
-  readonly context: BatchContext;
+  readonly handle: RunHandle;
   readonly attempt: number;
   resolve(results: unknown[]): void;
   reject(error: unknown): void;
@@ -114,7 +114,7 @@ export class Instance {
     // Sent before anybody hears of it: a listener may hand over the next one.
     this.#link.send(message(Kind.batch, id, run.attempt, packed));
     if (this.#runs.length === 1) {
-      run.context.started?.();
+      run.handle.started();
       this.#link.hold(true);
       this.#become("busy");
     }
@@ -188,10 +188,10 @@ export class Instance {
     if (held === undefined) return;
     invariant(held.id === id, "a worker answers in the order it was asked");
     this.#runs.shift();
-    this.#runs[0]?.run.context.started?.();
+    this.#runs[0]?.run.handle.started();
     this.batches++;
     if (memoryBytes > 0) this.memoryBytes = memoryBytes;
-    held.run.context.runMs = runMs;
+    held.run.handle.measured(runMs);
     if (kind === Kind.failure) {
       held.run.reject(unpackError(packed as Packed));
     } else {
@@ -226,7 +226,7 @@ export class Instance {
     const lost = this.#runs.map(({ run }) => run);
     this.#runs = [];
     // It runs again or ends; until then it waits, which is not timed.
-    lost[0]?.context.stopped?.();
+    lost[0]?.handle.stopped();
     this.state = "dead";
     this.#dead?.();
     this.#events.ended(this, lost, why, error);

@@ -1,11 +1,16 @@
 import { checkResults } from "../core/demux.ts";
 import type { BatchContext, Executor } from "../core/executor.ts";
+import { PartHandle, RunHandle } from "../core/run-handle.ts";
+import { executorOf } from "../core/wrap-executor.ts";
 
 /** A batch function whose results are positional: of what a stage makes of an item, only its place says whose it is. */
 type StageFunction<In, Out> = (
   items: In[],
   context: BatchContext,
 ) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;
+
+/** What a stage is to the pipeline: a function, or an executor's `run`. */
+type RunStage = (items: unknown[], handle: RunHandle) => ArrayLike<unknown> | PromiseLike<ArrayLike<unknown>>;
 
 /** Options of `pipeline`. */
 export interface PipelineOptions<In, Prepared, Raw, Out> {
@@ -42,33 +47,28 @@ class Pipeline implements Executor<unknown, unknown> {
   readonly #before: Stage;
   readonly #middle: Stage;
   readonly #after: Stage;
-  readonly #executor: Pick<Executor<unknown, unknown>, "ready" | "close"> | undefined;
+  readonly #executor: Executor<unknown, unknown>;
   readonly #inFlight: Set<Promise<unknown>> = new Set();
   /** Ends when the batch before has left. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: PipelineOptions<unknown, unknown, unknown, unknown>, maxInFlight: number) {
     const { before, executor, after } = options;
-    const isFunction = typeof executor === "function";
-    const width = isFunction ? 1 : executor.slots;
-    this.#executor = isFunction ? undefined : executor;
+    this.#executor = typeof executor === "function" ? executorOf(executor, 1) : executor;
+    const width = this.#executor.slots;
     this.#before = new Stage("before", 1, before);
-    this.#middle = new Stage(
-      "executor",
-      width,
-      isFunction ? executor : (items, context) => executor.run(items, context),
-    );
+    this.#middle = new Stage("executor", width, (items, handle) => this.#executor.run(items, handle));
     this.#after = new Stage("after", 1, after);
     this.slots = Math.min(maxInFlight, width + (before === undefined ? 0 : 1) + (after === undefined ? 0 : 1));
   }
 
   async ready(): Promise<void> {
-    await this.#executor?.ready();
+    await this.#executor.ready();
   }
 
-  run(items: unknown[], context: BatchContext): Promise<unknown[]> {
+  run(items: unknown[], context: RunHandle): Promise<unknown[]> {
     const previous = this.#last;
-    const results = this.#run(items, context, previous);
+    const results = this.#run(items, RunHandle.of(context), previous);
     const left = Promise.allSettled([results, previous]);
     this.#last = left;
     this.#inFlight.add(left);
@@ -78,16 +78,16 @@ class Pipeline implements Executor<unknown, unknown> {
 
   async close(): Promise<void> {
     await Promise.allSettled(this.#inFlight);
-    await this.#executor?.close();
+    await this.#executor.close();
   }
 
-  async #run(items: unknown[], context: BatchContext, previous: Promise<unknown>): Promise<unknown[]> {
-    const batch = new PipelineBatch(items, context);
+  async #run(items: unknown[], handle: RunHandle, previous: Promise<unknown>): Promise<unknown[]> {
+    const batch = new PipelineBatch(items, handle);
     await this.#before.pass(batch);
     await this.#middle.pass(batch);
     await previous;
     await this.#after.pass(batch);
-    context.runMs = batch.runMs;
+    handle.measured(batch.runMs);
     return batch.values;
   }
 }
@@ -97,49 +97,54 @@ class PipelineBatch {
   values: unknown[];
   /** Time in stages, without waiting between them. */
   runMs = 0;
-  readonly #context: BatchContext;
+  readonly #handle: RunHandle;
 
-  constructor(items: unknown[], context: BatchContext) {
+  constructor(items: unknown[], handle: RunHandle) {
     this.values = items.slice();
-    this.#context = context;
+    this.#handle = handle;
   }
 
-  async advance(name: string, stage: StageFunction<unknown, unknown>): Promise<void> {
+  async advance(name: string, stage: RunStage): Promise<void> {
     const places: number[] = [];
     this.values.forEach((value, i) => {
       if (!(value instanceof Error)) places.push(i);
     });
     if (places.length === 0) return;
-    const { signal, batchId, attempt } = this.#context;
-    signal.throwIfAborted();
-    const context: BatchContext = { signal, batchId, attempt, size: places.length };
-    this.#context.givenUp = (error) => context.givenUp?.(error);
-    const startedAtMs = performance.now();
+    this.#handle.signal.throwIfAborted();
+    const handle = new StageHandle(this.#handle, places);
     let results: ArrayLike<unknown>;
     try {
       results = await stage(
         places.map((place) => this.values[place]),
-        context,
+        handle,
       );
     } finally {
       // A stage that knows its own run time leaves out how long the batch waited for it.
-      this.runMs += context.runMs ?? performance.now() - startedAtMs;
-      this.#context.attempt = Math.max(attempt, context.attempt);
-      this.#context.stillRuns = context.stillRuns;
+      this.runMs += handle.runMs ?? performance.now() - handle.startedAtMs;
     }
     const checked = checkResults(results, places.length, `the ${name} stage`);
     places.forEach((place, i) => (this.values[place] = checked[i]));
   }
 }
 
+/** What the function of a stage sees; how long a stage takes is the pipeline's to measure. */
+class StageHandle extends PartHandle {
+  startedAtMs: number = performance.now();
+
+  override countRun(items?: number): void {
+    super.countRun(items);
+    this.startedAtMs = performance.now();
+  }
+}
+
 /** Runs batches `width` at a time, in the order they come. */
 class Stage {
   readonly #name: string;
-  readonly #stage: StageFunction<unknown, unknown> | undefined;
+  readonly #stage: RunStage | undefined;
   readonly #waiting: (() => void)[] = [];
   #free: number;
 
-  constructor(name: string, width: number, stage: StageFunction<unknown, unknown> | undefined) {
+  constructor(name: string, width: number, stage: RunStage | undefined) {
     this.#name = name;
     this.#free = width;
     this.#stage = stage;

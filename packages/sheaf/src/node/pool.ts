@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from "../core/clock.ts";
 import { BatcherError } from "../core/errors.ts";
-import type { BatchContext } from "../core/executor.ts";
+import { RunHandle } from "../core/run-handle.ts";
 import type { Instance, InstanceInfo, Run } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Places, type PlacesOptions } from "./places.ts";
@@ -64,7 +64,8 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     return this.#failure === undefined ? this.#started : Promise.reject(this.#failure);
   }
 
-  run(items: In[], context: BatchContext): Promise<ArrayLike<Out | Error>> {
+  run(items: In[], context: RunHandle): Promise<ArrayLike<Out | Error>> {
+    const handle = RunHandle.of(context);
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure);
       if (this.#closing !== undefined) return reject(closed(this.#options.name));
@@ -77,14 +78,14 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
           ),
         );
       }
-      const { signal } = context;
+      const { signal } = handle;
       const onAbort = (): void => this.#aborted(run, signal.reason);
       const settle = (): void => signal.removeEventListener("abort", onAbort);
       const run: Run = {
         // The batcher empties the places of callers that have gone; a batch that waits or runs again needs them all.
         items: items.slice(),
-        context,
-        attempt: context.attempt,
+        handle,
+        attempt: handle.attempt,
         resolve(results) {
           settle();
           resolve(results as (Out | Error)[]);
@@ -95,7 +96,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
         },
       };
       signal.addEventListener("abort", onAbort);
-      context.givenUp = (error) => this.#aborted(run, error);
+      handle.onGivenUp((error) => this.#aborted(run, error));
       this.#waiting.push(run);
       this.#dispatch();
     });
@@ -156,7 +157,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   /** A process is killed; a thread can not be, so it is taken out of service and its place filled anew. */
   #hung(instance: Instance, run: Run, reason: Error): void {
     this.#waiting.unshift(...instance.takeBack().filter((other) => other !== run));
-    run.context.stillRuns = instance.whenDead;
+    run.handle.runsUntil(instance.whenDead);
     run.reject(reason);
     this.#instances.tell({ instance: instance.info, why: reason.message });
     if (instance.kill()) return;

@@ -33,7 +33,7 @@ export class QuarantineWorker {
   }
 
   /** Runs a part of a batch, one at a time; never rejects. */
-  run({ items, context, attempt }: Pick<Run, "items" | "context" | "attempt">): Promise<Outcome> {
+  run({ items, handle, attempt }: Pick<Run, "items" | "handle" | "attempt">): Promise<Outcome> {
     return new Promise((resolve) => {
       this.#settle = (outcome) => {
         this.#settle = undefined;
@@ -42,7 +42,7 @@ export class QuarantineWorker {
       };
       this.#next = {
         items,
-        context,
+        handle,
         attempt,
         resolve: (results) => this.#settle?.({ results }),
         reject: (error) => this.#settle?.({ error }),
@@ -52,13 +52,13 @@ export class QuarantineWorker {
   }
 
   /** Ends the run that is under way, with whatever it takes: a hung one can not be told to stop. */
-  giveUp(context: Run["context"], reason: Error): void {
+  giveUp(handle: Run["handle"], reason: Error): void {
     this.#cancelRestart?.();
     const instance = this.#instance;
     this.#instance = undefined;
     if (instance !== undefined) {
       instance.takeBack();
-      context.stillRuns = instance.whenDead;
+      handle.runsUntil(instance.whenDead);
       if (!instance.kill()) this.#instances.leave(instance);
     }
     this.#settle?.({ notRun: reason });

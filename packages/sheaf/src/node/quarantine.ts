@@ -40,7 +40,7 @@ export class Quarantine {
   /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
   isolate(run: Run, crash: Error): void {
     // Nobody waits for it: one that hangs here would hold up everybody behind it.
-    if (run.context.signal.aborted) return run.reject(run.context.signal.reason);
+    if (run.handle.signal.aborted) return run.reject(run.handle.signal.reason);
     this.#suspects.push({ run, crash, abort: undefined });
     this.#busy ??= this.#work();
   }
@@ -50,7 +50,7 @@ export class Quarantine {
     const suspect = [this.#running, ...this.#suspects].find((candidate) => candidate?.run === run);
     if (suspect === undefined) return false;
     suspect.abort ??= { reason };
-    if (suspect === this.#running) this.#worker.giveUp(run.context, new Error("Nobody waits for the batch any more."));
+    if (suspect === this.#running) this.#worker.giveUp(run.handle, new Error("Nobody waits for the batch any more."));
     return true;
   }
 
@@ -87,9 +87,9 @@ export class Quarantine {
       let outcome: Outcome | undefined;
       if (!proven || to - from === 1) {
         attempt++;
-        run.context.attempt = attempt;
+        run.handle.runsAgain();
         const items = to - from === size ? run.items : run.items.slice(from, to);
-        outcome = await this.#worker.run({ items, context: run.context, attempt });
+        outcome = await this.#worker.run({ items, handle: run.handle, attempt });
         if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
       }
       if (outcome !== undefined && "results" in outcome) {

@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from "../core/clock.ts";
 import { checkResults } from "../core/demux.ts";
 import type { BatchFunction, Executor } from "../core/executor.ts";
+import { RunHandle } from "../core/run-handle.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";
 
 export interface CalibrateOptions<In> {
@@ -65,8 +66,8 @@ export async function calibrate<In, Out>(
   options: CalibrateOptions<In>,
 ): Promise<Calibration> {
   const executor = typeof run === "function" ? undefined : run;
-  const runBatch: BatchFunction<In, Out> =
-    typeof run === "function" ? run : (items, context) => run.run(items, context);
+  const runBatch = (items: In[], handle: RunHandle): ReturnType<BatchFunction<In, Out>> =>
+    typeof run === "function" ? run(items, handle) : run.run(items, handle);
   const settings = settingsOf(options, executor?.slots ?? 1);
   const { clock, signal } = settings;
   await executor?.ready();
@@ -83,21 +84,15 @@ export async function calibrate<In, Out>(
 
   async function runOnce(size: number): Promise<number> {
     const items = Array.from({ length: size }, () => settings.sample(itemIndex++));
-    const context = {
-      signal: abort.signal,
-      batchId: ++batchId,
-      size,
-      attempt: 1,
-      runMs: undefined as number | undefined,
-    };
+    const handle = new RunHandle(++batchId, size, abort.signal);
     const startedAtMs = clock.now();
-    const results = await runBatch(items, context);
+    const results = await runBatch(items, handle);
     const elapsedMs = clock.now() - startedAtMs;
     // By which keys does not matter here.
     const values = results instanceof Map ? [...results.values()] : checkResults(results, size, "calibrate");
     // A size whose items fail measures the way to the error, not the work.
     for (let i = 0; i < values.length; i++) if (values[i] instanceof Error) throw values[i] as Error;
-    return context.runMs ?? elapsedMs;
+    return handle.runMs ?? elapsedMs;
   }
 
   let round = 0;

@@ -1,8 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adaptive, auto, type BatchRecord, createBatcher, greedy, type Policy, window } from "../../dist/index.js";
+import {
+  adaptive,
+  auto,
+  type BatchRecord,
+  type Clock,
+  createBatcher,
+  greedy,
+  type Policy,
+  window,
+} from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
-import { numbers } from "../support/rig.js";
+import { assertCode, numbers, values, watch, type Watched } from "../support/rig.js";
 
 /** 40 lists of 5 under a rate limit and a timeout; what each batch was and when, from the clock's start. */
 async function played(startMs: number, policy: Policy) {
@@ -45,3 +54,26 @@ test("a clock may start at any moment, also before 0: batches and figures are th
     }
   }
 });
+
+for (const maxQueueSize of [1, 10]) {
+  test(`a clock that calls the batcher loses no call, and a queue of ${maxQueueSize} keeps its bound`, async () => {
+    const clock = manualClock();
+    let isArmed = false;
+    const inner: Watched<string>[] = [];
+    const now = (): number => {
+      if (isArmed) {
+        isArmed = false;
+        inner.push(watch(batcher("from the clock")));
+      }
+      return clock.now();
+    };
+    const reentrant: Clock = { now, after: (delayMs, callback) => clock.after(delayMs, callback) };
+    const batcher = createBatcher((items: string[]) => items, { clock: reentrant, policy: greedy(), maxQueueSize });
+    isArmed = true;
+    const outer = watch(batcher("from outside"));
+    await clock.advanceAsync(1);
+    assert.deepEqual(values(inner), ["from the clock"]);
+    if (maxQueueSize === 1) assertCode(outer, "QUEUE_FULL");
+    else assert.equal(outer.value, "from outside");
+  });
+}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BatcherError } from "../../dist/index.js";
+import { BatcherError, type RunHandle } from "../../dist/index.js";
 import { assertCode, heldBatcher, statuses, watchAll } from "../support/rig.js";
 
 const letter = (item: string): string => item[0]!;
@@ -119,7 +119,7 @@ test("an executor that settles a run before it has ended keeps its keys blocked 
   watchAll(batcher, ["a1", "a2", "b1"]);
   await clock.advanceAsync(100);
   let end = (): void => undefined;
-  runs[0]!.context.stillRuns = new Promise<void>((resolve) => (end = resolve));
+  (runs[0]!.context as RunHandle).runsUntil(new Promise<void>((resolve) => (end = resolve)));
   await runs[0]!.fail(new BatcherError("RUN_TIMEOUT", "its thread can not be stopped"));
   assert.deepEqual(batches(), [["a1"], ["b1"]]);
   await runs[1]!.finish();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, type BatchRecord } from "../../dist/index.js";
+import { createBatcher, type BatchRecord, type RunHandle } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { heldBatcher, holdForEver, numbers, timedBatcher, watch, watchAll } from "../support/rig.js";
 
@@ -290,7 +290,7 @@ test("an executor that measured the run itself has its runMs used", async () => 
   batcher.subscribe(({ runMs }) => records.push(runMs));
   watchAll(batcher, [1]);
   await clock.advanceAsync(50);
-  runs[0]!.context.runMs = 12;
+  (runs[0]!.context as RunHandle).measured(12);
   await runs[0]!.finish();
   assert.deepEqual(records, [12]);
 });

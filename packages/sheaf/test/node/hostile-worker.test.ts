@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { getPriority, setPriority } from "node:os";
 import { describe, test } from "node:test";
-import { createBatcher } from "../../dist/index.js";
+import { createBatcher, RunHandle } from "../../dist/index.js";
 import { workerProcess, workerThread } from "../../dist/node/index.js";
 import type { Mischief } from "./hostile-worker.js";
 import type hostile from "./hostile-worker.js";
@@ -66,12 +66,8 @@ for (const kind of ["thread", "process"] as const) {
       const own = getPriority();
       setPriority(Math.min(19, own + 2));
       const executor = probes[kind](probeUrl, { niceness: 3 });
-      const { signal } = new AbortController();
-      const [priority] = Array.from(
-        await executor
-          .ready()
-          .then(() => executor.run([{ do: "niceness" }], { signal, batchId: 1, size: 1, attempt: 1 })),
-      );
+      await executor.ready();
+      const [priority] = Array.from(await executor.run([{ do: "niceness" }], new RunHandle(1, 1)));
       assert.equal(priority, Math.min(19, own + 5));
       await executor.close();
     });

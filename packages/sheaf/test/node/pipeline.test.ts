@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, greedy, type BatchContext } from "../../dist/index.js";
-import { pipeline, workerProcess } from "../../dist/node/index.js";
+import { createBatcher, greedy, RunHandle } from "../../dist/index.js";
+import { pipeline, workerProcess, wrapExecutor } from "../../dist/node/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
+import { statuses, watch, watchAll } from "../support/rig.js";
 import type probe from "./probe-worker.js";
 
-const context = (): BatchContext => ({ signal: new AbortController().signal, batchId: 1, size: 1, attempt: 1 });
+const handle = (): RunHandle => new RunHandle(1, 1);
 
 /** A stage whose batches end when the test says so. */
 class Gate {
@@ -29,7 +31,7 @@ test("stages overlap, each with one batch at a time", async () => {
   const [before, middle, after] = [new Gate(), new Gate(), new Gate()];
   const executor = pipeline({ before: before.run, executor: middle.run, after: after.run });
   const entered = (): number[] => [before, middle, after].map((gate) => gate.entered.length);
-  const runs = ["a", "b", "c"].map((item) => executor.run([item], context()));
+  const runs = ["a", "b", "c"].map((item) => executor.run([item], handle()));
   await turn();
   assert.deepEqual(entered(), [1, 0, 0]);
   await before.open();
@@ -60,7 +62,7 @@ test("batches leave in the order they came, though the middle finishes out of or
     },
   });
   assert.equal(executor.slots, 4);
-  await Promise.all([30, 1, 10].map((ms) => executor.run([ms], context())));
+  await Promise.all([30, 1, 10].map((ms) => executor.run([ms], handle())));
   assert.deepEqual(left, [30, 1, 10]);
 });
 
@@ -92,7 +94,7 @@ test("an Error in a slot ends that item's way and no other's", async () => {
     },
     after: (squares: number[]) => squares.map(String),
   });
-  const results = (await executor.run([1, -1, 2, 3], context())) as unknown[];
+  const results = (await executor.run([1, -1, 2, 3], handle())) as unknown[];
   assert.deepEqual(seen, [[1, 2, 3]]);
   assert.deepEqual([results[0], results[3]], ["1", "9"]);
   assert.deepEqual([(results[1] as Error).message, (results[2] as Error).message], ["negative: -1", "two"]);
@@ -100,7 +102,7 @@ test("an Error in a slot ends that item's way and no other's", async () => {
 
 test("a stage that loses a result is named", async () => {
   const executor = pipeline({ executor: (items: number[]) => items.slice(1) });
-  await assert.rejects(executor.run([1, 2], context()), {
+  await assert.rejects(executor.run([1, 2], handle()), {
     code: "RESULT_COUNT",
     message: /the executor stage.*1 results for 2/,
   });
@@ -135,16 +137,72 @@ test("the executor inside hears that a run is given up, also after its callers h
   const inside = {
     slots: 1,
     ready: () => Promise.resolve(),
-    run: (_items: string[], told: BatchContext) => {
-      told.givenUp = (error) => heard.push(error);
+    run: (_items: string[], run: RunHandle) => {
+      run.onGivenUp((error) => heard.push(error));
       return new Promise<string[]>(() => undefined);
     },
     close: () => Promise.resolve(),
   };
-  const outer = context();
-  void pipeline({ before: (items: string[]) => items, executor: inside }).run(["a"], outer);
+  let giveUp: ((error: Error) => void) | undefined;
+  class Outer extends RunHandle {
+    override onGivenUp(listener: (error: Error) => void): void {
+      giveUp = listener;
+    }
+  }
+  void pipeline({ before: (items: string[]) => items, executor: inside }).run(["a"], new Outer(1, 1));
   await turn();
   const error = new Error("past runTimeoutMs");
-  outer.givenUp?.(error);
+  giveUp?.(error);
   assert.deepEqual(heard, [error]);
+});
+
+test("what a stage asks of dispatch reaches the batcher: a pause, and one more run on the rate limit", async () => {
+  const clock = manualClock();
+  const executor = pipeline({
+    before: (items: number[], context) => {
+      if (context.attempt === 1) {
+        context.pause(100);
+        context.countRun();
+      }
+      return items;
+    },
+    executor: (items: number[]) => items,
+  });
+  const rateLimit = { runs: 3, perMs: 10_000 };
+  const batcher = createBatcher(executor, { clock, policy: greedy(), maxBatchSize: 1, concurrency: 1, rateLimit });
+  const attempts: number[] = [];
+  batcher.subscribe(({ attempt }) => attempts.push(attempt));
+  const calls = watchAll(batcher, [1, 2]);
+  await clock.advanceAsync(99);
+  assert.deepEqual(statuses(calls), ["fulfilled", "pending"], "the second waits for the pause");
+  assert.deepEqual(attempts, [2]);
+  await clock.advanceAsync(2);
+  assert.deepEqual(statuses(calls), ["fulfilled", "fulfilled"]);
+  const third = watch(batcher(3));
+  await clock.advanceAsync(1000);
+  assert.equal(third.status, "pending", "four runs have been counted, of three that may be");
+  await clock.advanceAsync(10_000);
+  assert.equal(third.status, "fulfilled");
+});
+
+test("a wrapped executor keeps every property that a batcher asks for, and its own run, ready and close", async () => {
+  const told: string[] = [];
+  const inner = {
+    slots: 3,
+    ahead: 1,
+    reportsStart: true,
+    ready: async () => void told.push("inner ready"),
+    run: async (items: string[]) => items.map((item) => item.length),
+    close: async () => void told.push("inner close"),
+  };
+  const wrapped = wrapExecutor(inner, {
+    run: (items: number[]) => inner.run(items.map((item) => "x".repeat(item))),
+    close: async () => void told.push("own close"),
+  });
+  const { slots, ahead, reportsStart } = wrapped;
+  assert.deepEqual({ slots, ahead, reportsStart }, { slots: 3, ahead: 1, reportsStart: true });
+  const batcher = createBatcher(wrapped, { policy: greedy() });
+  assert.deepEqual(await batcher.many([2, 5]), [2, 5]);
+  await batcher.close();
+  assert.deepEqual(told, ["inner ready", "own close"]);
 });

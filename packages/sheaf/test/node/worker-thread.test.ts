@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher } from "../../dist/index.js";
+import { createBatcher, RunHandle } from "../../dist/index.js";
 import { workerThread } from "../../dist/node/index.js";
 import type probe from "./probe-worker.js";
 
@@ -92,8 +92,7 @@ test("a run that can look sees that nobody waits for it any more", async () => {
   const executor = workerThread<typeof probe>(probeUrl);
   await executor.ready();
   const controller = new AbortController();
-  const context = { signal: controller.signal, batchId: 1, size: 1, attempt: 1 };
-  const results = executor.run([{ do: "until-abort" }], context);
+  const results = executor.run([{ do: "until-abort" }], new RunHandle(1, 1, controller.signal));
   controller.abort();
   assert.deepEqual(await results, ["aborted"]);
   await executor.close();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RunHandle } from "../../dist/index.js";
 import { calibrate, virtualClock } from "../../dist/tuning/index.js";
 
 /** A batch function that takes what `costMs` says, on a clock that jumps. */
@@ -97,10 +98,15 @@ test("it ends after maxMs although the error is not reached, and says the error"
 test("the run time an executor measured itself counts", async () => {
   const clock = virtualClock();
   const { costModel } = await calibrate(
-    async (items: number[], context) => {
-      await clock.sleep(100);
-      context.runMs = 2 + items.length;
-      return items;
+    {
+      slots: 1,
+      ready: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+      run: async (items: number[], handle: RunHandle) => {
+        await clock.sleep(100);
+        handle.measured(2 + items.length);
+        return items;
+      },
     },
     { sample, clock },
   );

@@ -31,12 +31,10 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
     let failures = 0;
     let refusals = 0;
     for (;;) {
-      const startedAtMs = clock.now();
       const successesBefore = successes;
       try {
         const results = await run(items, context);
         successes++;
-        if (failures > 0) context.runMs = clock.now() - startedAtMs;
         return results;
       } catch (error) {
         const hints = errorHints(error);
@@ -49,13 +47,12 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         if (isOver || !isWorthAnother) throw withHints(error, hints);
         if (hints.retryAfterMs !== undefined) {
           pausedUntilMs = Math.max(pausedUntilMs, clock.now() + waitMs);
-          context.pause?.(waitMs);
+          context.pause(waitMs);
         }
         // Another batch may be told meanwhile to stay away longer.
         await wait(waitMs, context, clock);
         while (clock.now() < pausedUntilMs) await wait(pausedUntilMs - clock.now(), context, clock);
-        context.attempt++;
-        context.countRun?.();
+        context.countRun();
       }
     }
   };

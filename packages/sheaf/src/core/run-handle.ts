@@ -1,0 +1,126 @@
+import type { BatchContext } from "./executor.ts";
+import { newAbortController } from "./runtime.ts";
+
+/**
+ * What an executor sees of the batch it runs, and how it reports on it. A batcher hands one to every run; make one to run
+ * an executor by hand: then nothing is dispatched, and what is reported about dispatch has no effect.
+ */
+export class RunHandle implements BatchContext {
+  readonly batchId: number;
+  readonly size: number;
+  attempt: number = 1;
+  /** As the executor measured it. */
+  runMs: number | undefined = undefined;
+  #signal: AbortSignal | undefined;
+
+  /** Without `signal` its signal never aborts. */
+  constructor(batchId: number, size: number, signal?: AbortSignal) {
+    this.batchId = batchId;
+    this.size = size;
+    this.#signal = signal;
+  }
+
+  /** `context` itself, or a handle for someone who runs an executor by hand with a plain object. */
+  static of(context: Pick<BatchContext, "batchId" | "size" | "signal">): RunHandle {
+    return context instanceof RunHandle ? context : new RunHandle(context.batchId, context.size, context.signal);
+  }
+
+  get signal(): AbortSignal {
+    return (this.#signal ??= newAbortController().signal);
+  }
+
+  pause(_durationMs: number): void {
+    // Nothing is dispatched that could be paused.
+  }
+
+  /** Counts one more run, of so many items, on `rateLimit`. Default: all of them. */
+  countRun(_items: number = this.size): void {
+    this.runsAgain();
+  }
+
+  /** The executor runs the batch again, after a crash of its worker. */
+  runsAgain(): void {
+    this.attempt++;
+  }
+
+  /** The run as the executor measured it, start of run → results, without its own queueing. Default: from dispatch. */
+  measured(runMs: number): void {
+    this.runMs = runMs;
+  }
+
+  /** For an executor that `reportsStart`: the run begins now, again for each attempt. */
+  started(): void {
+    // Nothing limits its time.
+  }
+
+  /** For the same executor: the run was cut short, by a crash of its worker, and waits to begin again. */
+  stopped(): void {
+    // Nothing limits its time.
+  }
+
+  /**
+   * For an executor that settles a run it gave up before the run has ended (a thread cannot be stopped): until `ended`
+   * settles, the batch's orderKeys stay blocked.
+   */
+  runsUntil(_ended: Promise<unknown>): void {
+    // Nothing waits for its keys.
+  }
+
+  /**
+   * Calls back when the run is past `runTimeoutMs` where the signal cannot say so, because it has aborted before, when
+   * every caller had gone. The last listener counts.
+   */
+  onGivenUp(_listener: (error: Error) => void): void {
+    // Nothing limits its time.
+  }
+
+  /** The handle of a run of some of its items, such as half of a failed batch or a stage of a pipeline: by their indices. */
+  part(indices: readonly number[]): RunHandle {
+    return new PartHandle(this, indices);
+  }
+}
+
+/** Reports on the whole, except how long it took. */
+export class PartHandle extends RunHandle {
+  readonly #whole: RunHandle;
+
+  constructor(whole: RunHandle, indices: readonly number[]) {
+    super(whole.batchId, indices.length);
+    this.#whole = whole;
+    this.attempt = whole.attempt;
+  }
+
+  override get signal(): AbortSignal {
+    return this.#whole.signal;
+  }
+
+  override pause(durationMs: number): void {
+    this.#whole.pause(durationMs);
+  }
+
+  override countRun(items: number = this.size): void {
+    this.attempt++;
+    this.#whole.countRun(items);
+  }
+
+  override runsAgain(): void {
+    this.attempt++;
+    this.#whole.runsAgain();
+  }
+
+  override started(): void {
+    this.#whole.started();
+  }
+
+  override stopped(): void {
+    this.#whole.stopped();
+  }
+
+  override runsUntil(ended: Promise<unknown>): void {
+    this.#whole.runsUntil(ended);
+  }
+
+  override onGivenUp(listener: (error: Error) => void): void {
+    this.#whole.onGivenUp(listener);
+  }
+}

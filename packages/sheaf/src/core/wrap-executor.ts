@@ -1,0 +1,32 @@
+import type { BatchFunction, Executor } from "./executor.ts";
+import type { RunHandle } from "./run-handle.ts";
+
+/** What a decorator does in place of the executor that it wraps; it calls that one's methods itself. */
+export interface ExecutorWrap<In, Out> {
+  run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
+  /** Default: the inner executor's. */
+  ready?(): ReturnType<Executor<In, Out>["ready"]>;
+  /** Default: the inner executor's. */
+  close?(): Promise<void>;
+}
+
+/** An executor around another: as many slots, started and closed as it is, with a `run` of its own. */
+export function wrapExecutor<In, Out>(
+  inner: Executor<never, unknown>,
+  { run, ready = () => inner.ready(), close = () => inner.close() }: ExecutorWrap<In, Out>,
+): Executor<In, Out> {
+  const { slots, ahead, reportsStart } = inner;
+  // Required: a property that executors get one day must not be lost here.
+  return { slots, ahead, reportsStart, ready, run, close } satisfies Required<Executor<In, Out>>;
+}
+
+/** A batch function as an executor of so many slots, which is ready at once and has nothing to close. */
+export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Executor<In, Out> {
+  return {
+    slots,
+    ready: () => Promise.resolve(),
+    // What a batch function throws or returns at once is as good as a promise to the one who awaits it.
+    run: run as unknown as Executor<In, Out>["run"],
+    close: () => Promise.resolve(),
+  };
+}
