@@ -40,7 +40,6 @@ export function batchProcessor<Job extends object, Out>(
   run: (jobs: Job[], context: BatchContext) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>,
   options: BatchProcessorOptions<Job, Out> = {},
 ): BatchProcessor<Job, Result<Out>> {
-  const { groupKey, ...rest } = options;
   const maxBatchSize = options.maxBatchSize ?? processorDefaults.maxBatchSize;
   const batches = options.concurrency ?? processorDefaults.concurrency;
   const concurrency = (batches + 1) * maxBatchSize;
@@ -48,19 +47,18 @@ export function batchProcessor<Job extends object, Out>(
     throw new RangeError("a worker's concurrency is finite: maxBatchSize and concurrency must be, too");
   }
   const batcher = createBatcher<Job, Out>(run, {
-    ...rest,
+    ...options,
     maxBatchSize,
     concurrency: batches,
     // The queue delivers at least once anyway: what runs a second time for a bad neighbour's sake is nothing new.
     onBatchError: options.onBatchError ?? processorDefaults.onBatchError,
     // The worker's concurrency is the bound; a job must not fail because it has been fetched too early.
     onQueueFull: options.onQueueFull ?? processorDefaults.onQueueFull,
-    // A job that stalled may be what killed its worker: it runs alone, so that it can not take others with it again.
-    groupKey: (job) => (hasStalled(job) ? job : groupKey?.(job)),
   });
   let priority: Priority = "interactive";
   return {
-    process: (job, _token, signal) => batcher(job, { signal, priority }),
+    // A job that stalled may be what killed its worker: alone it cannot take others with it again.
+    process: (job, _token, signal) => batcher(job, { signal, priority, alone: hasStalled(job) }),
     concurrency,
     batcher,
     close: async (worker) => {

@@ -29,6 +29,7 @@ export interface Terms {
   readonly deadlineMs: number;
   readonly arrivedAtMs: number;
   readonly tag: unknown;
+  readonly alone: boolean;
 }
 
 /**
@@ -72,7 +73,7 @@ export class Admission<In, Out> {
 
   /** Lets one call in, shares its item, holds it at the door or refuses it; its settler hears of it in every case. */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
-    const arrival = this.#arrivalOf(item, settler);
+    const arrival = this.#arrivalOf(item, settler, terms.alone);
     if (arrival === undefined || this.#share(arrival, settler, terms)) return;
     if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
     else if (this.#mayStay(mayWait)) this.#stay([item], () => settler, terms, arrival);
@@ -102,7 +103,7 @@ export class Admission<In, Out> {
         const index = feed.position++;
         const settler = feed.settlerAt(index);
         const { epoch } = feed;
-        const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, settler);
+        const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, settler, feed.alone);
         if (arrival !== undefined && !this.#share(arrival, settler, feed)) this.#push(arrival, settler, feed, epoch);
         epoch.settled(1); // it counts in the queue now
       }
@@ -174,7 +175,7 @@ export class Admission<In, Out> {
   }
 
   /** Asks the key functions; `undefined` when one threw or the item is too large, and the caller has been told. */
-  #arrivalOf(item: In, settler: Settler): Arrival<In> | undefined {
+  #arrivalOf(item: In, settler: Settler, alone: boolean): Arrival<In> | undefined {
     const { weigh, groupKey, orderKey, dedupeKey, maxBatchWeight = Infinity, name } = this.#settings;
     try {
       const weight = weigh === undefined ? 1 : weigh(item);
@@ -194,7 +195,7 @@ export class Admission<In, Out> {
         weight,
         group: groupKey?.(item),
         orderKey: orderKey?.(item),
-        dedupeKey: dedupeKey?.(item),
+        dedupeKey: alone ? undefined : dedupeKey?.(item),
       };
     } catch (error) {
       this.#refuse(settler, error);
@@ -204,7 +205,7 @@ export class Admission<In, Out> {
 
   #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
     const { item, weight, orderKey, dedupeKey } = arrival;
-    const { arrivedAtMs, lane, signal, deadlineMs, tag } = terms;
+    const { arrivedAtMs, lane, signal, deadlineMs, tag, alone } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those come along to its lane, ahead of it.
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
@@ -213,6 +214,7 @@ export class Admission<In, Out> {
     const chunk = this.#queue.push(item, settler, arrivedAtMs, group.line(lane), epoch);
     const index = chunk.count - 1;
     if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
+    if (alone) this.#queue.isolate(chunk, index);
     if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
     if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
     if (tag !== undefined) (chunk.tags ??= [])[index] = tag;

@@ -1,6 +1,7 @@
 import type { BatchRecord, Policy } from "../policies/policy.ts";
 import { Admission, type Terms } from "./admission.ts";
-import type { Batcher, Result } from "./batcher.ts";
+import { answerOf, type Answer } from "./answer.ts";
+import type { Batcher, BatcherLoad, Result } from "./batcher.ts";
 import { BusyWatch } from "./busy.ts";
 import { Calls } from "./calls.ts";
 import type { Chunk, Settler } from "./chunk.ts";
@@ -122,7 +123,7 @@ export function batcherWith<In, Out>(
   /** @throws what the call must be rejected with when it may not even try. */
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
     const isObject = typeof callOptions === "object" && callOptions !== null;
-    const { signal, timeoutMs, priority, tag } = isObject ? callOptions : {};
+    const { signal, timeoutMs, priority, tag, alone = false } = isObject ? callOptions : {};
     if (life.refusal !== undefined) {
       calls.tally.rejected += items;
       throw life.refusal.error;
@@ -135,7 +136,7 @@ export function batcherWith<In, Out>(
     }
     const arrivedAtMs = scheduler.stampMs;
     const deadlineMs = arrivedAtMs + (timeoutMs ?? settings.timeoutMs ?? Infinity);
-    return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs, tag };
+    return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs, tag, alone };
   };
 
   const enterList = <T>(
@@ -164,10 +165,25 @@ export function batcherWith<In, Out>(
   };
 
   const methods = {
+    ask: (item: In, callOptions?: CallOptions) =>
+      new Promise<Answer<Out>>((resolve, reject) => {
+        scheduler.arriving(1);
+        const settler: Settler = { fulfil: (...outcome) => resolve(answerOf<Out>(...outcome)), reject };
+        admission.enter(item, settler, termsOf(callOptions, 1), settings.onQueueFull === "wait");
+      }),
+
+    askAll: (items: Iterable<In>, callOptions?: CallOptions) =>
+      enterList<PromiseSettledResult<Answer<Out>>[]>(
+        items,
+        callOptions,
+        (size, resolve) => settleList(size, resolve, answerOf<Out>),
+        [],
+      ),
+
     many: (items: Iterable<In>, callOptions?: CallOptions) => enterList<Out[]>(items, callOptions, manyList, []),
 
     settle: (items: Iterable<In>, callOptions?: CallOptions) =>
-      enterList<PromiseSettledResult<Out>[]>(items, callOptions, settleList, []),
+      enterList<PromiseSettledResult<Out>[]>(items, callOptions, (size, resolve) => settleList(size, resolve), []),
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
@@ -234,7 +250,8 @@ export function batcherWith<In, Out>(
   };
 
   life.begin(typeof run === "function" ? undefined : executor);
-  Object.defineProperty(call, "name", { value: name });
+  const load = (): BatcherLoad => ({ queued: queue.size, inFlight: dispatcher.inFlight });
+  Object.defineProperties(call, { name: { value: name }, load: { get: load } });
   return Object.assign(call, methods) as unknown as Batcher<In, Result<Out>>;
 }
 

@@ -1,9 +1,18 @@
 import type { BatchRecord } from "../policies/policy.ts";
+import type { Answer } from "./answer.ts";
 import type { CallOptions } from "./options.ts";
 import type { BatcherStats } from "./stats.ts";
 
 /** What a caller gets: an `Error` in a slot rejects, so error classes drop out. Plain objects that look like one stay. */
 export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
+
+/** What is in a batcher now. */
+export interface BatcherLoad {
+  /** Items waiting. */
+  readonly queued: number;
+  /** Batches in flight. */
+  readonly inFlight: number;
+}
 
 /** Callable as `batcher(item)`. Its methods can be destructured. */
 export interface Batcher<In, Out> {
@@ -14,6 +23,10 @@ export interface Batcher<In, Out> {
    */
   (item: In, options?: CallOptions | number): Promise<Out>;
   readonly name: string;
+  /** As `batcher(item, options)`, with how the result came about: which batch, how long it waited and ran. */
+  ask(item: In, options?: CallOptions): Promise<Answer<Out>>;
+  /** As `settle`, with how each result came about. */
+  askAll(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]>;
   /** Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. */
   many(items: Iterable<In>, options?: CallOptions): Promise<Out[]>;
   /** Several items, every outcome in order; never rejects for an item. */
@@ -35,6 +48,8 @@ export interface Batcher<In, Out> {
   /** Resolves when the executor can run batches; rejects with the reason it never will. */
   ready(): Promise<void>;
   stats(): BatcherStats;
+  /** What waits and runs now. Costs next to nothing, unlike `stats()`. */
+  readonly load: BatcherLoad;
   /** Calls back once per batch; returns a function that ends it. A listener that throws is reported once. */
   subscribe(listener: (record: BatchRecord) => void): () => void;
   [Symbol.asyncDispose](): Promise<void>;

@@ -1,4 +1,4 @@
-import { fulfil, reject, type Chunk } from "./chunk.ts";
+import { reject, type Chunk } from "./chunk.ts";
 import { BatcherError } from "./errors.ts";
 import { Histogram } from "./histogram.ts";
 import type { OrderKeys } from "./order.ts";
@@ -53,7 +53,7 @@ export class Calls<In> implements Withdrawals<In> {
       ok++;
       if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);
       if (typeof settler === "function") settler(result);
-      else settler.fulfil(result);
+      else settler.fulfil(result, chunk as Chunk, i, nowMs);
     }
     if (arrivalsMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
     this.tally.ok += ok;
@@ -118,13 +118,17 @@ export class Calls<In> implements Withdrawals<In> {
     chunk.live--;
     this.tally[outcome]++;
     this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
-    if (outcome === "ok") fulfil(settler, value);
-    else reject(settler, value);
+    if (outcome !== "ok") reject(settler, value);
+    else if (typeof settler === "function") settler(value);
+    else settler.fulfil(value, chunk as Chunk, index, nowMs);
     chunk.epochOf(index).settled(1);
     const slot = chunk.slots?.[index];
     slot?.leaveDedupe?.(slot);
     const sharers = slot?.sharers;
-    if (sharers !== undefined) for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
+    if (sharers !== undefined) {
+      sharers.run = chunk.run;
+      for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
+    }
     if (chunk.live === 0) this.watch.forget(chunk);
   }
 
@@ -136,7 +140,7 @@ export class Calls<In> implements Withdrawals<In> {
     if (chunk.line !== undefined) {
       chunk.items[index] = undefined as In;
       if (slot?.order !== undefined) this.#order!.leaves(slot);
-      this.#queue!.removed(chunk);
+      this.#queue!.removed(chunk, index);
       this.#changed();
     }
     if (chunk.live > 0) return;

@@ -10,20 +10,25 @@ import type { Slot } from "./slot.ts";
  */
 export type Settler = ((value: unknown) => void) | ListEntry;
 
-/** A call that belongs to a list (`many`, `settle`). */
+/** A call that belongs to a list (`many`, `settle`), or that asks how its item ran: the chunk knows, while it runs. */
 export interface ListEntry {
-  fulfil(value: unknown): void;
+  fulfil(value: unknown, chunk: Chunk, index: number, nowMs: number): void;
   reject(error: unknown): void;
-}
-
-export function fulfil(settler: Settler, value: unknown): void {
-  if (typeof settler === "function") settler(value);
-  else settler.fulfil(value);
 }
 
 export function reject(settler: Settler, error: unknown): void {
   if (typeof settler === "function") settler(Promise.reject(error));
   else settler.reject(error);
+}
+
+/** What a chunk that runs knows of its batch. */
+export interface BatchInFlight {
+  readonly batchId: number;
+  readonly size: number;
+  readonly startedAtMs: number;
+  /** Once its run has ended. */
+  readonly runMs: number | undefined;
+  abandonedByAll(): void;
 }
 
 /**
@@ -52,7 +57,7 @@ export class Chunk<In = unknown> {
   next: Chunk<In> | undefined = undefined;
   previous: Chunk<In> | undefined = undefined;
   /** While it runs. */
-  run: { abandonedByAll(): void } | undefined = undefined;
+  run: BatchInFlight | undefined = undefined;
 
   // Side arrays, made when the first entry needs one; an entry without has a hole.
   /** Only where a batch mixes epochs. */
@@ -61,6 +66,8 @@ export class Chunk<In = unknown> {
   deadlinesMs: number[] | undefined = undefined;
   weights: number[] | undefined = undefined;
   tags: unknown[] | undefined = undefined;
+  /** True for an entry that shares its batch with no other. */
+  alone: boolean[] | undefined = undefined;
   slots: Slot<In>[] | undefined = undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
   listeners: Map<AbortSignalLike, () => void> | undefined = undefined;

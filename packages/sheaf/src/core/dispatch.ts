@@ -131,6 +131,7 @@ export class Dispatcher<In, Out> {
   #bisect(run: Run<In>, error: unknown): Promise<void> {
     const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
+    run.runMs = undefined; // that of the whole, which failed
     const one: Runner<In, Out> | undefined = runOne && {
       run: async ([item], handle) => [await runOne(item!, handle)],
     };
@@ -226,7 +227,7 @@ export class Dispatcher<In, Out> {
       group: run.group,
       startedAtMs,
       queueWaitMs: queueWait(batch, startedAtMs),
-      runMs: run.runMs ?? nowMs - run.beganAtMs,
+      runMs: (run.runMs ??= nowMs - run.beganAtMs),
       outcome: failure === undefined ? "ok" : "error",
       errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
       attempt: run.attempt,

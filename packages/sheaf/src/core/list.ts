@@ -1,4 +1,4 @@
-import type { ListEntry } from "./chunk.ts";
+import type { Chunk, ListEntry } from "./chunk.ts";
 
 /** The calls of one caller, settled together: `entry(index)` settles one of them. */
 export interface List {
@@ -20,8 +20,12 @@ export function manyList<Out>(size: number, resolve: (results: Out[]) => void, r
   };
 }
 
-/** `settle`: every outcome; never rejects. */
-export function settleList<Out>(size: number, resolve: (outcomes: PromiseSettledResult<Out>[]) => void): List {
+/** `settle` and `askAll`: every outcome, with `valueOf` each result; never rejects. */
+export function settleList<Out>(
+  size: number,
+  resolve: (outcomes: PromiseSettledResult<Out>[]) => void,
+  valueOf: (value: unknown, chunk: Chunk, index: number, nowMs: number) => Out = (value) => value as Out,
+): List {
   const outcomes = new Array<PromiseSettledResult<Out>>(size);
   let left = size;
   const settle = (index: number, outcome: PromiseSettledResult<Out>): void => {
@@ -30,7 +34,8 @@ export function settleList<Out>(size: number, resolve: (outcomes: PromiseSettled
   };
   return {
     entry: (index) => ({
-      fulfil: (value) => settle(index, { status: "fulfilled", value: value as Out }),
+      fulfil: (value, chunk, at, nowMs) =>
+        settle(index, { status: "fulfilled", value: valueOf(value, chunk, at, nowMs) }),
       reject: (reason) => settle(index, { status: "rejected", reason }),
     }),
   };

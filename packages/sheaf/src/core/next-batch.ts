@@ -15,6 +15,8 @@ export interface Preview {
   /** Weight of what could go; the number of items without weights. */
   weight: number;
   closedByWeight: boolean;
+  /** Nothing that comes can join it: it is one item alone, or one that must be alone is next. */
+  closedByAlone: boolean;
   /** An immediate item is among them; one that its order key blocks is not. */
   withImmediate: boolean;
 }
@@ -31,6 +33,7 @@ export class NextBatch<In> {
     capacity: 0,
     weight: 0,
     closedByWeight: false,
+    closedByAlone: false,
     withImmediate: false,
   };
   readonly #selection: Selection<In>;
@@ -49,7 +52,8 @@ export class NextBatch<In> {
     const preview = this.#preview;
     preview.capacity = this.#limits.maxBatchSize;
     preview.closedByWeight = false;
-    if (this.#order === undefined && this.#limits.maxBatchWeight === Infinity) {
+    preview.closedByAlone = false;
+    if (this.#isRow()) {
       preview.waiting = group.waiting;
       preview.oldestAtMs = group.oldestAtMs();
       preview.weight = preview.waiting;
@@ -62,7 +66,8 @@ export class NextBatch<In> {
     preview.closedByWeight = selection.closedByWeight;
     preview.weight = selection.weight;
     preview.withImmediate = selection.withImmediate;
-    if (selection.closedByWeight) preview.capacity = count;
+    preview.closedByAlone = selection.closedByAlone;
+    if (selection.closedByWeight || selection.closedByAlone) preview.capacity = count;
     // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
     if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;
     preview.oldestAtMs = this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs;
@@ -80,9 +85,14 @@ export class NextBatch<In> {
     return batch;
   }
 
+  /** Whatever is in front can go, in one batch. */
+  #isRow(): boolean {
+    return this.#order === undefined && this.#limits.maxBatchWeight === Infinity && this.#queue.alone === 0;
+  }
+
   /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
   #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
-    if (this.#order !== undefined || this.#limits.maxBatchWeight !== Infinity) return undefined;
+    if (!this.#isRow()) return undefined;
     const [immediate, interactive, bulk] = group.lines;
     const line = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (line.live !== group.waiting) return undefined;

@@ -12,6 +12,11 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined;
   /** Default `"interactive"`. */
   readonly priority?: Priority | undefined;
+  /**
+   * The item shares its batch with no other, not with an equal one either; it is not held, and what waits before it goes
+   * without it. It keeps its lane and its order. In a list each item is alone. Default false.
+   */
+  readonly alone?: boolean | undefined;
   /** Anything; the record of the batch that the item rides in lists it under `tags`, so that an observer knows whose it is. */
   readonly tag?: unknown;
 }

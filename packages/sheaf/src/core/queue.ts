@@ -17,6 +17,8 @@ export class Queue<In> {
   size = 0;
   /** Those of them that are immediate. */
   immediate = 0;
+  /** Those of them that share their batch with no other. */
+  alone = 0;
   readonly #chunkSize: number;
   readonly #epochs: Epochs;
   readonly #watch: Watch<In>;
@@ -88,9 +90,16 @@ export class Queue<In> {
     chunk.epoch.unsettled++;
   }
 
+  /** The entry shares its batch with no other. */
+  isolate(chunk: Chunk<In>, index: number): void {
+    (chunk.alone ??= [])[index] = true;
+    this.alone++;
+  }
+
   /** An entry of a waiting chunk has been taken or has gone: whoever did it has emptied its place. */
-  removed(chunk: Chunk<In>): void {
+  removed(chunk: Chunk<In>, index: number): void {
     const line = chunk.line!;
+    if (chunk.alone?.[index] === true) this.alone--;
     this.#count(line, chunk.epoch, -1);
     if (chunk.live > 0) return;
     chunk.row!.unlink(chunk);
@@ -134,6 +143,7 @@ export class Queue<In> {
     to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
     if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
+    if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
     if (from.slots !== undefined) {
       const slot = from.slots[index]!;
       from.line!.aside?.withdraw(slot);
@@ -146,7 +156,7 @@ export class Queue<In> {
     from.settlers[index] = undefined;
     from.live--;
     if (from.live === 0) this.#watch.forget(from);
-    this.removed(from);
+    this.removed(from, index);
   }
 
   /** Everything that waits now goes without further holding. */
@@ -185,6 +195,7 @@ export class Queue<In> {
     const to = this.tail(line, epoch, row);
     // First in, then out: a group in which nothing waited meanwhile would be forgotten.
     this.#count(line, epoch, 1);
+    if (chunk.alone?.[index] === true) this.alone++;
     this.move(chunk, index, to);
   }
 

@@ -217,7 +217,7 @@ export class Scheduler<In, Out> {
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
     // Ahead go full batches only: a partial one goes on filling until a slot is free.
-    if (isAhead && preview.waiting < capacity) return Infinity;
+    if (isAhead && (preview.closedByAlone || preview.waiting < capacity)) return Infinity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);

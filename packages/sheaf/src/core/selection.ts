@@ -22,6 +22,8 @@ export class Selection<In> {
   weight = 0;
   /** The next item would have been too much for maxBatchWeight. */
   closedByWeight = false;
+  /** It is one item alone, or one that must be alone is next in its lane. */
+  closedByAlone = false;
   withImmediate = false;
   /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
   oldestAtMs: number = Infinity;
@@ -45,6 +47,7 @@ export class Selection<In> {
     let oldestAtMs = Infinity;
     this.#choice++;
     this.closedByWeight = false;
+    this.closedByAlone = false;
     this.withImmediate = false;
     while (count < limit) {
       let cursor = immediate;
@@ -59,6 +62,12 @@ export class Selection<In> {
       const { chunk, index } = cursor.take();
       if (!this.#admits(chunk, index, cursors)) continue;
       oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
+      const isAlone = chunk.alone?.[index] === true;
+      if (isAlone && count > 0) {
+        // Of a lower lane it only ends the filling: the batch may still be held for more of its own.
+        this.closedByAlone = chunk.line!.lane <= this.chunks[0]!.line!.lane;
+        break;
+      }
       if (chunk.weights !== undefined) {
         const itemWeight = chunk.weights[index]!;
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
@@ -75,6 +84,10 @@ export class Selection<In> {
       this.chunks[count] = chunk;
       this.indices[count] = index;
       count++;
+      if (isAlone) {
+        this.closedByAlone = true;
+        break;
+      }
     }
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their line.
     for (const cursor of cursors) {

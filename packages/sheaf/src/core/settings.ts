@@ -91,10 +91,13 @@ function own(policy: Policy): Policy {
 }
 
 /** @throws {TypeError | RangeError} for options of one call. */
-export function checkCallOptions({ signal, timeoutMs, priority }: CallOptions): void {
+export function checkCallOptions({ signal, timeoutMs, priority, alone }: CallOptions): void {
   if (signal !== undefined) checkSignal("signal", signal);
   if (timeoutMs !== undefined) checkPositive("timeoutMs", timeoutMs);
   if (priority !== undefined) checkPriority("priority", priority);
+  if (alone !== undefined && typeof alone !== "boolean") {
+    throw new TypeError(`alone must be true or false, got ${show(alone)}`);
+  }
 }
 
 export const laneOf = (priority: Priority | undefined): Lane =>

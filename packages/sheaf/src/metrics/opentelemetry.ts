@@ -1,5 +1,6 @@
 import type { Batcher } from "../core/batcher.ts";
 import type { CallOptions } from "../core/options.ts";
+import { wrapBatcher } from "../core/wrap-batcher.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 
 /** The part of `trace` of @opentelemetry/api (1.0 or newer) that is used. */
@@ -66,22 +67,7 @@ export function openTelemetry<In, Out>(batcher: Batcher<In, Out>, { trace }: Ope
     const span = trace.getActiveSpan?.();
     return span?.isRecording() === true ? { ...options, tag: new Caller(span) } : options;
   };
-  const call = (item: In, options?: CallOptions | number): Promise<Out> =>
-    batcher(item, tagged(typeof options === "object" && options !== null ? options : undefined));
-  Object.defineProperty(call, "name", { value: batcher.name });
-  const { flush, drain, close, ready, stats, subscribe } = batcher;
-  return Object.assign(call, {
-    many: (items: Iterable<In>, options?: CallOptions) => batcher.many(items, tagged(options)),
-    settle: (items: Iterable<In>, options?: CallOptions) => batcher.settle(items, tagged(options)),
-    map: (items: Iterable<In> | AsyncIterable<In>, options?: CallOptions) => batcher.map(items, tagged(options)),
-    flush,
-    drain,
-    close,
-    ready,
-    stats,
-    subscribe,
-    [Symbol.asyncDispose]: () => batcher.close(),
-  });
+  return wrapBatcher<In, In, Out>(batcher, { options: tagged });
 }
 
 function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void {

@@ -1,15 +1,18 @@
 /** Held by the compiler: a wrong type here fails the build of the tests. Nothing in this file runs. */
 import { expectTypeOf } from "expect-type";
 import {
+  type Answer,
   type BatchContext,
   type BatchFunction,
   type BatchRecord,
   type Batcher,
+  type BatcherLoad,
   type BatcherOptions,
   type BatcherStats,
   type CallOptions,
   createBatcher,
   type Executor,
+  type RunHandle,
 } from "../../dist/index.js";
 
 const held = (_promise: string, _types: () => void): void => {};
@@ -74,6 +77,26 @@ held("a Map of results makes the result possibly undefined, unless a missing one
     () => new Map<string, Date>(),
   );
   expectTypeOf(named("a")).toEqualTypeOf<Promise<Date | undefined>>();
+});
+
+held("ask gives the result with how it came about; load is two numbers", () => {
+  const embed = createBatcher(async (texts: string[]): Promise<(number | MyError)[]> => texts.map(Number));
+  expectTypeOf(embed.ask("a", { alone: true })).toEqualTypeOf<Promise<Answer<number>>>();
+  expectTypeOf<Answer<number>["value"]>().toEqualTypeOf<number>();
+  expectTypeOf(embed.askAll(["a"])).toEqualTypeOf<Promise<PromiseSettledResult<Answer<number>>[]>>();
+  expectTypeOf(embed.load).toEqualTypeOf<BatcherLoad>();
+  // @ts-expect-error: a boolean
+  void embed("a", { alone: "yes" });
+});
+
+held("an executor gets a RunHandle, which is all that a batch function sees and more", () => {
+  expectTypeOf<Parameters<Executor<string, number>["run"]>[1]>().toEqualTypeOf<RunHandle>();
+  expectTypeOf<RunHandle>().toExtend<BatchContext>();
+  createBatcher((items: string[], context) => {
+    // @ts-expect-error: an executor's
+    context.measured(1);
+    return items;
+  });
 });
 
 held("Error and its subclasses drop out of the result, in unions too", () => {

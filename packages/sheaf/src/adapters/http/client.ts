@@ -1,4 +1,5 @@
 import { systemClock } from "../../core/clock.ts";
+import { wrapBatcher } from "../../core/wrap-batcher.ts";
 import {
   createBatcher,
   type BatchContext,
@@ -89,35 +90,12 @@ export function batchClient<In, Out>(
     dedupeKey: dedupeKey && keyed(dedupeKey),
   });
 
-  const envelopeOf = (item: In, { timeoutMs = rest.timeoutMs, priority }: CallOptions): Envelope<In> => {
+  const envelopeOf = (item: In, { timeoutMs = rest.timeoutMs, priority }: CallOptions = {}): Envelope<In> => {
     const json = JSON.stringify(item) as string | undefined;
     if (json === undefined) throw new TypeError(`an item must be JSON, got ${typeof item}`);
     return { item, json, deadlineAtMs: timeoutMs === undefined ? Infinity : clock.now() + timeoutMs, priority };
   };
-  const envelopesOf = (items: Iterable<In>, callOptions: CallOptions = {}): Envelope<In>[] =>
-    Array.from(items, (item) => envelopeOf(item, callOptions));
-
-  const call = async (item: In, callOptions?: CallOptions | number): Promise<Result<Out>> => {
-    const given = typeof callOptions === "object" && callOptions !== null ? callOptions : {};
-    return batcher(envelopeOf(item, given), given);
-  };
-  Object.defineProperty(call, "name", { value: batcher.name });
-  return Object.assign(call, {
-    many: async (items: Iterable<In>, given?: CallOptions) => batcher.many(envelopesOf(items, given), given),
-    settle: async (items: Iterable<In>, given?: CallOptions) => batcher.settle(envelopesOf(items, given), given),
-    map: (items: Iterable<In> | AsyncIterable<In>, given: CallOptions = {}) =>
-      batcher.map(
-        eachAs(items, (item) => envelopeOf(item, given)),
-        given,
-      ),
-    flush: batcher.flush,
-    drain: batcher.drain,
-    close: batcher.close,
-    ready: batcher.ready,
-    stats: batcher.stats,
-    subscribe: batcher.subscribe,
-    [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
-  });
+  return wrapBatcher<In, Envelope<In>, Result<Out>>(batcher, { item: envelopeOf });
 }
 
 /** A shared slot (dedupeKey) has several callers: one caller's deadline must not end the others' wait. */
@@ -141,10 +119,6 @@ async function replyText(response: Response, maxBytes: number): Promise<string> 
     if (!(error instanceof TooLarge)) throw error;
     throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxBytes} bytes (maxReplyBytes).`);
   }
-}
-
-async function* eachAs<In, T>(items: Iterable<In> | AsyncIterable<In>, as: (item: In) => T): AsyncGenerator<T> {
-  for await (const item of items) yield as(item);
 }
 
 /** Bytes of a text in UTF-8, without encoding it. */

@@ -1,0 +1,21 @@
+import type { Chunk } from "./chunk.ts";
+
+/** The result of one item, and how it came about. Times in milliseconds. */
+export interface Answer<Out> {
+  readonly value: Out;
+  /** Of its batch, as the batch function sees it. */
+  readonly batchId: number;
+  /** Items in that batch; after a bisection, in the batch that failed. */
+  readonly batchSize: number;
+  /** Call → dispatch; 0 for a call that joined a running one. */
+  readonly queueMs: number;
+  /** The run of its batch, as its record has it; where a bisection isolated its failures, dispatch → result. */
+  readonly runMs: number;
+}
+
+/** What `ask` answers, seen from the batch in which the item runs. */
+export function answerOf<Out>(value: unknown, chunk: Chunk, index: number, nowMs: number): Answer<Out> {
+  const { batchId, size, startedAtMs, runMs = nowMs - startedAtMs } = chunk.run!;
+  const queueMs = Math.max(0, startedAtMs - chunk.arrivedAtMs(index));
+  return { value: value as Out, batchId, batchSize: size, queueMs, runMs };
+}

@@ -1,0 +1,62 @@
+import type { Batcher } from "./batcher.ts";
+import type { CallOptions } from "./options.ts";
+
+/** What a batcher in front of another changes on the way in. */
+export interface BatcherWrap<In, Inner> {
+  /** What it throws rejects the call. Default: the item itself. */
+  readonly item?: (item: In, options: CallOptions | undefined) => Inner;
+  /** Default: as they are. */
+  readonly options?: (options: CallOptions | undefined) => CallOptions | undefined;
+}
+
+/** A batcher to call in place of another, which it shares everything with but what `change` changes. */
+export function wrapBatcher<In, Inner, Out>(
+  batcher: Batcher<Inner, Out>,
+  { item: itemOf, options: optionsOf = (options) => options }: BatcherWrap<In, Inner>,
+): Batcher<In, Out> {
+  const innerOf = itemOf ?? ((item: In) => item as unknown as Inner);
+  type One<T> = (item: Inner, options?: CallOptions) => Promise<T>;
+  type Several<T> = (items: Iterable<Inner>, options?: CallOptions) => Promise<T>;
+  const one =
+    <T>(inner: One<T>) =>
+    (item: In, given?: CallOptions | number): Promise<T> => {
+      const options = typeof given === "object" && given !== null ? given : undefined;
+      try {
+        return inner(innerOf(item, options), optionsOf(options));
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    };
+  const several =
+    <T>(inner: Several<T>) =>
+    async (items: Iterable<In>, options?: CallOptions): Promise<T> =>
+      inner(itemOf === undefined ? same(items) : [...items].map((item) => itemOf(item, options)), optionsOf(options));
+  const { flush, drain, close, ready, stats, subscribe } = batcher;
+  const call = Object.assign(one<Out>(batcher), {
+    ask: one(batcher.ask),
+    askAll: several(batcher.askAll),
+    many: several(batcher.many),
+    settle: several(batcher.settle),
+    map: (items: Iterable<In> | AsyncIterable<In>, options?: CallOptions) =>
+      batcher.map(
+        itemOf === undefined ? same(items) : eachOf(items, (item) => itemOf(item, options)),
+        optionsOf(options),
+      ),
+    flush,
+    drain,
+    close,
+    ready,
+    stats,
+    subscribe,
+    [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
+  });
+  Object.defineProperties(call, { name: { value: batcher.name }, load: { get: () => batcher.load } });
+  return call as unknown as Batcher<In, Out>;
+}
+
+/** Without `item` they are the inner batcher's own. */
+const same = <Items>(items: unknown): Items => items as Items;
+
+async function* eachOf<In, T>(items: Iterable<In> | AsyncIterable<In>, itemOf: (item: In) => T): AsyncGenerator<T> {
+  for await (const item of items) yield itemOf(item);
+}
