@@ -31,7 +31,7 @@ function priorityOf(header: string | string[] | undefined): Priority | undefined
 
 function timeoutOf(header: string | string[] | undefined, longestMs: number): number {
   if (header === undefined) return longestMs;
-  const timeoutMs = /^\d+(\.\d+)?$/.test(String(header)) ? Number(header) : 0;
+  const timeoutMs = /^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(String(header)) ? Number(header) : 0;
   // A longer one is not cut: its caller would wait for an answer that cannot come.
   if (!(timeoutMs > 0 && timeoutMs <= longestMs)) {
     const expected = `a number of milliseconds above 0 and at most ${longestMs} (REQUEST_TIMEOUT_MS)`;

@@ -5,7 +5,7 @@ import { tensorItem } from "./tensor-items.ts";
 /** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */
 export type InputParser = (value: unknown, path: string) => unknown;
 
-const largestFloat32 = 3.4028234663852886e38;
+export const largestFloat32 = 3.4028234663852886e38;
 
 export function inputParser(input: ModelInput, maxTextChars: number): InputParser {
   switch (input.kind) {

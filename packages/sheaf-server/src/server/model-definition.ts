@@ -27,3 +27,11 @@ export interface ModelDefinition {
   /** Settings of its own, over the server's. */
   readonly settings?: Partial<Settings> | undefined;
 }
+
+/** Whether it makes text embeddings. */
+export const embedsTexts = ({ input, output }: ModelDefinition): boolean =>
+  input.kind === "text" && output.kind === "vector";
+
+/** Whether it can rank texts: cross-encoders score, text embedding models rank by the cosine of query and text. */
+export const ranksTexts = (definition: ModelDefinition): boolean =>
+  (definition.input.kind === "text-pair" && definition.output.kind === "score") || embedsTexts(definition);

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./advice-log.ts";
 import { answerProblems } from "./app.ts";
@@ -17,7 +17,10 @@ import { fleetFamilies } from "./fleet/fleet-metrics.ts";
 import { inferRoutes } from "./routes/infer.ts";
 import { measured, metricsRoute } from "./routes/metrics.ts";
 import { openaiRoutes } from "./routes/openai.ts";
+import { isV2 } from "./replies.ts";
 import { rerankRoute } from "./routes/rerank.ts";
+import { unauthorized } from "./schemas.ts";
+import { unauthorized as unauthorizedV2 } from "./protocols/kserve-schemas.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { traceRequests } from "./tracing.ts";
 import { workerFamilies } from "./worker-metrics.ts";
@@ -47,7 +50,10 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
   answerProblems(app);
-  if (settings.apiKey !== undefined) app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));
+  if (settings.apiKey !== undefined) {
+    app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));
+    app.addHook("onRoute", showRefusal);
+  }
   // While results still come, new requests get 503 instead of a refused connection; then Fastify stops listening.
   app.addHook("preClose", async () => void (await models.close(settings.shutdownGraceMs)));
   app.addHook("onSend", (_request, reply, _payload, done) => {
@@ -71,6 +77,14 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   }
   metricsRoute(app, models.all.map(measured), () => [...workerFamilies(models), ...fleetFamilies(models)]);
   await dashboardRoutes(app, models);
+}
+
+/** A route that needs the key says in its description what comes without it. */
+function showRefusal(route: RouteOptions): void {
+  const { schema, url } = route;
+  if (schema?.response === undefined || schema.security?.length === 0) return;
+  // A copy: other apps of this process share the schemas.
+  route.schema = { ...schema, response: { ...schema.response, 401: isV2(url) ? unauthorizedV2 : unauthorized } };
 }
 
 /** Compares digests, in constant time: how long it takes says nothing about the key. */

@@ -10,9 +10,12 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
   void reply.code(problem.status).headers(problem.headers).type(type).send(body);
 }
 
+/** Whether a URL is one of the Open Inference Protocol. */
+export const isV2 = (url: string): boolean => /^\/v2(?:[/?]|$)/.test(url);
+
 /** The document that a problem is at this URL: on `/v2` as the Open Inference Protocol has it. */
 export function problemDocument(problem: Problem, url: string, requestId: string): { type: string; body: string } {
-  if (/^\/v2(?:[/?]|$)/.test(url)) {
+  if (isV2(url)) {
     return { type: "application/json", body: JSON.stringify({ error: problem.message }) };
   }
   return { type: "application/problem+json", body: JSON.stringify(problemBody(problem, requestId)) };

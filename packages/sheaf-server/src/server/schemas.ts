@@ -1,4 +1,10 @@
 import { Type, type TObject, type TSchema } from "typebox";
+import type { ModelInput, ModelOutput } from "../runners/model-spec.ts";
+import { largestFloat32 } from "./inputs.ts";
+import { embedsTexts, ranksTexts } from "./model-definition.ts";
+import type { Models } from "./models.ts";
+import type { ServedModel } from "./served-model.ts";
+import type { Settings } from "./settings.ts";
 
 /** A route as OpenAPI shows it. Bodies are checked by hand (`inputs.ts`), with better messages than a schema gives. */
 export interface RouteSchema {
@@ -38,7 +44,6 @@ const problem = Type.Object(
 
 const problems: Readonly<Record<number, string>> = {
   400: "Not JSON.",
-  401: "The key is missing or wrong.",
   404: "No such model.",
   413: "The body is too large.",
   415: "The body is not application/json in UTF-8, uncompressed.",
@@ -57,23 +62,67 @@ const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
   ]),
 );
 
+/** Of every route that needs a key, where the server has one. */
+export const unauthorized: object = {
+  description: "The key is missing or wrong.",
+  content: { "application/problem+json": { schema: problem } },
+};
+
 export const json = (description: string, schema: TSchema): object => ({
   description,
   content: { "application/json": { schema } },
 });
 
-export const inferenceHeaders: TObject = Type.Object({
-  "x-sheaf-priority": Type.Optional(
-    Type.Union([Type.Literal("immediate"), Type.Literal("interactive"), Type.Literal("bulk")]),
-  ),
-  "x-request-timeout-ms": Type.Optional(ms("Longest wait, at most REQUEST_TIMEOUT_MS")),
-  "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; made up where absent.")),
-  traceparent: Type.Optional(text("W3C trace context; its trace id stands in the log.")),
-});
+export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
+  Type.Object({
+    "x-sheaf-priority": Type.Optional(
+      Type.Union([Type.Literal("immediate"), Type.Literal("interactive"), Type.Literal("bulk")]),
+    ),
+    "x-request-timeout-ms": Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: requestTimeoutMs,
+        description: "Longest wait, in milliseconds; at most and by default REQUEST_TIMEOUT_MS.",
+      }),
+    ),
+    "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; made up where absent.")),
+    traceparent: Type.Optional(text("W3C trace context; its trace id stands in the log.")),
+  });
 
-const itemValue = Type.Unknown({
-  description: "One item: a text, an array of numbers, or what GET /v1/models says of the model.",
-});
+/** The settings that the routes' limits come from: they are the same for every model, and no route is without one. */
+const settingsOf = (models: Models): Settings => models.all[0]!.settings;
+
+/** The name of a model in a path or a body, of those that can be meant. */
+export function modelName(models: readonly ServedModel[], description: string): TSchema {
+  return models.length === 0 ? text(description) : Type.String({ enum: models.map(({ name }) => name), description });
+}
+
+const textItem = (maxTextChars: number): TSchema => Type.String({ minLength: 1, maxLength: maxTextChars });
+
+/** What one item of a model is. The shapes of tensors are said by GET /v2/models/{model}. */
+function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
+  switch (input.kind) {
+    case "text":
+      return textItem(maxTextChars);
+    case "text-pair":
+      return Type.Object(
+        { query: textItem(maxTextChars), text: textItem(maxTextChars) },
+        { additionalProperties: false },
+      );
+    case "floats":
+      return Type.Array(Type.Number({ minimum: -largestFloat32, maximum: largestFloat32 }), {
+        minItems: input.length,
+        maxItems: input.length,
+      });
+    case "tensors":
+      return Type.Object(Object.fromEntries(input.tensors.map(({ name }) => [name, Type.Array(Type.Unknown())])));
+    case "json":
+      return Type.Unknown({ description: "What the model takes; GET /v1/models says it in words." });
+  }
+}
+
+const nullable = (schema: TSchema): TSchema => Type.Optional(Type.Union([schema, Type.Null()]));
+
 const itemError = Type.Object({ error: Type.Object({ code: Type.String(), message: Type.String() }) });
 const timing = {
   latency_ms: ms("Arrival to reply"),
@@ -82,20 +131,30 @@ const timing = {
   request_id: Type.String(),
 };
 
-export const inferSchema = (isNamed: boolean): RouteSchema => ({
+/** An item, bare or as `input`; or several, of which a wrong one has its error in its place. */
+function inferBody(models: readonly ServedModel[]): TSchema {
+  const items = models.map(({ definition, settings }) => itemSchema(definition.input, settings));
+  const item = items.length === 1 ? items[0]! : Type.Union(items);
+  const { maxInputs, queueMaxSize } = models[0]!.settings;
+  const inputs = Type.Array(Type.Unknown(), { minItems: 1, maxItems: Math.min(maxInputs, queueMaxSize) });
+  return Type.Union([
+    Type.Object({ input: item }, { additionalProperties: false }),
+    Type.Object({ inputs }, { additionalProperties: false }),
+    item,
+  ]);
+}
+
+/** `isNamed`: of `/infer/{model}`, else of `/infer`, which only the first model answers. */
+export const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
   summary: isNamed ? "Run a model" : "Run the first model",
   description:
     'One input, bare (`"text"`, `[0.1, …]`) or as `input`; or several as `inputs`, admitted whole or refused. ' +
     "Of several, a failed or invalid item has its error in its place.",
   tags: ["inference"],
   operationId: isNamed ? "inferModel" : "infer",
-  ...(isNamed ? { params: Type.Object({ model: text("Name of a model.") }) } : {}),
-  headers: inferenceHeaders,
-  body: Type.Union([
-    Type.Object({ input: itemValue }, { additionalProperties: false }),
-    Type.Object({ inputs: Type.Array(itemValue, { minItems: 1 }) }, { additionalProperties: false }),
-    itemValue,
-  ]),
+  ...(isNamed ? { params: Type.Object({ model: modelName(models.all, "Name of a model.") }) } : {}),
+  headers: inferenceHeaders(settingsOf(models)),
+  body: inferBody(isNamed ? models.all : models.all.slice(0, 1)),
   response: {
     200: json(
       "The result, or the results in order.",
@@ -112,20 +171,39 @@ export const inferSchema = (isNamed: boolean): RouteSchema => ({
   },
 });
 
-export const embeddingsSchema: RouteSchema = {
+/** The lengths that any of these models gives. */
+function dimensions(models: readonly ServedModel[]): TSchema {
+  const outputs = models.map(({ definition }) => definition.output).filter(({ kind }) => kind === "vector") as Vector[];
+  const description = "The model's own length, or a shorter one where its folder allows it.";
+  if (outputs.length === 0 || outputs.some((output) => output.dimensions === "any"))
+    return Type.Integer({ minimum: 1, maximum: Math.max(1, ...outputs.map(({ length }) => length)), description });
+  const lengths = outputs.flatMap(({ length, dimensions: shorter = [] }) => [
+    length,
+    ...(shorter as readonly number[]).filter((one) => one < length),
+  ]);
+  return Type.Integer({ enum: [...new Set(lengths)], description });
+}
+
+type Vector = ModelOutput & { readonly kind: "vector" };
+
+export const embeddingsSchema = (models: Models): RouteSchema => ({
   summary: "Embed texts, OpenAI's way",
   tags: ["OpenAI"],
   operationId: "createEmbeddings",
-  headers: inferenceHeaders,
+  headers: inferenceHeaders(settingsOf(models)),
   body: Type.Object(
     {
-      model: text("Name of a text embedding model."),
-      input: Type.Union([Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { minItems: 1 })]),
-      encoding_format: Type.Optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
-      dimensions: Type.Optional(
-        Type.Integer({ minimum: 1, description: "The model's own length, or a shorter one where it allows it." }),
+      model: modelName(
+        models.all.filter(({ definition }) => embedsTexts(definition)),
+        "Name of a text embedding model.",
       ),
-      user: Type.Optional(text("Taken and ignored.")),
+      input: Type.Union([
+        textItem(settingsOf(models).maxTextChars),
+        Type.Array(textItem(settingsOf(models).maxTextChars), { minItems: 1, maxItems: settingsOf(models).maxInputs }),
+      ]),
+      encoding_format: nullable(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+      dimensions: nullable(dimensions(models.all.filter(({ definition }) => embedsTexts(definition)))),
+      user: nullable(text("Taken and ignored.")),
     },
     { additionalProperties: false },
   ),
@@ -150,26 +228,34 @@ export const embeddingsSchema: RouteSchema = {
     ),
     ...problemResponses,
   },
-};
+});
 
-export const rerankSchema: RouteSchema = {
+export const rerankSchema = (models: Models): RouteSchema => ({
   summary: "Rank texts by how well they answer a query",
   description: "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model.",
   tags: ["inference"],
   operationId: "rerank",
-  headers: inferenceHeaders,
+  headers: inferenceHeaders(settingsOf(models)),
   body: Type.Object(
     {
-      query: Type.String({ minLength: 1 }),
-      texts: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
-      model: Type.Optional(text("Default: the first model that can rank.")),
-      raw_scores: Type.Optional(
+      query: textItem(settingsOf(models).maxTextChars),
+      texts: Type.Array(textItem(settingsOf(models).maxTextChars), {
+        minItems: 1,
+        maxItems: Math.max(1, Math.min(settingsOf(models).maxInputs, settingsOf(models).queueMaxSize - 1)),
+      }),
+      model: nullable(
+        modelName(
+          models.all.filter(({ definition }) => ranksTexts(definition)),
+          "Default: the first model that can rank.",
+        ),
+      ),
+      raw_scores: nullable(
         Type.Boolean({ default: false, description: "A cross-encoder's logits, instead of scores from 0 to 1." }),
       ),
-      truncate: Type.Optional(
+      truncate: nullable(
         Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
       ),
-      return_text: Type.Optional(Type.Boolean({ default: false, description: "Each text beside its score." })),
+      return_text: nullable(Type.Boolean({ default: false, description: "Each text beside its score." })),
     },
     { additionalProperties: false },
   ),
@@ -186,7 +272,7 @@ export const rerankSchema: RouteSchema = {
     ),
     ...problemResponses,
   },
-};
+});
 
 const model = Type.Object({
   id: Type.String(),
@@ -203,13 +289,13 @@ const model = Type.Object({
   note: Type.Optional(Type.String()),
 });
 
-export const modelSchema: RouteSchema = {
+export const modelSchema = (models: Models): RouteSchema => ({
   summary: "Describe a model",
   tags: ["OpenAI"],
   operationId: "retrieveModel",
-  params: Type.Object({ id: text("Name of a model; a slash in it is written %2F.") }),
-  response: { 200: json("The model.", model), 401: problemResponses[401], 404: problemResponses[404] },
-};
+  params: Type.Object({ id: modelName(models.all, "Name of a model; a slash in it is written %2F.") }),
+  response: { 200: json("The model.", model), 404: problemResponses[404] },
+});
 
 export const modelsSchema: RouteSchema = {
   summary: "List the models",
@@ -223,7 +309,6 @@ export const modelsSchema: RouteSchema = {
         data: Type.Array(model),
       }),
     ),
-    401: problemResponses[401],
   },
 };
 
@@ -254,6 +339,5 @@ export const metricsSchema: RouteSchema = {
   operationId: "metrics",
   response: {
     200: { description: "Text format 0.0.4.", content: { "text/plain": { schema: Type.String() } } },
-    401: problemResponses[401],
   },
 };

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Problem } from "./problem.ts";
 import { sendProblem } from "./replies.ts";
 
@@ -10,7 +10,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     routes.set(url, route);
     for (const name of [method].flat()) route.methods.add(name);
   });
-  app.setNotFoundHandler((request, reply) => {
+  const answer = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.header("x-request-id", request.id);
     const path = request.url.split("?", 1)[0]!;
     const allowed = [...routes.values()]
@@ -24,6 +24,12 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     const allow = [...new Set(allowed)].join(", ");
     const message = `${path.slice(0, 200)} does not take ${request.method}, only ${allow}.`;
     return sendProblem(reply, new Problem("METHOD_NOT_ALLOWED", message, { headers: { allow } }));
+  };
+  app.setNotFoundHandler(answer);
+  // Before its body is read: what is wrong with that would hide what is wrong with the path.
+  app.addHook("preParsing", (request, reply, payload, done) => {
+    if (request.is404) answer(request, reply);
+    else done(null, payload);
   });
 }
 

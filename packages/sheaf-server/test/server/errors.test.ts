@@ -101,6 +101,13 @@ test("a method that a path does not take gets 405 with Allow", async (t) => {
   const get = await server.get("/infer");
   assertProblem(get, { status: 405, code: "METHOD_NOT_ALLOWED", message: /GET, only POST/ });
   assert.equal(get.headers.get("allow"), "POST");
+  // A path is found out before the body is looked at, and Node knows methods that Fastify reads a body of.
+  for (const method of ["QUERY", "PUT", "DELETE"] as const) {
+    const other = await fetch(`${server.url}/livez`, { method });
+    assert.deepEqual([other.status, other.headers.get("allow")], [405, "GET, HEAD"], method);
+  }
+  const odd = await fetch(`${server.url}/nowhere`, { method: "POST", body: "x", headers: { "content-type": "a/b" } });
+  assert.equal(odd.status, 404);
   const post = await server.post("/readyz", {});
   assertProblem(post, { status: 405, code: "METHOD_NOT_ALLOWED", message: /only GET, HEAD/ });
   assert.equal(post.headers.get("allow"), "GET, HEAD");

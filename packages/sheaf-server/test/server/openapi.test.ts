@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { doubling, serving } from "./serving.js";
+import { doubling, measuringTexts, serving } from "./serving.js";
 
 test("/openapi.json is valid OpenAPI 3.1 and shows every route", async (t) => {
   const server = await serving(t, [doubling()], { apiKey: "secret" });
@@ -23,6 +23,49 @@ test("/openapi.json is valid OpenAPI 3.1 and shows every route", async (t) => {
   for (const status of ["200", "400", "413", "415", "422", "429", "500", "503", "504"])
     assert.ok(status in json.paths["/infer"].post.responses, status);
   assert.deepEqual(json.security, [{ key: [] }]);
+});
+
+test("with a key every route but the open ones shows 401, and without one none does", async (t) => {
+  const statuses = async (apiKey: string | undefined): Promise<Map<string, boolean>> => {
+    const { json } = await (await serving(t, [doubling()], { apiKey })).app.inject("/openapi.json").then((reply) => ({
+      json: reply.json() as { paths: Record<string, Record<string, { responses: object; security?: unknown[] }>> },
+    }));
+    return new Map(
+      Object.entries(json.paths).flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, { responses }]) => [`${method} ${path}`, "401" in responses] as const),
+      ),
+    );
+  };
+  const withKey = await statuses("secret");
+  const open = ["get /livez", "get /readyz", "get /health", "get /v2/health/live", "get /v2/health/ready"];
+  assert.deepEqual(
+    [...withKey]
+      .filter(([, shown]) => !shown)
+      .map(([route]) => route)
+      .sort(),
+    open.sort(),
+  );
+  assert.ok([...(await statuses(undefined)).values()].every((shown) => !shown));
+});
+
+test("bodies and headers show the limits of the server's settings and models", async (t) => {
+  const settings = { requestTimeoutMs: 2000, maxInputs: 7, queueMaxSize: 50, maxTextChars: 90 };
+  const server = await serving(t, [doubling(), measuringTexts()], settings);
+  const { paths } = (await server.get("/openapi.json")).json;
+  const bodyOf = (path: string): any => paths[path].post.requestBody.content["application/json"].schema;
+  const [one, several, bare] = bodyOf("/infer").anyOf;
+  assert.deepEqual([bare.type, bare.minItems, bare.maxItems], ["array", 3, 3]);
+  assert.deepEqual(one.properties.input, bare);
+  assert.deepEqual([several.properties.inputs.minItems, several.properties.inputs.maxItems], [1, 7]);
+  const { model, input, dimensions } = bodyOf("/v1/embeddings").properties;
+  assert.deepEqual(model.enum, ["measure"]);
+  assert.deepEqual([input.anyOf[0].minLength, input.anyOf[0].maxLength, input.anyOf[1].maxItems], [1, 90, 7]);
+  assert.deepEqual(dimensions.anyOf[0].enum, [2]);
+  const header = paths["/rerank"].post.parameters.find(({ name }: { name: string }) => name === "x-request-timeout-ms");
+  assert.deepEqual([header.schema.exclusiveMinimum, header.schema.maximum], [0, 2000]);
+  const [name] = paths["/v2/models/{model}/infer"].post.parameters.filter((one: { in: string }) => one.in === "path");
+  assert.deepEqual(name.schema.enum, ["double", "measure"]);
+  assert.ok("413" in paths["/v2/models/{model}/infer"].post.responses);
 });
 
 test("the page at /docs loads nothing from elsewhere", async (t) => {

@@ -1,20 +1,29 @@
 import { Type, type TSchema } from "typebox";
-import { inferenceHeaders, json, type RouteSchema } from "../schemas.ts";
+import type { Models } from "../models.ts";
+import { inferenceHeaders, json, modelName, type RouteSchema } from "../schemas.ts";
+import { modelVersion } from "./kserve-model.ts";
 
 const tags = ["Open Inference Protocol"];
-const modelName = Type.String({ description: "Name of a model." });
-const paramsOf = (versioned: boolean): TSchema =>
-  versioned
-    ? Type.Object({ model: modelName, version: Type.String({ description: "There is one version: 1." }) })
-    : Type.Object({ model: modelName });
+/** Of which routes: those with a version in their path, or those without. */
+export interface Path {
+  readonly models: Models;
+  readonly versioned: boolean;
+}
+const paramsOf = ({ models, versioned }: Path): TSchema => {
+  const model = modelName(models.all, "Name of a model.");
+  const version = Type.String({ enum: [modelVersion], description: "There is one version: 1." });
+  return versioned ? Type.Object({ model, version }) : Type.Object({ model });
+};
 /** Two routes may not have one name. */
-const named = (operationId: string, versioned: boolean): string => (versioned ? `${operationId}Version` : operationId);
+const named = (operationId: string, { versioned }: Path): string => (versioned ? `${operationId}Version` : operationId);
 const error = Type.Object({ error: Type.String() });
+/** Of every route that needs a key, where the server has one. */
+export const unauthorized: object = json("The key is missing or wrong.", error);
 const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries({
     400: "Not the protocol: not JSON, a wrong length, a wrong name or datatype.",
-    401: "The key is missing or wrong.",
     404: "No such model.",
+    413: "The body is too large.",
     415: "Neither application/json nor application/octet-stream.",
     422: "A shape or a value that the model does not take.",
     429: "The queue is full; see the headers retry-after and retry-after-ms.",
@@ -35,10 +44,31 @@ const configTensor = Type.Object({
   dims: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
 });
 const metadataTensor = Type.Object(tensorFields);
-const tensor = Type.Object({
+const data = Type.Array(Type.Unknown(), { description: "In row order, flat or nested." });
+const binarySize = Type.Object({ binary_data_size: Type.Integer({ minimum: 0 }) });
+const outputTensor = Type.Object({
   ...tensorFields,
-  parameters: Type.Optional(Type.Object({ binary_data_size: Type.Optional(Type.Integer({ minimum: 0 })) })),
-  data: Type.Optional(Type.Array(Type.Unknown(), { description: "In row order, flat or nested." })),
+  parameters: Type.Optional(binarySize),
+  data: Type.Optional(data),
+});
+const inputTensor = Type.Object({
+  ...tensorFields,
+  shape: Type.Array(Type.Integer({ minimum: 1 })),
+  data,
+});
+const requestParameters = Type.Object(
+  {
+    priority: Type.Optional(Type.Integer({ enum: [0, 1, 2] })),
+    timeout: Type.Optional(Type.Number({ minimum: 0, description: "In microseconds; 0 is none of its own." })),
+    binary_data_output: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false },
+);
+const wantedOutput = Type.Object({
+  name: Type.String(),
+  parameters: Type.Optional(
+    Type.Object({ binary_data: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+  ),
 });
 
 const route = (operationId: string, summary: string, response: TSchema): RouteSchema => ({
@@ -65,14 +95,14 @@ export const ready: RouteSchema = {
   response: { 200: json("Every model is ready.", readiness), 503: json("Not yet, or no longer.", readiness) },
 };
 const modelReadiness = Type.Object({ name: Type.String(), ready: Type.Boolean() });
-export const modelReady = (versioned: boolean): RouteSchema => ({
-  ...route(named("modelReady", versioned), "Whether a model is ready", modelReadiness),
-  params: paramsOf(versioned),
+export const modelReady = (path: Path): RouteSchema => ({
+  ...route(named("modelReady", path), "Whether a model is ready", modelReadiness),
+  params: paramsOf(path),
   response: { 200: json("It is.", modelReadiness), 404: errors[404], 503: json("It is not.", modelReadiness) },
 });
-export const model = (versioned: boolean): RouteSchema => ({
-  ...route(named("modelMetadata", versioned), "Name a model's tensors", Type.Unknown()),
-  params: paramsOf(versioned),
+export const model = (path: Path): RouteSchema => ({
+  ...route(named("modelMetadata", path), "Name a model's tensors", Type.Unknown()),
+  params: paramsOf(path),
   response: {
     200: json(
       "Inputs and outputs; axis 0 counts items.",
@@ -89,12 +119,12 @@ export const model = (versioned: boolean): RouteSchema => ({
   },
 });
 
-export const config = (versioned: boolean): RouteSchema => ({
+export const config = (path: Path): RouteSchema => ({
   summary: "Show a model's configuration",
   description: "As Triton's model configuration extension, for clients such as perf_analyzer.",
   tags,
-  operationId: named("modelConfig", versioned),
-  params: paramsOf(versioned),
+  operationId: named("modelConfig", path),
+  params: paramsOf(path),
   response: {
     200: json(
       "The fields of Triton's ModelConfig that mean something here; dims are one item's.",
@@ -129,11 +159,11 @@ const modelStatistics = json(
     ),
   }),
 );
-export const statistics = (versioned: boolean): RouteSchema => ({
+export const statistics = (path: Path): RouteSchema => ({
   summary: "Show a model's statistics",
   tags,
-  operationId: named("modelStatistics", versioned),
-  params: paramsOf(versioned),
+  operationId: named("modelStatistics", path),
+  params: paramsOf(path),
   response: { 200: modelStatistics, 404: errors[404] },
 });
 export const allStatistics: RouteSchema = {
@@ -145,13 +175,10 @@ export const allStatistics: RouteSchema = {
 
 export const index: RouteSchema = {
   summary: "List the models and their states",
-  description: "As Triton's model repository extension. The body may be empty.",
+  description:
+    'As Triton\'s model repository extension. The body may be empty; {"ready": true} asks for those that are ready.',
   tags,
   operationId: "repositoryIndex",
-  body: Type.Object(
-    { ready: Type.Optional(Type.Boolean({ description: "Only those that are ready." })) },
-    { additionalProperties: false },
-  ),
   response: {
     200: json(
       "The models, in the order they were named.",
@@ -166,27 +193,26 @@ export const index: RouteSchema = {
     ),
     400: errors[400],
     415: errors[415],
+    413: errors[413],
     422: errors[422],
   },
 };
 
-export const infer = (versioned: boolean): RouteSchema => ({
+export const infer = (path: Path): RouteSchema => ({
   summary: "Run a model on tensors",
   description:
     "Rows of axis 0 are items and may be more than a batch. With the header Inference-Header-Content-Length the JSON " +
     "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
     "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
   tags,
-  operationId: named("inferV2", versioned),
-  params: paramsOf(versioned),
-  headers: inferenceHeaders,
+  operationId: named("inferV2", path),
+  params: paramsOf(path),
+  headers: inferenceHeaders(path.models.all[0]!.settings),
   body: Type.Object({
     id: Type.Optional(Type.String()),
-    parameters: Type.Optional(Type.Object({})),
-    inputs: Type.Array(tensor),
-    outputs: Type.Optional(
-      Type.Array(Type.Object({ name: Type.String(), parameters: Type.Optional(Type.Object({})) })),
-    ),
+    parameters: Type.Optional(requestParameters),
+    inputs: Type.Array(inputTensor, { minItems: 1 }),
+    outputs: Type.Optional(Type.Array(wantedOutput)),
   }),
   response: {
     200: json(
@@ -195,7 +221,7 @@ export const infer = (versioned: boolean): RouteSchema => ({
         model_name: Type.String(),
         model_version: Type.String(),
         id: Type.Optional(Type.String()),
-        outputs: Type.Array(tensor),
+        outputs: Type.Array(outputTensor),
       }),
     ),
     ...errors,

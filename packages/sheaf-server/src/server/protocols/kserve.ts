@@ -60,15 +60,23 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
         const { model, version } = request.params as { readonly model: string; readonly version?: string };
         return findModel(models, model, version);
       };
-      v2.get(path, { schema: schemas.model(versioned) }, (request) => metadataOf(named(request)));
-      v2.get(`${path}/config`, { schema: schemas.config(versioned) }, (request) => configOf(named(request)));
-      v2.get(`${path}/stats`, { schema: schemas.statistics(versioned) }, (request) => statisticsOf([named(request)]));
-      v2.get(`${path}/ready`, { schema: schemas.modelReady(versioned), logLevel: "warn" }, (request, reply) => {
-        const model = named(request);
-        const ready = isReady(models, model);
-        return reply.code(ready ? 200 : 503).send({ name: model.name, ready });
-      });
-      v2.post(`${path}/infer`, { schema: schemas.infer(versioned) }, (request, reply) => {
+      v2.get(path, { schema: schemas.model({ models, versioned }) }, (request) => metadataOf(named(request)));
+      v2.get(`${path}/config`, { schema: schemas.config({ models, versioned }) }, (request) =>
+        configOf(named(request)),
+      );
+      v2.get(`${path}/stats`, { schema: schemas.statistics({ models, versioned }) }, (request) =>
+        statisticsOf([named(request)]),
+      );
+      v2.get(
+        `${path}/ready`,
+        { schema: schemas.modelReady({ models, versioned }), logLevel: "warn" },
+        (request, reply) => {
+          const model = named(request);
+          const ready = isReady(models, model);
+          return reply.code(ready ? 200 : 503).send({ name: model.name, ready });
+        },
+      );
+      v2.post(`${path}/infer`, { schema: schemas.infer({ models, versioned }) }, (request, reply) => {
         const model = models.take(named(request).name, "model");
         return infer(model, tensors.get(model)!, request, reply);
       });

@@ -29,8 +29,8 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
     return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
   };
-  app.post("/infer", { schema: inferSchema(false) }, answer);
-  app.post("/infer/:model", { schema: inferSchema(true) }, answer);
+  app.post("/infer", { schema: inferSchema(models, false) }, answer);
+  app.post("/infer/:model", { schema: inferSchema(models, true) }, answer);
 }
 
 async function run(input: Input, model: ServedModel, options: CallOptions): Promise<JsonParts> {

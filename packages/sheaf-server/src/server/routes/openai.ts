@@ -5,6 +5,7 @@ import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { describeInput, objectOf } from "../inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
+import { embedsTexts } from "../model-definition.ts";
 import type { Served, ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { tokensOf, vectorOf } from "../outputs.ts";
@@ -16,7 +17,7 @@ import { embeddingsSchema, modelSchema, modelsSchema } from "../schemas.ts";
 export function openaiRoutes(app: FastifyInstance, models: Models): void {
   const createdAtS = Math.floor(Date.now() / 1000);
 
-  app.post("/v1/embeddings", { schema: embeddingsSchema }, async (request, reply) => {
+  app.post("/v1/embeddings", { schema: embeddingsSchema(models) }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
     const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body));
@@ -41,7 +42,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     ...(definition.note === undefined ? {} : { note: definition.note }),
   });
   app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.all.map(described) }));
-  app.get("/v1/models/:id", { schema: modelSchema }, (request) =>
+  app.get("/v1/models/:id", { schema: modelSchema(models) }, (request) =>
     described(models.find((request.params as { readonly id: string }).id, "id")),
   );
 }
@@ -93,8 +94,7 @@ function tokens({ name }: ServedModel): Problem {
 
 /** One invalid text refuses the request: OpenAI's reply has no place for an error beside vectors. */
 function readTexts(input: unknown, model: ServedModel): unknown[] {
-  const { input: takes, output } = model.definition;
-  if (takes.kind !== "text" || output.kind !== "vector")
+  if (!embedsTexts(model.definition))
     throw new Problem("INVALID_INPUT", `${model.name} makes no text embeddings; use /infer/${model.name}.`, {
       param: "model",
     });

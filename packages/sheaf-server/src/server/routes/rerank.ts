@@ -3,6 +3,7 @@ import { sigmoid } from "../../runners/pooling.ts";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
 import { objectOf } from "../inputs.ts";
+import { ranksTexts } from "../model-definition.ts";
 import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { isTruncated, vectorOf } from "../outputs.ts";
@@ -12,12 +13,12 @@ import { rerankSchema } from "../schemas.ts";
 
 /** `POST /rerank`: texts by how well they answer a query, the best first; with the fields of TEI's route. */
 export function rerankRoute(app: FastifyInstance, models: Models): void {
-  app.post("/rerank", { schema: rerankSchema }, async (request, reply) => {
+  app.post("/rerank", { schema: rerankSchema(models) }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
     const { query, texts, name, rawScores, truncate, returnText } = readRerank(jsonOf(request.body));
-    const model = models.take(name ?? models.all.find(canRerank)?.name, "model");
-    if (!canRerank(model)) {
+    const model = models.take(name ?? models.all.find(({ definition }) => ranksTexts(definition))?.name, "model");
+    if (!ranksTexts(model.definition)) {
       const message = `${model.name} can not rank texts; serve a cross-encoder or a text embedding model.`;
       throw new Problem("INVALID_INPUT", message, { param: "model" });
     }
@@ -78,11 +79,6 @@ function scoreOf(output: unknown, isRaw: boolean): number {
   const { score, logit } = output as { readonly score: number; readonly logit?: number };
   if (logit === undefined) return score;
   return isRaw ? logit : sigmoid(logit);
-}
-
-/** Cross-encoders score; text embedding models rank by the cosine of query and text. */
-function canRerank({ definition: { input, output } }: ServedModel): boolean {
-  return (input.kind === "text-pair" && output.kind === "score") || (input.kind === "text" && output.kind === "vector");
 }
 
 function readItems(query: unknown, texts: unknown, model: ServedModel, isPair: boolean): unknown[] {
