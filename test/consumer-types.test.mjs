@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
+import { commonJsUses, strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 
@@ -32,4 +32,15 @@ for (const [compiler, version] of [
     const { status, stdout } = await tsc("-p", folder);
     assert.equal(status, 0, stdout);
   });
+
+  for (const [file, { module, since, text }] of Object.entries(commonJsUses)) {
+    if (compiler === "typescript-5.2" && since > 5.2) continue;
+    test(`${compiler} compiles a CommonJS module that ${file.replace(".cts", "").replaceAll("-", " ")}, with ${module}`, async () => {
+      const project = `${folder}/${module}-${file}.json`;
+      writeFileSync(`${folder}/${file}`, text);
+      writeFileSync(project, JSON.stringify({ compilerOptions: { ...strictestOptions, module }, files: [file] }));
+      const { status, stdout } = await tsc("-p", project);
+      assert.equal(status, 0, stdout);
+    });
+  }
 }

@@ -142,7 +142,7 @@ test("a taken port and a missing model end with 1, a wrong value with 2, each sa
   assert.equal(await taken.ended, 1);
   assert.match(taken.output.stderr, new RegExp(`port ${port}|:${port}`));
 
-  const missing = sheaf(t, ["serve", "no-such-model"]);
+  const missing = sheaf(t, ["serve", "no-such-model", "--port", "0"]);
   assert.equal(await missing.ended, 1);
   assert.match(missing.output.stderr, /no-such-model/);
 

@@ -1,0 +1,56 @@
+// `npm start` in a copy of the repository: it builds, and a build here would take the files away that other tests run.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { root } from "../scripts/lib/files.mjs";
+import { freePort, until } from "../scripts/lib/serving.mjs";
+import { strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+
+const isOurs = (path) => !/\/(node_modules|dist|dist-test|test)$/.test(path);
+
+function copyOfRepository(t) {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-start-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const path of ["package.json", "tsconfig.base.json", "scripts", "packages"])
+    cpSync(`${root}/${path}`, `${folder}/${path}`, { recursive: true, filter: isOurs });
+  symlinkSync(`${root}/node_modules`, `${folder}/node_modules`);
+  return folder;
+}
+
+const answers = (port) => fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok);
+
+test(
+  "SIGTERM to npm start ends the server, which finishes what is in",
+  { skip: process.platform === "win32" },
+  async (t) => {
+    const port = await freePort();
+    const npm = spawn("npm", ["start", "--", "mlp"], {
+      cwd: copyOfRepository(t),
+      env: { ...strangersEnvironment(), PORT: String(port), WARMUP_BATCHES: "0" },
+      // A group of its own: whatever is left of it is killed at the end.
+      detached: true,
+    });
+    t.after(() => {
+      try {
+        process.kill(-npm.pid, "SIGKILL");
+      } catch {
+        // Nothing is left.
+      }
+    });
+    let log = "";
+    for (const stream of [npm.stdout, npm.stderr]) stream.setEncoding("utf8").on("data", (text) => (log += text));
+    const exited = new Promise((resolve) => npm.once("exit", (code, signal) => resolve(code ?? signal)));
+    await until(() => answers(port), exited, 120).catch((error) => {
+      throw new Error(`${error.message}\n${log}`);
+    });
+    // Its output ends when its last process does.
+    const closed = new Promise((resolve) => npm.once("close", resolve));
+    npm.kill("SIGTERM");
+    await closed;
+    assert.match(log, /"signal":"SIGTERM","msg":"shutting down"/);
+    await assert.rejects(answers(port), "nobody listens any more");
+  },
+);
