@@ -1,10 +1,12 @@
 // sheaf/adapters/batch-log on PGlite, its embedded default, and on a PostgreSQL that goes away and comes back.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { createBatcher } from "sheaf";
 import { batchLog, batchLogTableSql, hourlyReportSql } from "sheaf/adapters/batch-log";
+import { codeBlocks } from "../scripts/lib/markdown.mjs";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
@@ -53,6 +55,20 @@ describe("on PGlite", () => {
     assert.deepEqual(stats, { buffered: 0, written: rows.length, dropped: 0, refused: 0, lastError: undefined });
     await batcher(1);
     assert.equal((await db.query("SELECT * FROM batch_metrics")).rows.length, rows.length, "close ends the watch");
+  });
+
+  test("the snippet of docs/guide/databases.md prints what stands below it", async (t) => {
+    const blocks = codeBlocks(readFileSync(new URL("../docs/guide/databases.md", import.meta.url), "utf8"));
+    const { text, output } = blocks.find((block) => block.text.includes("batchLog(pool)"));
+    const own = await PGlite.create();
+    t.after(() => own.close());
+    const insertOrder = createBatcher((orders) => orders, { maxBatchSize: 500, concurrency: 1 });
+    const orders = Array.from({ length: 1000 }, (_, id) => ({ id }));
+    const printed = [];
+    const scope = { batchLog, pool: own, insertOrder, orders, console: { log: (line) => printed.push(line) } };
+    const AsyncFunction = (async () => undefined).constructor;
+    await new AsyncFunction(...Object.keys(scope), text.replace(/^import .*$/m, ""))(...Object.values(scope));
+    assert.equal(printed.join("\n"), output.trim());
   });
 
   test("the hourly report: figures worked out by hand", async () => {

@@ -35,7 +35,7 @@ test(
     });
     t.after(() => {
       try {
-        process.kill(-npm.pid, "SIGKILL");
+        if (npm.pid !== undefined) process.kill(0 - npm.pid, "SIGKILL");
       } catch {
         // Nothing is left.
       }
