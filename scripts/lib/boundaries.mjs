@@ -2,13 +2,14 @@ import { posix } from "node:path";
 
 // Who may import whom inside packages/sheaf/src; every area may import itself.
 const sheafAreas = {
-  policies: [],
-  core: ["policies"],
+  shared: [],
+  policies: ["shared"],
+  core: ["policies", "shared"],
   index: ["core", "policies"],
-  node: ["index", "core", "policies"],
-  tuning: ["index", "core", "policies"],
-  metrics: ["index", "core", "policies"],
-  adapters: ["index", "core", "policies"],
+  node: ["index", "core", "policies", "shared"],
+  tuning: ["index", "core", "policies", "shared"],
+  metrics: ["index", "core", "policies", "shared"],
+  adapters: ["index", "core", "policies", "shared"],
 };
 // The areas that run only where Node's modules are; the others run in any JavaScript runtime.
 const nodeAreas = new Set(["node", "metrics", "adapters"]);

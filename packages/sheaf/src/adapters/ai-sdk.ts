@@ -1,8 +1,10 @@
+import { checkFunction } from "../shared/checks.ts";
+import { describe } from "../shared/describe.ts";
 import type { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import type { BatcherOptions } from "../core/options.ts";
-import { settingsOf, show } from "../core/settings.ts";
+import { settingsOf } from "../core/settings.ts";
 import { greedy } from "../policies/greedy.ts";
 import { blamesInputs } from "./shared/api-error.ts";
 import { withRetries } from "./shared/retries.ts";
@@ -10,7 +12,7 @@ import { apiDefaults } from "./shared/defaults.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";
 import { defined } from "./shared/defined.ts";
 import { estimateTokens, split } from "./shared/tokens.ts";
-import { kindOf, vectorsOrErrors } from "./shared/vector.ts";
+import { vectorsOrErrors } from "./shared/vector.ts";
 
 /** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */
 export interface EmbedParams {
@@ -134,7 +136,7 @@ async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): P
 
 function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: string) => number): (Part | Error)[] {
   const { embeddings, usage, response, ...others } = (result ?? {}) as EmbedResult & { readonly response?: object };
-  if (!Array.isArray(embeddings)) throw new TypeError(`doEmbed must give embeddings, got ${kindOf(embeddings)}`);
+  if (!Array.isArray(embeddings)) throw new TypeError(`doEmbed must give embeddings, got ${describe(embeddings)}`);
   const tokens = usage === undefined ? undefined : split(usage.tokens, values.map(weigh));
   // The body holds everybody's vectors.
   const { body: _, ...reply } = (response ?? {}) as { readonly body?: unknown };
@@ -162,11 +164,9 @@ function joined(parts: readonly Part[]): EmbedResult {
 
 function check(options: CoalesceOptions): void {
   if (typeof options !== "object" || options === null) {
-    throw new TypeError(`coalesce takes an object of options, got ${show(options)}`);
+    throw new TypeError(`coalesce takes an object of options, got ${describe(options)}`);
   }
   const { onBatcher, ...rest } = options;
-  if (onBatcher !== undefined && typeof onBatcher !== "function") {
-    throw new TypeError(`onBatcher must be a function, got ${show(onBatcher)}`);
-  }
+  if (onBatcher !== undefined) checkFunction("onBatcher", onBatcher);
   settingsOf(() => [], { ...rest, weigh: rest.weigh ?? estimateTokens }, greedy);
 }

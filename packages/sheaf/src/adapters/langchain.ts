@@ -2,7 +2,8 @@ import type { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/clock.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import type { BatcherOptions } from "../core/options.ts";
-import { show } from "../core/settings.ts";
+import { checkFunction } from "../shared/checks.ts";
+import { describe } from "../shared/describe.ts";
 import { blamesInputs } from "./shared/api-error.ts";
 import { apiDefaults } from "./shared/defaults.ts";
 import { defined } from "./shared/defined.ts";
@@ -62,13 +63,11 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
   constructor(embeddings: EmbeddingsLike, options: CoalescedEmbeddingsOptions = {}) {
     if (typeof (embeddings as Partial<EmbeddingsLike> | null)?.embedDocuments !== "function") {
       throw new TypeError(
-        `CoalescedEmbeddings wraps an Embeddings instance with embedDocuments, got ${show(embeddings)}`,
+        `CoalescedEmbeddings wraps an Embeddings instance with embedDocuments, got ${describe(embeddings)}`,
       );
     }
     const { weigh = estimateTokens, embedQueries, ...rest } = options;
-    if (embedQueries !== undefined && typeof embedQueries !== "function") {
-      throw new TypeError(`embedQueries must be a function, got ${show(embedQueries)}`);
-    }
+    if (embedQueries !== undefined) checkFunction("embedQueries", embedQueries);
     const run = async (texts: Text[]): Promise<(number[] | Error)[]> => {
       const values = texts.map(({ text }) => text);
       const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";

@@ -9,7 +9,8 @@ import { optionDefaults } from "./options.ts";
 import type { OrderKey, OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import type { AbortSignalLike } from "./runtime.ts";
-import { show, type Settings } from "./settings.ts";
+import { describe } from "../shared/describe.ts";
+import type { Settings } from "./settings.ts";
 import type { Slot } from "./slot.ts";
 
 /** An item with what the key functions said of it, asked once. */
@@ -180,7 +181,7 @@ export class Admission<In, Out> {
     try {
       const weight = weigh === undefined ? 1 : weigh(item);
       if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
-        throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${show(weight)}`);
+        throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
       }
       if (weight > maxBatchWeight) {
         throw new BatcherError(

@@ -20,7 +20,8 @@ import { Queue } from "./queue.ts";
 import { RateLimiter } from "./rate-limit.ts";
 import { newAbortController, warn, type AbortSignalLike } from "./runtime.ts";
 import { Scheduler } from "./scheduler.ts";
-import { checkCallOptions, laneOf, settingsOf, show } from "./settings.ts";
+import { describe } from "../shared/describe.ts";
+import { checkCallOptions, laneOf, settingsOf } from "./settings.ts";
 import { Statistics, type BatcherStats } from "./stats.ts";
 import { executorOf } from "./wrap-executor.ts";
 
@@ -240,7 +241,7 @@ export function batcherWith<In, Out>(
     },
 
     subscribe: (listener: (record: BatchRecord) => void): (() => void) => {
-      if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${show(listener)}`);
+      if (typeof listener !== "function") throw new TypeError(`subscribe needs a function, got ${describe(listener)}`);
       const own = (record: BatchRecord): void => listener(record);
       listeners.add(own);
       return () => void listeners.delete(own);
@@ -259,7 +260,7 @@ export function batcherWith<In, Out>(
 function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
   if (Array.isArray(items)) return items as In[];
   if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
-    throw new TypeError(`many(items) and settle(items) need an iterable, got ${show(items)}`);
+    throw new TypeError(`many(items) and settle(items) need an iterable, got ${describe(items)}`);
   }
   return Array.from(items);
 }

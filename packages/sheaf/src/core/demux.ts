@@ -1,6 +1,7 @@
+import { describe } from "../shared/describe.ts";
 import { BatcherError } from "./errors.ts";
 import { warn } from "./runtime.ts";
-import { show, type Settings } from "./settings.ts";
+import type { Settings } from "./settings.ts";
 
 /** Puts what batch functions return in the order of their items, and checks it. */
 export function demuxOf<In>({
@@ -20,14 +21,16 @@ export function demuxOf<In>({
       try {
         key = resultKey(item);
       } catch (error) {
-        return error instanceof Error ? error : new Error(`resultKey threw ${show(error)}`, { cause: error });
+        return error instanceof Error ? error : new Error(`resultKey threw ${describe(error)}`, { cause: error });
       }
       if (results.has(key)) {
         isHit = true;
         return results.get(key);
       }
       if (onMissing !== "error") return undefined;
-      return new BatcherError("MISSING_RESULT", `${name}: the batch function's Map has no key ${show(key)}`, { key });
+      return new BatcherError("MISSING_RESULT", `${name}: the batch function's Map has no key ${describe(key)}`, {
+        key,
+      });
     });
     // An empty Map says that nothing was found; one with other keys, that they are of another kind.
     if (!isHit && results.size > 0 && !hasWarned) {
@@ -44,7 +47,7 @@ export function demuxOf<In>({
 export function checkResults(results: unknown, size: number, name: string): ArrayLike<unknown> {
   if (typeof results === "string" || !isArrayLike(results)) {
     throw new TypeError(
-      `${name}: the batch function must return an array with one result per item, got ${kindOf(results)}`,
+      `${name}: the batch function must return an array with one result per item, got ${describe(results)}`,
     );
   }
   if (results.length !== size) {
@@ -60,11 +63,4 @@ export function checkResults(results: unknown, size: number, name: string): Arra
 
 function isArrayLike(value: unknown): value is ArrayLike<unknown> {
   return typeof value === "object" && value !== null && Number.isInteger((value as { length?: unknown }).length);
-}
-
-function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (typeof value !== "object") return `a ${typeof value}`;
-  const name = value.constructor?.name;
-  return name === undefined || name === "Object" ? "an object without length" : `a ${name}`;
 }

@@ -3,7 +3,7 @@ import type { Epochs } from "./epoch.ts";
 import { BatcherError } from "./errors.ts";
 import type { Executor } from "./executor.ts";
 import type { AbortSignalLike } from "./runtime.ts";
-import { checkNotNegative } from "./settings.ts";
+import { checkNotNegative } from "../shared/checks.ts";
 
 /** From when a batcher runs batches, what it finishes on request, and how it ends. */
 export class Life<In, Out> {

@@ -1,3 +1,4 @@
+import { describe } from "../shared/describe.ts";
 import { BatcherError, type ErrorCode } from "./errors.ts";
 
 type Plain = Readonly<Record<string, string | number | boolean>>;
@@ -93,7 +94,7 @@ function plainOf(properties: unknown): Plain {
 }
 
 const textOf = (value: unknown, absent: string): string =>
-  typeof value === "string" ? value : value === undefined ? absent : `${value as number}`;
+  typeof value === "string" ? value : value === undefined ? absent : describe(value);
 
 // Not enumerable, as on any error.
 function define(error: Error, key: "name" | "stack" | "cause", value: unknown): void {

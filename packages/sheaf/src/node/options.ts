@@ -1,6 +1,20 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "../core/clock.ts";
+import { checkClock } from "../core/settings.ts";
+import {
+  check,
+  checkCount,
+  checkCountOrInfinity,
+  checkOptions,
+  checkPositive,
+  checkSpan,
+  checkText,
+  isInteger,
+  oneOf,
+  type Check,
+} from "../shared/checks.ts";
+import { describe } from "../shared/describe.ts";
 
 /** Options of `workerThread` and `workerProcess`. Validated once, at the call. */
 export interface WorkerOptions<Data = unknown> {
@@ -65,12 +79,30 @@ export interface WorkerSettings {
   readonly clock: Clock | undefined;
 }
 
+const workerChecks: Record<keyof WorkerOptions, Check> = {
+  instances: checkCount,
+  data: () => undefined,
+  name: checkText,
+  ahead: oneOf(0, 1),
+  onWorkerCrash: oneOf("isolate", "fail"),
+  recycleAfterBatches: checkCountOrInfinity,
+  maxMemoryMb: checkPositive,
+  heapLimitMb: (name, value) =>
+    check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of megabytes > 0", value),
+  niceness: (name, value) => check(isInteger(value, 0, 19), name, "an integer from 0 to 19", value),
+  resultRows: oneOf("own", "view"),
+  loadTimeoutMs: checkPositive,
+  closeTimeoutMs: checkSpan,
+  clock: checkClock,
+};
+
 /**
  * Checks the options and fills in the defaults.
  * @throws {TypeError | RangeError} naming the option and what it got.
  */
 export function workerSettings(url: string | URL, options: WorkerOptions): WorkerSettings {
   const moduleUrl = moduleUrlOf(url);
+  checkOptions(options, workerChecks);
   const {
     instances = 1,
     data,
@@ -86,26 +118,6 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     closeTimeoutMs = 10_000,
     clock,
   } = options;
-  check(isCount(instances), "instances", "an integer >= 1", instances);
-  check(ahead === 0 || ahead === 1, "ahead", "0 or 1", ahead);
-  check(onWorkerCrash === "isolate" || onWorkerCrash === "fail", "onWorkerCrash", '"isolate" or "fail"', onWorkerCrash);
-  check(
-    recycleAfterBatches === Infinity || isCount(recycleAfterBatches),
-    "recycleAfterBatches",
-    "an integer >= 1",
-    recycleAfterBatches,
-  );
-  check(maxMemoryMb > 0, "maxMemoryMb", "a number > 0", maxMemoryMb);
-  check(
-    heapLimitMb === undefined || (heapLimitMb > 0 && heapLimitMb < Infinity),
-    "heapLimitMb",
-    "a number > 0",
-    heapLimitMb,
-  );
-  check(Number.isInteger(niceness) && niceness >= 0 && niceness <= 19, "niceness", "an integer 0 … 19", niceness);
-  check(resultRows === "own" || resultRows === "view", "resultRows", '"own" or "view"', resultRows);
-  check(loadTimeoutMs > 0, "loadTimeoutMs", "a number > 0", loadTimeoutMs);
-  check(closeTimeoutMs > 0 && closeTimeoutMs < Infinity, "closeTimeoutMs", "a number > 0", closeTimeoutMs);
   return {
     url: moduleUrl,
     data,
@@ -131,13 +143,7 @@ function moduleUrlOf(url: string | URL): string {
     if (/^(file|data):/.test(url)) return url;
   }
   throw new TypeError(
-    `url must be a URL, an absolute path or a file: URL, got ${JSON.stringify(url)}. ` +
+    `url must be a URL, an absolute path or a file: URL, got ${describe(url)}. ` +
       'Beside the calling module: new URL("./model.js", import.meta.url).',
   );
-}
-
-const isCount = (value: number): boolean => Number.isInteger(value) && value >= 1;
-
-function check(holds: boolean, option: string, expected: string, got: unknown): void {
-  if (!holds) throw new RangeError(`${option} must be ${expected}, got ${JSON.stringify(got) ?? String(got)}`);
 }

@@ -2,6 +2,7 @@ import { checkResults } from "../core/demux.ts";
 import type { BatchContext, Executor } from "../core/executor.ts";
 import { PartHandle, RunHandle } from "../core/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
+import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
 /** A batch function whose results are positional: of what a stage makes of an item, only its place says whose it is. */
 type StageFunction<In, Out> = (
@@ -24,6 +25,13 @@ export interface PipelineOptions<In, Prepared, Raw, Out> {
   readonly maxInFlight?: number | undefined;
 }
 
+const pipelineChecks: Record<keyof PipelineOptions<unknown, unknown, unknown, unknown>, Check> = {
+  before: checkFunction,
+  executor: () => undefined,
+  after: checkFunction,
+  maxInFlight: checkCount,
+};
+
 /**
  * Three stages in a row: while one batch is in the middle, the next is prepared, the one before is finished, and the
  * batcher collects another. Batches leave in the order they came. `slots` is the number of batches that can make
@@ -34,9 +42,7 @@ export function pipeline<In, Prepared = In, Raw = Prepared, Out = Raw>(
   options: PipelineOptions<In, Prepared, Raw, Out>,
 ): Executor<In, Exclude<Out, Error>> {
   const { maxInFlight = 32 } = options;
-  if (!Number.isInteger(maxInFlight) || maxInFlight < 1) {
-    throw new RangeError(`maxInFlight must be an integer >= 1, got ${JSON.stringify(maxInFlight)}`);
-  }
+  checkOptions(options, pipelineChecks);
   // Inside, items are whatever the stages make of them.
   const untyped = options as unknown as PipelineOptions<unknown, unknown, unknown, unknown>;
   return new Pipeline(untyped, maxInFlight) as unknown as Executor<In, Exclude<Out, Error>>;

@@ -1,4 +1,5 @@
 import type { CostModel } from "./cost-model.ts";
+import { checkCount, checkSpan } from "../shared/checks.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see adaptive */
@@ -16,12 +17,8 @@ export interface AdaptiveOptions {
  * Prefer `auto()`, which needs no target; this one is for a limit on run time that must be kept.
  */
 export function adaptive({ targetLatencyMs = 100, hysteresis = 3 }: AdaptiveOptions = {}): Policy {
-  if (!(targetLatencyMs > 0 && targetLatencyMs < Infinity)) {
-    throw new RangeError(`targetLatencyMs must be a number of milliseconds > 0, got ${String(targetLatencyMs)}`);
-  }
-  if (!(Number.isInteger(hysteresis) && hysteresis >= 1)) {
-    throw new RangeError(`hysteresis must be an integer >= 1, got ${String(hysteresis)}`);
-  }
+  checkSpan("targetLatencyMs", targetLatencyMs);
+  checkCount("hysteresis", hysteresis);
   return new Adaptive(targetLatencyMs, hysteresis);
 }
 

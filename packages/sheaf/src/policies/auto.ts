@@ -1,3 +1,4 @@
+import { checkSpan } from "../shared/checks.ts";
 import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "./arrival-rate.ts";
 import { nextSize, type CostModel } from "./cost-model.ts";
 import { isWorthPacing, pacedSize } from "./pacing.ts";
@@ -23,9 +24,7 @@ export interface AutoOptions {
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
-  if (latencyBudgetMs !== undefined && !(latencyBudgetMs > 0 && latencyBudgetMs < Infinity)) {
-    throw new RangeError(`latencyBudgetMs must be a number of milliseconds > 0, got ${String(latencyBudgetMs)}`);
-  }
+  if (latencyBudgetMs !== undefined) checkSpan("latencyBudgetMs", latencyBudgetMs);
   return new Auto(latencyBudgetMs);
 }
 

@@ -1,3 +1,4 @@
+import { oneOf } from "../shared/checks.ts";
 import type { Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see window */
@@ -13,9 +14,7 @@ export interface WindowOptions {
  * - *size*: only a full batch (or maxWaitMs after the first item, if maxWaitMs is given).
  */
 export function window({ trigger = "hybrid" }: WindowOptions = {}): Policy {
-  if (trigger !== "hybrid" && trigger !== "size" && trigger !== "time") {
-    throw new RangeError(`trigger must be "hybrid", "size" or "time", got ${JSON.stringify(trigger)}`);
-  }
+  oneOf("hybrid", "size", "time")("trigger", trigger);
   // The time trigger lets everything go that had arrived when a window ended, however many batches that makes.
   let releasedAtMs = -Infinity;
   const decide = (view: QueueView): Decision => {

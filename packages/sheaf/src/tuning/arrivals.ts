@@ -1,4 +1,4 @@
-import { show } from "../core/settings.ts";
+import { describe } from "../shared/describe.ts";
 import { notNegative, positive, spanMs, within } from "./checks.ts";
 import type { Random } from "./random.ts";
 
@@ -66,7 +66,7 @@ function patternOf(arrivals: OpenArrivals, random: Random): () => number | undef
     case "trace":
       return trace(arrivals.atMs);
     default:
-      throw new RangeError(`pattern of arrivals must be ${patterns}, got ${show(pattern(arrivals))}`);
+      throw new RangeError(`pattern of arrivals must be ${patterns}, got ${describe(pattern(arrivals))}`);
   }
 }
 

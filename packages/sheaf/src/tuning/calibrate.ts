@@ -1,3 +1,4 @@
+import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.ts";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { checkResults } from "../core/demux.ts";
 import type { BatchFunction, Executor } from "../core/executor.ts";
@@ -192,23 +193,16 @@ function settingsOf<In>(options: CalibrateOptions<In>, slots: number): Settings<
     clock: options.clock ?? systemClock,
     signal: options.signal,
   };
-  if (typeof settings.sample !== "function") {
-    throw new TypeError(`sample must be a function (index) => item, got ${typeof settings.sample}`);
-  }
+  check(typeof settings.sample === "function", "sample", "a function (index) => item", settings.sample, TypeError);
   for (const name of ["sizes", "concurrency"] as const) {
-    const list = settings[name];
-    if (!(Array.isArray(list) && list.length >= 1 && list.every((value) => Number.isInteger(value) && value >= 1))) {
-      throw new RangeError(`${name} must be a list of integers >= 1, got ${JSON.stringify(list)}`);
-    }
+    const list: unknown = settings[name];
+    check(Array.isArray(list) && list.length >= 1, name, "a list of integers >= 1", list);
+    (list as unknown[]).forEach((value, i) => checkCount(`${name}[${i}]`, value));
   }
-  const { targetError, maxMs, warmUpRounds, minRounds, maxRounds } = settings;
-  if (!(targetError > 0)) throw new RangeError(`targetError must be a number > 0, got ${targetError}`);
-  if (!(maxMs > 0)) throw new RangeError(`maxMs must be a number > 0, got ${maxMs}`);
-  if (!(Number.isInteger(warmUpRounds) && warmUpRounds >= 0)) {
-    throw new RangeError(`warmUpRounds must be an integer >= 0, got ${warmUpRounds}`);
-  }
-  if (!(Number.isInteger(minRounds) && minRounds >= 1 && Number.isInteger(maxRounds) && maxRounds >= minRounds)) {
-    throw new RangeError(`minRounds and maxRounds must be integers >= 1 in order, got ${minRounds} and ${maxRounds}`);
-  }
+  checkPositive("targetError", settings.targetError);
+  checkPositive("maxMs", settings.maxMs);
+  integerFrom(0)("warmUpRounds", settings.warmUpRounds);
+  checkCount("minRounds", settings.minRounds);
+  integerFrom(settings.minRounds)("maxRounds", settings.maxRounds);
   return settings;
 }

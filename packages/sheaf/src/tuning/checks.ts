@@ -1,4 +1,4 @@
-import { show } from "../core/settings.ts";
+import { check } from "../shared/checks.ts";
 
 /** A finite number that an option needs; each throws a RangeError that says what is allowed and what it got. */
 export function positive(name: string, value: unknown): number {
@@ -22,6 +22,7 @@ export function share(name: string, value: unknown): number {
 }
 
 export function within(name: string, value: unknown, isAllowed: (value: number) => boolean, allowed: string): number {
-  if (typeof value === "number" && Number.isFinite(value) && isAllowed(value)) return value;
-  throw new RangeError(`${name} must be ${allowed}, got ${show(value)}`);
+  const number = value as number;
+  check(Number.isFinite(value) && isAllowed(number), name, allowed, value);
+  return number;
 }

@@ -1,4 +1,5 @@
 import type { CostLine } from "./cost-line.ts";
+import { check, checkCount, checkPositive, oneOf } from "../shared/checks.ts";
 
 export interface RecommendOptions {
   /** Items that arrive, a second; > 0. */
@@ -180,16 +181,9 @@ function validate({ fixedMs, perItemMs }: CostLine, options: RecommendOptions): 
     throw new RangeError(`costModel needs fixedMs and perItemMs >= 0, not both 0, got ${fixedMs} and ${perItemMs}`);
   }
   const { ratePerS, latencyBudgetMs = 1, slots = 1, maxBatchSize = 1, order = "free" } = options;
-  if (!(ratePerS > 0 && ratePerS < Infinity))
-    throw new RangeError(`ratePerS must be a number > 0, got ${shown(ratePerS)}`);
-  if (!(latencyBudgetMs > 0))
-    throw new RangeError(`latencyBudgetMs must be a number > 0, got ${shown(latencyBudgetMs)}`);
-  for (const [name, value] of Object.entries({ slots, maxBatchSize })) {
-    if (!(Number.isInteger(value) && value >= 1))
-      throw new RangeError(`${name} must be an integer >= 1, got ${shown(value)}`);
-  }
-  if (order !== "free" && order !== "strict")
-    throw new RangeError(`order must be "free" or "strict", got ${shown(order)}`);
+  check(ratePerS > 0 && ratePerS < Infinity, "ratePerS", "a number > 0", ratePerS);
+  checkPositive("latencyBudgetMs", latencyBudgetMs);
+  checkCount("slots", slots);
+  checkCount("maxBatchSize", maxBatchSize);
+  oneOf("free", "strict")("order", order);
 }
-
-const shown = (value: unknown): string => JSON.stringify(value) ?? String(value);

@@ -2,7 +2,7 @@ import type { Batcher } from "../core/batcher.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import { BatcherError } from "../core/errors.ts";
 import type { BatcherOptions, Priority } from "../core/options.ts";
-import { show } from "../core/settings.ts";
+import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, mostCalls, type Arrivals } from "./arrivals.ts";
 import { share, spanMs, within } from "./checks.ts";
@@ -90,15 +90,15 @@ class Simulation {
 
   constructor(options: SimulationOptions) {
     if (typeof options !== "object" || options === null) {
-      throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${show(options)}`);
+      throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${describe(options)}`);
     }
     const { arrivals, cost, noise = {}, items, warmUp, priorities = {}, seed = 1, ...batcherOptions } = options;
     if (typeof arrivals !== "object" || arrivals === null) {
-      throw new TypeError(`arrivals must be { pattern, … }, got ${show(arrivals)}`);
+      throw new TypeError(`arrivals must be { pattern, … }, got ${describe(arrivals)}`);
     }
     const isTrace = arrivals.pattern === "trace";
     if (isTrace && !Array.isArray(arrivals.atMs)) {
-      throw new TypeError(`atMs of a trace must be an array of moments, got ${show(arrivals.atMs)}`);
+      throw new TypeError(`atMs of a trace must be an array of moments, got ${describe(arrivals.atMs)}`);
     }
     this.#options = options;
     const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= mostCalls;

@@ -1,4 +1,4 @@
-import { show } from "../core/settings.ts";
+import { describe } from "../shared/describe.ts";
 import { notNegative, positive, share, spanMs } from "./checks.ts";
 import type { Random } from "./random.ts";
 
@@ -27,12 +27,14 @@ export function runTimesOf(cost: SimulatedCost): (size: number, nowMs: number) =
     return (size, nowMs) => spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs));
   }
   if (typeof cost !== "object" || cost === null) {
-    throw new TypeError(`cost must be { fixedMs, perItemMs }, { table } or a function, got ${show(cost)}`);
+    throw new TypeError(`cost must be { fixedMs, perItemMs }, { table } or a function, got ${describe(cost)}`);
   }
   if ("table" in cost) return interpolated(cost.table);
   const { fixedMs, perItemMs } = cost;
   if (!(fixedMs >= 0 && perItemMs >= 0 && Number.isFinite(fixedMs + perItemMs))) {
-    throw new RangeError(`fixedMs and perItemMs must be numbers >= 0, got ${show(fixedMs)} and ${show(perItemMs)}`);
+    throw new RangeError(
+      `fixedMs and perItemMs must be numbers >= 0, got ${describe(fixedMs)} and ${describe(perItemMs)}`,
+    );
   }
   return (size) => fixedMs + perItemMs * size;
 }
@@ -52,7 +54,7 @@ export function noiseOf(noise: RunTimeNoise, random: Random): () => number {
 function interpolated(table: readonly (readonly [number, number])[]): (size: number) => number {
   const given: unknown = table;
   if (!Array.isArray(given) || given.length === 0 || !given.every((point) => Array.isArray(point))) {
-    throw new RangeError(`table must hold at least one [size, runMs] and nothing else, got ${show(table)}`);
+    throw new RangeError(`table must hold at least one [size, runMs] and nothing else, got ${describe(table)}`);
   }
   const points = table.toSorted((a, b) => a[0] - b[0]);
   for (const [size, runMs] of points) {

@@ -142,6 +142,6 @@ test("a model that gives too few vectors: RESULT_COUNT", async () => {
 test("wrong options are refused when the middleware is made", () => {
   assert.throws(() => coalesce({ maxBatchSize: 0 }), /maxBatchSize must be an integer >= 1/);
   assert.throws(() => coalesce({ onBatcher: 3 } as never), /onBatcher must be a function/);
-  assert.throws(() => coalesce({ colour: 3 } as never), /unknown option "colour"/);
+  assert.throws(() => coalesce({ colour: 3 } as never), /unknown option colour/);
   assert.throws(() => coalesce(null as never), /takes an object of options, got null/);
 });

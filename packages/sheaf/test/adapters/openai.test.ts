@@ -303,7 +303,7 @@ for (const [options, message] of [
   [{ maxRetries: -1 }, /maxRetries must be an integer >= 0, got -1/],
   [{ encoding: "hex" }, /encoding must be "base64" or "float", got "hex"/],
   [{ maxBatchSize: 5000 }, /maxBatchSize must be at most 2048.*got 5000/],
-  [{ maxBatchSise: 5 }, /unknown option "maxBatchSise"/],
+  [{ maxBatchSise: 5 }, /unknown option maxBatchSise; did you mean maxBatchSize\?/],
 ] as const) {
   test(`wrong options are refused: ${JSON.stringify(options)}`, () => {
     assert.throws(() => openaiEmbeddings(scriptedClient(), { model: "tiny", ...options } as never), message);

@@ -113,6 +113,6 @@ test("wrong options are named with what they got", () => {
       workerThread(probeUrl, options);
   assert.throws(wrong({ instances: 0 }), new RangeError("instances must be an integer >= 1, got 0"));
   assert.throws(wrong({ ahead: 2 }), new RangeError("ahead must be 0 or 1, got 2"));
-  assert.throws(wrong({ niceness: 40 }), new RangeError("niceness must be an integer 0 … 19, got 40"));
+  assert.throws(wrong({ niceness: 40 }), new RangeError("niceness must be an integer from 0 to 19, got 40"));
   assert.throws(() => workerThread("./model.js"), /new URL\("\.\/model\.js", import\.meta\.url\)/);
 });

@@ -151,9 +151,9 @@ test("aborting ends it with the reason and aborts the run in progress", async ()
 test("options out of range are refused with what they were", async () => {
   const run = (items: number[]) => items;
   const refused = (options: object, message: RegExp) => assert.rejects(calibrate(run, { sample, ...options }), message);
-  await refused({ sample: 3 }, /sample must be a function \(index\) => item, got number/);
-  await refused({ sizes: [0] }, /sizes must be a list of integers >= 1, got \[0\]/);
-  await refused({ concurrency: [] }, /concurrency must be a list of integers >= 1, got \[\]/);
-  await refused({ minRounds: 5, maxRounds: 4 }, /got 5 and 4/);
+  await refused({ sample: 3 }, /sample must be a function \(index\) => item, got 3/);
+  await refused({ sizes: [0] }, /sizes\[0\] must be an integer >= 1, got 0/);
+  await refused({ concurrency: [] }, /concurrency must be a list of integers >= 1, got an array of 0/);
+  await refused({ minRounds: 5, maxRounds: 4 }, /maxRounds must be an integer >= 5, got 4/);
   await refused({ targetError: 0 }, /targetError must be a number > 0, got 0/);
 });

@@ -1,3 +1,4 @@
+import { check, checkCount } from "../../shared/checks.ts";
 import { randomUUID } from "node:crypto";
 import type { Batcher } from "../../core/batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
@@ -62,7 +63,8 @@ export interface BatchLog {
 export function batchLog(client: PostgresClient, options: BatchLogOptions = {}): BatchLog {
   const { table = defaultTable, schema, maxBufferedRecords = 10_000, flushIntervalMs = 1000 } = options;
   const connection = connectionOf(client);
-  checkBounds(maxBufferedRecords, flushIntervalMs);
+  checkCount("maxBufferedRecords", maxBufferedRecords);
+  check(Number.isFinite(flushIntervalMs) && flushIntervalMs >= 0, "flushIntervalMs", "a number >= 0", flushIntervalMs);
   const tally = { buffered: 0, written: 0, dropped: 0, refused: 0, lastError: undefined as unknown };
   const patient = patientClient(connection, {
     failed: (error, retryAfterMs) => {
@@ -126,7 +128,7 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
       for (const text of batchLogTableSql({ table, schema })) await connection.run(text, []);
     },
     async hourlyReport({ hours = 24 } = {}) {
-      if (!Number.isInteger(hours) || hours < 1) throw new RangeError(`hours must be an integer >= 1, got ${hours}`);
+      checkCount("hours", hours);
       const rows = await connection.run(hourlyReportSql({ table, schema }), [String(hours)]);
       return rows as unknown as readonly HourOfService[];
     },
@@ -151,15 +153,6 @@ function inWords(error: unknown): string {
   const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   const words = typeof message === "string" ? message : String(error);
   return (typeof code === "string" ? `${code} ${words}` : words).slice(0, 300);
-}
-
-function checkBounds(maxBufferedRecords: number, flushIntervalMs: number): void {
-  if (!Number.isInteger(maxBufferedRecords) || maxBufferedRecords < 1) {
-    throw new RangeError(`maxBufferedRecords must be an integer >= 1, got ${JSON.stringify(maxBufferedRecords)}`);
-  }
-  if (!Number.isFinite(flushIntervalMs) || flushIntervalMs < 0) {
-    throw new RangeError(`flushIntervalMs must be a number >= 0, got ${JSON.stringify(flushIntervalMs)}`);
-  }
 }
 
 /** After the microtasks in which the batcher tells its callers what became of their records. */

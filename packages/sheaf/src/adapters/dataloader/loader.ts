@@ -1,8 +1,8 @@
 import { batcherWith } from "../../core/batcher-with.ts";
 import { systemClock, type Clock } from "../../core/clock.ts";
 import { checkResults } from "../../core/demux.ts";
-import { show } from "../../core/settings.ts";
 import { greedy, type BatchContext, type Batcher, type BatchResults, type BatcherStats } from "../../index.ts";
+import { describe } from "../../shared/describe.ts";
 import { checkLoaderOptions, type BatchLoadFn, type CacheMap, type DataLoaderOptions } from "./options.ts";
 
 /** A key that waits or runs, and the cache hits of its frame, which resolve when it does. */
@@ -86,7 +86,7 @@ export class DataLoader<K, V, C = K> {
    */
   load(key: K): Promise<V> {
     if (key === null || key === undefined) {
-      throw new TypeError(`load(key) needs a key, got ${String(key)}`);
+      throw new TypeError(`load(key) needs a key, got ${describe(key)}`);
     }
     const cacheMap = this.#cacheMap;
     if (cacheMap === null) return this.#enqueue(key);
@@ -101,7 +101,7 @@ export class DataLoader<K, V, C = K> {
   /** Values in the order of the keys; an `Error` stands in the place of a key that failed. Never rejects. */
   loadMany(keys: ArrayLike<K>): Promise<(V | Error)[]> {
     if (typeof keys !== "object" || keys === null || !Number.isInteger(keys.length)) {
-      throw new TypeError(`loadMany(keys) needs an array of keys, got ${show(keys)}`);
+      throw new TypeError(`loadMany(keys) needs an array of keys, got ${describe(keys)}`);
     }
     return Promise.all(Array.from(keys, (key) => this.load(key).catch((error: unknown) => error as Error)));
   }

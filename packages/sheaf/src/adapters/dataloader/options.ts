@@ -1,4 +1,6 @@
 import type { BatchResults, Clock, Policy, RateLimit } from "../../index.ts";
+import { check, checkFunction } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 
 /** What a loader keeps its promises in: a `Map`, or what has these methods of one. */
 export interface CacheMap<C, V> {
@@ -47,16 +49,13 @@ export function checkLoaderOptions<K, V, C>(batchLoadFn: unknown, options: DataL
   const { maxBatchSize, batchScheduleFn, cacheKeyFn, cacheMap, policy } = options;
   if (typeof batchLoadFn !== "function") {
     throw new TypeError(
-      `DataLoader needs a function that takes an array of keys and promises an array of values, got ${String(batchLoadFn)}`,
+      `DataLoader needs a function that takes an array of keys and promises an array of values, got ${describe(batchLoadFn)}`,
     );
   }
-  if (maxBatchSize !== undefined && !(typeof maxBatchSize === "number" && maxBatchSize >= 1)) {
-    throw new TypeError(`maxBatchSize must be a positive number, got ${String(maxBatchSize)}`);
-  }
+  const isSize = maxBatchSize === undefined || (typeof maxBatchSize === "number" && maxBatchSize >= 1);
+  check(isSize, "maxBatchSize", "a positive number", maxBatchSize, TypeError);
   for (const [name, value] of Object.entries({ batchScheduleFn, cacheKeyFn })) {
-    if (value !== undefined && typeof value !== "function") {
-      throw new TypeError(`${name} must be a function, got ${String(value)}`);
-    }
+    if (value !== undefined) checkFunction(name, value);
   }
   if (cacheMap !== undefined && cacheMap !== null) {
     const methods = ["get", "set", "delete", "clear"] as const;

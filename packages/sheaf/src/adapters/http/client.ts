@@ -1,3 +1,6 @@
+import { batcherChecks } from "../../core/settings.ts";
+import { check, checkFunction, checkOptions, type Check } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import { systemClock } from "../../core/clock.ts";
 import { wrapBatcher } from "../../core/wrap-batcher.ts";
 import {
@@ -34,6 +37,18 @@ export interface BatchClientOptions<In, Out> extends Omit<
 
 const clientDefaults = { maxBatchSize: 100, runTimeoutMs: 30_000, maxBodyBytes: 2 ** 20, maxReplyBytes: 2 ** 24 };
 
+const checkBytes: Check = (name, value) =>
+  check(typeof value === "number" && value >= 1024, name, "a number of bytes >= 1024", value);
+
+const clientChecks: Record<string, Check> = {
+  fetch: checkFunction,
+  headers: () => undefined,
+  maxBodyBytes: checkBytes,
+  maxReplyBytes: checkBytes,
+  parse: checkFunction,
+  ...batcherChecks,
+} satisfies Record<keyof BatchClientOptions<unknown, unknown>, Check>;
+
 /** An item and what of its call travels with it. */
 interface Envelope<In> {
   readonly item: In;
@@ -52,10 +67,11 @@ export function batchClient<In, Out>(
   url: string | URL,
   options: BatchClientOptions<In, Out> = {},
 ): Batcher<In, Result<Out>> {
+  checkOptions(options, clientChecks);
   const { fetch: send, headers, maxBodyBytes, maxReplyBytes, parse, groupKey, orderKey, dedupeKey, ...rest } = options;
   const target = new URL(url).href;
-  const maxBytes = atLeast("maxBodyBytes", 1024, maxBodyBytes ?? clientDefaults.maxBodyBytes);
-  const maxReply = atLeast("maxReplyBytes", 1024, maxReplyBytes ?? clientDefaults.maxReplyBytes);
+  const maxBytes = maxBodyBytes ?? clientDefaults.maxBodyBytes;
+  const maxReply = maxReplyBytes ?? clientDefaults.maxReplyBytes;
   const clock = options.clock ?? systemClock;
 
   const run = async (envelopes: readonly Envelope<In>[], { signal }: BatchContext): Promise<(Out | Error)[]> => {
@@ -92,7 +108,7 @@ export function batchClient<In, Out>(
 
   const envelopeOf = (item: In, { timeoutMs = rest.timeoutMs, priority }: CallOptions = {}): Envelope<In> => {
     const json = JSON.stringify(item) as string | undefined;
-    if (json === undefined) throw new TypeError(`an item must be JSON, got ${typeof item}`);
+    if (json === undefined) throw new TypeError(`an item must be JSON, got ${describe(item)}`);
     return { item, json, deadlineAtMs: timeoutMs === undefined ? Infinity : clock.now() + timeoutMs, priority };
   };
   return wrapBatcher<In, Envelope<In>, Result<Out>>(batcher, { item: envelopeOf });
@@ -130,9 +146,4 @@ function utf8Bytes(text: string): number {
     if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
   }
   return bytes;
-}
-
-function atLeast(name: string, least: number, value: unknown): number {
-  if (typeof value === "number" && value >= least) return value;
-  throw new RangeError(`${name} must be a number of bytes >= ${least}, got ${String(value)}`);
 }

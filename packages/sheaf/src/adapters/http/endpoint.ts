@@ -1,3 +1,6 @@
+import { batcherChecks } from "../../core/settings.ts";
+import { checkCount, checkFunction, checkOptions, type Check } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import {
   createBatcher,
   greedy,
@@ -54,6 +57,14 @@ export interface Endpoint<In, Out> {
 
 const endpointDefaults = { maxBodyBytes: 2 ** 20, maxItems: 1000, concurrencyOfItems: 8 };
 
+const endpointChecks: Record<keyof BatchEndpointOptions<unknown, unknown>, Check> = {
+  maxBodyBytes: checkCount,
+  maxItems: checkCount,
+  parse: checkFunction,
+  errorOf: checkFunction,
+  ...batcherChecks,
+};
+
 /**
  * An endpoint over a batch function or an executor: items of concurrent requests share its batches.
  * @throws {TypeError | RangeError} a wrong option, with what it got.
@@ -62,6 +73,7 @@ export function batchEndpoint<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatchEndpointOptions<In, Out> = {},
 ): Endpoint<In, Out> {
+  checkOptions(options, endpointChecks);
   const { maxBodyBytes, maxItems, parse, errorOf, ...batcherOptions } = options;
   const { timeoutMs } = batcherOptions;
   return endpointOf(createBatcher(run, batcherOptions), { maxBodyBytes, maxItems, parse, errorOf, timeoutMs });
@@ -76,7 +88,8 @@ export function itemEndpoint<In, Out>(
   runOne: (item: In, context: BatchContext) => Out | PromiseLike<Out>,
   options: ItemEndpointOptions<In> = {},
 ): Endpoint<In, Out> {
-  if (typeof runOne !== "function") throw new TypeError(`itemEndpoint needs a function, got ${String(runOne)}`);
+  if (typeof runOne !== "function") throw new TypeError(`itemEndpoint needs a function, got ${describe(runOne)}`);
+  checkOptions(options, endpointChecks);
   const { maxBodyBytes, maxItems, parse, errorOf, ...batcherOptions } = options;
   const { timeoutMs, concurrency } = batcherOptions;
   const batcher = createBatcher<In, Out>(async ([item], context) => [await runOne(item!, context)], {
@@ -93,8 +106,8 @@ function endpointOf<In, Out>(
   { maxBodyBytes, maxItems, parse, errorOf, timeoutMs }: EndpointOptions<In> & Pick<BatcherOptions<In>, "timeoutMs">,
 ): Endpoint<In, Out> {
   const answerRequest = answer(batcher, {
-    maxBodyBytes: atLeastOne("maxBodyBytes", maxBodyBytes ?? endpointDefaults.maxBodyBytes),
-    maxItems: atLeastOne("maxItems", maxItems ?? endpointDefaults.maxItems),
+    maxBodyBytes: maxBodyBytes ?? endpointDefaults.maxBodyBytes,
+    maxItems: maxItems ?? endpointDefaults.maxItems,
     parse: parse ?? ((item: unknown) => item as In),
     errorOf: safely(errorOf ?? itemErrorOf),
     timeoutMs: timeoutMs ?? Infinity,
@@ -105,9 +118,4 @@ function endpointOf<In, Out>(
     batcher,
     close: batcher.close,
   };
-}
-
-function atLeastOne(name: string, value: unknown): number {
-  if (Number.isInteger(value) && (value as number) >= 1) return value as number;
-  throw new RangeError(`${name} must be an integer >= 1, got ${String(value)}`);
 }

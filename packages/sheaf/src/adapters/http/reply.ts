@@ -1,3 +1,4 @@
+import { describe } from "../../shared/describe.ts";
 import { retryAfterMsOf } from "../shared/api-error.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -11,7 +12,7 @@ const longestMessage = 1000;
 export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | undefined): (Out | Error)[] {
   const results = fieldOf(jsonOf(text), "results");
   if (!Array.isArray(results)) {
-    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply must be {"results": [ … ]}, got ${shown(text)}`);
+    throw new HttpError(502, "BAD_REPLY", `The endpoint's reply must be {"results": [ … ]}, got ${describe(text)}`);
   }
   return results.map((result: unknown) => {
     const status = fieldOf(result, "status");
@@ -19,18 +20,22 @@ export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | 
       return new HttpError(
         502,
         "BAD_REPLY",
-        `A result must have an integer status from 200 to 599, got ${shown(result)}`,
+        `A result must have an integer status from 200 to 599, got ${describe(result)}`,
       );
     }
     if (status > 299) return errorOf(status, fieldOf(result, "error"));
     if (fieldOf(result, "error") !== undefined) {
-      return new HttpError(502, "BAD_REPLY", `A result of status ${status} must have no error, got ${shown(result)}`);
+      return new HttpError(
+        502,
+        "BAD_REPLY",
+        `A result of status ${status} must have no error, got ${describe(result)}`,
+      );
     }
     const value = fieldOf(result, "value");
     try {
       return parse === undefined ? (value as Out) : parse(value);
     } catch (error) {
-      return error instanceof Error ? error : new TypeError(`parse threw ${shown(error)}`);
+      return error instanceof Error ? error : new TypeError(`parse threw ${describe(error)}`);
     }
   });
 }
@@ -83,8 +88,3 @@ function wordsOf<Name extends string>(value: unknown, names: readonly Name[]): P
 
 const fieldOf = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
-
-function shown(value: unknown): string {
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? typeof value);
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
-}

@@ -1,4 +1,4 @@
-import { show } from "../../core/settings.ts";
+import { describe } from "../../shared/describe.ts";
 import type { Priority } from "../../index.ts";
 import { boundedText, TooLarge, type ChunkSource } from "./bounded-text.ts";
 import { Problem } from "./problem.ts";
@@ -34,7 +34,7 @@ export async function readRequest(
   if (method !== "POST") throw new Problem(405, "METHOD_NOT_ALLOWED", `Use POST, not ${method}.`, { allow: "POST" });
   const mediaType = contentType?.split(";", 1)[0]?.trim().toLowerCase();
   if (mediaType !== "application/json") {
-    const got = contentType === null ? "none" : show(contentType);
+    const got = contentType === null ? "none" : describe(contentType);
     throw new Problem(415, "UNSUPPORTED_MEDIA_TYPE", `Send the header content-type: application/json, got ${got}.`);
   }
   const tooLarge = `The body may have at most ${maxBodyBytes} bytes (maxBodyBytes); send smaller batches.`;
@@ -62,14 +62,14 @@ function unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> 
 
 function checked(value: unknown, maxItems: number): BatchRequest {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw wrong(`The body must be {"items": [ … ]}, got ${show(value)}.`);
+    throw wrong(`The body must be {"items": [ … ]}, got ${describe(value)}.`);
   }
   const { items, timeouts_ms: timeoutsMs, priorities, ...rest } = value as Record<string, unknown>;
   const unknown = Object.keys(rest)[0];
   if (unknown !== undefined) {
-    throw wrong(`The body has an unknown field ${show(unknown)}; it takes items, timeouts_ms and priorities.`);
+    throw wrong(`The body has an unknown field ${describe(unknown)}; it takes items, timeouts_ms and priorities.`);
   }
-  if (!Array.isArray(items)) throw wrong(`items must be an array, got ${show(items)}.`);
+  if (!Array.isArray(items)) throw wrong(`items must be an array, got ${describe(items)}.`);
   if (items.length > maxItems) throw wrong(`items may hold at most ${maxItems} (maxItems), got ${items.length}.`);
   return {
     items: items as unknown[],
@@ -89,11 +89,11 @@ function listOf<T>(
 ): readonly (T | null)[] | undefined {
   if (list === undefined || list === null) return undefined;
   if (!Array.isArray(list) || list.length !== length) {
-    const got = Array.isArray(list) ? String(list.length) : show(list);
+    const got = Array.isArray(list) ? String(list.length) : describe(list);
     throw wrong(`${name} must be an array as long as items (${length}), got ${got}.`);
   }
   const index = list.findIndex((each) => each !== null && !isOne(each));
-  if (index >= 0) throw wrong(`${name}[${index}] must be ${expected} or null, got ${show(list[index])}.`);
+  if (index >= 0) throw wrong(`${name}[${index}] must be ${expected} or null, got ${describe(list[index])}.`);
   return list as (T | null)[];
 }
 

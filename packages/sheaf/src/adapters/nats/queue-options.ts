@@ -1,3 +1,5 @@
+import { check, isInteger, oneOf } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import { systemClock, type Clock } from "../../core/clock.ts";
 import type { Priority } from "../../core/options.ts";
 import type { NatsClient } from "./client.ts";
@@ -59,15 +61,14 @@ export function queueSettings(options: NatsQueueOptions): QueueSettings {
   if (typeof connection?.publish !== "function" || typeof connection.subscribe !== "function")
     throw new TypeError("connection must be a NATS connection: await connect() of @nats-io/transport-node");
   if (typeof headers !== "function") throw new TypeError("headers must be the function `headers` of the same package");
-  if (typeof queue !== "string" || queue === "" || queue.length > 100)
-    throw new RangeError(`queue must be a text of 1 to 100 characters, got ${JSON.stringify(queue)}`);
+  const isText = typeof queue === "string" && queue !== "" && queue.length <= 100;
+  check(isText, "queue", "a text of 1 to 100 characters", queue);
   const nameLength = tokenOf(queue).length;
   if (nameLength > longestToken)
     throw new RangeError(
-      `queue must be a shorter text, or one with fewer characters beside letters, digits and -: ${JSON.stringify(queue)} takes ${nameLength} characters in a stream's name, at most ${longestToken} are allowed`,
+      `queue must be a shorter text, or one with fewer characters beside letters, digits and -: ${describe(queue)} takes ${nameLength} characters in a stream's name, at most ${longestToken} are allowed`,
     );
-  if (!["file", "memory", "none"].includes(durability))
-    throw new RangeError(`durability must be "file", "memory" or "none", got ${JSON.stringify(durability)}`);
+  oneOf("file", "memory", "none")("durability", durability);
   return {
     connection,
     headers,
@@ -94,8 +95,7 @@ export const tokenOf = (queue: string): string =>
   queue.replaceAll(/[^A-Za-z0-9-]/gu, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
 
 function integer(name: string, value: number, min: number): number {
-  if (!Number.isSafeInteger(value) || value < min)
-    throw new RangeError(`${name} must be an integer >= ${min}, got ${JSON.stringify(value)}`);
+  check(isInteger(value, min, Number.MAX_SAFE_INTEGER), name, `an integer >= ${min}`, value);
   return value;
 }
 

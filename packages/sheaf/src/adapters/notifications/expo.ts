@@ -1,4 +1,4 @@
-import { show } from "../../core/settings.ts";
+import { describe } from "../../shared/describe.ts";
 import { createBatcher, type Batcher, type BatcherOptions } from "../../index.ts";
 import { blamesInputs, withHints } from "../shared/api-error.ts";
 
@@ -62,7 +62,7 @@ export function expoPush<Message extends PushMessageLike>(
   options: ExpoPushOptions<Message> = {},
 ): Batcher<Message, PushTicket> {
   if (typeof (client as Partial<ExpoClient<Message>> | null)?.sendPushNotificationsAsync !== "function") {
-    throw new TypeError(`expoPush needs a client with sendPushNotificationsAsync(messages), got ${show(client)}`);
+    throw new TypeError(`expoPush needs a client with sendPushNotificationsAsync(messages), got ${describe(client)}`);
   }
   const { maxBatchSize = expoDefaults.maxBatchSize, concurrency, rateLimit, groupKey, ...rest } = options;
   if (maxBatchSize > expoDefaults.maxBatchSize) {
@@ -77,7 +77,7 @@ export function expoPush<Message extends PushMessageLike>(
     }
     // They are sent, and nobody can say what became of them: no reason to send them again.
     if (!Array.isArray(tickets))
-      throw new TypeError(`Expo's client must give an array of tickets, got ${show(tickets)}`);
+      throw new TypeError(`Expo's client must give an array of tickets, got ${describe(tickets)}`);
     return tickets.map((ticket, i) => (ticket?.status === "ok" ? ticket : errorOf(ticket, messages[i])));
   };
   return createBatcher<Message, PushTicket>(run, {
@@ -98,7 +98,9 @@ export function expoPush<Message extends PushMessageLike>(
 function checkRecipient(message: PushMessageLike): void {
   const { to } = (message ?? {}) as Partial<PushMessageLike>;
   if (typeof to === "string" && to !== "") return;
-  throw new TypeError(`a message has one recipient, a push token in "to"; got ${show(to)}. Call once for each token.`);
+  throw new TypeError(
+    `a message has one recipient, a push token in "to"; got ${describe(to)}. Call once for each token.`,
+  );
 }
 
 function errorOf(ticket: Partial<PushTicketLike & { status: "error" }> | null, message?: PushMessageLike): PushError {

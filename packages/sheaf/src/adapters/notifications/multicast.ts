@@ -1,3 +1,4 @@
+import { describe } from "../../shared/describe.ts";
 import { createBatcher, type BatchContext, type Batcher, type BatcherOptions, type Result } from "../../index.ts";
 
 /** One message for one recipient. */
@@ -25,7 +26,7 @@ export function multicast<Message, Out, Recipient = string>(
   options: MulticastOptions<Message, Recipient, Out> = {},
 ): Batcher<Addressed<Message, Recipient>, Result<Out>> {
   const { messageKey = (message: Message) => JSON.stringify(message), groupKey, ...rest } = options;
-  if (typeof send !== "function") throw new TypeError(`multicast needs a function, got ${String(send)}`);
+  if (typeof send !== "function") throw new TypeError(`multicast needs a function, got ${describe(send)}`);
   if (groupKey !== undefined)
     throw new TypeError("messages are the groups of multicast: give messageKey, not groupKey");
   return createBatcher<Addressed<Message, Recipient>, Out>(

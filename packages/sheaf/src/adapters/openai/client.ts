@@ -1,3 +1,4 @@
+import { describe } from "../../shared/describe.ts";
 /** A text, or a text as token ids. */
 export type EmbeddingInput = string | readonly number[];
 
@@ -41,7 +42,7 @@ export interface FetchOptions {
 
 /** An embeddings API by plain fetch, for where openai's client is not installed. */
 export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch }: FetchOptions): OpenAILike {
-  if (!URL.canParse(baseURL)) throw new TypeError(`baseURL must be a URL, got ${JSON.stringify(baseURL)}`);
+  if (!URL.canParse(baseURL)) throw new TypeError(`baseURL must be a URL, got ${describe(baseURL)}`);
   const url = `${baseURL.replace(/\/+$/, "")}/embeddings`;
   const sent = {
     "content-type": "application/json",

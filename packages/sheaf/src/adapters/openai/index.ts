@@ -3,7 +3,17 @@ import { systemClock } from "../../core/clock.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
 import type { BatcherOptions } from "../../core/options.ts";
-import { checkNotNegative, show } from "../../core/settings.ts";
+import { batcherChecks } from "../../core/settings.ts";
+import {
+  check,
+  checkCount,
+  checkNotNegative,
+  checkOptions,
+  integerFrom,
+  oneOf,
+  type Check,
+} from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import { blamesInputs } from "../shared/api-error.ts";
 import { apiDefaults } from "../shared/defaults.ts";
 import { defined } from "../shared/defined.ts";
@@ -75,7 +85,7 @@ export interface OpenAIEmbeddings extends Batcher<EmbeddingInput, number[]> {
  * @throws {TypeError | RangeError} for wrong options.
  */
 export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOptions): OpenAIEmbeddings {
-  check(client, options);
+  checkArguments(client, options);
   const { model, dimensions, user, parameters, encoding = "base64", ...rest } = options;
   const { maxItemWeight = Infinity, maxRetries = 2, ...batcherOptions } = rest;
   const { weigh = estimateTokens, name = "embeddings", clock = systemClock, ...limits } = batcherOptions;
@@ -114,7 +124,10 @@ function weighed(
   name: string,
 ): number {
   if (input.length === 0 || (typeof input !== "string" && !Array.isArray(input))) {
-    throw new BatcherError("INVALID_INPUT", `${name}: an input is a text or token ids, not empty; got ${show(input)}.`);
+    throw new BatcherError(
+      "INVALID_INPUT",
+      `${name}: an input is a text or token ids, not empty; got ${describe(input)}.`,
+    );
   }
   const weight = weigh(input);
   if (!(weight > maxItemWeight)) return weight;
@@ -125,31 +138,25 @@ function weighed(
   );
 }
 
-function check(client: OpenAILike, options: OpenAIEmbeddingsOptions): void {
+const openaiChecks: Record<string, Check> = {
+  model: () => undefined,
+  dimensions: checkCount,
+  user: () => undefined,
+  parameters: () => undefined,
+  encoding: oneOf("base64", "float"),
+  maxItemWeight: checkNotNegative,
+  maxRetries: integerFrom(0),
+  ...batcherChecks,
+} satisfies Record<keyof OpenAIEmbeddingsOptions, Check>;
+
+function checkArguments(client: OpenAILike, options: OpenAIEmbeddingsOptions): void {
   if (typeof (client as Partial<OpenAILike> | null)?.embeddings?.create !== "function") {
     throw new TypeError(
-      `openaiEmbeddings needs a client with embeddings.create (new OpenAI(), or openaiFetch({ baseURL, apiKey })), got ${show(client)}`,
+      `openaiEmbeddings needs a client with embeddings.create (new OpenAI(), or openaiFetch({ baseURL, apiKey })), got ${describe(client)}`,
     );
   }
-  const { model, dimensions, encoding, maxRetries, maxItemWeight, maxBatchSize = 1 } = options;
-  if (typeof model !== "string" || model === "") {
-    throw new TypeError(`model must be the name of a model, got ${show(model)}`);
-  }
-  for (const [name, value, least] of [
-    ["dimensions", dimensions, 1],
-    ["maxRetries", maxRetries, 0],
-  ] as const) {
-    if (value !== undefined && !(Number.isInteger(value) && value >= least)) {
-      throw new RangeError(`${name} must be an integer >= ${least}, got ${show(value)}`);
-    }
-  }
-  if (maxItemWeight !== undefined) checkNotNegative("maxItemWeight", maxItemWeight);
-  if (encoding !== undefined && encoding !== "base64" && encoding !== "float") {
-    throw new RangeError(`encoding must be "base64" or "float", got ${show(encoding)}`);
-  }
-  if (maxBatchSize > mostInputs) {
-    throw new RangeError(
-      `maxBatchSize must be at most ${mostInputs}, the inputs of one request, got ${show(maxBatchSize)}`,
-    );
-  }
+  checkOptions(options, openaiChecks);
+  const { model, maxBatchSize = 1 } = options;
+  check(typeof model === "string" && model !== "", "model", "the name of a model", model, TypeError);
+  check(maxBatchSize <= mostInputs, "maxBatchSize", `at most ${mostInputs}, the inputs of one request`, maxBatchSize);
 }

@@ -1,5 +1,6 @@
 import { BatcherError } from "../../core/errors.ts";
-import { kindOf, vectorOf, vectorsOrErrors } from "../shared/vector.ts";
+import { describe } from "../../shared/describe.ts";
+import { vectorOf, vectorsOrErrors } from "../shared/vector.ts";
 import type { EmbeddingsReply } from "./client.ts";
 
 /**
@@ -19,7 +20,7 @@ export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): (
 export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number): unknown[] {
   const data = reply?.data;
   if (!Array.isArray(data)) {
-    throw new TypeError(`The API's reply to an embeddings request has no data array; got ${kindOf(reply)}.`);
+    throw new TypeError(`The API's reply to an embeddings request has no data array; got ${describe(reply)}.`);
   }
   const embeddings: unknown[] = Array.from({ length: inputs });
   let known = 0;

@@ -1,5 +1,6 @@
 import type { Batcher } from "../../core/batcher.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
+import { oneOf } from "../../shared/checks.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "../shared/postgres/client.ts";
 import { checkNames, qualified, type TableName } from "../shared/postgres/identifier.ts";
 import { keyOf } from "../shared/postgres/key.ts";
@@ -35,9 +36,7 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
   const keyColumns = typeof key === "string" ? [key] : key;
   checkNames("key", keyColumns, 1);
   if (columns !== "*") checkNames("columns", columns, 1);
-  if (expected !== "one" && expected !== "all") {
-    throw new RangeError(`rows must be "one" or "all", got ${JSON.stringify(expected)}`);
-  }
+  oneOf("one", "all")("rows", expected);
   const catalog = new Catalog(connection, name);
   const partsOf = (item: unknown): Record<string, unknown> =>
     typeof key === "string" ? { [key]: item } : (item as Record<string, unknown>);

@@ -1,14 +1,15 @@
+import { describe } from "../../shared/describe.ts";
 /** The vector of a reply, if it is one: finite numbers, at least one. @throws {TypeError} what it is instead. */
 export function vectorOf(embedding: unknown): number[] {
   if (!Array.isArray(embedding) && !(embedding instanceof Float32Array) && !(embedding instanceof Float64Array)) {
-    throw new TypeError(`An embedding must be numbers, got ${kindOf(embedding)}.`);
+    throw new TypeError(`An embedding must be numbers, got ${describe(embedding)}.`);
   }
   if (embedding.length === 0) throw new TypeError("An embedding must be numbers, got none.");
   const vector = embedding as ArrayLike<unknown> as number[];
   for (let i = 0; i < vector.length; i++) {
     const number: unknown = vector[i];
     if (typeof number === "number" && Number.isFinite(number)) continue;
-    const got = typeof number === "number" ? String(number) : kindOf(number);
+    const got = describe(number);
     throw new TypeError(`An embedding must be finite numbers, got ${got} at ${i}.`);
   }
   return vector;
@@ -26,11 +27,4 @@ export function vectorsOrErrors(
       return error as Error;
     }
   });
-}
-
-/** For messages: `null`, `an array`, `a string` … */
-export function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (Array.isArray(value)) return "an array";
-  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

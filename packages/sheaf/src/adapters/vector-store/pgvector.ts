@@ -44,7 +44,7 @@ export function pgvectorStore(client: PostgresClient, options: PgvectorOptions):
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
   checkNames("id and vector", [id, vector], 2);
-  checkMetric(metric);
+  checkMetric("metric", metric);
   const catalog = new Catalog(connection, name);
 
   const upsert = upsertItems<VectorPoint, void>(

@@ -1,5 +1,6 @@
 import { createBatcher } from "../../core/create-batcher.ts";
-import { kindOf } from "../shared/vector.ts";
+import { checkText } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import {
   checkMetric,
   checkPoint,
@@ -54,10 +55,8 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
   if (typeof client?.upsert !== "function" || typeof client.queryBatch !== "function") {
     throw new TypeError("client must be a QdrantClient of @qdrant/js-client-rest, with upsert() and queryBatch()");
   }
-  if (typeof collection !== "string" || collection === "") {
-    throw new TypeError(`collection must be a non-empty name, got ${JSON.stringify(collection)}`);
-  }
-  checkMetric(metric);
+  checkText("collection", collection);
+  checkMetric("metric", metric);
   const whenRefused = { onBatchError: "bisect", shouldBisect: isRefusal } as const;
 
   const upsert = createBatcher<VectorPoint, void>(
@@ -89,7 +88,7 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
         with_payload: true,
       }));
       const answers = await client.queryBatch(collection, { searches }).catch(askForPause);
-      if (!Array.isArray(answers)) throw new TypeError(`Qdrant's reply must be an array, got ${kindOf(answers)}`);
+      if (!Array.isArray(answers)) throw new TypeError(`Qdrant's reply must be an array, got ${describe(answers)}`);
       return answers.map((answer) => matchesOf(answer, metric));
     },
     {
@@ -120,7 +119,7 @@ const pointOf = ({ id, vector, payload }: VectorPoint): QdrantPoint => ({
 function matchesOf(answer: unknown, metric: Metric): VectorMatch[] | Error {
   const { points } = (answer ?? {}) as { readonly points?: unknown };
   if (Array.isArray(points)) return points.map((point) => matchOf(point as ScoredPoint, metric));
-  return new TypeError(`Qdrant's reply to a query must have points, got ${kindOf(answer)}`);
+  return new TypeError(`Qdrant's reply to a query must have points, got ${describe(answer)}`);
 }
 
 function matchOf({ id, score, payload }: ScoredPoint, metric: Metric): VectorMatch {

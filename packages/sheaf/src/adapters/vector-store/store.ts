@@ -1,3 +1,5 @@
+import { check, isInteger, oneOf, type Check } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 import type { Batcher } from "../../core/batcher.ts";
 import type { BatcherOptions } from "../../core/options.ts";
 import { defined } from "../shared/defined.ts";
@@ -60,18 +62,13 @@ export function given<In, Out>(options: StoreBatcherOptions = {}): Omit<BatcherO
   return defined(options);
 }
 
-/** @throws {RangeError} */
-export function checkMetric(metric: Metric): void {
-  if (!["cosine", "l2", "dot"].includes(metric)) {
-    throw new RangeError(`metric must be "cosine", "l2" or "dot", got ${JSON.stringify(metric)}`);
-  }
-}
+export const checkMetric: Check = oneOf("cosine", "l2", "dot");
 
 /** @throws {TypeError} an id that is neither a non-empty string nor a finite number, or a vector that is none. */
 export function checkPoint(point: VectorPoint): void {
   const { id, vector } = (point ?? {}) as Partial<VectorPoint>;
   if ((typeof id !== "string" || id === "") && !Number.isFinite(id)) {
-    throw new TypeError(`a point needs an id, a non-empty string or a number, got ${JSON.stringify(id)}`);
+    throw new TypeError(`a point needs an id, a non-empty string or a number, got ${describe(id)}`);
   }
   checkVector(vector, undefined);
 }
@@ -80,17 +77,14 @@ export function checkPoint(point: VectorPoint): void {
 export function checkQuery(query: VectorQuery<unknown>): void {
   const { vector, limit = 10 } = (query ?? {}) as Partial<VectorQuery<unknown>>;
   checkVector(vector, undefined);
-  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
-    throw new RangeError(`limit must be an integer from 1 to 10000, got ${JSON.stringify(limit)}`);
-  }
+  check(isInteger(limit, 1, 10_000), "limit", "an integer from 1 to 10000", limit);
 }
 
 /** @throws {TypeError} what is not a vector of finite numbers, of this many dimensions where they are known. */
 export function checkVector(vector: unknown, dimensions: number | undefined): asserts vector is ArrayLike<number> {
   const { length } = (vector ?? {}) as { readonly length?: unknown };
-  if (typeof vector !== "object" || typeof length !== "number" || !(length >= 1)) {
-    throw new TypeError(`vector must be an array of numbers, got ${JSON.stringify(vector)}`);
-  }
+  const isList = typeof vector === "object" && typeof length === "number" && length >= 1;
+  check(isList, "vector", "an array of numbers", vector, TypeError);
   for (let i = 0; i < length; i++) {
     const value = (vector as ArrayLike<unknown>)[i];
     if (!Number.isFinite(value)) throw new TypeError(`vector must hold finite numbers, got ${String(value)} at ${i}`);

@@ -360,5 +360,8 @@ test("a wrong limit is a RangeError that says what it got", () => {
   assert.throws(() => itemEndpoint(double, { maxItems: 0 }), /RangeError: maxItems must be an integer >= 1, got 0/);
   assert.throws(() => itemEndpoint(double, { maxBodyBytes: "1" as any }), /maxBodyBytes must be an integer >= 1/);
   assert.throws(() => itemEndpoint("double" as any), /itemEndpoint needs a function/);
-  assert.throws(() => batchEndpoint(double as any, { maxBatch: 1 } as any), /unknown option "maxBatch"/);
+  assert.throws(
+    () => batchEndpoint(double as any, { maxBatch: 1 } as any),
+    /unknown option maxBatch; did you mean maxBatchSize/,
+  );
 });

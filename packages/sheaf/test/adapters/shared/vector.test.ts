@@ -12,7 +12,7 @@ const notANumber = Buffer.from(Float32Array.of(1, Number.NaN).buffer).toString("
 const badVectors: readonly [string, unknown, RegExp][] = [
   ["a null among the numbers", [1, null], /finite numbers, got null at 1/],
   ["NaN", [Number.NaN], /finite numbers, got NaN at 0/],
-  ["a text among the numbers", [1, 2, "3"], /finite numbers, got a string at 2/],
+  ["a text among the numbers", [1, 2, "3"], /finite numbers, got "3" at 2/],
   ["no number at all", [], /must be numbers, got none/],
   ["null", null, /must be numbers, got null/],
   ["an object", { 0: 1 }, /must be numbers, got an object/],

@@ -1,3 +1,4 @@
+import { describe } from "../../../shared/describe.ts";
 /** A Pool, PoolClient or Client of `pg`, a PGlite, or anything with their `query`. */
 export interface QueryClient {
   query(text: string, values: string[]): Promise<{ readonly rows: readonly unknown[] }>;
@@ -69,8 +70,3 @@ function runUnsafe(client: UnsafeClient): Connection["run"] {
     }
   };
 }
-
-const describe = (value: unknown): string =>
-  typeof value === "object" && value !== null
-    ? `an object with ${Object.keys(value).slice(0, 5).join(", ") || "no properties"}`
-    : `${typeof value} ${String(value)}`.slice(0, 80);

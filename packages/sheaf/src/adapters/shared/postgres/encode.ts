@@ -1,3 +1,4 @@
+import { describe } from "../../../shared/describe.ts";
 /** How values of a column are written as PostgreSQL's own text. */
 export interface Encoding {
   /** Of an element where `isArray`. */
@@ -18,7 +19,7 @@ export function encode(value: unknown, encoding: Encoding): string | null {
   if (value === null || value === undefined) return null;
   const { form, isArray, label } = encoding;
   if (isArray && typeof value !== "string") {
-    if (!isList(value)) throw new TypeError(`${label} takes an array, got ${kindOf(value)}`);
+    if (!isList(value)) throw new TypeError(`${label} takes an array, got ${describe(value)}`);
     return arrayText(value, { ...encoding, isArray: false });
   }
   if (form === "json") return jsonText(value, label);
@@ -48,7 +49,7 @@ function arrayText(values: ArrayLike<unknown>, encoding: Encoding): string {
 
 function jsonText(value: unknown, label: string): string {
   const text = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`${label} takes what JSON can hold, got ${kindOf(value)}`);
+  if (text === undefined) throw new TypeError(`${label} takes what JSON can hold, got ${describe(value)}`);
   return text;
 }
 
@@ -63,14 +64,14 @@ function vectorText(values: ArrayLike<unknown>, label: string): string {
 
 function plainText(value: unknown, { form, dates, label }: Encoding): string {
   if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
-  if (typeof value !== "object" || value === null) throw new TypeError(`${label} can not hold ${kindOf(value)}`);
+  if (typeof value !== "object" || value === null) throw new TypeError(`${label} cannot hold ${describe(value)}`);
   if (value instanceof Date) return dateText(value, dates, label);
   if (value instanceof ArrayBuffer) return hexText(new Uint8Array(value));
   if (value instanceof Uint8Array && form === "bytes") return hexText(value);
   // Decimals, UUIDs, URLs, Temporal and the like: objects with a text of their own.
   const ownText = isList(value) ? undefined : textOf(value);
   if (typeof ownText !== "string" || ownText.startsWith("[object ")) {
-    throw new TypeError(`${label} can not hold ${kindOf(value)}; pass it as PostgreSQL would write it, in a string`);
+    throw new TypeError(`${label} cannot hold ${describe(value)}; pass it as PostgreSQL would write it, in a string`);
   }
   return ownText;
 }
@@ -96,8 +97,3 @@ const textOf = (value: object): string => (value as { toString: () => string }).
 
 const isList = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
-
-function kindOf(value: unknown): string {
-  if (typeof value !== "object" || value === null) return `a ${typeof value}`;
-  return Array.isArray(value) ? "an array" : `an object (${value.constructor?.name ?? "no class"})`;
-}

@@ -1,3 +1,5 @@
+import { check } from "../../../shared/checks.ts";
+
 /** `users` → `"users"`; quotes inside are doubled. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
@@ -20,14 +22,12 @@ export function qualified({ schema, table }: TableName): string {
 
 /** @throws {TypeError} */
 export function checkNames(option: string, names: unknown, fewest: number): asserts names is readonly string[] {
-  if (!Array.isArray(names) || names.length < fewest) {
-    throw new TypeError(`${option} must be an array of at least ${fewest} column names, got ${JSON.stringify(names)}`);
-  }
-  for (const name of names) checkName(option, name);
+  const isList = Array.isArray(names) && names.length >= fewest;
+  check(isList, option, `an array of at least ${fewest} column names`, names, TypeError);
+  for (const name of names as unknown[]) checkName(option, name);
 }
 
 function checkName(option: string, name: unknown): void {
-  if (typeof name !== "string" || name === "" || name.includes("\0")) {
-    throw new TypeError(`${option} must be a non-empty name, got ${JSON.stringify(name)}`);
-  }
+  const isName = typeof name === "string" && name !== "" && !name.includes("\0");
+  check(isName, option, "a non-empty name", name, TypeError);
 }

@@ -1,3 +1,4 @@
+import { describe } from "../../../shared/describe.ts";
 import type { BatchContext } from "../../../core/executor.ts";
 import type { Connection, ResultRow } from "./client.ts";
 import { encode } from "./encode.ts";
@@ -10,7 +11,7 @@ export type InputRow = Readonly<Record<string, unknown>>;
 /** The columns that a row gives. @throws {TypeError} when it is not an object. */
 export function columnsGivenBy(row: unknown): string[] {
   if (typeof row !== "object" || row === null || Array.isArray(row)) {
-    throw new TypeError(`a row must be an object of column names and values, got ${JSON.stringify(row) ?? typeof row}`);
+    throw new TypeError(`a row must be an object of column names and values, got ${describe(row)}`);
   }
   return Object.keys(row)
     .filter((name) => (row as InputRow)[name] !== undefined)

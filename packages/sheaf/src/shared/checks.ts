@@ -1,0 +1,101 @@
+import { describe } from "./describe.ts";
+
+/** Throws, naming the option and what it got, unless the value is allowed. */
+export type Check = (name: string, value: unknown) => void;
+
+/** The one sentence of a refused value. A RangeError; a TypeError where the kind of value is wrong. */
+export function check(
+  holds: boolean,
+  name: string,
+  expected: string,
+  value: unknown,
+  Kind: ErrorConstructor = RangeError,
+): asserts holds {
+  if (!holds) throw new Kind(`${name} must be ${expected}, got ${describe(value)}`);
+}
+
+/** Checks every option that is given, and refuses names that there are not. `path` stands before the names. */
+export function checkOptions(options: unknown, checks: Readonly<Record<string, Check>>, path: string = ""): void {
+  check(typeof options === "object" && options !== null, path || "options", "an object", options, TypeError);
+  checkNames(options, checks, path);
+  for (const name in checks) {
+    const value = (options as Record<string, unknown>)[name];
+    if (value !== undefined) checks[name]!(path === "" ? name : `${path}.${name}`, value);
+  }
+}
+
+/** @throws {TypeError} for a name that is none of `known`, with the nearest one that is. */
+export function checkNames(options: object, known: object, path: string = ""): void {
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(known, name)) continue;
+    const at = path && `${path}.`;
+    throw new TypeError(`unknown option ${at}${name.slice(0, 60)}; ${nearestOf(name, Object.keys(known), at)}`);
+  }
+}
+
+/** What to say after a name that is not known: the one that was meant, or all there are. */
+export function nearestOf(name: string, known: readonly string[], at: string = ""): string {
+  let nearest = "";
+  let fewest = Math.ceil(Math.min(name.length, 18) / 3) + 1;
+  for (const candidate of known) {
+    const isStart = name !== "" && candidate.startsWith(name);
+    const edits = isStart ? 1 : editsBetween(name.slice(0, 60).toLowerCase(), candidate.toLowerCase());
+    if (edits < fewest) [nearest, fewest] = [candidate, edits];
+  }
+  return nearest === "" ? `options are ${known.join(", ")}` : `did you mean ${at}${nearest}?`;
+}
+
+/** Levenshtein's distance. */
+function editsBetween(from: string, to: string): number {
+  let row = Array.from(to, (_, j) => j + 1);
+  for (let i = 0; i < from.length; i++) {
+    let left = i + 1;
+    let diagonal = i;
+    row = row.map((above, j) => {
+      left = Math.min(left + 1, above + 1, diagonal + (from[i] === to[j] ? 0 : 1));
+      diagonal = above;
+      return left;
+    });
+  }
+  return row.at(-1) ?? from.length;
+}
+
+export const isInteger = (value: unknown, least: number, most: number = Infinity): boolean =>
+  Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+
+export const integerFrom =
+  (least: number): Check =>
+  (name, value) =>
+    check(isInteger(value, least), name, `an integer >= ${least}`, value);
+
+export const checkCount: Check = integerFrom(1);
+
+export function checkCountOrInfinity(name: string, value: unknown, alternative: string = ""): void {
+  check(value === Infinity || isInteger(value, 1), name, `an integer >= 1${alternative}`, value);
+}
+
+export function checkPositive(name: string, value: unknown): void {
+  check(typeof value === "number" && value > 0, name, "a number > 0", value);
+}
+
+/** A span that ends. */
+export function checkSpan(name: string, value: unknown): void {
+  check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of milliseconds > 0", value);
+}
+
+export function checkNotNegative(name: string, value: unknown): void {
+  check(typeof value === "number" && value >= 0, name, "a number >= 0", value);
+}
+
+export function checkFunction(name: string, value: unknown): void {
+  check(typeof value === "function", name, "a function", value, TypeError);
+}
+
+export function checkText(name: string, value: unknown): void {
+  check(typeof value === "string" && value !== "", name, "a non-empty string", value, TypeError);
+}
+
+export function oneOf(...allowed: readonly unknown[]): Check {
+  const list = allowed.map(describe).join(" or ");
+  return (name, value) => check(allowed.includes(value), name, list, value);
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { describe } from "../dist/shared/describe.js";
+import { createBatcher } from "../dist/index.js";
+import { pipeline, workerThread } from "../dist/node/index.js";
+
+const run = (items: number[]): number[] => items;
+const made = (options: object): unknown => createBatcher(run, options);
+
+for (const [given, meant] of [
+  ["maxBatchsize", "maxBatchSize"],
+  ["batchSize", "maxBatchSize"],
+  ["maxBatch", "maxBatchSize"],
+  ["maxWait", "maxWaitMs"],
+  ["timeout", "timeoutMs"],
+  ["dedupkey", "dedupeKey"],
+  ["concurency", "concurrency"],
+] as const) {
+  test(`the unknown option ${given} is refused with the one that was meant, ${meant}`, () => {
+    const message = `unknown option ${given}; did you mean ${meant}?`;
+    assert.throws(() => made({ [given]: 1 }), new TypeError(message));
+  });
+}
+
+test("an option that resembles none is refused with all there are", () => {
+  for (const name of ["colour", "", "x".repeat(1_000_000), "__proto__x", "constructor"]) {
+    assert.throws(() => made({ [name]: 1 }), {
+      name: "TypeError",
+      message: /^unknown option .*; options are maxBatch/s,
+    });
+  }
+});
+
+test("an option of an option, of workers and of a pipeline is checked by the same rule", () => {
+  const url = new URL("./none.js", import.meta.url);
+  assert.throws(
+    () => made({ rateLimit: { run: 1, perMs: 1 } }),
+    /unknown option rateLimit\.run; did you mean .*runs\?/,
+  );
+  assert.throws(() => made({ cost: { perRun: -1 } }), /cost\.perRun must be a number >= 0, got -1/);
+  assert.throws(() => workerThread(url, { instance: 2 } as never), /unknown option instance; did you mean instances\?/);
+  assert.throws(() => pipeline({ executor: run, befor: run } as never), /unknown option befor; did you mean before\?/);
+});
+
+test("what was got is told in a few words, as it would stand in the source", () => {
+  for (const [value, words] of [
+    ["32", '"32"'],
+    [32, "32"],
+    [null, "null"],
+    [undefined, "undefined"],
+    [{}, "an object"],
+    [Object.create(null), "an object"],
+    [new Map(), "an object (Map)"],
+    [[1, 2], "an array of 2"],
+    [run, "a function"],
+    [Symbol("s"), "Symbol(s)"],
+    ["x".repeat(100), `"${"x".repeat(60)}…" (100 characters)`],
+  ] as const) {
+    assert.equal(describe(value), words);
+  }
+});
