@@ -190,7 +190,7 @@ function show(/** @type {Tick} */ said) {
   showRecent(shown, history);
   showTiles(shown, batcher, history);
   showReasons(history);
-  showAdvice(batcher.stats.advice);
+  showAdvice(shown.warning === undefined ? batcher.stats.advice : [shown.warning, ...batcher.stats.advice]);
   showWorkers(batcher, said);
   showAll(/** @type {Hello} */ (hello).batchers, said, histories);
   playground.ticked();

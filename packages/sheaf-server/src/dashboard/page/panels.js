@@ -179,7 +179,8 @@ export function showWorkers({ workers = [], restarts = 0 }, { cpuCores, memoryBy
   const none = element("li", { class: "hint" }, "This model runs in the server's own process.");
   byId("workers").replaceChildren(...(items.length > 0 ? items : [none]));
   const restarted = restarts > 0 ? `${plural(restarts, "restart")} so far. ` : "";
-  byId("process").textContent = `${restarted}The process uses ${number(cpuCores)} CPU cores and ${bytes(memoryBytes)}.`;
+  byId("process").textContent =
+    `${restarted}The process used ${number(cpuCores)} CPU cores in the last second, and ${bytes(memoryBytes)}.`;
 }
 
 /**

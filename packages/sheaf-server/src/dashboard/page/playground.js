@@ -182,7 +182,7 @@ function oneResult(json, tookMs) {
       "p",
       { class: "hint legend" },
       dotted("--queue", `${duration(json.queue_ms)} waiting`),
-      dotted("--accent", `${duration(runMs)} in its run`),
+      dotted("--accent", `${duration(runMs)} in its run and the reply`),
       element("span", {}, `${duration(tookMs)} as this browser saw it`),
     ),
     element("p", {}, alone),

@@ -74,7 +74,8 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   const details = `${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`;
   if (gain.kind === "gains") return { mood: "good", title: gain.sentence, why: details };
   const share = `${number(size)} items share a run`;
-  if (gain.kind === "nothing") return { mood: "warn", title: `${share}, which gains nothing here`, why: details };
+  if (gain.kind === "nothing")
+    return { mood: "warn", title: `${share}, which gains hardly anything here`, why: details };
   return { mood: "calm", title: share, why: `${gain.sentence}. ${details}` };
 }
 
