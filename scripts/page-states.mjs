@@ -1,7 +1,7 @@
 // `node scripts/page-states.mjs [WORD…]`, after a build: pictures of the live page in the states that its first minutes go
 // through, at three widths, light and dark, in artifacts/page/states. To be looked at; the tests hold what can be said in
 // code. Without words all states are drawn, else those whose name holds one. Prints the page's sentences for each state.
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "./lib/files.mjs";
@@ -178,9 +178,21 @@ const scenes = {
     const server = await command("use-lite", ["--worker-isolation", "process", "--workers", "2"]);
     const page = await openPage(server.url);
     await page.locator("#status", { hasText: "Ready" }).waitFor();
-    const { pids } = await (await fetch(`${server.url}/v1/models`)).json();
-    console.log("pids:", pids);
     await picture(page, "workers-1-ready");
+    // The command is a child of this process, its workers are children of the command.
+    const childrenOf = (pid) =>
+      readdirSync(`/proc/${pid}/task`)
+        .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").trim().split(" "))
+        .filter((child) => child !== "");
+    const workers = childrenOf(process.pid).flatMap((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("serve") ? childrenOf(pid) : [],
+    );
+    for (const pid of workers) process.kill(Number(pid), "SIGKILL");
+    await page.locator("#status", { hasText: "Restarting" }).waitFor();
+    await picture(page, "workers-2-restarting");
+    await page.locator("#status", { hasText: "Ready" }).waitFor();
+    await sleep(1500);
+    await picture(page, "workers-3-restarted");
     await server.stop();
   },
   async loading() {

@@ -89,7 +89,7 @@ export class SecondsOf {
     this.#batches = this.#batchedItems = 0;
   }
 
-  #observe({ size, reason, queueWaitMs, runMs, outcome, errorCode }: BatchRecord): void {
+  #observe({ size, reason, queueWaitMs, tookMs, outcome, errorCode }: BatchRecord): void {
     this.#batches++;
     this.#batchedItems += size;
     const bar = barOf(size, this.bounds);
@@ -104,7 +104,7 @@ export class SecondsOf {
     const shortestMs = Math.max(0, 2 * queueWaitMs.mean - queueWaitMs.max);
     for (let point = 0; point < points; point++) {
       const share = points === 1 ? 1 : point / (points - 1);
-      this.#latencyMs.record(runMs + shortestMs + share * (queueWaitMs.max - shortestMs), size / points);
+      this.#latencyMs.record(tookMs + shortestMs + share * (queueWaitMs.max - shortestMs), size / points);
     }
   }
 }

@@ -155,7 +155,7 @@ test(
       if (verdict.verdict === "measuring") {
         assert.match(said.join(), /measuring/);
         assert.doesNotMatch(said.join(), /×|one by one|gains/);
-      } else assert.match(said.join(), /95 % range [\d.]+× to [\d.]+×, from \d+ runs/);
+      } else assert.match(said.join(), /last \d+ runs .* \(95 % range [\d.]+× to [\d.]+×\)/);
     }
     await page
       .locator("#result")

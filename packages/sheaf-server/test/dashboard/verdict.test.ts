@@ -16,11 +16,11 @@ const measuring = { verdict: { verdict: "measuring", batchSize: 16, runs: 7, ...
 /** 58 items in one run take 27 ms; one by one 22 times as long. */
 const gains = {
   verdict: { verdict: "gains", batchSize: 58, speedup: 22, low: 19.6, high: 25, runs: 340 },
-  costModel: { fixedMs: 9.6, perItemMs: 0.3, basis: "runs" },
+  costModel: { fixedMs: 9.6, perItemMs: 0.3, fixedMsRange: [9.1, 10.1], perItemMsRange: [0.29, 0.31], basis: "runs" },
 };
 const gainsNothing = {
   verdict: { verdict: "gains-nothing", batchSize: 16, speedup: 1.01, low: 0.98, high: 1.04, runs: 120 },
-  costModel: { fixedMs: 0.01, perItemMs: 3, basis: "runs" },
+  costModel: { fixedMs: 0.01, perItemMs: 3, fixedMsRange: [0, 0.04], perItemMsRange: [2.9, 3.1], basis: "runs" },
 };
 const tick = (gain: object = measuring, state = "ready", reason?: string, queueWaitMs = 1) => ({
   state,
@@ -68,8 +68,9 @@ test("while it is measured what batches gain, nothing is said of it but what it 
 
 test("a verdict shows its range and how many runs it rests on", () => {
   const { basis, range, sentence } = gainOf(gains);
-  assert.equal(range, "20× to 25×");
-  assert.match(basis, /22× the work per run time \(95 % range 20× to 25×, from 340 runs\)/);
+  assert.equal(range, "20× to 25×, 340 runs");
+  assert.match(basis, /^Over the last 340 runs that is 22× the work per run time \(95 % range 20× to 25×\)\./);
+  assert.match(basis, /A run takes 9\.1 ms to 10\.1 ms, and 0\.29 ms to 0\.31 ms more for each item\.$/);
   assert.equal(sentence, "58 items in one run take 27.0 ms instead of 594 ms one by one");
   assert.match(gainOf(gainsNothing).basis, /95 % range 0\.98× to 1\.04×/);
 });

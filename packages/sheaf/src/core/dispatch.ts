@@ -228,6 +228,7 @@ export class Dispatcher<In, Out> {
       startedAtMs,
       queueWaitMs: queueWait(batch, startedAtMs),
       runMs: (run.runMs ??= nowMs - run.beganAtMs),
+      tookMs: nowMs - startedAtMs,
       outcome: failure === undefined ? "ok" : "error",
       errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
       attempt: run.attempt,

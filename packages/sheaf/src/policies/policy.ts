@@ -73,6 +73,8 @@ export interface BatchRecord {
   readonly queueWaitMs: { readonly mean: number; readonly max: number };
   /** Dispatch → results, or as measured by the executor. */
   readonly runMs: number;
+  /** Dispatch → results as the callers saw it: with the way to the executor and back. */
+  readonly tookMs: number;
   readonly outcome: "ok" | "error";
   /** Code of the BatcherError the whole batch failed with, if it was one. */
   readonly errorCode?: string | undefined;

@@ -45,6 +45,7 @@ export const record = (size: number, runMs: number, overrides: Partial<BatchReco
   startedAtMs: 0,
   queueWaitMs: { mean: 0, max: 0 },
   runMs,
+  tookMs: runMs,
   outcome: "ok",
   attempt: 1,
   ...overrides,

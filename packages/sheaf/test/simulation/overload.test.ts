@@ -181,6 +181,7 @@ const ranOk: BatchRecord = {
   startedAtMs: 0,
   queueWaitMs: { mean: 0, max: 0 },
   runMs: 0,
+  tookMs: 0,
   outcome: "ok",
   attempt: 1,
 };

@@ -15,9 +15,9 @@ export function gainOf({ verdict: { verdict: kind, batchSize, speedup, low, high
   const range = `${times(low)} to ${times(high)}`;
   const togetherMs = fixedMs + perItemMs * batchSize;
   const shared = {
-    basis: `${times(speedup)} the work per run time (95 % range ${range}, from ${plural(runs, "run")}): a run takes ${duration(fixedMs)} and ${duration(perItemMs)} for each item.`,
+    basis: `Over the last ${plural(runs, "run")} that is ${times(speedup)} the work per run time (95 % range ${range}). A run takes ${span(costModel.fixedMsRange)}, and ${span(costModel.perItemMsRange)} more for each item.`,
     figure: times(speedup),
-    range,
+    range: `${range}, ${plural(runs, "run")}`,
   };
   if (kind === "gains-nothing")
     return {
@@ -28,6 +28,8 @@ export function gainOf({ verdict: { verdict: kind, batchSize, speedup, low, high
   const sentence = `${number(batchSize)} items in one run take ${duration(togetherMs)} instead of ${duration(speedup * togetherMs)} one by one`;
   return { kind: "gains", sentence, ...shared };
 }
+
+const span = (/** @type {readonly [number, number]} */ [low, high]) => `${duration(low)} to ${duration(high)}`;
 
 const waitsFor = (/** @type {number} */ runs) =>
   runs === 0

@@ -162,8 +162,8 @@ function offerModels(/** @type {Hello} */ { batchers }) {
 const statusWords = /** @type {Record<string, string>} */ ({
   ok: "Ready",
   warming: "Loading",
-  restarting: "Worker restarting",
-  unavailable: "No worker in reach",
+  restarting: "Restarting",
+  unavailable: "No worker",
   draining: "Shutting down",
   failed: "Failed",
 });
@@ -184,7 +184,8 @@ function show(/** @type {Tick} */ said) {
   document.title = `${shown.name} · ${/** @type {Hello} */ (hello).title}`;
 
   const { mood, title, why } = verdictOf(shown, batcher, history);
-  byId("verdict").textContent = title;
+  // A number and its unit stay together.
+  byId("verdict").textContent = title.replace(/ (?=m?s\b)/g, "\u00a0");
   byId("verdict-why").textContent = why;
   /** @type {HTMLElement} */ (document.querySelector(".verdict")).dataset.mood = mood;
   showRecent(shown, history);

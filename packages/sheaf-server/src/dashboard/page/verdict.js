@@ -16,7 +16,11 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   const minute = history.over(60);
   const { stats, state, reason } = tick;
   if (state === "failed" || state === "closed")
-    return { mood: "bad", title: `${name} is not running`, why: reason ?? `Its state is ${state}.` };
+    return {
+      mood: "bad",
+      title: `${name} is not running`,
+      why: reason ?? (state === "closed" ? "It has been closed." : "The log has the cause."),
+    };
   if (state !== "ready") return { mood: "warn", title: `${name} is ${state}`, why: reason ?? waitsWhile(state) };
 
   const tried = minute.ok + minute.error + minute.timeout + minute.rejected;

@@ -42,6 +42,7 @@ export class SeenBatches {
       startedAtMs: nowMs - m,
       queueWaitMs: { mean: queueMs, max: queueMs },
       runMs: m,
+      tookMs: m,
       outcome: e === undefined ? "ok" : "error",
       attempt: c,
     };
