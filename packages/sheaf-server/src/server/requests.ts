@@ -1,3 +1,4 @@
+import { inferLongList } from "./long-list.ts";
 import type { InferOptions, Served, ServedModel } from "./served-model.ts";
 import { problemFor } from "./replies.ts";
 
@@ -25,14 +26,15 @@ export async function inferEach(
   const startedAtMs = performance.now();
   try {
     const outcomes = await model.inferAll(items, options);
-    answered(model, startedAtMs, outcomes);
+    const served = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    answered(model, startedAtMs, served);
     return outcomes;
   } catch (error) {
     throw failed(error, model, startedAtMs);
   }
 }
 
-/** A request of several items that fails with the first of them. @throws {Problem} */
+/** A request of several items, also more than the queue holds, that fails with the first of them. @throws {Problem} */
 export async function inferEvery(
   model: ServedModel,
   items: readonly unknown[],
@@ -41,28 +43,27 @@ export async function inferEvery(
   // One item needs none of the bookkeeping of a list.
   if (items.length === 1) return [await inferOne(model, items[0], options)];
   const startedAtMs = performance.now();
+  const { queueMaxSize, requestTimeoutMs } = model.settings;
   try {
-    const outcomes = await model.inferAll(items, options);
-    const served = outcomes.map((outcome) => {
-      if (outcome.status === "rejected") throw outcome.reason;
-      return outcome.value;
-    });
-    answered(model, startedAtMs, outcomes);
+    const served =
+      items.length > queueMaxSize
+        ? await inferLongList(model, items, { ...options, timeoutMs: options.timeoutMs ?? requestTimeoutMs })
+        : (await model.inferAll(items, options)).map(valueOf);
+    answered(model, startedAtMs, served);
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs);
   }
 }
 
-function answered({ statistics }: ServedModel, startedAtMs: number, outcomes: Outcomes): void {
-  let items = 0;
-  let queueMs = 0;
-  for (const outcome of outcomes) {
-    if (outcome.status === "rejected") continue;
-    items++;
-    queueMs = Math.max(queueMs, outcome.value.queueMs);
-  }
-  statistics.answered({ items, totalMs: performance.now() - startedAtMs, queueMs });
+function valueOf(outcome: PromiseSettledResult<Served>): Served {
+  if (outcome.status === "rejected") throw outcome.reason;
+  return outcome.value;
+}
+
+function answered({ statistics }: ServedModel, startedAtMs: number, served: readonly Served[]): void {
+  const queueMs = served.reduce((longest, one) => Math.max(longest, one.queueMs), 0);
+  statistics.answered({ items: served.length, totalMs: performance.now() - startedAtMs, queueMs });
 }
 
 function failed(error: unknown, model: ServedModel, startedAtMs: number): unknown {

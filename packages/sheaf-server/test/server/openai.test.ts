@@ -129,3 +129,91 @@ test("openai's client waits as long as a full queue asks, then succeeds", async 
   assert.deepEqual(Array.from((await retried).data[0]!.embedding), [4, 108]);
   for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);
 });
+
+/** Embeds a text as its number, one batch at a time; from `hold` on until `release` no batch ends. */
+function numbering(): ModelDefinition & { batches: string[][]; hold(): void; release(): void } {
+  let gate = Promise.resolve();
+  let open = (): void => undefined;
+  const model = {
+    name: "number",
+    input: { kind: "text", maxTokens: 9 } as const,
+    output: { kind: "vector", length: 1 } as const,
+    batches: [] as string[][],
+    run: async (texts: string[]) => {
+      model.batches.push(texts);
+      await gate;
+      if (texts.includes("bad")) throw new Error("a bad text");
+      return texts.map((text) => ({ vector: Float32Array.of(Number(text)), tokens: 1, truncated: false }));
+    },
+    hold: () => void (gate = new Promise((resolve) => (open = resolve))),
+    release: () => open(),
+  };
+  return model;
+}
+
+const numbers = (count: number): string[] => Array.from({ length: count }, (_, i) => String(i));
+
+test("a list of 2,048 texts is answered whole by a queue of 96, and single requests run beside it", async (t) => {
+  const model = numbering();
+  const server = await serving(t, [model], { queueMaxSize: 96, maxBatchSize: 32, schedulerStrategy: "greedy" });
+  await server.ready();
+  model.hold();
+  const list = server.post("/v1/embeddings", { model: "number", input: numbers(2048) });
+  while (model.batches.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  const served = server.models.all[0]!;
+  const singles = ["-1", "-2", "-3"].map((input) => server.post("/v1/embeddings", { model: "number", input }));
+  const waitingBefore = served.waiting;
+  while (served.waiting < waitingBefore + 3) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(served.waiting <= 48 + 3, `${served.waiting} wait: the list takes more than half of the queue`);
+  model.release();
+  for (const [i, { status, json }] of (await Promise.all(singles)).entries())
+    assert.deepEqual([status, json.data[0].embedding], [200, [-1 - i]]);
+  const at = model.batches.findIndex((texts) => texts.includes("-3"));
+  assert.ok(at >= 1 && at <= 4, `the single requests ran in batch ${at} of ${model.batches.length}`);
+  const { status, json } = await list;
+  assert.equal(status, 200);
+  assert.deepEqual(
+    json.data.map(({ embedding }: { embedding: number[] }) => embedding[0]),
+    numbers(2048).map(Number),
+  );
+  assert.equal(json.usage.total_tokens, 2048);
+  assert.equal(served.waiting, 0);
+});
+
+test("two long lists share a queue that holds neither", async (t) => {
+  const server = await serving(t, [numbering()], { queueMaxSize: 40, maxBatchSize: 8 });
+  await server.ready();
+  const replies = await Promise.all(
+    [0, 1].map(() => server.post("/v1/embeddings", { model: "number", input: numbers(300) })),
+  );
+  for (const { status, json } of replies) assert.deepEqual([status, json.data?.length], [200, 300]);
+});
+
+test("a long list fails with its first bad text, and what had not gone in is not run", async (t) => {
+  const model = numbering();
+  const server = await serving(t, [model], { queueMaxSize: 40, maxBatchSize: 8 });
+  await server.ready();
+  const { status } = await server.post("/v1/embeddings", { model: "number", input: ["bad", ...numbers(1000)] });
+  assert.equal(status, 500);
+  assert.ok(model.batches.flat().length < 100, `${model.batches.flat().length} texts were run`);
+  assert.equal((await server.post("/v1/embeddings", { model: "number", input: "7" })).status, 200);
+});
+
+test("a long list is refused when the queue is full, and ends at its deadline", async (t) => {
+  const model = numbering();
+  const server = await serving(t, [model], { queueMaxSize: 8, maxBatchSize: 1, schedulerStrategy: "greedy" });
+  await server.ready();
+  model.hold();
+  const served = server.models.all[0]!;
+  const body = { model: "number", input: numbers(100) };
+  const late = await server.post("/v1/embeddings", body, { "x-request-timeout-ms": "50" });
+  assert.equal(late.status, 504);
+  const others = numbers(9).map((input) => server.post("/v1/embeddings", { model: "number", input }));
+  while (served.waiting < 8) await new Promise((resolve) => setImmediate(resolve));
+  const full = await server.post("/v1/embeddings", body);
+  assert.deepEqual([full.status, full.json.error.code], [429, "QUEUE_FULL"]);
+  assert.match(full.json.detail, /8 items wait \(QUEUE_MAX_SIZE 8\)/);
+  model.release();
+  const statuses = (await Promise.all(others)).map(({ status }) => status);
+  assert.ok(statuses.filter((status) => status === 200).length >= 8, statuses.join());
+});

@@ -100,11 +100,9 @@ function readTexts(input: unknown, model: ServedModel): unknown[] {
     });
   if (!Array.isArray(input)) return [model.parse(input, "input")];
   if (isTokens(input[0])) throw tokens(model);
-  const { maxInputs, queueMaxSize } = model.settings;
-  const most = Math.min(maxInputs, queueMaxSize);
+  const { maxInputs } = model.settings;
   if (input.length === 0) throw invalid("input", "a text or an array of texts that is not empty", input);
-  if (input.length > most)
-    throw invalid("input", `an array of at most ${most} texts (MAX_INPUTS, QUEUE_MAX_SIZE)`, input);
+  if (input.length > maxInputs) throw invalid("input", `an array of at most ${maxInputs} texts (MAX_INPUTS)`, input);
   return input.map((value: unknown, index) => model.parse(value, `input[${index}]`));
 }
 
