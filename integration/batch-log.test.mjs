@@ -149,7 +149,7 @@ describe("on PostgreSQL", { skip: skipWithoutPostgres }, () => {
     assert.equal(new Set(rows.map(({ batch_id }) => batch_id)).size, written);
     assert.equal(warnings.mock.callCount(), 1, "one warning for one outage");
     const [warning] = warnings.mock.calls[0].arguments;
-    assert.match(warning, /^batch log: can not write; it keeps up to 20 records .*: /);
+    assert.match(warning, /^batch log: cannot write; it keeps up to 20 records .*: /);
     assert.ok(warning.length < 600, "the rows of a statement stand in no warning");
     await log.close();
   });

@@ -85,7 +85,7 @@ for (const [name, connect] of Object.entries(clients)) {
     const outcomes = await Promise.allSettled(texts.slice(100, 200).map((text) => embed(text)));
     const failed = outcomes.filter(({ status }) => status === "rejected");
     assert.equal(failed.length, 1);
-    assert.match(outcomes[37].reason.message, /this text can not be embedded/);
+    assert.match(outcomes[37].reason.message, /this text cannot be embedded/);
     assert.ok(receiver.requests.length <= 4, `${receiver.requests.length} requests`);
   });
 

@@ -141,7 +141,7 @@ function suite(open) {
         undefined,
         '"people" has no column "emial"; it has id, email, age, city, note',
         "a row must be an object of column names and values, got 7",
-        '"age" (integer) can not hold an object (Object); pass it as PostgreSQL would write it, in a string',
+        '"age" (integer) cannot hold an object (Object); pass it as PostgreSQL would write it, in a string',
       ],
     );
     await assert.rejects(insertBatcher(db.client, { table: "nowhere" })({ a: 1 }), /"nowhere" does not exist/);
@@ -356,7 +356,7 @@ function suite(open) {
     assert.equal(find.stats().meanBatchSize, 3);
   });
 
-  test("a key that the column can not read fails alone", async () => {
+  test("a key that the column cannot read fails alone", async () => {
     const find = lookupBatcher(db.client, { table: "people", key: "id", columns: ["email"] });
     const outcomes = await find.settle([1, "one", 2, null, 2 ** 40]);
     assert.deepEqual(

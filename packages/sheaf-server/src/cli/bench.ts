@@ -195,7 +195,7 @@ async function bodiesOf({ payload, payloadFile, seed }: BenchOptions): Promise<s
   try {
     text = await readFile(payloadFile, "utf8");
   } catch (error) {
-    throw new UsageError(`--payload-file can not be read: ${(error as Error).message}`);
+    throw new UsageError(`--payload-file cannot be read: ${(error as Error).message}`);
   }
   return usage(() => bodiesFromFile(payloadFile, text));
 }

@@ -64,7 +64,7 @@ const commands: readonly Entry[] = [
 // A reader that has had enough (sheaf config | head -1) is no failure; a disk without room is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") return;
-  console.error(`sheaf: the output can not be written: ${error.message}`);
+  console.error(`sheaf: the output cannot be written: ${error.message}`);
   process.on("exit", () => (process.exitCode = 1));
 });
 
@@ -82,7 +82,7 @@ async function main([first, ...words]: readonly string[]): Promise<number> {
       const run = await entry.load();
       return await run(words, { stdout, stderr });
     } catch (error) {
-      // Commands tell of their own failures: this is a file of the package that can not be read.
+      // Commands report their own failures; this is a file of the package that cannot be read.
       stderr.write(`sheaf ${first}: ${(error as Error).message}\n`);
       return 1;
     }
@@ -101,7 +101,7 @@ function overview(): Command {
     .description("Dynamic batching for model inference: serve, measure, tune.")
     .version(packageVersion())
     .exitOverride()
-    .showHelpAfterError("Run sheaf --help for the commands there are.")
+    .showHelpAfterError("Run sheaf --help to see the commands.")
     .addHelpText("after", "\nRun sheaf COMMAND --help for the options of a command.");
   for (const { name, summary } of commands) program.command(name).description(summary);
   return program;

@@ -203,7 +203,7 @@ async function textOf(flag: string, path: string, accepts: (text: string) => boo
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    throw new UsageError(`${flag} can not be read: ${(error as Error).message}`);
+    throw new UsageError(`${flag} cannot be read: ${(error as Error).message}`);
   }
   if (accepts(text)) return text;
   throw new UsageError(`${flag} ${path} is not JSON.`);

@@ -242,7 +242,7 @@ async function writeConfig(
   try {
     await writeFile(path, `${JSON.stringify(settings, null, 2)}\n`);
   } catch (error) {
-    throw new CommandFailure(`${path} can not be written: ${(error as Error).message}`);
+    throw new CommandFailure(`${path} cannot be written: ${(error as Error).message}`);
   }
   stderr.write(`Wrote ${path}\n`);
 }

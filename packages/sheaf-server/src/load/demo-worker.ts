@@ -9,7 +9,7 @@ export const poison = -1;
 const worker: WorkerDefinition<number, number> = defineWorker({
   async run(items: number[]) {
     await new Promise((resolve) => setTimeout(resolve, demoCost.fixedMs + demoCost.perItemMs * items.length));
-    if (items.includes(poison)) throw new Error("the batch holds an item that can not be run");
+    if (items.includes(poison)) throw new Error("the batch holds an item that cannot be run");
     return items;
   },
 });

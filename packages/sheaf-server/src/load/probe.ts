@@ -11,7 +11,7 @@ const untrusted = "its certificate is not trusted here (NODE_EXTRA_CA_CERTS name
 const why: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there; check host and port, or start the server",
   ENOTFOUND: "there is no such host",
-  EAI_AGAIN: "the name of the host can not be resolved now",
+  EAI_AGAIN: "the name of the host cannot be resolved now",
   ETIMEDOUT: "the connection timed out",
   EHOSTUNREACH: "there is no route to the host",
   ENETUNREACH: "there is no route to the network",
@@ -63,7 +63,7 @@ const silent = (address: string, timeoutMs: number): CommandFailure =>
   new CommandFailure(`${address} did not answer within ${timeoutMs} ms (--timeout).`);
 
 const unreachable = (address: string, code: string): CommandFailure =>
-  new CommandFailure(`${address} can not be reached: ${why[code] ?? "the connection failed"} (${code}).`);
+  new CommandFailure(`${address} cannot be reached: ${why[code] ?? "the connection failed"} (${code}).`);
 
 /**
  * A payload template for a server of the Open Inference Protocol, from what it says of its model: words for text, as many

@@ -47,7 +47,7 @@ async function post(url: URL, body: string, signal: AbortSignal, timeoutMs: numb
   } catch (error) {
     const { name, cause } = error as { name?: string; cause?: { code?: string } };
     const how = name === "TimeoutError" ? `no answer within ${timeoutMs} ms` : (cause?.code ?? String(error));
-    throw new CommandFailure(`POST ${url.href} can not be reached: ${how}.`);
+    throw new CommandFailure(`POST ${url.href} cannot be reached: ${how}.`);
   }
   if (reply.ok) return text;
   throw new CommandFailure(`POST ${url.href} answered ${reply.status}: ${oneLine(text)}`);

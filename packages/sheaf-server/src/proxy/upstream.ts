@@ -108,7 +108,7 @@ export function jsonOfReply(reply: UpstreamReply): unknown {
 export function unreachable(error: unknown): Problem {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
   const reason = [cause?.code, code].find((value) => typeof value === "string") ?? "no reply";
-  return new Problem("UPSTREAM_UNREACHABLE", `The upstream can not be reached: ${reason}.`);
+  return new Problem("UPSTREAM_UNREACHABLE", `The upstream cannot be reached: ${reason}.`);
 }
 
 function jsonOrUndefined(text: string): unknown {

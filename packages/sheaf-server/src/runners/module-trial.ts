@@ -19,7 +19,7 @@ export interface ModuleTrialOptions extends Pick<RunnerSettings, "exact" | "batc
 export async function tryOutModule(spec: ModelSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModelSpec> {
   const { name, workerUrl, data } = spec;
   const broken = (error: unknown): never => {
-    throw new Error(`${name} can not be served: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${name} cannot be served: ${(error as Error).message}`, { cause: error });
   };
   const ask = inspectionExecutor(open<string, unknown[]>(workerModule("module-sample-worker"), { name }));
   const samples = await ask(workerUrl.href).catch(broken);

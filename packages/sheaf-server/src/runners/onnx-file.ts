@@ -53,7 +53,7 @@ async function inspect(path: string, request: OnnxInspectionRequest): Promise<On
   try {
     return await executor(request);
   } catch (error) {
-    throw new Error(`${path} can not be served: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${path} cannot be served: ${(error as Error).message}`, { cause: error });
   }
 }
 
@@ -73,7 +73,7 @@ const shapeKey =
 function noteOf({ layout, remark, device, refusedDevices }: OnnxInspection, warning: string | undefined): string {
   const sentences = [deviceNote(device, refusedDevices)];
   if (layout.reason !== undefined) {
-    sentences.push(`It can not be batched, as ${layout.reason}: items run one by one.`);
+    sentences.push(`It cannot be batched, as ${layout.reason}: items run one by one.`);
   }
   if (warning !== undefined) sentences.push(warning);
   if (remark !== undefined) sentences.push(`It was ${remark}`);

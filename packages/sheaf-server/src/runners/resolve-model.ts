@@ -48,7 +48,7 @@ async function servingDevice(name: string, setting = "cpu"): Promise<ServingDevi
   if (device === "cpu") return { device, refused: [] };
   const ask = inspectionExecutor(workerThread<string, ServingDevice>(workerModule("device-worker"), { name }));
   return ask(setting).catch((error: unknown) => {
-    throw new Error(`${name} can not be served on INFERENCE_DEVICE ${setting}: ${(error as Error).message}`, {
+    throw new Error(`${name} cannot be served on INFERENCE_DEVICE ${setting}: ${(error as Error).message}`, {
       cause: error,
     });
   });

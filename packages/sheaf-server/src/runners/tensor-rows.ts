@@ -33,7 +33,7 @@ export function joinItems(spec: TensorSpec, items: readonly TensorItem[], hasBat
   const shape = shapeOf(spec, first ?? {});
   const other = items.map((item) => shapeOf(spec, item).join()).find((axes) => axes !== shape.join());
   if (other !== undefined) {
-    throw new Error(`${spec.name}: shapes [${shape.join()}] and [${other}] can not share a batch.`);
+    throw new Error(`${spec.name}: shapes [${shape.join()}] and [${other}] cannot share a batch.`);
   }
   const axes = hasBatchAxis ? [items.length, ...shape] : [...shape];
   const rows = items.map((item) => item[spec.name]);

@@ -20,7 +20,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     workerThread<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker"), { name: path }),
   );
   const found = await ask({ folder: path, intraOpNumThreads, device, maxBatchSize }).catch((error: unknown) => {
-    throw new Error(`${folder} can not be served: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
   });
   const { task, maxTokens, labels, dimensions } = found.settings;
   const verdict = batchVerdict(found.selfTest, settings);

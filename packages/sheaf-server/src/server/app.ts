@@ -73,7 +73,7 @@ export async function urlOnce(
   try {
     await listening;
   } catch (error) {
-    throw new Error(`Can not listen on ${host}, port ${port} (HOST, PORT): ${(error as Error).message}`, {
+    throw new Error(`Cannot listen on ${host}, port ${port} (HOST, PORT): ${(error as Error).message}`, {
       cause: error,
     });
   }

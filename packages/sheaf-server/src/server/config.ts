@@ -115,7 +115,7 @@ async function readConfigFile(path: string): Promise<Record<string, unknown>> {
     if (path.endsWith(".json")) content = JSON.parse(readFileSync(path, "utf8").replace(byteOrderMark, ""));
     else content = ((await import(pathToFileURL(path).href)) as { default?: unknown }).default;
   } catch (error) {
-    throw new ConfigError(`The config file ${path} can not be read: ${(error as Error).message}`, { cause: error });
+    throw new ConfigError(`The config file ${path} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   if (typeof content === "object" && content !== null && !Array.isArray(content)) return { ...content };
   throw new ConfigError(`The config file ${path} must give an object (a .js file: export default { … }).`);

@@ -78,5 +78,5 @@ function notReady(model: ServedModel): Problem {
       headers: { "retry-after": "1" },
     });
   const reason = model.failure instanceof Error ? `: ${model.failure.message}` : ": it has no live worker.";
-  return new Problem("NOT_READY", `${model.name} can not run${reason}`);
+  return new Problem("NOT_READY", `${model.name} cannot run${reason}`);
 }

@@ -182,7 +182,7 @@ for (const role of ["gateway", "worker"])
       const waiting = start(t, role, { NATS_URL: "nats://127.0.0.1:1" });
       const url = await listening(waiting);
       await until(
-        () => waiting.output.stdout.includes("NATS can not be reached, and is tried again"),
+        () => waiting.output.stdout.includes("NATS cannot be reached, and is tried again"),
         "the log says so",
       );
       await until(async () => /no connection to NATS: connection refused/.test(await reasonOf(url)), "/readyz says so");
@@ -196,9 +196,9 @@ for (const role of ["gateway", "worker"])
 test("what can never be right about NATS ends the process, naming the setting", { skip }, async (t) => {
   const wrong: [env: Record<string, string>, message: RegExp][] = [
     [{ NATS_URL: "http://127.0.0.1:4222" }, /NATS_URL must be addresses such as nats:.*got \\"http:/],
-    [{ NATS_CREDS_FILE: "/no/such/file" }, /NATS_CREDS_FILE can not be read/],
+    [{ NATS_CREDS_FILE: "/no/such/file" }, /NATS_CREDS_FILE cannot be read/],
     [{ NATS_CREDS_FILE: "/dev/null" }, /NATS_CREDS_FILE holds no credentials/],
-    [{ NATS_TLS_CA_FILE: "/no/such/file" }, /NATS_TLS_CA_FILE can not be read/],
+    [{ NATS_TLS_CA_FILE: "/no/such/file" }, /NATS_TLS_CA_FILE cannot be read/],
   ];
   for (const [env, message] of wrong) {
     const ended = start(t, "gateway", env);

@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { folderOf, tinyBert, width } from "../runners/made-folders.js";
-import { dynamicInt8, folder, scaling, twoInputs, write } from "../runners/made-models.js";
+import { dynamicInt8, folder, scaling, trainingBatchNorm, twoInputs, write } from "../runners/made-models.js";
 import { ready, sheaf } from "./sheaf-process.js";
 
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -28,6 +28,35 @@ async function sample(url: string, name: string): Promise<number | undefined> {
   const line = text.split("\n").find((candidate) => candidate.startsWith(`${name} `));
   return line === undefined ? undefined : Number(line.slice(name.length));
 }
+
+test("a model whose results depend on the batch runs one by one: the log, /v1/models and the page say so", async (t) => {
+  const path = write("norm.onnx", trainingBatchNorm());
+  for (const [batchDependent, size] of [
+    ["single", 1],
+    ["batch", 32],
+  ] as const) {
+    const served = sheaf(t, ["serve", path, "--port", "0"], { BATCH_DEPENDENT: batchDependent, WARMUP_BATCHES: "0" });
+    const url = await ready(served);
+    const model = (await (await fetch(`${url}/v1/models/norm`)).json()) as Record<string, unknown>;
+    assert.deepEqual([model["self_test"], model["max_batch_size"]], ["dependent", size]);
+    const warning = /Its results depend on their batch-mates: in a batch they are not what they are alone/;
+    assert.match(String(model["note"]), warning);
+    const warned = served.output.stdout.split("\n").filter((line) => line.includes('"level":40'));
+    assert.match(warned.join(), warning);
+
+    const end = new AbortController();
+    const events = await fetch(`${url}/dashboard/events`, { signal: end.signal });
+    const { value } = await events.body!.getReader().read();
+    end.abort();
+    const [hello] = JSON.parse(/^data: (.*)$/m.exec(new TextDecoder().decode(value))![1]!).batchers;
+    assert.match(hello.warning, warning);
+    assert.equal(hello.maxBatchSize, size);
+
+    const { json } = await post(`${url}/infer`, { inputs: Array.from({ length: 40 }, (_, i) => [i, i * i]) });
+    const isAsAlone = json.outputs.every((output: number[]) => output.every((number) => number === 0));
+    assert.equal(isAsAlone, batchDependent === "single");
+  }
+});
 
 test("models of every kind at once, each with its own batcher and settings, under /infer, /v2, /v1 and /rerank", async (t) => {
   const config = join(folder, "kinds.config.json");
@@ -82,16 +111,16 @@ test("models of every kind at once, each with its own batcher and settings, unde
 
 test("a broken file, a missing tokenizer and a wrong device end with 1 and say why", async (t) => {
   const cases: [string[], RegExp][] = [
-    [[write("broken.onnx", "not a model")], /broken\.onnx can not be served: .*[Pp]rotobuf/],
+    [[write("broken.onnx", "not a model")], /broken\.onnx cannot be served: .*[Pp]rotobuf/],
     [
       [folderOf("untold", { "model.onnx": tinyBert(), "config.json": bert, "tokenizer.json": undefined })],
-      /untold can not be served: .*has no tokenizer\.json: export the tokenizer as a fast one/,
+      /untold cannot be served: .*has no tokenizer\.json: export the tokenizer as a fast one/,
     ],
     [
       [write("device.onnx", scaling(["batch", 4])), "--inference-device", "cuda:9"],
-      /device\.onnx can not be served: cuda:9: /,
+      /device\.onnx cannot be served: cuda:9: /,
     ],
-    [["mlp", "--inference-device", "cuda:9"], /mlp can not be served on INFERENCE_DEVICE cuda:9: cuda:9: /],
+    [["mlp", "--inference-device", "cuda:9"], /mlp cannot be served on INFERENCE_DEVICE cuda:9: cuda:9: /],
     [[moduleOf("typed.ts", "items")], /typed\.ts: this Node \(v20.*\) loads no TypeScript; build it to \.js/],
   ];
   const canLoadTypeScript = (process.features as { typescript?: unknown }).typescript !== undefined;

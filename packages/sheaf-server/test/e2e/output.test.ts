@@ -53,7 +53,7 @@ test("output to a full disk is a failure with one line that says so", { skip: no
     env,
     encoding: "utf8",
   });
-  assert.match(run.stderr, /^sheaf: the output can not be written: ENOSPC[^\n]*\n$/);
+  assert.match(run.stderr, /^sheaf: the output cannot be written: ENOSPC[^\n]*\n$/);
   assert.equal(run.status, 1);
 });
 
@@ -73,7 +73,7 @@ test("a reader that has had enough is no failure: sheaf config | head -1", () =>
   assert.equal(readFileSync(errors, "utf8"), "exit 0\n");
 });
 
-test("data is whole where progress can not be written", { skip: noFullDisk }, () => {
+test("data is whole where progress cannot be written", { skip: noFullDisk }, () => {
   const command = `"${process.execPath}" "${entry}" simulate --fixed 10 --per-item 1 --items 100 --json 2>/dev/full`;
   const run = spawnSync("sh", ["-c", command], { cwd: folder, env, encoding: "utf8" });
   assert.equal(run.status, 0);

@@ -114,7 +114,7 @@ test("--report and --svg write a page that asks for nothing, and one picture a c
   ]);
 });
 
-test("what can not be measured ends with exit 1 and says why", async (t) => {
+test("what cannot be measured ends with exit 1 and says why", async (t) => {
   const refusing = await serve(t, (_, reply) => void reply.writeHead(422).end('{"detail":"expected 768 numbers"}'));
   const closed = createServer();
   await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
@@ -129,17 +129,17 @@ test("what can not be measured ends with exit 1 and says why", async (t) => {
   const cases: [string[], RegExp][] = [
     [
       [gone, "--payload", "1"],
-      /POST http:\/\/127\.0\.0\.1:\d+\/infer can not be reached: nothing listens there.* \(ECONNREFUSED\)/,
+      /POST http:\/\/127\.0\.0\.1:\d+\/infer cannot be reached: nothing listens there.* \(ECONNREFUSED\)/,
     ],
-    [[gone], /can not be reached: nothing listens there.* \(ECONNREFUSED\)/],
+    [[gone], /cannot be reached: nothing listens there.* \(ECONNREFUSED\)/],
     // A port that fetch asks nobody on.
-    [["http://127.0.0.1:1"], /http:\/\/127\.0\.0\.1:1 can not be reached: nothing listens there.* \(ECONNREFUSED\)/],
-    [["http://no-such-host.invalid"], /can not be reached: .*(no such host|can not be resolved)/],
-    [[refusing.replace("http:", "https:")], /can not be reached: it does not speak TLS/],
+    [["http://127.0.0.1:1"], /http:\/\/127\.0\.0\.1:1 cannot be reached: nothing listens there.* \(ECONNREFUSED\)/],
+    [["http://no-such-host.invalid"], /cannot be reached: .*(no such host|cannot be resolved)/],
+    [[refusing.replace("http:", "https:")], /cannot be reached: it does not speak TLS/],
     [[silent, "--timeout", "200ms"], /did not answer within 200 ms \(--timeout\)/],
-    [[`${refusing}/infer`, "--payload", "1", "--report", tmpdir()], /can not be written: it is a folder/],
-    [[`${refusing}/infer`, "--payload", "1", "--svg", "/dev/null/x"], /\/dev\/null\/x can not be written/],
-    [[`${refusing}/infer`, "--payload", "1", "--report", "/proc/nowhere/x.html"], /x\.html can not be written/],
+    [[`${refusing}/infer`, "--payload", "1", "--report", tmpdir()], /cannot be written: it is a folder/],
+    [[`${refusing}/infer`, "--payload", "1", "--svg", "/dev/null/x"], /\/dev\/null\/x cannot be written/],
+    [[`${refusing}/infer`, "--payload", "1", "--report", "/proc/nowhere/x.html"], /x\.html cannot be written/],
     [
       [`${refusing}/infer`, "--payload", "1"],
       /answered 422: \{"detail":"expected 768 numbers"\}.* check URL and --payload/,
@@ -173,7 +173,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async (t) 
     [["--compare", "auto"], /name a model, not a URL/],
     [["--payload", "{{flots 3}}"], /unknown placeholder \{\{flots 3\}\}/],
     [["--payload", "1", "--payload-file", "x"], /exclude each other/],
-    [["--payload-file", "/nowhere/x.json"], /--payload-file can not be read: ENOENT/],
+    [["--payload-file", "/nowhere/x.json"], /--payload-file cannot be read: ENOENT/],
     [["--header", "no colon"], /--header must be "name: value", got "no colon"/],
     [["--payload", "1", "--rate", "1000000"], /\/infer answered 404|requests in flight/],
     [[], /does not say what to send: give --payload/],

@@ -25,7 +25,7 @@ test("configurations of a real model run side by side, and unbatched never batch
   assert.ok(auto!.batches!.meanSize > 1, `16 callers at once share batches: ${auto!.batches!.meanSize}`);
 });
 
-test("a model that can not be served ends with exit 1 and the server's own words", async () => {
+test("a model that cannot be served ends with exit 1 and the server's own words", async () => {
   const streams = collected();
   const code = await bench(["no-such-model", "--payload", "1"], streams);
   assert.equal(code, 1);

@@ -87,7 +87,7 @@ test("a server that is too slow achieves its capacity, not the offered rate", as
   assert.equal(result.successRate, 1, "those that ended after the span count as successes, not as throughput");
 });
 
-test("a generator that can not keep its schedule says so", async () => {
+test("a generator that cannot keep its schedule says so", async () => {
   const clock = manualClock();
   const { target } = fakeTarget(clock, (atMs) => atMs + 1);
   const slowTimers = { now: () => clock.now(), after: (ms: number, f: () => void) => clock.after(ms + 50, f) };

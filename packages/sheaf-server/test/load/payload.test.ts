@@ -43,7 +43,7 @@ test("a .jsonl file gives a body a line, any other file one body", () => {
   assert.throws(() => bodiesFromFile("a.jsonl", "\n"), /a\.jsonl holds no line to send/);
 });
 
-test("a header may replace ours, and can not smuggle in a second request", () => {
+test("a header may replace ours, and cannot smuggle in a second request", () => {
   const url = new URL("http://localhost:8000/infer?x=1");
   const text = renderRequest({ url, method: "POST", headers: { "Content-Type": "text/plain" }, body: "ä" }).toString();
   assert.match(text, /^POST \/infer\?x=1 HTTP\/1\.1\r\nhost: localhost:8000\r\n/);

@@ -35,7 +35,7 @@ test("the same what-if gives the same answer, and a table of every policy under 
   assert.match(lines.at(-1)!, /^Capacity with full batches: 1,6\d\d calls\/s\.$/);
 });
 
-test("at half load auto is faster than a fixed window and unbatched can not keep up", async () => {
+test("at half load auto is faster than a fixed window and unbatched cannot keep up", async () => {
   const { out } = await run(...line, "--load", "0.5", "--json");
   const { points, capacityPerS } = JSON.parse(out) as Simulated;
   // 32 items in 19.6 ms.
@@ -98,7 +98,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
     [[], /say what a batch costs: --fixed 10 --per-item 0\.3/],
     [["--fixed", "0", "--per-item", "0"], /not both 0/],
     [["--fixed", "-1", "--per-item", "1"], /'-1' is invalid. It must be a number from 0 to 86400000/],
-    [["--cost", "/nowhere"], /--cost can not be read: ENOENT/],
+    [["--cost", "/nowhere"], /--cost cannot be read: ENOENT/],
     [["--cost", bad], /is not JSON|holds no costModel/],
     [["--cost", bad, "--fixed", "1"], /--cost stands instead of/],
     [[...line, "--trace", bad], /must hold two or more moments in milliseconds/],

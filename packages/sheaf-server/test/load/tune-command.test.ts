@@ -102,7 +102,7 @@ test("--json gives the line, the table and the recommendation, and the pictures 
   }
 });
 
-test("what can not be measured ends with exit 1 and says why", async (t) => {
+test("what cannot be measured ends with exit 1 and says why", async (t) => {
   const refusing = await fixedCostServer(t, 503);
   const cases: [string[], RegExp][] = [
     [[refusing, "--item", "1"], /answered 503: \{"outputs":\[1\],"detail":"no"\}/],

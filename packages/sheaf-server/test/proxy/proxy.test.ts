@@ -68,7 +68,7 @@ test("a poisoned text is refused in the upstream's words, with the caller's own 
   assert.ok((await Promise.all(fine)).every(({ status }) => status === 200));
   assert.equal(single.status, 400);
   assert.equal(single.json.error.param, "input");
-  assert.match(single.json.error.message, /^Invalid 'input': this text can not be embedded/);
+  assert.match(single.json.error.message, /^Invalid 'input': this text cannot be embedded/);
   assert.equal(list.json.error.param, "input[2]");
 });
 
@@ -131,7 +131,7 @@ test("an upstream that is not there: 502 for everybody", async (t) => {
   const proxy = await proxying(t, `http://127.0.0.1:${port}`);
   const { status, json } = await proxy.embed("a");
   assert.equal(status, 502);
-  assert.match(json.error.message, /can not be reached: ECONNREFUSED/);
+  assert.match(json.error.message, /cannot be reached: ECONNREFUSED/);
   const other = await proxy.get("/v1/models");
   assert.equal(other.status, 502);
 });
@@ -203,7 +203,7 @@ test("tokens of a request stay within MAX_BATCH_TOKENS", async (t) => {
   assert.deepEqual([tooLarge.status, tooLarge.json.error.code], [422, "ITEM_TOO_LARGE"]);
 });
 
-test("what can not share a request goes to the upstream by itself, and its answer comes back word for word", async (t) => {
+test("what cannot share a request goes to the upstream by itself, and its answer comes back word for word", async (t) => {
   const api = await embeddingApi(t);
   const proxy = await proxying(t, api.baseURL);
   for (const input of ["", [], [""]]) {

@@ -71,23 +71,23 @@ test("a module that crashes on its own sample in native code costs its process, 
   assert.match((await tried(path, { open: workerProcess })).warning!, /fails on its own sample: .*SIGABRT/);
 });
 
-test("a module that can not be loaded says why: its syntax, an import, its load, its default export", async () => {
+test("a module that cannot be loaded says why: its syntax, an import, its load, its default export", async () => {
   const modules: [string, string, RegExp][] = [
-    ["syntax.mjs", "export default {", /^syntax can not be served: Unexpected/],
+    ["syntax.mjs", "export default {", /^syntax cannot be served: Unexpected/],
     [
       "import.mjs",
       'import "./no-such.mjs"; export default {};',
-      /^import can not be served: Cannot find module .*no-such/,
+      /^import cannot be served: Cannot find module .*no-such/,
     ],
     [
       "load.mjs",
       "export const sample = 1; export default { load() { throw new Error('no weights'); }, run: (a) => a };",
-      /^load can not be served: no weights/,
+      /^load cannot be served: no weights/,
     ],
     [
       "none.mjs",
       "export const sample = 1; export default 1;",
-      /^none can not be served: .*must `export default defineWorker/,
+      /^none cannot be served: .*must `export default defineWorker/,
     ],
   ];
   for (const [name, source, message] of modules) await assert.rejects(tried(write(name, source)), { message });

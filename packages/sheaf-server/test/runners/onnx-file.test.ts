@@ -99,13 +99,13 @@ test("several inputs of several types and a free axis: only items of one shape s
   });
 });
 
-test("a batch axis that is fixed at 1 can not be batched, is said so and is served one by one", async () => {
+test("a batch axis that is fixed at 1 cannot be batched, is said so and is served one by one", async () => {
   const spec = await onnxFileSpec(write("fixed.onnx", scaling([1, 3])));
   assert.deepEqual(spec.input, { kind: "floats", length: 3, name: "x" });
   assert.equal(spec.maxBatchSize, 1);
   assert.match(
     spec.note ?? "",
-    /can not be batched, as its batch axis is fixed at 1 \(axis 0 of x\): items run one by one/,
+    /cannot be batched, as its batch axis is fixed at 1 \(axis 0 of x\): items run one by one/,
   );
   await served(spec, async (infer) => {
     const results = await Promise.all([Float32Array.of(1, 2, 3), Float32Array.of(4, 5, 6)].map(infer));
@@ -136,7 +136,7 @@ test("a model without a batch axis takes whole tensors, one by one", async () =>
 test("a batch axis that only looks free is found out and served one by one", async () => {
   const spec = await onnxFileSpec(write("lying.onnx", lyingBatchAxis()));
   assert.equal(spec.maxBatchSize, 1);
-  assert.match(spec.note ?? "", /can not be batched, as it fails for two items at once/);
+  assert.match(spec.note ?? "", /cannot be batched, as it fails for two items at once/);
   await served(spec, async (infer) => {
     assert.deepEqual(await infer(Float32Array.of(1, 2, 3, 4)), Float32Array.of(1, 2, 3, 4));
   });
@@ -212,15 +212,15 @@ test("a missing file, a broken file and an unknown type are refused by name", as
   await assert.rejects(onnxFileSpec(join(folder, "absent.onnx")), /absent\.onnx: there is no such file/);
   await assert.rejects(
     onnxFileSpec(write("broken.onnx", "not a model")),
-    /broken\.onnx can not be served: .*[Pp]rotobuf/,
+    /broken\.onnx cannot be served: .*[Pp]rotobuf/,
   );
   const cut = scaling(["batch", 4]).subarray(0, 60);
-  await assert.rejects(onnxFileSpec(write("cut.onnx", cut)), /cut\.onnx can not be served/);
+  await assert.rejects(onnxFileSpec(write("cut.onnx", cut)), /cut\.onnx cannot be served/);
 });
 
 test("devices are tried in turn, and the one that serves is said", async () => {
   const path = write("device.onnx", scaling(["batch", 4]));
   const spec = await onnxFileSpec(path, { device: "cuda:7,cpu" });
   assert.match(spec.note ?? "", /^Runs on cpu; refused: cuda:7: /);
-  await assert.rejects(onnxFileSpec(path, { device: "cuda:7" }), /device\.onnx can not be served: cuda:7: /);
+  await assert.rejects(onnxFileSpec(path, { device: "cuda:7" }), /device\.onnx cannot be served: cuda:7: /);
 });

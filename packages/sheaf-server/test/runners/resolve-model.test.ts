@@ -31,6 +31,6 @@ test("a built-in model is tried on its devices in turn, and the one that serves 
   assert.equal((spec.data as { device: string }).device, "cpu");
   await assert.rejects(
     resolveModel("use-lite", { device: "cuda:7" }),
-    /use-lite can not be served on INFERENCE_DEVICE cuda:7: cuda:7: ./,
+    /use-lite cannot be served on INFERENCE_DEVICE cuda:7: cuda:7: ./,
   );
 });

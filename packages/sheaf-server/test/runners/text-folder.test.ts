@@ -187,7 +187,7 @@ test("what a folder lacks or asks for in vain is said by name", async () => {
   await refused(
     "bad-model",
     { "model.onnx": Buffer.from("no model"), "config.json": bert },
-    /bad-model can not be served/,
+    /bad-model cannot be served/,
   );
   const max = {
     "model.onnx": tinyBert(),

@@ -79,7 +79,7 @@ test("a wrong value in a config file is named with the file; so is a setting tha
     /prot in .*unknown\.json is no setting; there are/,
   );
   const broken = file("broken.json", "{");
-  await assert.rejects(loadConfig({ environment: {}, file: broken }), /broken\.json can not be read/);
+  await assert.rejects(loadConfig({ environment: {}, file: broken }), /broken\.json cannot be read/);
   await assert.rejects(loadConfig({ environment: {}, file: join(folder, "none.json") }), /no config file/);
 });
 

@@ -15,7 +15,7 @@ export async function checkWritable({ html, svg }: ReportFiles): Promise<void> {
       (found) => found.isDirectory(),
       () => false,
     );
-    if (isFolder) throw new CommandFailure(`${html} can not be written: it is a folder.`);
+    if (isFolder) throw new CommandFailure(`${html} cannot be written: it is a folder.`);
   }
   if (svg !== undefined) await checkFolder(svg, svg);
 }
@@ -25,7 +25,7 @@ async function checkFolder(folder: string, path: string): Promise<void> {
     await makeFolder(folder);
     await access(folder, constants.W_OK);
   } catch (error) {
-    throw new CommandFailure(`${path} can not be written: ${(error as Error).message}`);
+    throw new CommandFailure(`${path} cannot be written: ${(error as Error).message}`);
   }
 }
 

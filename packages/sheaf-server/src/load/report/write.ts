@@ -32,7 +32,7 @@ export async function writeReport({ html, svg }: ReportFiles, page: ReportPage):
     try {
       await writeFile(path, text);
     } catch (error) {
-      throw new CommandFailure(`${path} can not be written: ${(error as Error).message}`);
+      throw new CommandFailure(`${path} cannot be written: ${(error as Error).message}`);
     }
   }
   return files.map(([path]) => path);

@@ -70,6 +70,6 @@ async function bytesOf(name: string, file: string): Promise<Buffer> {
   try {
     return await readFile(file);
   } catch (error) {
-    throw new Error(`${name} can not be read: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${name} cannot be read: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -54,7 +54,7 @@ export class FleetConnection {
             cause: error,
           });
         this.trouble = message;
-        this.#warnOnce(`NATS can not be reached, and is tried again: ${message}`);
+        this.#warnOnce(`NATS cannot be reached, and is tried again: ${message}`);
       }
       await sleep(connectAgainMs);
     }

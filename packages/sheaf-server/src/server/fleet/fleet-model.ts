@@ -183,7 +183,7 @@ export class FleetModel implements ServedModel {
     if (!this.isConnected) return "the connection to NATS is down";
     if (this.#isReady && this.fleet.length > 0) return undefined;
     const { trouble } = this.#frontEnd;
-    if (trouble !== undefined) return `the queue can not be used: ${trouble}`;
+    if (trouble !== undefined) return `the queue cannot be used: ${trouble}`;
     if (this.fleet.length > 0) return "the queue is not there yet";
     return this.#frontEnd.workers().length > 0
       ? "the workers of this name serve another model; start gateways and workers with the same model"

@@ -19,7 +19,7 @@ export function rerankRoute(app: FastifyInstance, models: Models): void {
     const { query, texts, name, rawScores, truncate, returnText } = readRerank(jsonOf(request.body));
     const model = models.take(name ?? models.all.find(({ definition }) => ranksTexts(definition))?.name, "model");
     if (!ranksTexts(model.definition)) {
-      const message = `${model.name} can not rank texts; serve a cross-encoder or a text embedding model.`;
+      const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;
       throw new Problem("INVALID_INPUT", message, { param: "model" });
     }
     const isPair = model.definition.input.kind === "text-pair";
