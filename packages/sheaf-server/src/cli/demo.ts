@@ -9,6 +9,7 @@ import {
 } from "../load/command-line.ts";
 import type { DemoResult } from "../load/demo.ts";
 import { machine } from "../load/machine.ts";
+import { verdictLines } from "../load/measured-gain.ts";
 import type { LoadResult } from "../load/result.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { resultTable } from "../load/result-table.ts";
@@ -75,8 +76,8 @@ function story({ ramp, burst, poison, killed, calibration, advice }: DemoResult)
     `Poison: of ${poison.calls} calls ${poison.failed} failed, the bad one; ${poison.bisectRuns} extra runs found it.`,
     `Killed: process ${killed.pid} got SIGKILL; ${percent(killed.load.successRate)} of ${figures(killed.load.requests)} calls ` +
       `answered, the slowest after ${shownMs(killed.load.latencyMs.max)}; ${killed.restarts} restart.`,
-    `Verdict: s(n) = ${shownMs(fixedMs)} + ${shownMs(perItemMs)} · n (R² ${r2.toFixed(3)}): ` +
-      `${advice.verdict === "batch" ? "batch" : "DO NOT BATCH"}: ${advice.because}.`,
+    `Cost: s(n) = ${shownMs(fixedMs)} + ${shownMs(perItemMs)} · n (R² ${r2.toFixed(3)}).`,
+    ...verdictLines("Verdict", calibration, advice),
   ];
 }
 

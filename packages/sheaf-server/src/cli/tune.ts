@@ -20,6 +20,7 @@ import {
 import { machine } from "../load/machine.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
+import { verdictLines } from "../load/measured-gain.ts";
 import { tuneTarget, type TuneTarget } from "../load/tune-target.ts";
 
 interface TuneOptions {
@@ -191,7 +192,7 @@ function summary(
       ? `Items a second still rise at the largest measured size, ${kneeSize} (--sizes).`
       : `Items a second rise no more than 5 % from size ${kneeSize} on.`,
     ...(inFlight.length > 1 ? [`Of ${inFlight.join(", ")} batches in flight, ${slots} is enough.`] : []),
-    `For ${for_}${within}: ${advice.verdict === "batch" ? "batch" : "DO NOT BATCH"}: ${advice.because}.`,
+    ...verdictLines(`For ${for_}${within}`, { costModel }, advice),
   ];
   if (advice.verdict === "do not batch") return lines;
   const tooMuch = advice.utilisation >= 1 ? " This is more than it can serve: add workers." : "";

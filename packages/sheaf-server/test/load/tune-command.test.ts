@@ -49,7 +49,7 @@ test("do not batch is exit 3, with the table and the inequality behind it", asyn
   const rare = await run(...measured, "--rate", "0.1");
   assert.equal(rare.code, 3, rare.err);
   assert.match(rare.out, /^in flight +size +run ms +± % +line ms +items\/s +runs\n/);
-  assert.match(rare.out, /DO NOT BATCH: (no fixed part to share|only latency counts at this rate): .* < \d/);
+  assert.match(rare.out, /DO NOT BATCH: .*(no fixed part to share|only latency counts at this rate): .* < \d/s);
 
   const strict = await run(...measured, "--order", "strict");
   assert.equal(strict.code, 3);
@@ -71,7 +71,10 @@ test("a URL whose requests cost the same whatever they hold: batch, exit 0, with
     ...quick,
   );
   assert.equal(code, 0, `${out}${err}`);
-  assert.match(out, /For 200 items\/s: batch: /);
+  assert.match(
+    out,
+    /For 200 items\/s: .*batch: \d+ items in one run take [\d.]+ ms instead of [\d.,]+ ms one by one \(.*× to /,
+  );
   assert.match(out, /MAX_BATCH_SIZE=\d+ MAX_WAIT_MS=\d+ WORKERS=1/);
   const written = JSON.parse(readFileSync(config, "utf8")) as Record<string, number>;
   assert.equal(written["port"], 8123, "the rest of the file stays");
