@@ -83,6 +83,10 @@ export function batcherWith<In, Out>(
       statistics.ranAgain();
       limiter.spend(clock.now(), items, weight);
     },
+    answered: (chunk, index, result) => {
+      if (result instanceof Error) limiter.observe(result, clock.now());
+      calls.settle(chunk, index, result, clock.now());
+    },
     freed: (nowMs) => scheduler.freed(nowMs),
   });
   const parts = { settings, queue, next, calls, admission, dispatcher, limiter, cost };

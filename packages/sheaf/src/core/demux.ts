@@ -1,5 +1,6 @@
 import { describe } from "../shared/describe.ts";
 import { BatcherError } from "./errors.ts";
+import type { RunHandle } from "./run-handle.ts";
 import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
@@ -11,10 +12,11 @@ export function demuxOf<In>({
 }: Pick<Settings<In, unknown>, "name" | "resultKey" | "onMissing">): (
   results: unknown,
   items: readonly In[],
+  handle: Pick<RunHandle, "unanswered">,
 ) => ArrayLike<unknown> {
   let hasWarned = false;
-  return (results, items) => {
-    if (!(results instanceof Map)) return checkResults(results, items.length, name);
+  return (results, items, handle) => {
+    if (!(results instanceof Map)) return checkResults(results, items.length, name, handle.unanswered());
     let isHit = false;
     const found = items.map((item): unknown => {
       let key: unknown;
@@ -43,8 +45,23 @@ export function demuxOf<In>({
   };
 }
 
-/** Checks what a batch function returned: one result per item, in order. */
-export function checkResults(results: unknown, size: number, name: string): ArrayLike<unknown> {
+/**
+ * Checks what a batch function returned: one result per item, in order. Where it has answered some itself, `open` are the
+ * indices of the others: their results may stand alone, and where there are none it may return anything.
+ */
+export function checkResults(
+  results: unknown,
+  size: number,
+  name: string,
+  open?: readonly number[],
+): ArrayLike<unknown> {
+  if (open?.length === 0) return [];
+  if (open !== undefined && (results as { length?: unknown } | undefined | null)?.length !== size) {
+    const rest = checkResults(results, open.length, name);
+    const placed: unknown[] = [];
+    open.forEach((index, i) => (placed[index] = rest[i]));
+    return placed;
+  }
   if (typeof results === "string" || !isArrayLike(results)) {
     throw new TypeError(
       `${name}: the batch function must return an array with one result per item, got ${describe(results)}`,

@@ -13,7 +13,7 @@ import { warn } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
 /** What a dispatcher tells the rest: both are called in the batcher's own async context. */
-export interface DispatchEvents extends RunEvents {
+export interface DispatchEvents<In> extends RunEvents<In> {
   /** A batch has its outcome; callers are about to be settled. */
   recorded(record: BatchRecord, nowMs: number): void;
   /** A batch, a part of one or a single item failed with this error. */
@@ -40,9 +40,9 @@ export class Dispatcher<In, Out> {
   readonly #clock: Clock;
   readonly #calls: Calls<In>;
   readonly #order: OrderKeys<In> | undefined;
-  readonly #events: DispatchEvents;
+  readonly #events: DispatchEvents<In>;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
-  readonly #inOrder: (results: unknown, items: readonly In[]) => ArrayLike<unknown>;
+  readonly #inOrder: (results: unknown, items: readonly In[], handle: RunHandle) => ArrayLike<unknown>;
   #batchId = 0;
   #warnedOfShouldBisect = false;
 
@@ -51,7 +51,7 @@ export class Dispatcher<In, Out> {
     settings: Settings<In, Out>,
     calls: Calls<In>,
     order: OrderKeys<In> | undefined,
-    events: DispatchEvents,
+    events: DispatchEvents<In>,
   ) {
     this.#executor = executor;
     this.#settings = settings;
@@ -80,12 +80,21 @@ export class Dispatcher<In, Out> {
     }
   }
 
+  /** Resolves when every run has ended that answered its callers and goes on; one that was told to stop is not waited for. */
+  async answeringRunsEnded(): Promise<void> {
+    for (const run of [...this.#runs]) {
+      if (run.calls.run === run && run.unanswered() !== undefined && !run.isAborted) {
+        await new Promise<void>((resolve) => (run.whenOver = resolve));
+      }
+    }
+  }
+
   async #run(run: Run<In>): Promise<void> {
     const { calls: batch, size } = run;
     const bisects = this.#settings.onBatchError === "bisect";
     let nowMs: number;
     try {
-      const results = this.#inOrder(await this.#attempt(run, run, batch.items, this.#executor), batch.items);
+      const results = this.#inOrder(await this.#attempt(run, run, batch.items, this.#executor), batch.items, run);
       nowMs = this.#clock.now();
       this.#record(run, undefined, nowMs);
       this.#demux(batch, results, nowMs);
@@ -101,6 +110,7 @@ export class Dispatcher<In, Out> {
       }
     }
     batch.run = undefined;
+    run.whenOver?.();
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
     this.inFlight--;
@@ -132,6 +142,7 @@ export class Dispatcher<In, Out> {
     const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
     run.runMs = undefined; // that of the whole, which failed
+    run.end();
     const one: Runner<In, Out> | undefined = runOne && {
       run: async ([item], handle) => [await runOne(item!, handle)],
     };
@@ -149,7 +160,12 @@ export class Dispatcher<In, Out> {
         this.#events.ranAgain(length, (run.weight * length) / run.size);
         const executor = length === 1 && one !== undefined ? one : this.#executor;
         const items = indices.map((index) => batch.items[index]!);
-        return this.#inOrder(await this.#attempt(run, run.part(indices), items, executor), items);
+        const handle = run.part(indices);
+        try {
+          return this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
+        } finally {
+          handle.end();
+        }
       },
     });
   }

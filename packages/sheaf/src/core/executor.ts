@@ -19,6 +19,13 @@ export interface BatchContext {
    * policies learn from begins now.
    */
   countRun(): void;
+  /**
+   * Gives one item its result, or an `Error`, before the run has ended. `index` is its place among the items of this run.
+   * Only the first answer of an item counts; once the run has ended or was given up, an answer has no effect. Can be
+   * destructured.
+   * @throws {RangeError} there is no item at `index`.
+   */
+  readonly answer: (index: number, result: unknown) => void;
 }
 
 /**
@@ -34,11 +41,14 @@ export interface KeyedResults<Out> {
 /** What a batch function returns: results in the order of the items, or a `Map` of them by key. */
 export type BatchResults<Out> = ArrayLike<Out | Error> | KeyedResults<Out>;
 
-/** Runs one batch: an array of results is positional, a `Map` goes by key; an `Error` rejects that caller only. */
-export type BatchFunction<In, Out> = (
-  items: In[],
-  context: BatchContext,
-) => BatchResults<Out> | PromiseLike<BatchResults<Out>>;
+/**
+ * Runs one batch: an array of results is positional, a `Map` goes by key; an `Error` rejects that caller only. After
+ * `context.answer` the array may hold the results of the others alone; who answered all may return nothing, where `Out`
+ * is given and need not be inferred.
+ */
+export type BatchFunction<In, Out> = (items: In[], context: BatchContext) => Returned<Out> | PromiseLike<Returned<Out>>;
+
+type Returned<Out> = BatchResults<Out> | (unknown extends Out ? never : void);
 
 /** How long a run of so many items took. */
 export interface RunTime {

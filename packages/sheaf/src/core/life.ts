@@ -96,6 +96,7 @@ export class Life<In, Out> {
 
   async #finish(): Promise<void> {
     await this.drain();
+    await this.#parts.dispatcher.answeringRunsEnded();
     this.#scheduler.stop();
     this.#signal?.removeEventListener("abort", this.#closeOnAbort);
     await this.#executor.close();

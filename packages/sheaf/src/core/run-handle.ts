@@ -1,5 +1,6 @@
 import type { BatchContext } from "./executor.ts";
 import { newAbortController } from "./runtime.ts";
+import { show } from "./settings.ts";
 
 /**
  * What an executor sees of the batch it runs, and how it reports on it. A batcher hands one to every run; make one to run
@@ -12,6 +13,8 @@ export class RunHandle implements BatchContext {
   /** As the executor measured it. */
   runMs: number | undefined = undefined;
   #signal: AbortSignal | undefined;
+  #answered: Set<number> | undefined;
+  #isOver = false;
 
   /** Without `signal` its signal never aborts. */
   constructor(batchId: number, size: number, signal?: AbortSignal) {
@@ -74,6 +77,39 @@ export class RunHandle implements BatchContext {
     // Nothing limits its time.
   }
 
+  get answer(): BatchContext["answer"] {
+    return (index, result) => {
+      if (!(Number.isInteger(index) && index >= 0 && index < this.size)) {
+        throw new RangeError(
+          `answer(index, result): index must be an integer, 0 to ${this.size - 1}, got ${show(index)}`,
+        );
+      }
+      if (!this.#isOver) this.deliver(index, result);
+    };
+  }
+
+  /** The indices of the items that have no answer yet; undefined where none has one. */
+  unanswered(): number[] | undefined {
+    if (this.#answered === undefined) return undefined;
+    return Array.from({ length: this.size }, (_, index) => index).filter((index) => !this.isAnswered(index));
+  }
+
+  isAnswered(index: number): boolean {
+    return this.#answered?.has(index) === true;
+  }
+
+  /** The run has ended: answers have no effect from now on. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** What `answer` does while the run goes on, for the parts of a run too. Returns false where the item has an answer. */
+  deliver(index: number, _result: unknown): boolean {
+    if (this.isAnswered(index)) return false;
+    (this.#answered ??= new Set()).add(index);
+    return true;
+  }
+
   /** The handle of a run of some of its items, such as half of a failed batch or a stage of a pipeline: by their indices. */
   part(indices: readonly number[]): RunHandle {
     return new PartHandle(this, indices);
@@ -83,10 +119,12 @@ export class RunHandle implements BatchContext {
 /** Reports on the whole, except how long it took. */
 export class PartHandle extends RunHandle {
   readonly #whole: RunHandle;
+  readonly #indices: readonly number[];
 
   constructor(whole: RunHandle, indices: readonly number[]) {
     super(whole.batchId, indices.length);
     this.#whole = whole;
+    this.#indices = indices;
     this.attempt = whole.attempt;
   }
 
@@ -122,5 +160,17 @@ export class PartHandle extends RunHandle {
 
   override onGivenUp(listener: (error: Error) => void): void {
     this.#whole.onGivenUp(listener);
+  }
+
+  override unanswered(): number[] | undefined {
+    return this.#whole.unanswered() && this.#indices.flatMap((_, index) => (this.isAnswered(index) ? [] : [index]));
+  }
+
+  override isAnswered(index: number): boolean {
+    return this.#whole.isAnswered(this.#indices[index]!);
+  }
+
+  override deliver(index: number, result: unknown): boolean {
+    return this.#whole.deliver(this.#indices[index]!, result);
   }
 }

@@ -5,11 +5,13 @@ import { newAbortController } from "./runtime.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 
 /** What a run may tell by itself, before it has an outcome. */
-export interface RunEvents {
+export interface RunEvents<In> {
   /** It wants nothing dispatched for so many milliseconds. */
   paused(durationMs: number): void;
   /** It asks its service again, for so many items. Returns the time. */
   retried(items: number, weight: number): number;
+  /** It gives one of its items its result. */
+  answered(calls: Chunk<In>, index: number, result: unknown): void;
 }
 
 /** One batch in flight. */
@@ -30,7 +32,9 @@ export class Run<In> extends RunHandle {
   /** Where an abandoned run goes on after it was settled. */
   stillRuns: Promise<unknown> | undefined = undefined;
   givenUp: ((error: Error) => void) | undefined = undefined;
-  readonly #told: RunEvents;
+  /** Set by who waits for its end: called when it ends, aborts or is given up. */
+  whenOver: (() => void) | undefined = undefined;
+  readonly #told: RunEvents<In>;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
   #aborted: { readonly reason: unknown } | undefined = undefined;
 
@@ -41,7 +45,7 @@ export class Run<In> extends RunHandle {
     reason: DispatchReason,
     group: unknown,
     startedAtMs: number,
-    told: RunEvents,
+    told: RunEvents<In>,
   ) {
     super(batchId, calls.count);
     this.weight = weight;
@@ -77,6 +81,12 @@ export class Run<In> extends RunHandle {
     this.givenUp = listener;
   }
 
+  override deliver(index: number, result: unknown): boolean {
+    if (this.abandoned || !super.deliver(index, result)) return false;
+    this.#told.answered(this.calls, index, result);
+    return true;
+  }
+
   /** Made when the batch function asks for it: most never do. */
   override get signal(): AbortSignal {
     if (this.#controller === undefined) {
@@ -97,5 +107,6 @@ export class Run<In> extends RunHandle {
   abort(reason: unknown): void {
     this.#aborted ??= { reason };
     this.#controller?.abort(reason);
+    this.whenOver?.();
   }
 }

@@ -7,6 +7,13 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** 1, or higher when the batch runs again after a crash. */
   readonly attempt: number;
+  /**
+   * Gives one item of the batch its result, or an `Error`, before the run has ended; `index` is its place among the items.
+   * Only the first answer of an item counts, and none after the run. The results returned at the end may then be those of
+   * the other items alone.
+   * @throws {RangeError} there is no item at `index`. {TypeError} the result cannot be sent.
+   */
+  readonly answer: (index: number, result: unknown) => void;
 }
 
 type Awaitable<T> = T | PromiseLike<T>;

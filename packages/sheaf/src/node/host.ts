@@ -1,5 +1,6 @@
 import { getPriority, setPriority } from "node:os";
 import { checkResults } from "../core/demux.ts";
+import { RunHandle } from "../core/run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "./define-worker.ts";
 import { Kind, message, packError, type Message, type Port } from "./message.ts";
 import { pack, unpack, type Packed } from "./wire.ts";
@@ -94,8 +95,7 @@ export class Host {
     this.#runningId = id;
     try {
       if (this.#aborted.has(id)) throw new DOMException("Nobody waits for this batch any more.", "AbortError");
-      const results = await this.#run(unpack(packed as Packed, "view"), this.#context(id, attempt));
-      reply = pack(results);
+      reply = pack(await this.#run(unpack(packed as Packed, "view"), id, attempt));
     } catch (error) {
       kind = Kind.failure;
       reply = packError(error);
@@ -110,17 +110,25 @@ export class Host {
     if (sent !== undefined) await sent;
   }
 
-  async #run(items: unknown[], context: RunContext): Promise<ArrayLike<unknown>> {
+  async #run(items: unknown[], id: number, attempt: number): Promise<ArrayLike<unknown>> {
+    const handle = new AnswerHandle(id, items.length, (index, result) => {
+      this.#home.port.send(message(Kind.answer, id, index, pack([result])));
+    });
+    const context = this.#context(id, attempt, handle);
     const worker = this.#worker as LoadedWorker;
     const model = this.#model;
     const prepared = worker.preprocess === undefined ? items : await worker.preprocess(items, model);
-    const raw = await worker.run(prepared, model, context);
-    const results = worker.postprocess === undefined ? raw : await worker.postprocess(prepared, raw, model);
-    return checkResults(results, items.length, "the worker");
+    try {
+      const raw = await worker.run(prepared, model, context);
+      const results = worker.postprocess === undefined ? raw : await worker.postprocess(prepared, raw, model);
+      return checkResults(results, items.length, "the worker", handle.unanswered());
+    } finally {
+      handle.end();
+    }
   }
 
   // A controller costs microseconds and most runs never look: made when `signal` is first read.
-  #context(id: number, attempt: number): RunContext {
+  #context(id: number, attempt: number, { answer }: AnswerHandle): RunContext {
     const signal = (): AbortSignal => {
       if (id !== this.#runningId) return AbortSignal.abort();
       this.#abortRunning ??= new AbortController();
@@ -129,6 +137,7 @@ export class Host {
     };
     return {
       attempt,
+      answer,
       get signal() {
         return signal();
       },
@@ -148,6 +157,23 @@ export class Host {
       console.error("Sheaf: unload failed:", error);
     }
     this.#home.exit();
+  }
+}
+
+/** Sends what a run answers early, each item's once. */
+class AnswerHandle extends RunHandle {
+  readonly #send: (index: number, result: unknown) => void;
+
+  constructor(id: number, size: number, send: (index: number, result: unknown) => void) {
+    super(id, size);
+    this.#send = send;
+  }
+
+  override deliver(index: number, result: unknown): boolean {
+    if (this.isAnswered(index)) return false;
+    // First sent, then noted: one that cannot be packed is not answered.
+    this.#send(index, result);
+    return super.deliver(index, result);
   }
 }
 

@@ -174,11 +174,23 @@ export class Instance {
       case Kind.loadFailed:
         this.loadError = unpackError(received.packed as Packed);
         return;
+      case Kind.answer:
+        return this.#answerOne(received);
       case Kind.results:
       case Kind.failure:
         return this.#answer(received);
       default:
         invariant(false, `unknown message kind ${received.kind}`);
+    }
+  }
+
+  #answerOne({ id, value: index, packed }: Message): void {
+    const held = this.#runs[0];
+    if (held?.id !== id) return; // taken back in the meantime
+    try {
+      held.run.handle.deliver(index, unpack(packed as Packed, this.#resultRows)[0]);
+    } catch (error) {
+      held.run.handle.deliver(index, error); // nested too deep for the stack here
     }
   }
 

@@ -15,6 +15,8 @@ export const Kind = {
   loadFailed: 18,
   results: 19,
   failure: 20,
+  /** The result of one item, before those of the others. */
+  answer: 22,
   /** Nobody caught an error in a process; its end follows. */
   uncaught: 21,
 } as const;
@@ -23,7 +25,7 @@ export interface Message {
   readonly kind: number;
   /** The batch it is about, as its instance counts them; 0 for none. */
   readonly id: number;
-  /** `batch`: the attempt. `results` and `failure`: the run time in milliseconds. Else 0. */
+  /** `batch`: the attempt. `results` and `failure`: the run time in milliseconds. `answer`: the index of the item. Else 0. */
   readonly value: number;
   /** Memory the worker holds, in bytes, with `results` now and then; else 0. */
   readonly memoryBytes: number;

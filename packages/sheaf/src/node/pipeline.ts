@@ -98,7 +98,7 @@ class Pipeline implements Executor<unknown, unknown> {
   }
 }
 
-/** A batch between stages: every slot holds a value, or the Error that ended its way. */
+/** A batch between stages: every slot holds a value, or the Error that ended its way, as an answer of a stage does. */
 class PipelineBatch {
   values: unknown[];
   /** Time in stages, without waiting between them. */
@@ -113,7 +113,7 @@ class PipelineBatch {
   async advance(name: string, stage: RunStage): Promise<void> {
     const places: number[] = [];
     this.values.forEach((value, i) => {
-      if (!(value instanceof Error)) places.push(i);
+      if (!(value instanceof Error) && !this.#handle.isAnswered(i)) places.push(i);
     });
     if (places.length === 0) return;
     this.#handle.signal.throwIfAborted();
@@ -127,8 +127,9 @@ class PipelineBatch {
     } finally {
       // A stage that knows its own run time leaves out how long the batch waited for it.
       this.runMs += handle.runMs ?? performance.now() - handle.startedAtMs;
+      handle.end();
     }
-    const checked = checkResults(results, places.length, `the ${name} stage`);
+    const checked = checkResults(results, places.length, `the ${name} stage`, handle.unanswered());
     places.forEach((place, i) => (this.values[place] = checked[i]));
   }
 }

@@ -6,8 +6,8 @@ import { QuarantineWorker, type Outcome } from "./quarantine-worker.ts";
 
 /** A part of a suspect batch. */
 interface Part {
-  readonly from: number;
-  readonly to: number;
+  /** Of its items in the batch. */
+  readonly indices: readonly number[];
   /** Of a left half: the right one. */
   readonly sibling?: Part | undefined;
   /** Its other half passed, so the fault is in here: running it whole tells nothing. */
@@ -74,43 +74,46 @@ export class Quarantine {
     const size = run.items.length;
     const maxCrashes = Math.ceil(Math.log2(Math.max(size, 1))) + 2;
     const results: unknown[] = new Array<unknown>(size);
-    const parts: Part[] = [{ from: 0, to: size, proven: false }];
+    const parts: Part[] = [{ indices: [...run.items.keys()], proven: false }];
     let crashes = 0;
     let attempt = run.attempt;
     for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-      const { from, to, proven } = part;
+      const { proven } = part;
       if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
+      // What has its answer is not run again.
+      const indices = part.indices.filter((index) => !run.handle.isAnswered(index));
+      if (indices.length === 0) continue;
+      const isWhole = indices.length === size;
       if (crashes >= maxCrashes) {
-        results.fill(this.#crashed(to - from, crashes, suspect.crash), from, to);
+        place(results, indices, this.#crashed(indices.length, crashes, suspect.crash));
         continue;
       }
       let outcome: Outcome | undefined;
-      if (!proven || to - from === 1) {
+      if (!proven || indices.length === 1) {
         attempt++;
         run.handle.runsAgain();
-        const items = to - from === size ? run.items : run.items.slice(from, to);
-        outcome = await this.#worker.run({ items, handle: run.handle, attempt });
+        const handle = isWhole ? run.handle : run.handle.part(indices);
+        const items = isWhole ? run.items : indices.map((index) => run.items[index]);
+        outcome = await this.#worker.run({ items, handle, attempt });
         if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
       }
       if (outcome !== undefined && "results" in outcome) {
-        if (to - from === size) return run.resolve(outcome.results);
-        place(results, from, to, outcome.results);
+        if (isWhole) return run.resolve(outcome.results);
+        for (const [i, index] of indices.entries()) results[index] = outcome.results[i];
         // The parent crashed and this half did not: it is the other half, which is next.
         if (part.sibling !== undefined) part.sibling.proven = true;
-      } else if (outcome !== undefined && "error" in outcome) {
-        if (to - from === size) return run.reject(outcome.error);
-        results.fill(outcome.error, from, to);
-      } else if (outcome !== undefined && "notRun" in outcome) {
-        if (to - from === size) return run.reject(outcome.notRun);
-        results.fill(outcome.notRun, from, to);
+      } else if (outcome !== undefined && ("error" in outcome || "notRun" in outcome)) {
+        const error = "error" in outcome ? outcome.error : outcome.notRun;
+        if (part.indices.length === size) return run.reject(error);
+        place(results, indices, error);
       } else {
         if (outcome !== undefined) crashes++;
-        if (to - from === 1) {
-          results[from] = this.#crashed(1, crashes, outcome?.crash ?? suspect.crash);
+        if (indices.length === 1) {
+          place(results, indices, this.#crashed(1, crashes, outcome?.crash ?? suspect.crash));
         } else {
-          const middle = from + Math.ceil((to - from) / 2);
-          const right = { from: middle, to, proven: false };
-          parts.push(right, { from, to: middle, sibling: right, proven: false });
+          const middle = Math.ceil(indices.length / 2);
+          const right = { indices: indices.slice(middle), proven: false };
+          parts.push(right, { indices: indices.slice(0, middle), sibling: right, proven: false });
         }
       }
     }
@@ -130,6 +133,6 @@ export class Quarantine {
 
 const isAborted = ({ abort }: Suspect): boolean => abort !== undefined;
 
-function place(results: unknown[], from: number, to: number, part: readonly unknown[]): void {
-  for (let i = from; i < to; i++) results[i] = part[i - from];
+function place(results: unknown[], indices: readonly number[], error: unknown): void {
+  for (const index of indices) results[index] = error;
 }

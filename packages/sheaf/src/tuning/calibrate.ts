@@ -90,7 +90,8 @@ export async function calibrate<In, Out>(
     const results = await runBatch(items, handle);
     const elapsedMs = clock.now() - startedAtMs;
     // By which keys does not matter here.
-    const values = results instanceof Map ? [...results.values()] : checkResults(results, size, "calibrate");
+    const values =
+      results instanceof Map ? [...results.values()] : checkResults(results, size, "calibrate", handle.unanswered());
     // A size whose items fail measures the way to the error, not the work.
     for (let i = 0; i < values.length; i++) if (values[i] instanceof Error) throw values[i] as Error;
     return handle.runMs ?? elapsedMs;

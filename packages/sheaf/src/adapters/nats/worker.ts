@@ -116,7 +116,7 @@ function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Execut
   return {
     slots,
     ready: () => Promise.resolve(),
-    run: async (items, context) => inOrder(await run(items.slice(), context), items) as ArrayLike<Out | Error>,
+    run: async (items, handle) => inOrder(await run(items.slice(), handle), items, handle) as ArrayLike<Out | Error>,
     close: () => Promise.resolve(),
   };
 }
