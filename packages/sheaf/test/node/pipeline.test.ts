@@ -206,3 +206,49 @@ test("a wrapped executor keeps every property that a batcher asks for, and its o
   await batcher.close();
   assert.deepEqual(told, ["inner ready", "own close"]);
 });
+
+test("an answer of a stage ends that item's way: later stages do not see it, nor count it", async () => {
+  const seen: string[][] = [];
+  const call = createBatcher(
+    pipeline<string, string, string, string>({
+      before: (items, { answer }) => {
+        answer(1, "answered before");
+        return items;
+      },
+      executor: async (items, { answer }) => {
+        seen.push([...items]);
+        answer(1, "answered in the middle");
+        return [items[0]!];
+      },
+      after: (items, { answer }) => {
+        seen.push([...items]);
+        assert.throws(() => answer(1, "nobody"), RangeError);
+        return items.map((item) => `${item} to the end`);
+      },
+    }),
+  );
+  assert.deepEqual(await call.many(["a", "b", "c"]), ["a to the end", "answered before", "answered in the middle"]);
+  assert.deepEqual(seen, [["a", "c"], ["a"]]);
+  await call.close();
+});
+
+test("where a stage answers all, the later ones are not called; an answer after its stage has ended has no effect", async () => {
+  let late: (() => void) | undefined;
+  const call = createBatcher(
+    pipeline<string, string, string, string>({
+      before: (items, { answer }) => {
+        late = () => answer(0, "late");
+        if (items[0] === "all") for (const index of items.keys()) answer(index, "answered");
+        return items;
+      },
+      executor: async (items) => {
+        assert.notEqual(items[0], "all");
+        late!();
+        return items;
+      },
+    }),
+  );
+  assert.equal(await call("all"), "answered");
+  assert.equal(await call("one"), "one");
+  await call.close();
+});
