@@ -40,6 +40,8 @@ export interface RunNote {
   readonly isSubRun: boolean;
   ended: boolean;
   failedWith?: unknown;
+  /** Told to stop. */
+  isAborted: boolean;
 }
 
 /** Moments are sums of fractions where a rate limit made them. */
@@ -57,6 +59,8 @@ export class Checker {
   readonly slotErrors: Map<Item, Error> = new Map();
   /** Items that a Map of results left out. */
   readonly missing: Set<Item> = new Set();
+  /** Items that a run answered before it ended. */
+  readonly answered: Set<Item> = new Set();
   closedAtMs: number | undefined;
   cutOffAtMs: number | undefined;
   refusedLists = 0;
@@ -83,7 +87,14 @@ export class Checker {
     const { maxBatchSize, concurrency, weights, groups, runTimeoutMs } = this.#scenario;
     const nowMs = this.#now();
     const isSubRun = this.runs.some(({ batchId }) => batchId === context.batchId);
-    const note: RunNote = { batchId: context.batchId, items, startedAtMs: nowMs, isSubRun, ended: false };
+    const note: RunNote = {
+      batchId: context.batchId,
+      items,
+      startedAtMs: nowMs,
+      isSubRun,
+      ended: false,
+      isAborted: false,
+    };
 
     assert.ok(
       items.length >= 1 && items.length <= maxBatchSize,
@@ -109,6 +120,30 @@ export class Checker {
     this.runs.push(note);
     this.#active.add(note);
     return note;
+  }
+
+  /** A run answers one of its items. False: it has ended or was given up, so nobody may hear of it. */
+  answering(note: RunNote, item: Item): boolean {
+    if (note.ended || this.#isAbandoned(note, this.#now())) return false;
+    this.answered.add(item);
+    return true;
+  }
+
+  /** The signal of a run aborts. */
+  aborted(note: RunNote): void {
+    note.isAborted = true;
+    if (this.#isAbandoned(note, this.#now())) return;
+    const unanswered = note.items.filter((item) => !this.answered.has(item));
+    assert.ok(unanswered.length > 0, "a run whose items were all answered was told to stop");
+  }
+
+  /** close() has resolved. */
+  closed(): void {
+    for (const run of this.#active) {
+      const answers = run.items.some((item) => this.answered.has(item));
+      const isAwaited = answers && !run.isAborted && !this.#isAbandoned(run, this.#now());
+      assert.ok(!isAwaited, `close did not wait for batch ${run.batchId}, which has answered and goes on`);
+    }
   }
 
   ended(note: RunNote, failure?: { readonly error: unknown }): void {
@@ -154,6 +189,7 @@ export class Checker {
       return this.#checkCode(call, reason, ran, nowMs);
     }
     if ([...this.slotErrors].some(([other, error]) => error === reason && isSame(other, item))) return;
+    assert.ok(!this.answered.has(item), `item ${item.id} was answered and rejected with ${String(reason)}`);
     const failed = ran.filter(({ failedWith }) => failedWith === reason);
     assert.ok(failed.length > 0, `item ${item.id} was rejected with ${String(reason)}, of no run it was in`);
     this.#checkBisection(item, reason, failed[0]!);
@@ -169,6 +205,8 @@ export class Checker {
         nowMs <= call.deadlineMs + roundingMs,
         `item ${call.item.id} is ${nowMs - call.deadlineMs} ms past its deadline`,
       );
+      if (call.isSingle && this.answered.has(call.item))
+        assert.fail(`item ${call.item.id} was answered and still waits`);
       if (call.isSingle && call.signal?.aborted === true)
         assert.fail(`item ${call.item.id} was aborted and still waits`);
     }
@@ -204,6 +242,7 @@ export class Checker {
     const earlier = this.runs.find(({ items }) => items.includes(item));
     if (earlier !== undefined) assert.equal(earlier.batchId, note.batchId, `item ${item.id} ran in two batches`);
     call.startedIn ??= note.batchId;
+    assert.ok(!this.answered.has(item), `item ${item.id} ran again after it was answered`);
     const sharers = this.calls.filter((other) => isSame(other.item, item));
     const isWanted = sharers.some(
       (other) =>
@@ -266,6 +305,9 @@ export class Checker {
     const { code } = error;
     const { item } = call;
     const { maxQueueSize, runTimeoutMs } = this.#scenario;
+    if (code === "RUN_TIMEOUT" || code === "RESULT_COUNT") {
+      assert.ok(!this.answered.has(item), `item ${item.id} was answered and rejected with ${code}`);
+    }
     if (code === "TIMEOUT") {
       const isPredicted = error.details["predicted"] === true;
       assert.ok(

@@ -52,6 +52,8 @@ export interface Scenario {
     readonly pauseRate: number;
     readonly slotErrorRate: number;
     readonly shortRate: number;
+    /** Items that are answered before their run has ended, or too late. */
+    readonly answerRate: number;
     /** Ends soon after its signal aborts. */
     readonly heedsSignal: boolean;
   };
@@ -156,6 +158,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
       pauseRate: share(1),
       slotErrorRate: share(0.3),
       shortRate: share(0.2),
+      answerRate: share(1),
       heedsSignal: fc.boolean(),
     }),
     actions: fc.array(action, { minLength: 1, maxLength: 30 }),

@@ -84,7 +84,9 @@ class Simulation {
         ...(keyed === undefined ? {} : { resultKey: ({ id }) => `item ${id}`, onMissing: keyed }),
         ...(onBatchError === "bisect" ? { maxBisectRuns } : {}),
         ...(onBatchError === "bisect" && runOne
-          ? { runOne: async (item: Item, context: BatchContext) => (await this.#run([item], context, 0))[0]! }
+          ? {
+              runOne: async (item: Item, context: BatchContext) => (await this.#run([item], context, 0))?.[0] as Result,
+            }
           : {}),
       },
     );
@@ -265,7 +267,7 @@ class Simulation {
     this.#checker.closedAtMs ??= this.#clock.now();
     if (graceMs !== undefined) this.#checker.cutOffAtMs ??= this.#clock.now() + graceMs;
     this.#closed = this.#batcher.close({ graceMs });
-    this.#watch(this.#closed, () => {});
+    this.#watch(this.#closed, () => this.#checker.closed());
   }
 
   #watch<T>(promise: Promise<T>, then: (outcome: { readonly value: T } | { readonly reason: unknown }) => void): void {
@@ -340,9 +342,10 @@ class Simulation {
     }
     const hangs = this.#random() < run.hangRate;
     const runMs = hangs ? hangMs : run.fixedMs + run.perItemMs * items.length;
+    const answered = this.#answerSome(note, context, runMs);
     await this.#lasting(runMs, run.heedsSignal ? context.signal : undefined);
     try {
-      const results = this.#resultsOf(items, shortRate);
+      const results = this.#resultsOf(items, answered, shortRate);
       this.#checker.ended(note);
       return results;
     } catch (error) {
@@ -351,7 +354,43 @@ class Simulation {
     }
   }
 
-  #resultsOf(items: readonly Item[], shortRate: number): (Result | Error)[] {
+  /** Answers some items in the course of a run, and some after its end, with what nobody may get. */
+  #answerSome(note: RunNote, { answer, signal }: BatchContext, runMs: number): ReadonlySet<number> {
+    const { answerRate, heedsSignal } = this.#scenario.run;
+    const answered = new Set<number>();
+    if (answerRate === 0) return answered;
+    if (heedsSignal) signal.addEventListener("abort", () => this.#guard(() => this.#checker.aborted(note)));
+    for (const [index, item] of note.items.entries()) {
+      if (this.#random() >= answerRate) continue;
+      const atMs = Math.floor(this.#random() * 1.2 * runMs);
+      const answerNow = (): void => {
+        if (!this.#checker.answering(note, item)) return answer(index, new Error("too late"));
+        answered.add(index);
+        answer(index, this.#ownResult(item));
+        answer(index, new Error("a second answer"));
+      };
+      if (atMs === 0) answerNow();
+      else this.#clock.after(atMs, answerNow);
+    }
+    return answered;
+  }
+
+  #guard(check: () => void): void {
+    try {
+      check();
+    } catch (error) {
+      this.#failure ??= error;
+    }
+  }
+
+  #ownResult(item: Item): Result | Error {
+    if (this.#random() >= this.#scenario.run.slotErrorRate) return { of: item };
+    const error = new Error(`item ${item.id} failed alone`);
+    this.#checker.slotErrors.set(item, error);
+    return error;
+  }
+
+  #resultsOf(items: readonly Item[], answered: ReadonlySet<number>, shortRate: number): (Result | Error)[] {
     const { run } = this.#scenario;
     if (this.#random() < run.failureRate) {
       const retryAfterMs = this.#random() < run.pauseRate ? Math.floor(this.#random() * 40) + 1 : undefined;
@@ -362,13 +401,12 @@ class Simulation {
       const error = new BadItemError(`item ${items[bad]!.id} is bad`);
       throw this.#random() < 0.3 ? Object.assign(error, { itemIndex: bad }) : error;
     }
-    const results = items.map((item): Result | Error => {
-      if (this.#random() >= run.slotErrorRate) return { of: item };
-      const error = new Error(`item ${item.id} failed alone`);
-      this.#checker.slotErrors.set(item, error);
-      return error;
-    });
-    return this.#random() < shortRate ? results.slice(1) : results;
+    const results = items.map((item, index) => (answered.has(index) ? new Error("ignored") : this.#ownResult(item)));
+    const unanswered = results.filter((_, index) => !answered.has(index));
+    // One short of either length: one short of all could pass for those of the unanswered.
+    if (this.#random() < shortRate) return answered.size === 1 ? unanswered.slice(1) : results.slice(1);
+    if (this.#scenario.keyed !== undefined || this.#random() < 0.5) return results;
+    return unanswered.length === 0 ? (undefined as never) : unanswered;
   }
 
   /** The same results by key, in another order, some left out and one too many. */
