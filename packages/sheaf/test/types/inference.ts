@@ -52,6 +52,18 @@ held("the second parameter of the function is the context", () => {
   });
 });
 
+held("a function that answers all may return nothing where the types are given, and nowhere else", () => {
+  const upper = createBatcher<string, string>(async (texts, { answer }) => {
+    expectTypeOf(answer).toEqualTypeOf<(index: number, result: unknown) => void>();
+    for (const [index, text] of texts.entries()) answer(index, text.toUpperCase());
+  });
+  expectTypeOf(upper).toEqualTypeOf<Batcher<string, string>>();
+  // @ts-expect-error: a forgotten return is an error
+  createBatcher(async (texts: string[]) => {
+    for (const text of texts) void text;
+  });
+});
+
 held("Promise.all(texts.map(embed)) compiles and keeps the result type", () => {
   const embed = createBatcher(async (texts: string[]) => texts.map((text) => text.length));
   const all = Promise.all(["a", "b"].map(embed));
