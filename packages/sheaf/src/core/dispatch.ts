@@ -82,10 +82,10 @@ export class Dispatcher<In, Out> {
 
   /** Resolves when every run has ended that answered its callers and goes on; one that was told to stop is not waited for. */
   async answeringRunsEnded(): Promise<void> {
-    for (const run of [...this.#runs]) {
-      if (run.calls.run === run && run.unanswered() !== undefined && !run.isAborted) {
-        await new Promise<void>((resolve) => (run.whenOver = resolve));
-      }
+    for (;;) {
+      const run = this.#runs.find((each) => each.unanswered() !== undefined && !each.isAborted);
+      if (run === undefined) return;
+      await new Promise<void>((resolve) => (run.whenOver = resolve));
     }
   }
 
