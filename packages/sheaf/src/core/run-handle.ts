@@ -1,6 +1,6 @@
 import type { BatchContext } from "./executor.ts";
 import { newAbortController } from "./runtime.ts";
-import { show } from "./settings.ts";
+import { describe } from "../shared/describe.ts";
 
 /**
  * What an executor sees of the batch it runs, and how it reports on it. A batcher hands one to every run; make one to run
@@ -81,7 +81,7 @@ export class RunHandle implements BatchContext {
     return (index, result) => {
       if (!(Number.isInteger(index) && index >= 0 && index < this.size)) {
         throw new RangeError(
-          `answer(index, result): index must be an integer, 0 to ${this.size - 1}, got ${show(index)}`,
+          `answer(index, result): index must be an integer, 0 to ${this.size - 1}, got ${describe(index)}`,
         );
       }
       if (!this.#isOver) this.deliver(index, result);
