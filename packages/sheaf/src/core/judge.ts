@@ -1,7 +1,7 @@
 import type { RunTime } from "./executor.ts";
-import { RunSample, type Bucket } from "./run-sample.ts";
+import { sampleOf, type Bucket, type RunSample } from "./run-sample.ts";
 import { verdictOf, type CostEstimate, type Verdict } from "./verdict.ts";
-import { WeightedLine, weightedSum } from "./weighted-line.ts";
+import { lineThrough, sum, weightedSum, type WeightedLine } from "./weighted-line.ts";
 
 export interface Judgement {
   readonly costModel: CostEstimate | null;
@@ -11,105 +11,104 @@ export interface Judgement {
 /** Runs before a size counts by itself, and before an item alone does: of mixed items a few may all be short. */
 const leastOfSize = 5;
 const leastAlone = 10;
-/** How far a size may lie off the straight line unnoticed, as a share of its run time. */
-const leastMisfit = 0.05;
-/** The same of an item alone where none was seen, for each factor of e below the smallest size. */
+/** How far a size may lie off the straight line unnoticed, as a relative variance. */
+const leastMisfit = 0.05 ** 2;
+/** How far one item alone may where none was seen, for each factor of e below the smallest size. */
 const extrapolation = 0.2;
 /** How much the machine's pace may change from stretch to stretch unnoticed. */
-const leastPace = 0.1;
+const paceStep = 0.07;
 /** Standard errors on either side of an estimate: 95 %. */
 const width = 2;
 
 /** What runs cost and what batching gains, from runs in the order in which they ended. */
 export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): Judgement {
-  const sample = new RunSample(runs, basis === "runs" ? leastOfSize : 1);
-  const { buckets, batchSize, rareRuns } = sample;
-  const count = sample.runs + rareRuns;
+  const sample = sampleOf(runs, basis === "runs" ? leastOfSize : 1);
+  const { buckets, rare, count, batchSize } = sample;
   const verdict: Verdict = { verdict: "measuring", batchSize, speedup: null, low: null, high: null, runs: count };
-  if (sample.runs < 0.7 * count || count === 0) return { costModel: null, verdict };
+  if (rare.length > 0.3 * count || count === 0) return { costModel: null, verdict };
   const { line, misfit } = fit(buckets);
-  const alone = buckets.findIndex(({ size, runs: { length } }) => size === 1 && length >= leastAlone);
-  const costModel = line.hasSlope ? costOf(line, sample, misfit, basis) : null;
-  if (!line.hasSlope && alone < 0) return { costModel, verdict };
+  const alone = buckets.findIndex((bucket) => bucket.size === 1 && bucket.runs.length >= leastAlone);
+  if (!line.hasSlope) return { costModel: null, verdict };
 
-  // What an item alone takes: what was seen, drawn towards the line as far as the line is the surer of the two.
-  const shares = line.shares(1);
-  const seen = alone < 0 ? 0 : line.hasSlope ? misfit / (misfit + buckets[alone]!.variance) : 1;
-  const aloneShares = shares.map((share, k) => (1 - seen) * share + (k === alone ? seen : 0));
+  // What an item alone takes: what was seen, drawn towards the line as far as that is the surer of the two.
+  const seen = alone < 0 ? 0 : misfit / (misfit + buckets[alone]!.variance);
+  const aloneShares = line.shares(1).map((share, k) => (1 - seen) * share + (k === alone ? seen : 0));
   const smallest = buckets.reduce((least, bucket) => (bucket.size < least.size ? bucket : least));
-  const aloneMs = Math.min(
-    Math.max(weightedSum(aloneShares, buckets), smallest.runMs / smallest.size / 2),
-    smallest.runMs,
-  );
+  const leastMs = smallest.runMs / smallest.size / 2;
+  const aloneMs = Math.min(Math.max(weightedSum(aloneShares, buckets), leastMs), smallest.runMs);
   // What a batch takes: what was seen; of rare sizes, what the line says.
-  const rare = line.shares(sample.rareSize);
-  const batchShares = buckets.map((bucket, k) => (bucket.runs.length + rareRuns * rare[k]!) / count);
+  const rareShares = line.shares(sum(rare, (run) => run.size) / (rare.length || 1));
+  const batchShares = buckets.map((bucket, k) => (bucket.runs.length + rare.length * rareShares[k]!) / count);
   const batchMs = weightedSum(batchShares, buckets);
 
+  // How the speed-up moves with each size's run time, and with how far sizes lie off the line.
   const gains = buckets.map(({ runMs }, k) => (aloneShares[k]! / aloneMs - batchShares[k]! / batchMs) * runMs);
-  let offLine = (1 - seen) ** 2 * misfit;
-  buckets.forEach(({ runMs }, k) => {
-    if (k !== alone) offLine += ((aloneShares[k]! * runMs) / aloneMs) ** 2 * misfit;
-  });
-  if (alone < 0) offLine += (extrapolation * Math.log(smallest.size)) ** 2;
-  const deviation = Math.sqrt(sample.varianceOf(gains, leastPace) + offLine);
-  const speedup = (batchSize * aloneMs) / batchMs;
-  return { costModel, verdict: verdictOf(batchSize, count, speedup, Math.exp(width * deviation)) };
+  const unseen = alone < 0 ? (extrapolation * Math.log(smallest.size)) ** 2 : 0;
+  const offLine = sum(buckets, ({ runMs }, k) => (k === alone ? 0 : (aloneShares[k]! * runMs) / aloneMs) ** 2);
+  const variance =
+    sum(buckets, (bucket, k) => gains[k]! ** 2 * bucket.variance) +
+    ((1 - seen) ** 2 + offLine) * misfit +
+    unseen +
+    paceVariance(sample, gains);
+  return {
+    costModel: costOf(line, sample, misfit, basis),
+    verdict: verdictOf(sample, (batchSize * aloneMs) / batchMs, width * Math.sqrt(variance)),
+  };
 }
 
-/** The line through the buckets, and how far they lie off it beyond their own scatter: a relative variance. */
+/**
+ * A machine's pace wanders, and passes for a difference of sizes that ran at different times. With every size in every
+ * stretch this is next to nothing; where each has its time alone nothing can be said.
+ */
+function paceVariance({ buckets, stretches }: RunSample, gains: readonly number[]): number {
+  const byStretch = new Float64Array(stretches);
+  buckets.forEach(({ runs }, k) => {
+    for (const run of runs) byStretch[run.stretch]! += gains[k]! / runs.length;
+  });
+  let before = 0;
+  const wander = sum([...byStretch], (gain) => (before += gain) ** 2);
+  return wander > 1 ? Infinity : paceStep ** 2 * wander;
+}
+
+/** The line through the buckets, and how far they lie off it: a relative variance. */
 function fit(buckets: Bucket[]): { line: WeightedLine; misfit: number } {
-  let misfit = leastMisfit ** 2;
+  let misfit = leastMisfit;
   for (let round = 0; ; round++) {
     for (const bucket of buckets) bucket.weight = 1 / (bucket.runMs ** 2 * (bucket.variance + misfit));
-    const line = new WeightedLine(buckets);
-    if (round === 2 || buckets.length < 3) return { line, misfit };
-    // DerSimonian and Laird's moment estimate of a variance between groups.
-    let squares = 2 - buckets.length;
-    let certainty = 0;
-    let most = 0;
-    for (const { size, runMs, variance } of buckets) {
-      squares += (1 - line.at(size) / runMs) ** 2 / variance;
-      certainty += 1 / variance;
-      most = Math.max(most, 1 / variance);
-    }
-    misfit = Math.max(leastMisfit ** 2, squares / Math.max(certainty - most, 0.3 * certainty));
+    const line = lineThrough(buckets);
+    const freedom = buckets.length - 2;
+    if (round > 0 || freedom < 1) return { line, misfit };
+    misfit = Math.max(
+      misfit,
+      sum(buckets, ({ size, runMs, variance }) => (1 - line.at(size) / runMs) ** 2 - variance) / freedom,
+    );
   }
 }
 
 function costOf(
   line: WeightedLine,
-  { buckets, runs, batchSize }: RunSample,
+  { buckets, count, batchSize }: RunSample,
   misfit: number,
   basis: CostEstimate["basis"],
 ): CostEstimate {
-  // prettier-ignore
   const fixed = line.shares(0);
   const perItem = line.shares(1).map((share, k) => share - fixed[k]!);
-  const spread = (shares: readonly number[]): number =>
-    width * Math.sqrt(buckets.reduce((sum, { runMs, variance }, k) => sum + (shares[k]! * runMs) ** 2 * (variance + misfit), 0)); // prettier-ignore
-  const range = (ms: number, spreadMs: number): [number, number] => [Math.max(0, ms - spreadMs), Math.max(0, ms + spreadMs)]; // prettier-ignore
-  const fittedMs = weightedSum(fixed, buckets);
-  const slopeMs = weightedSum(perItem, buckets);
+  const range = (shares: readonly number[]): [number, number] => {
+    const ms = weightedSum(shares, buckets);
+    const spread =
+      width * Math.sqrt(sum(buckets, (bucket, k) => (shares[k]! * bucket.runMs) ** 2 * (bucket.variance + misfit)));
+    return [Math.max(0, ms - spread), Math.max(0, ms + spread)];
+  };
+  const fixedMs = line.at(0);
+  const perItemMs = line.at(1) - fixedMs;
   // Neither part of a cost is negative.
-  const perItemMs = fittedMs < 0 ? line.at(batchSize) / batchSize : Math.max(0, slopeMs);
-  const fixedMs = slopeMs < 0 ? line.at(batchSize) : Math.max(0, fittedMs);
-  let residual = 0;
-  let total = 0;
-  const meanMs = buckets.reduce((sum, bucket) => sum + bucket.runs.length * bucket.runMs, 0) / runs;
-  for (const bucket of buckets) {
-    for (const { size, runMs } of bucket.runs) {
-      residual += (runMs - fixedMs - perItemMs * size) ** 2;
-      total += (runMs - meanMs) ** 2;
-    }
-  }
+  const meanMs = line.at(batchSize);
   return {
-    fixedMs,
-    perItemMs,
-    fixedMsRange: range(fittedMs, spread(fixed)),
-    perItemMsRange: range(slopeMs, spread(perItem)),
-    r2: total > 0 ? Math.max(0, 1 - residual / total) : 1,
-    runs,
+    fixedMs: perItemMs < 0 ? meanMs : Math.max(0, fixedMs),
+    perItemMs: fixedMs < 0 ? meanMs / batchSize : Math.max(0, perItemMs),
+    fixedMsRange: range(fixed),
+    perItemMsRange: range(perItem),
+    runs: count,
     basis,
   };
 }

@@ -35,8 +35,8 @@ export class LearnedCost implements CostModel {
     const bucket = bucketOf(size);
     const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(size, runMs, bucket);
     if (bucket >= this.#used) this.#used = bucket + 1;
-    // The first batch of a size pays for what the next ones reuse: it says nothing about them.
-    if (this.#size[bucket]! > 0) {
+    // The first batches, and the first of a size, pay for what the next ones reuse: they say nothing about them.
+    if (this.batches > coldBatches && this.#size[bucket]! > 0) {
       const place = this.#kept++ % mostKept;
       this.#sizes[place] = size;
       this.#runsMs[place] = runMs;
@@ -169,3 +169,4 @@ export class LearnedCost implements CostModel {
 
 const mostPerBucket = 20;
 const mostKept = 512;
+const coldBatches = 16;

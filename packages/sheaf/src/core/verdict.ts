@@ -4,8 +4,6 @@ export interface CostEstimate {
   readonly perItemMs: number;
   readonly fixedMsRange: readonly [low: number, high: number];
   readonly perItemMsRange: readonly [low: number, high: number];
-  /** Share of the variance of run times that the line explains, 0…1. */
-  readonly r2: number;
   /** Runs it rests on. */
   readonly runs: number;
   /** `"warm-up"`: so far only the executor's warm-up supports it, whose items are not the callers'. */
@@ -23,20 +21,24 @@ export interface Verdict {
   /** 95 % range of `speedup`. */
   readonly low: number | null;
   readonly high: number | null;
-  /** Batches it rests on: of the last 512, without stalls and without the first of each size. */
+  /** Batches it rests on: the last 512, without the first 16 of all, the first of each size, and stalls. */
   readonly runs: number;
 }
 
-const runsNeeded = 40;
+const runsNeeded = 30;
 const leastGain = 1.1;
 /** A range that ends here still says "hardly more than nothing". */
 const mostOfNothing = 1.2;
 
-/** The verdict that a range supports. */
-export function verdictOf(batchSize: number, runs: number, speedup: number, spread: number): Verdict {
-  const low = speedup / spread;
+/** The verdict that a sample of runs supports, with the deviation that the logarithm of its speed-up may have. */
+export function verdictOf(
+  { batchSize, count: runs }: { readonly batchSize: number; readonly count: number },
+  speedup: number,
+  deviation: number,
+): Verdict {
+  const low = speedup / Math.exp(deviation);
   // A batch takes no less time than one item alone.
-  const high = Math.max(speedup, Math.min(speedup * spread, batchSize));
-  const gains = low >= leastGain ? "gains" : speedup < leastGain && high <= mostOfNothing ? "gains-nothing" : undefined;
+  const high = Math.max(speedup, Math.min(speedup * Math.exp(deviation), batchSize));
+  const gains = low >= leastGain ? "gains" : speedup < leastGain && high <= mostOfNothing && "gains-nothing";
   return { verdict: (runs >= runsNeeded && gains) || "measuring", batchSize, speedup, low, high, runs };
 }

@@ -6,39 +6,29 @@ export interface LinePoint {
 }
 
 /** The straight line with the least weighted squares through some points; level where all have one size. */
-export class WeightedLine {
-  readonly #points: readonly LinePoint[];
-  readonly #weights: number = 0;
-  readonly #meanSize: number = 0;
-  readonly #spread: number = 0;
-
-  constructor(points: readonly LinePoint[]) {
-    this.#points = points;
-    for (const { size, weight } of points) {
-      this.#weights += weight;
-      this.#meanSize += (weight / this.#weights) * (size - this.#meanSize);
-    }
-    for (const { size, weight } of points) this.#spread += weight * (size - this.#meanSize) ** 2;
-    if (this.#spread < 1e-9 * this.#weights) this.#spread = 0;
-  }
-
+export interface WeightedLine {
   /** Whether the points have more than one size. */
-  get hasSlope(): boolean {
-    return this.#spread > 0;
-  }
-
+  readonly hasSlope: boolean;
   /** The line at `size` is a weighted sum of the points' run times: the weight of each. */
-  shares(size: number): number[] {
-    return this.#points.map(({ size: own, weight }) => {
-      const tilt = this.hasSlope ? ((size - this.#meanSize) * (own - this.#meanSize)) / this.#spread : 0;
-      return weight * (1 / this.#weights + tilt);
-    });
-  }
+  shares(size: number): number[];
+  at(size: number): number;
+}
 
-  at(size: number): number {
-    return weightedSum(this.shares(size), this.#points);
-  }
+export function lineThrough(points: readonly LinePoint[]): WeightedLine {
+  const weights = sum(points, (point) => point.weight);
+  const meanSize = sum(points, (point) => point.weight * point.size) / weights;
+  const spread = sum(points, (point) => point.weight * (point.size - meanSize) ** 2);
+  const hasSlope = spread > 1e-9 * weights;
+  const shares = (size: number): number[] =>
+    points.map((point) => {
+      const tilt = hasSlope ? ((size - meanSize) * (point.size - meanSize)) / spread : 0;
+      return point.weight * (1 / weights + tilt);
+    });
+  return { hasSlope, shares, at: (size) => weightedSum(shares(size), points) };
 }
 
 export const weightedSum = (shares: readonly number[], points: readonly { readonly runMs: number }[]): number =>
-  points.reduce((sum, { runMs }, k) => sum + shares[k]! * runMs, 0);
+  sum(points, (point, k) => shares[k]! * point.runMs);
+
+export const sum = <T>(values: readonly T[], of: (value: T, index: number) => number): number =>
+  values.reduce((total, value, index) => total + of(value, index), 0);

@@ -1,4 +1,4 @@
-import { WeightedLine, type LinePoint } from "../core/weighted-line.ts";
+import { lineThrough, sum as sumOf, type LinePoint } from "../core/weighted-line.ts";
 
 /** What batches cost, as measured: a straight line through the run times, and the run times themselves. */
 export interface CostLine {
@@ -31,9 +31,8 @@ export function fitLine(points: readonly MeasuredPoint[]): {
   r2: number;
 } {
   const weighed = points.map(([size, runMs]) => ({ size, runMs, weight: 1 / Math.max(runMs, Number.EPSILON) ** 2 }));
-  const line = new WeightedLine(weighed);
-  const sum = (of: (point: LinePoint) => number): number =>
-    weighed.reduce((total, point) => total + point.weight * of(point), 0);
+  const line = lineThrough(weighed);
+  const sum = (of: (point: LinePoint) => number): number => sumOf(weighed, (point) => point.weight * of(point));
   const meanMs = sum(({ runMs }) => runMs) / sum(() => 1);
   let fixedMs = line.at(0);
   let perItemMs = line.at(1) - fixedMs;

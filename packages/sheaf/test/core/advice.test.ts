@@ -16,7 +16,6 @@ const healthy: AdviceInput = {
     perItemMs: 0.3,
     fixedMsRange: [4.5, 5.5],
     perItemMsRange: [0.2, 0.4],
-    r2: 0.99,
     runs: 300,
     basis: "runs",
   },
