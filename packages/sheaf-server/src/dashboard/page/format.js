@@ -10,7 +10,7 @@ export const count = (/** @type {number} */ value) => Math.round(value).toLocale
 /** Milliseconds in the unit that reads best. */
 export function duration(/** @type {number} */ ms) {
   if (ms >= 10_000) return `${number(ms / 1000)} s`;
-  if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
+  if (ms >= 999.5) return `${(ms / 1000).toFixed(2)} s`;
   if (ms >= 100) return `${ms.toFixed(0)} ms`;
   if (ms >= 1) return `${ms.toFixed(1)} ms`;
   return `${ms.toFixed(2)} ms`;

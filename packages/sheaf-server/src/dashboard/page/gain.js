@@ -25,13 +25,15 @@ export function gainOf({ verdict: { verdict: kind, batchSize, speedup, low, high
       sentence: `${number(batchSize)} items in one run take hardly less than one by one`,
       ...shared,
     };
-  const sentence = `${number(batchSize)} items in one run take ${duration(togetherMs)} instead of ${duration(speedup * togetherMs)} one by one`;
+  const about = high > 1.5 * low ? "about " : "";
+  const sentence = `${number(batchSize)} items in one run take ${about}${duration(togetherMs)} instead of ${about}${duration(speedup * togetherMs)} one by one`;
   return { kind: "gains", sentence, ...shared };
 }
 
-const span = (/** @type {readonly [number, number]} */ [low, high]) => `${duration(low)} to ${duration(high)}`;
+const span = (/** @type {readonly [number, number]} */ [low, high]) =>
+  `${low < 0.005 ? "0" : duration(low)} to ${duration(high)}`;
 
 const waitsFor = (/** @type {number} */ runs) =>
   runs === 0
     ? "It takes runs of several sizes; the first of each does not count."
-    : `It takes runs of several sizes; ${plural(runs, "run")} so far ${runs === 1 ? "does" : "do"} not settle it.`;
+    : `${plural(runs, "run")} so far ${runs === 1 ? "does" : "do"} not settle it: there are too few, their times differ too much, or their sizes too little.`;
