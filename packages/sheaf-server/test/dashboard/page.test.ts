@@ -143,7 +143,7 @@ test(
       ["–", "–", "–", "–", "0"],
       "an empty tile shows no figure",
     );
-    assert.deepEqual((await page.locator("#tiles .detail").allInnerTexts()).join(), "measuring");
+    assert.deepEqual(await page.locator("#tiles .detail").allInnerTexts(), []);
     for (const button of ["Send", "Send 200", "Send 200"]) {
       await page.getByRole("button", { name: button, exact: true }).click();
       await page.locator("#result .figure").waitFor();
@@ -204,13 +204,15 @@ const pixelsDrawn = (page: Page, chart: string): Promise<number> =>
   }, chart);
 
 test("policy and limits in force are listed, and the links lead somewhere", { skip }, async (t) => {
-  const small = { ...doubling(), maxBatchSize: 4 };
+  const warning = "Its results depend on their batch-mates.";
+  const small = { ...doubling(), maxBatchSize: 4, warning };
   const server = await serving(t, [small], { schedulerStrategy: "fifo", maxWaitMs: 20, queueMaxSize: 1500 });
   const page = await open(t, server.url);
   await live(page);
   const limits = (await page.locator("#limits").innerText()).replaceAll("\n", " ");
   for (const limit of ["Policy fifo", "Batch size at most 4", "at most 20 ms", "Queue at most 1,500 items"])
     assert.ok(limits.includes(limit), limits);
+  assert.deepEqual(await page.locator("#advice li").allInnerTexts(), [warning]);
   const links = await page.locator("#links a").evaluateAll((all) => all.map((link) => (link as any).href as string));
   assert.deepEqual(
     links.map((link) => new URL(link).pathname),

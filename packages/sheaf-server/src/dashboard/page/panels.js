@@ -53,7 +53,12 @@ export function showTiles(shown, { stats }, history) {
       size === null ? "" : plural(minute.batches, "run"),
       most === null || size === null ? undefined : size / most,
     ),
-    tile("Speed-up", gain.figure === "" ? "–" : gain.figure, "", gain.figure === "" ? "measuring" : gain.range),
+    tile(
+      "Speed-up",
+      gain.figure === "" ? "–" : gain.figure,
+      "",
+      minute.batches === 0 && gain.figure === "" ? "" : gain.range || "measuring",
+    ),
     tile(
       "Not answered",
       count(minute.error + minute.timeout + minute.rejected),
