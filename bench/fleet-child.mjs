@@ -20,7 +20,10 @@ let ask;
 if (role !== "in-process") {
   const connection = await connect({ servers: url, maxReconnectAttempts: -1 });
   if (role === "worker") {
-    const worker = natsWorker(run, { ...queue, connection, maxBatchSize, ...scheduling });
+    const worker = natsWorker(createBatcher(run, { maxBatchSize, concurrency: 1, ...scheduling }), {
+      ...queue,
+      connection,
+    });
     await worker.ready();
   } else {
     const frontEnd = natsFrontEnd({ ...queue, connection });

@@ -6,7 +6,7 @@ export type { Clock } from "./core/clock.ts";
 export type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from "./policies/policy.ts";
 export { createBatcher } from "./core/create-batcher.ts";
 export type { Answer } from "./core/answer.ts";
-export type { Batcher, BatcherLoad, Result } from "./core/batcher.ts";
+export type { Batcher, BatcherCapacity, BatcherLoad, Result } from "./core/batcher.ts";
 export type { Distribution } from "./core/histogram.ts";
 export type { CostModel } from "./policies/cost-model.ts";
 export type { CostEstimate, Verdict } from "./core/verdict.ts";

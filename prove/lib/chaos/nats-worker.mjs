@@ -1,6 +1,7 @@
 // A worker of the queue in `npm run prove -- chaos`: doubles numbers, or does what an item says. Drains on SIGTERM.
 import { connect, headers } from "@nats-io/transport-node";
 import { natsWorker } from "../../../packages/sheaf/dist/adapters/nats/index.js";
+import { createBatcher } from "../../../packages/sheaf/dist/index.js";
 
 const [servers, queue] = process.argv.slice(2);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -14,7 +15,8 @@ const run = async (items) => {
     what === "fail" ? new Error(`failed by ${id}`) : { id, number: 2 * number },
   );
 };
-const worker = natsWorker(run, { connection, headers, queue, ackWaitMs: 1000, maxBatchSize: 16, concurrency: 2 });
+const batcher = createBatcher(run, { maxBatchSize: 16, concurrency: 2 });
+const worker = natsWorker(batcher, { connection, headers, queue, ackWaitMs: 1000 });
 await worker.ready();
 process.send("ready");
 process.once("SIGTERM", () => {

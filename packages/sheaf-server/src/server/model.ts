@@ -8,7 +8,7 @@ import {
   type CallOptions,
   type Executor,
 } from "sheaf";
-import type { BatchGate, NatsFeed, ServedItem, ServeOptions } from "sheaf/adapters/nats";
+import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
 import type { WorkerExecutor } from "sheaf/node";
 import { Admission, type Entry } from "./admission.ts";
 import { inputParser, type InputParser } from "./inputs.ts";
@@ -33,9 +33,7 @@ export class LocalModel implements ServedModel {
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   /** In a fleet, what brings its items, once it is ready. */
-  feed: NatsFeed | undefined;
-  /** Batches at once. */
-  readonly slots: number;
+  worker: NatsWorker | undefined;
   #fed: Promise<void> | undefined;
   #feedTrouble: (() => string | undefined) | undefined;
   #failure: unknown;
@@ -44,17 +42,14 @@ export class LocalModel implements ServedModel {
   readonly #admission: Admission;
   readonly #tracing: QueueTracing;
 
-  /** With `gate` it serves a fleet: batches are counted there, and an item may ask to run alone. */
-  constructor(definition: ModelDefinition, settings: Settings, gate?: BatchGate) {
+  constructor(definition: ModelDefinition, settings: Settings) {
     this.name = definition.name;
     this.definition = definition;
     this.settings = settings;
     this.#tracing = queueTracing(definition.name);
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
-    const own = this.#executor();
-    const executor = gate === undefined ? own : gate.around(own);
-    this.slots = executor.slots;
+    const executor = this.#executor();
     const { name, maxBatchSize } = this;
     const limits = { name, queueMaxSize: settings.queueMaxSize, slots: executor.slots, maxBatchSize };
     this.#admission = new Admission(limits, () => this.batcher.stats());
@@ -70,10 +65,7 @@ export class LocalModel implements ServedModel {
       timeoutMs: settings.requestTimeoutMs,
       runTimeoutMs: settings.runTimeoutMs,
       policy: policyOf(settings),
-      // An item that must run alone is a group of its own.
-      groupKey: gate
-        ? (entry) => (entry.isAlone ? entry : groupKey?.(entry.item))
-        : groupKey && ((entry) => groupKey(entry.item)),
+      groupKey: groupKey && ((entry) => groupKey(entry.item)),
       weigh: weigh && ((entry) => weigh(entry.item)),
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
@@ -103,15 +95,13 @@ export class LocalModel implements ServedModel {
    * Takes its items from a queue, from when it is ready until it closes; only then is it ready to its server.
    * `trouble` says why `open` has not resolved yet.
    */
-  feedFrom(open: () => Promise<NatsFeed>, trouble: () => string | undefined): void {
+  feedFrom(open: () => Promise<NatsWorker>, trouble: () => string | undefined): void {
     const opening = async (): Promise<void> => {
       await this.batcher.ready();
       if (this.#phase === "closed") return;
-      const feed = await open();
-      this.batcher.subscribe((record) => feed.observe(record));
-      this.feed = feed;
+      this.worker = await open();
     };
-    this.#feedTrouble = () => (this.feed === undefined ? trouble() : this.feed.trouble);
+    this.#feedTrouble = () => (this.worker === undefined ? trouble() : this.worker.trouble);
     this.#fed = opening();
     this.#fed.catch((error: unknown) => {
       this.#failure ??= error;
@@ -119,15 +109,26 @@ export class LocalModel implements ServedModel {
     });
   }
 
-  /** An item of the feed: it takes no more than free slots can run, so nothing is refused here. */
-  async inferFed(item: unknown, { isAlone, traceparent, ...options }: ServeOptions): Promise<ServedItem> {
-    const entry = this.#admission.enter(item, options, isAlone);
-    try {
-      const value = await this.#tracing.continue(traceparent, () => this.batcher(entry, options));
-      return { value, batchId: entry.batchId, batchSize: entry.batchSize };
-    } finally {
-      this.#admission.left(entry);
-    }
+  /** Its batcher, as a worker of a queue runs items on it: each goes on with the trace that came with it. */
+  get traced(): WorkerBatcher<unknown, unknown> {
+    const { batcher } = this;
+    const { capacity, ready, subscribe } = batcher;
+    return {
+      capacity,
+      ready,
+      subscribe,
+      get load() {
+        return batcher.load;
+      },
+      ask: async (item, { tag, ...options } = {}) => {
+        const entry = this.#admission.enter(item, options);
+        try {
+          return await this.#tracing.continue(tag as string | undefined, () => batcher.ask(entry, options));
+        } finally {
+          this.#admission.left(entry);
+        }
+      },
+    };
   }
 
   get state(): ModelState {
@@ -211,9 +212,8 @@ export class LocalModel implements ServedModel {
   async close(graceMs: number): Promise<void> {
     const startedAtMs = performance.now();
     try {
-      await this.feed?.drain({ graceMs });
+      await this.worker?.drain({ graceMs });
       await this.batcher.close({ graceMs: Math.max(0, graceMs - (performance.now() - startedAtMs)) });
-      await this.feed?.leave();
     } finally {
       this.#phase = "closed";
     }

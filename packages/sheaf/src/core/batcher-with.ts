@@ -251,6 +251,8 @@ export function batcherWith<In, Out>(
       return () => void listeners.delete(own);
     },
 
+    capacity: { maxBatchSize: settings.maxBatchSize, concurrency: settings.concurrency },
+
     [Symbol.asyncDispose]: (): Promise<void> => life.close(undefined),
   };
 

@@ -14,6 +14,14 @@ export interface BatcherLoad {
   readonly inFlight: number;
 }
 
+/** What a batcher may do at once. */
+export interface BatcherCapacity {
+  /** Most items in a batch. */
+  readonly maxBatchSize: number;
+  /** Most batches in flight. */
+  readonly concurrency: number;
+}
+
 /** Callable as `batcher(item)`. Its methods can be destructured. */
 export interface Batcher<In, Out> {
   /**
@@ -23,6 +31,8 @@ export interface Batcher<In, Out> {
    */
   (item: In, options?: CallOptions | number): Promise<Out>;
   readonly name: string;
+  /** Its options, with the defaults filled in. */
+  readonly capacity: BatcherCapacity;
   /** As `batcher(item, options)`, with how the result came about: which batch, how long it waited and ran. */
   ask(item: In, options?: CallOptions): Promise<Answer<Out>>;
   /** As `settle`, with how each result came about. */

@@ -31,7 +31,7 @@ export function wrapBatcher<In, Inner, Out>(
     <T>(inner: Several<T>) =>
     async (items: Iterable<In>, options?: CallOptions): Promise<T> =>
       inner(itemOf === undefined ? same(items) : [...items].map((item) => itemOf(item, options)), optionsOf(options));
-  const { flush, drain, close, ready, stats, subscribe } = batcher;
+  const { capacity, flush, drain, close, ready, stats, subscribe } = batcher;
   const call = Object.assign(one<Out>(batcher), {
     ask: one(batcher.ask),
     askAll: several(batcher.askAll),
@@ -42,6 +42,7 @@ export function wrapBatcher<In, Inner, Out>(
         itemOf === undefined ? same(items) : eachOf(items, (item) => itemOf(item, options)),
         optionsOf(options),
       ),
+    capacity,
     flush,
     drain,
     close,

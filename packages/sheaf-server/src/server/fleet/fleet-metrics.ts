@@ -1,3 +1,4 @@
+import type { WorkerCounts } from "sheaf/adapters/nats";
 import type { MetricFamily } from "sheaf/metrics";
 import { LocalModel } from "../model.ts";
 import type { Models } from "../models.ts";
@@ -8,27 +9,27 @@ type Sample = MetricFamily["samples"][number];
 /** What a gateway sees of the shared queue, and what a worker took of it. Nothing on a single machine. */
 export function fleetFamilies(models: Models): MetricFamily[] {
   const gateways = models.all.filter((model) => model instanceof FleetModel);
-  const feeds = models.all.flatMap((model) => {
-    const feed = model instanceof FleetModel ? model.local?.feed : model instanceof LocalModel ? model.feed : undefined;
-    return feed === undefined ? [] : [{ name: model.name, feed }];
+  const workers = models.all.flatMap((model) => {
+    const local = model instanceof FleetModel ? model.local : model instanceof LocalModel ? model : undefined;
+    return local?.worker === undefined ? [] : [{ name: model.name, counts: local.worker.counts }];
   });
-  if (gateways.length === 0 && feeds.length === 0) return [];
+  if (gateways.length === 0 && workers.length === 0) return [];
   const lanes = (of: "pending" | "ackPending" | "redelivered" | "waitingPulls"): Sample[] =>
     gateways.flatMap(({ name, figures }) =>
       figures.map((figure) => ({ labels: { batcher: name, lane: figure.lane }, value: figure[of] })),
     );
   const gateway = (value: (model: FleetModel) => number): Sample[] =>
     gateways.map((model) => ({ labels: { batcher: model.name }, value: value(model) }));
-  const worker = (of: keyof (typeof feeds)[number]["feed"]["counts"]): Sample[] =>
-    feeds.map(({ name, feed }) => ({ labels: { batcher: name }, value: feed.counts[of] }));
+  const worker = (of: keyof WorkerCounts): Sample[] =>
+    workers.map(({ name, counts }) => ({ labels: { batcher: name }, value: counts[of] }));
   const deadLetters = [
     ...gateways.map(({ name, counts, local }) => ({
       name,
-      value: (counts?.deadLetters ?? 0) + (local?.feed?.deadLetters ?? 0),
+      value: (counts?.deadLetters ?? 0) + (local?.worker?.counts.deadLetters ?? 0),
     })),
-    ...feeds
+    ...workers
       .filter(({ name }) => !gateways.some((model) => model.name === name))
-      .map(({ name, feed }) => ({ name, value: feed.deadLetters })),
+      .map(({ name, counts }) => ({ name, value: counts.deadLetters })),
   ].map(({ name, value }) => ({ labels: { batcher: name }, value }));
   return [
     family("sheaf_fleet_pending_items", "Items in the shared queue that wait for a worker.", "gauge", lanes("pending")),

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from "fastify";
-import { BatchGate, NatsFeed } from "sheaf/adapters/nats";
+import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
 import { LocalModel } from "../model.ts";
 import type { ModelDefinition } from "../model-definition.ts";
 import { Models } from "../models.ts";
@@ -32,18 +32,12 @@ export function joinFleet(
 
 /** A model here, fed from the queue from the moment that it is ready. */
 function fedModel(definition: ModelDefinition, settings: Settings, connection: FleetConnection): LocalModel {
-  const gate = new BatchGate();
-  const model = new LocalModel(definition, settings, gate);
-  const open = async (): Promise<NatsFeed> => {
-    const feed = new NatsFeed({
-      ...queueOf(definition, settings, await connection.client),
-      gate,
-      slots: model.slots,
-      maxBatchSize: model.maxBatchSize,
-      isServing: () => model.ownState === "ready",
-    });
-    feed.start((item, options) => model.inferFed(item, options));
-    return feed;
+  const model = new LocalModel(definition, settings);
+  const open = async (): Promise<NatsWorker> => {
+    const queue = queueOf(definition, settings, await connection.client);
+    const worker = natsWorker(model.traced, { ...queue, isServing: () => model.ownState === "ready" });
+    await worker.ready();
+    return worker;
   };
   model.feedFrom(open, () => `there is no connection to NATS: ${connection.trouble}`);
   return model;

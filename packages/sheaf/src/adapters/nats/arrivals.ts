@@ -1,10 +1,10 @@
+import type { BatcherLoad } from "../../core/batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
 import { Ages } from "./ages.ts";
 import type { Caution } from "./caution.ts";
 import type { NatsMessage } from "./client.ts";
 import { deliveryOf, Verdict, type AckToken, type Delivery } from "./delivery.ts";
 import { fingerprintOf, requestOf, type Request } from "./envelope.ts";
-import type { BatchGate } from "./gate.ts";
 import type { Hand } from "./hand.ts";
 import type { Intake } from "./intake.ts";
 import type { Link } from "./link.ts";
@@ -16,7 +16,7 @@ import type { Suspects } from "./suspects.ts";
 export interface ArrivalParts {
   readonly settings: QueueSettings;
   readonly link: Link;
-  readonly gate: BatchGate;
+  readonly load: () => BatcherLoad;
   readonly hand: Hand;
   readonly caution: Caution;
   readonly suspects: Suspects;
@@ -76,7 +76,7 @@ export class Arrivals {
 
   /** Core NATS: a worker gets what is pushed to it, and refuses what it has no room for. */
   pushed(message: NatsMessage, lane: Delivery["lane"]): void {
-    const { settings, gate, hand, runs, replies } = this.#parts;
+    const { settings, load, hand, runs, replies } = this.#parts;
     const request = this.#read(message);
     if (request === undefined) return;
     const nowMs = settings.clock.now();
@@ -84,7 +84,7 @@ export class Arrivals {
     this.counts.delivered++;
     if (this.#isForAnother(request)) return runs.refuse(delivery);
     const { maxQueueSize } = settings;
-    if (runs.serving - gate.runningItems >= maxQueueSize) {
+    if (load().queued >= maxQueueSize) {
       const reason = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
       return replies.error(delivery, new BatcherError("QUEUE_FULL", reason, { maxQueueSize }));
     }

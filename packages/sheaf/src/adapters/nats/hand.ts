@@ -12,6 +12,11 @@ export class Hand {
     return this.#deliveries.get(key);
   }
 
+  /** What is here now. */
+  all(): Delivery[] {
+    return [...this.#deliveries.values()];
+  }
+
   add(delivery: Delivery): void {
     this.#deliveries.set(delivery.key, delivery);
   }

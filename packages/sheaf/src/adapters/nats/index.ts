@@ -1,8 +1,11 @@
 export { natsFrontEnd, type NatsCallOptions, type NatsFrontEnd, type NatsFrontEndOptions } from "./front-end.ts";
-export { natsWorker, type NatsWorker, type NatsWorkerOptions } from "./worker.ts";
-export { NatsFeed, type FeedCounts, type NatsFeedOptions } from "./feed.ts";
-export type { Serve, ServedItem, ServeOptions } from "./runs.ts";
-export { BatchGate } from "./gate.ts";
+export {
+  natsWorker,
+  type NatsWorker,
+  type NatsWorkerOptions,
+  type WorkerBatcher,
+  type WorkerCounts,
+} from "./worker.ts";
 export { NatsQueueError, type NatsQueueErrorCode } from "./errors.ts";
 export { binaryCodec, type Codec } from "./codec.ts";
 export type { Answer } from "./answer.ts";

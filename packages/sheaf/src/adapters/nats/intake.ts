@@ -1,6 +1,6 @@
+import type { BatcherCapacity, BatcherLoad } from "../../core/batcher.ts";
 import type { Caution } from "./caution.ts";
 import type { Delivery } from "./delivery.ts";
-import type { BatchGate } from "./gate.ts";
 import type { Pulls } from "./pulls.ts";
 import { lanes } from "./queue-options.ts";
 import type { Timers } from "./timers.ts";
@@ -10,15 +10,11 @@ const turnMs = 1;
 const toppingUpMs = 2;
 
 export interface IntakeParts {
-  readonly gate: BatchGate;
-  /** Batches that run at once. */
-  readonly slots: number;
-  readonly maxBatchSize: number;
+  readonly limits: BatcherCapacity;
+  readonly load: () => BatcherLoad;
   readonly caution: Caution;
   readonly timers: Timers;
   readonly pulls: Pulls;
-  /** Items with the batcher, not settled. */
-  readonly serving: () => number;
   /** `"waiting"`: not now, for the queue is not there, or suspects run. `"handing back"`: nothing can run here. */
   readonly state: () => "taking" | "waiting" | "handing back";
   /** Gives it to the batcher. */
@@ -59,7 +55,8 @@ export class Intake {
 
   /** Something changed: asks for what free slots could run, or gives the batcher what has arrived. */
   advance(): void {
-    const { slots, maxBatchSize, gate, caution, pulls, timers } = this.#parts;
+    const { limits, caution, pulls, timers } = this.#parts;
+    const { maxBatchSize } = limits;
     const state = this.#parts.state();
     if (state === "waiting" || pulls.isCollecting) return;
     if (state === "handing back") {
@@ -67,8 +64,8 @@ export class Intake {
       return;
     }
     const arrived = this.#arrived.length;
-    const waiting = Math.max(0, this.#parts.serving() - gate.runningItems);
-    const freeSlots = slots - gate.runningBatches;
+    const { queued: waiting, inFlight } = this.#parts.load();
+    const freeSlots = limits.concurrency - inFlight;
     // Ahead, a whole batch for whoever is free next saves the way; a part of one is not sealed before a slot is free.
     const isAhead = freeSlots <= 0;
     if (isAhead && (waiting > 0 || this.#urgent() + this.#backlog < maxBatchSize)) return;
@@ -80,7 +77,7 @@ export class Intake {
       pulls.ask(capacity - this.#urgent());
       // The answer comes within a round trip, or the items that are here go without it.
       timers.after("release", toppingUpMs, () => {
-        if (gate.runningBatches < slots) this.#release(capacity);
+        if (this.#parts.load().inFlight < limits.concurrency) this.#release(capacity);
       });
     } else if (!isAhead || this.#urgent() >= capacity) {
       this.#release(capacity);

@@ -1,12 +1,13 @@
 import { abridged, describeError } from "../../core/wire-error.ts";
-import type { BatchRecord } from "../../policies/policy.ts";
+import type { Answer } from "../../core/answer.ts";
+import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
 import { pack, replySubject, type ReplyHead } from "./envelope.ts";
 import type { Link } from "./link.ts";
 import { largestMessageBytes, type QueueSettings } from "./queue-options.ts";
 
-/** Records of batches kept until their items are answered, which is in the same turn. */
-const recordsKept = 64;
+/** Of batches, kept until their items are answered, which is in the same turn. */
+const reasonsKept = 64;
 const nothing = new Uint8Array();
 
 /** Answers front ends. What cannot be sent now is sent when the connection is back. */
@@ -14,7 +15,7 @@ export class Replies {
   readonly #settings: QueueSettings;
   readonly #link: Link;
   readonly #workerId: string;
-  readonly #records: Map<number, BatchRecord> = new Map();
+  readonly #reasons: Map<number, DispatchReason> = new Map();
   /** At most what was at this worker when the connection went. */
   readonly #unsent: (() => void)[] = [];
 
@@ -25,25 +26,24 @@ export class Replies {
   }
 
   /** A batch has its outcome; its items are about to be answered. */
-  observe(record: BatchRecord): void {
-    this.#records.set(record.batchId, record);
-    if (this.#records.size > recordsKept) this.#records.delete(this.#records.keys().next().value!);
+  observe({ batchId, reason }: BatchRecord): void {
+    this.#reasons.set(batchId, reason);
+    if (this.#reasons.size > reasonsKept) this.#reasons.delete(this.#reasons.keys().next().value!);
   }
 
-  result(delivery: Delivery, value: unknown, batch: { readonly batchId: number; readonly batchSize: number }): void {
+  result(delivery: Delivery, { value, batchId, batchSize, runMs }: Answer<unknown>): void {
     let body: Uint8Array;
     try {
       body = this.#settings.codec.encode(value);
     } catch (error) {
       return this.error(delivery, error);
     }
-    const record = this.#records.get(batch.batchId);
     const head: ReplyHead = {
-      n: batch.batchSize,
-      b: batch.batchId,
+      n: batchSize,
+      b: batchId,
       w: this.#workerId,
-      m: record?.runMs ?? 0,
-      s: record?.reason ?? "idle",
+      m: runMs,
+      s: this.#reasons.get(batchId) ?? "idle",
       c: delivery.deliveries,
       a: delivery.ack,
     };

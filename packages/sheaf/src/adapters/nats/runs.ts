@@ -1,5 +1,5 @@
+import type { Batcher } from "../../core/batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
-import type { CallOptions } from "../../core/options.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { Verdict, type Delivery } from "./delivery.ts";
 import { NatsQueueError, unavailable } from "./errors.ts";
@@ -8,22 +8,11 @@ import type { Link } from "./link.ts";
 import type { QueueSettings } from "./queue-options.ts";
 import type { Replies } from "./replies.ts";
 
-export interface ServeOptions extends CallOptions {
-  /** It may be what ended a worker: no other item may share its batch. */
-  readonly isAlone: boolean;
-  readonly traceparent?: string | undefined;
-}
-
-export interface ServedItem {
-  readonly value: unknown;
-  readonly batchId: number;
-  readonly batchSize: number;
-}
-
-/** Runs one item in whatever batch it fits. */
-export type Serve = (item: unknown, options: ServeOptions) => Promise<ServedItem>;
+/** What runs the items: any batcher. */
+export type ItemBatcher = Pick<Batcher<unknown, unknown>, "ask">;
 
 export interface RunParts {
+  readonly batcher: ItemBatcher;
   readonly settings: QueueSettings;
   readonly link: Link;
   readonly hand: Hand;
@@ -31,6 +20,8 @@ export interface RunParts {
   readonly deadLetters: DeadLetters;
   /** An item has its outcome: there may be room for another. */
   readonly ended: () => void;
+  /** The batcher takes no more. */
+  readonly closed: () => void;
 }
 
 /** A crashed worker process takes about so long until it can be tried again. */
@@ -44,45 +35,36 @@ export class Runs {
     handedBack: 0,
   };
   readonly #parts: RunParts;
-  #serve: Serve | undefined;
   /** With the batcher, not settled. */
   #serving = 0;
   #whenIdle: (() => void) | undefined;
+  #isGivenUp = false;
 
   constructor(parts: RunParts) {
     this.#parts = parts;
   }
 
-  get serving(): number {
-    return this.#serving;
-  }
-
-  begin(serve: Serve): void {
-    this.#serve = serve;
-  }
-
-  /** Resolves when nothing is with the batcher, after `graceMs` at the latest. */
+  /** Resolves when nothing is with the batcher. What still is after `graceMs` goes back to the queue. */
   async idle(graceMs: number): Promise<void> {
-    const { clock } = this.#parts.settings;
+    if (this.#serving === 0) return;
     const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    if (this.#serving === 0) this.#whenIdle?.();
-    const cancel = graceMs === Infinity ? undefined : clock.after(graceMs, () => this.#whenIdle?.());
+    const { clock } = this.#parts.settings;
+    const cancel = graceMs === Infinity ? undefined : clock.after(graceMs, () => this.#giveUp());
     await idle;
     cancel?.();
   }
 
   async run(delivery: Delivery, company: "alone" | "shared"): Promise<void> {
-    const { settings, hand, replies, ended } = this.#parts;
+    const { batcher, settings, hand, replies, ended } = this.#parts;
     const { head, body, lane, abort, deadlineAtMs } = delivery;
     const timeoutMs = deadlineAtMs - settings.clock.now();
     if (timeoutMs <= 0) return this.#expired(delivery);
     this.#serving++;
     try {
       const item = settings.codec.decode(body);
-      const isAlone = company === "alone";
-      const options = { signal: abort.signal, timeoutMs, priority: lane, isAlone, traceparent: head.t };
-      const { value, ...batch } = await this.#serve!(item, options);
-      replies.result(delivery, value, batch);
+      const alone = company === "alone";
+      const answer = await batcher.ask(item, { signal: abort.signal, timeoutMs, priority: lane, alone, tag: head.t });
+      replies.result(delivery, answer);
       hand.remove(delivery.key);
     } catch (error) {
       this.#failed(delivery, error);
@@ -115,6 +97,14 @@ export class Runs {
     this.#finish(delivery, Verdict.end);
   }
 
+  #giveUp(): void {
+    this.#isGivenUp = true;
+    for (const delivery of this.#parts.hand.all()) {
+      this.handBack(delivery);
+      delivery.abort.abort(new Error("The worker is shutting down."));
+    }
+  }
+
   #expired(delivery: Delivery): void {
     this.counts.expired++;
     const message = `The item waited longer than its ${delivery.head.d} ms and was not run.`;
@@ -127,9 +117,14 @@ export class Runs {
       this.counts.cancelled++;
       return this.#finish(delivery, Verdict.end);
     }
+    // What was given up has been handed back.
+    if (this.#isGivenUp && delivery.abort.signal.aborted) return;
     const code = error instanceof BatcherError ? error.code : undefined;
+    // No worker could answer it in time any more, and its caller is told so.
+    const isLate = code === "QUEUE_FULL" && (error as BatcherError).details["expectedMs"] !== undefined;
     // This worker's own trouble: another one can still serve the caller.
-    if (code === "CLOSED" || code === "QUEUE_FULL") return this.handBack(delivery, error);
+    if (code === "CLOSED") this.#parts.closed();
+    if (code === "CLOSED" || (code === "QUEUE_FULL" && !isLate)) return this.handBack(delivery, error);
     if (code === "WORKER_CRASHED" && delivery.ack !== undefined)
       return this.#crashed(delivery, (error as BatcherError).details, error as Error);
     this.#parts.replies.error(delivery, error);

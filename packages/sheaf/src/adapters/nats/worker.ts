@@ -1,143 +1,285 @@
-import { createBatcher } from "../../core/create-batcher.ts";
-import type { Batcher } from "../../core/batcher.ts";
-import { demuxOf } from "../../core/demux.ts";
-import type { BatchFunction, Executor } from "../../core/executor.ts";
-import type { BatcherOptions } from "../../core/options.ts";
-import type { LaneFigures } from "./figures.ts";
-import { NatsFeed } from "./feed.ts";
-import { BatchGate } from "./gate.ts";
-import type { NatsQueueOptions } from "./queue-options.ts";
+import type { Batcher, BatcherCapacity, BatcherLoad } from "../../core/batcher.ts";
+import { checkFunction } from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
+import { Arrivals } from "./arrivals.ts";
+import { Caution } from "./caution.ts";
+import type { NatsSubscription } from "./client.ts";
+import { DeadLetters } from "./dead-letters.ts";
+import { Verdict } from "./delivery.ts";
+import { laneFigures, type LaneFigures } from "./figures.ts";
+import { Hand } from "./hand.ts";
+import { Intake } from "./intake.ts";
+import { Link } from "./link.ts";
+import { Presence } from "./presence.ts";
+import { Pulls } from "./pulls.ts";
+import { QueueKeeper } from "./queue-keeper.ts";
+import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "./queue-options.ts";
+import { Replies } from "./replies.ts";
+import { Runs } from "./runs.ts";
+import { Suspects } from "./suspects.ts";
+import { Timers } from "./timers.ts";
+import { namesOf, type QueueNames } from "./topology.ts";
+import { aliveEveryMs, type WorkerInfo } from "./workers-seen.ts";
 
-/** Options of a batcher that a worker's batcher can have. */
-type OwnBatcherOptions<In, Out> = Pick<
-  BatcherOptions<In, Out>,
-  | "maxBatchSize"
-  | "maxWaitMs"
-  | "maxBatchWeight"
-  | "weigh"
-  | "batchWeight"
-  | "runTimeoutMs"
-  | "policy"
-  | "onBatchError"
-  | "shouldBisect"
-  | "maxBisectRuns"
-  | "groupKey"
-  | "cost"
-  | "name"
->;
+/** What happened to items at a worker. */
+export interface WorkerCounts {
+  readonly delivered: number;
+  readonly redelivered: number;
+  readonly expired: number;
+  readonly cancelled: number;
+  readonly handedBack: number;
+  readonly deadLetters: number;
+}
 
-/** Options of `natsWorker`: those of the queue, and those of its batcher. */
-export interface NatsWorkerOptions<In, Out> extends NatsQueueOptions, OwnBatcherOptions<In, Out> {
-  /** Batches at once. Default: the executor's slots; 1 for a function. */
-  readonly concurrency?: number | undefined;
+/** Options of `natsWorker`: those of the queue. */
+export interface NatsWorkerOptions extends NatsQueueOptions {
+  /** False while the batcher can run nothing: no item is taken then. Default: always true. */
+  readonly isServing?: (() => boolean) | undefined;
 }
 
 export interface NatsWorker {
-  /** What runs the batches, for its figures: as `prometheusMetrics` takes it. */
-  readonly batcher: Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">;
-  /** Resolves when the executor is ready and items are taken; rejects with the reason it never will. */
+  /** Resolves when the batcher is ready and items are taken; rejects with the reason it never will. */
   ready(): Promise<void>;
   /** What happened to items here since the start. */
-  readonly counts: Readonly<NatsFeed["counts"]> & { readonly deadLetters: number };
+  readonly counts: WorkerCounts;
+  /** Why it gets no items; undefined where it does. */
+  readonly trouble: string | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
   /**
    * Takes no more, finishes what it has, gives back what it has not begun. After `graceMs` (default none) the rest goes
-   * back too. The connection stays yours to close.
+   * back too. The batcher and the connection stay yours to close.
    */
   drain(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-interface Entry<In> {
-  readonly item: In;
-  readonly isAlone: boolean;
-  batchId: number;
-  batchSize: number;
+/** The part of a batcher that a worker uses. */
+export type WorkerBatcher<In, Out> = Pick<Batcher<In, Out>, "ask" | "capacity" | "load" | "ready" | "subscribe">;
+
+/**
+ * The side of a NATS queue where batches run: answers whoever called, with what the batcher makes of the items. Takes no
+ * more than its free slots can run, so that what waits, waits where every worker can take it.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
+  new Worker(batcher, options);
+
+/** Beyond them a worker would ask for more than the others leave it. */
+const mostSlots = 1024;
+
+class Worker implements NatsWorker {
+  readonly #id: string = crypto.randomUUID();
+  readonly #limits: BatcherCapacity;
+  readonly #isReady: Promise<void>;
+  #drained: Promise<void> | undefined;
+  readonly #settings: QueueSettings;
+  readonly #names: QueueNames;
+  readonly #link: Link;
+  readonly #replies: Replies;
+  readonly #pulls: Pulls;
+  readonly #suspects: Suspects;
+  readonly #deadLetters: DeadLetters;
+  readonly #hand: Hand = new Hand();
+  readonly #caution: Caution;
+  readonly #keeper: QueueKeeper;
+  readonly #presence: Presence;
+  readonly #timers: Timers;
+  readonly #intake: Intake;
+  readonly #runs: Runs;
+  readonly #arrivals: Arrivals;
+  readonly #endRecords: () => void;
+  readonly #isServing: () => boolean;
+  /** The queue and its consumers are there; never so without JetStream. */
+  #isEnsured = false;
+  #isStopping = false;
+  /** Core NATS: where items are pushed to. */
+  readonly #pushed: NatsSubscription[] = [];
+
+  constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
+    const { isServing = () => true, ...queue } = options;
+    if (typeof (batcher as Partial<typeof batcher> | null)?.ask !== "function")
+      throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
+    checkFunction("isServing", isServing);
+    this.#isServing = isServing;
+    const settings = (this.#settings = queueSettings(queue));
+    const names = (this.#names = namesOf(settings));
+    const { maxBatchSize, concurrency } = batcher.capacity;
+    const limits = {
+      maxBatchSize: Math.min(maxBatchSize, settings.maxQueueSize),
+      concurrency: Math.min(concurrency, mostSlots),
+    };
+    this.#limits = limits;
+    const link = (this.#link = new Link(settings.connection, {
+      disconnected: () => this.#pulls.forget(),
+      reconnected: () => this.#reconnected(),
+      closed: () => this.#pulls.forget(),
+    }));
+    this.#timers = new Timers(settings.clock);
+    this.#caution = new Caution(settings, () => link.publish(names.careful));
+    this.#keeper = new QueueKeeper(settings, "worker", () => this.#kept());
+    this.#replies = new Replies(settings, link, this.#id);
+    this.#presence = new Presence(settings, names, link, () => this.#about());
+    this.#deadLetters = new DeadLetters(settings, names, link);
+    this.#runs = new Runs({
+      batcher,
+      settings,
+      link,
+      hand: this.#hand,
+      replies: this.#replies,
+      deadLetters: this.#deadLetters,
+      ended: () => this.#advanceSoon(),
+      closed: () => void this.drain(),
+    });
+    this.#pulls = new Pulls(settings, names, link, {
+      arrived: (message, token) => this.#arrivals.fromQueue(message, token),
+      quiet: () => this.#intake.advance(),
+      refused: () => this.#keeper.keepSoon(),
+    });
+    this.#suspects = new Suspects(settings, {
+      runAlone: (delivery) => this.#runs.run(delivery, "alone"),
+      drop: (delivery) => this.#runs.drop(delivery),
+      handBack: (delivery) => this.#runs.handBack(delivery),
+      idle: () => this.#intake.advance(),
+    });
+    const load = (): BatcherLoad => batcher.load;
+    this.#intake = new Intake({
+      limits,
+      load,
+      caution: this.#caution,
+      timers: this.#timers,
+      pulls: this.#pulls,
+      state: () => this.#state(),
+      run: (delivery) => void this.#runs.run(delivery, "shared"),
+      handBack: (delivery) => this.#runs.handBack(delivery),
+    });
+    this.#arrivals = new Arrivals({
+      settings,
+      link,
+      load,
+      hand: this.#hand,
+      caution: this.#caution,
+      suspects: this.#suspects,
+      intake: this.#intake,
+      runs: this.#runs,
+      replies: this.#replies,
+      isTaking: () => !this.#isStopping && this.#isServing(),
+    });
+    this.#endRecords = batcher.subscribe((record) => {
+      this.#replies.observe(record);
+      this.#presence.observe(record);
+      this.#advanceSoon();
+    });
+    this.#isReady = batcher.ready().then(() => this.#begin());
+    this.#isReady.catch(() => undefined);
+  }
+
+  ready(): Promise<void> {
+    return this.#isReady;
+  }
+
+  get counts(): WorkerCounts {
+    return { ...this.#arrivals.counts, ...this.#runs.counts, deadLetters: this.#deadLetters.count };
+  }
+
+  get trouble(): string | undefined {
+    if (!this.#link.isConnected) return "the connection to NATS is down";
+    return this.#link.refusal ?? this.#keeper.trouble;
+  }
+
+  figures(): Promise<LaneFigures[]> {
+    return laneFigures(this.#settings);
+  }
+
+  drain({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> {
+    return (this.#drained ??= this.#drain(graceMs));
+  }
+
+  /** Begins to take items. The queue is created where it is missing, now or as soon as NATS lets it. */
+  #begin(): void {
+    if (this.#isStopping) return;
+    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(data), { need: "optional" });
+    this.#link.subscribe(this.#names.who, () => this.#presence.asked(), { need: "optional" });
+    // Whoever has just started may have been started because of a poisonous item.
+    this.#caution.begin();
+    if (this.#settings.durability === "none") {
+      for (const lane of lanes)
+        this.#pushed.push(
+          this.#link.subscribe(this.#names.lane(lane), (message) => this.#arrivals.pushed(message, lane), {
+            queue: "workers",
+          }),
+        );
+      this.#keeper.keep();
+    } else {
+      this.#link.subscribe(this.#names.careful, () => this.#caution.begin(), { need: "optional" });
+      this.#deadLetters.watch();
+      this.#keeper.watch(this.#link, () => this.#pulls.forget());
+      this.#keeper.keep();
+      this.#signalProgress();
+    }
+    this.#tick();
+  }
+
+  async #drain(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    this.#presence.sayAlive();
+    await this.#pulls.stop();
+    const { clock } = this.#settings;
+    await this.#link.parted(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())), clock);
+    for (const delivery of [...this.#intake.empty(), ...this.#suspects.stop()]) this.#runs.handBack(delivery);
+    await this.#runs.idle(graceMs);
+    this.#endRecords();
+    this.#keeper.stop();
+    this.#timers.cancelAll();
+    this.#presence.leave();
+    await this.#link.parted(() => this.#settings.connection.flush(), this.#settings.clock);
+    this.#link.leave();
+  }
+
+  #kept(): void {
+    if (this.#settings.durability === "none") return this.#presence.sayAlive();
+    // Requests sent to a consumer that was not there are lost without a word.
+    this.#pulls.forget();
+    this.#isEnsured = true;
+    this.#presence.sayAlive();
+    this.#intake.advance();
+  }
+
+  #reconnected(): void {
+    this.#replies.sendUnsent();
+    this.#isEnsured = false;
+    if (this.#settings.durability !== "none") this.#keeper.keep();
+  }
+
+  #state(): "taking" | "waiting" | "handing back" {
+    if (!this.#isEnsured || this.#isStopping || !this.#link.isConnected || this.#suspects.isBusy) return "waiting";
+    return this.#isServing() ? "taking" : "handing back";
+  }
+
+  #advanceSoon(): void {
+    this.#timers.after("turn", 0, () => this.#intake.advance());
+  }
+
+  /** Says of everything here that it is being worked on. Not from the model's thread: a hung process says nothing. */
+  #signalProgress(): void {
+    const { clock, ackWaitMs } = this.#settings;
+    for (const { ack } of this.#hand.silent(clock.now(), ackWaitMs / 3))
+      if (ack !== undefined) this.#link.publish(ack, Verdict.working);
+    this.#timers.after("progress", ackWaitMs / 6, () => this.#signalProgress());
+  }
+
+  #tick(): void {
+    this.#presence.sayAlive();
+    this.#intake.advance();
+    this.#timers.after("tick", aliveEveryMs, () => this.#tick());
+  }
+
+  #about(): Omit<WorkerInfo, "runMs" | "runSize"> {
+    const { concurrency: slots, maxBatchSize } = this.#limits;
+    const { serves } = this.#settings;
+    const takesItems = this.#keeper.wasKept && this.#link.refusal === undefined;
+    const isServing = takesItems && !this.#isStopping && this.#isServing();
+    return { id: this.#id, slots, maxBatchSize, isServing, serves };
+  }
 }
 
-/** The side of a NATS queue where batches run: takes what its slots can run, and answers whoever called. */
-export function natsWorker<In, Out>(
-  run: BatchFunction<In, Out> | Executor<In, Out>,
-  options: NatsWorkerOptions<In, Out>,
-): NatsWorker {
-  const { concurrency, maxBatchSize = 32, groupKey, weigh, name = options.queue } = options;
-  const executor = typeof run === "function" ? executorOf(run, concurrency ?? 1) : run;
-  const gate = new BatchGate();
-  const feed = new NatsFeed({ ...options, gate, slots: concurrency ?? executor.slots, maxBatchSize });
-  const batcher = createBatcher<Entry<In>, Out>(gate.around(ofEntries(executor)), {
-    maxWaitMs: options.maxWaitMs,
-    maxBatchWeight: options.maxBatchWeight,
-    batchWeight: options.batchWeight,
-    runTimeoutMs: options.runTimeoutMs,
-    policy: options.policy,
-    onBatchError: options.onBatchError,
-    shouldBisect: options.shouldBisect,
-    maxBisectRuns: options.maxBisectRuns,
-    cost: options.cost,
-    name,
-    maxBatchSize,
-    concurrency: concurrency ?? executor.slots,
-    maxQueueSize: Infinity, // the feed takes no more than the slots can run
-    // A group of its own: nobody shares its batch.
-    groupKey: (entry) => (entry.isAlone ? entry : groupKey?.(entry.item)),
-    weigh: weigh && ((entry) => weigh(entry.item)),
-  });
-  batcher.subscribe((record) => feed.observe(record));
-  const ready = batcher.ready().then(() =>
-    feed.start(async (item, { isAlone, signal, timeoutMs, priority, traceparent }) => {
-      const entry: Entry<In> = { item: item as In, isAlone, batchId: 0, batchSize: 1 };
-      const value = await batcher(entry, { signal, timeoutMs, priority, tag: traceparent });
-      return { value, batchId: entry.batchId, batchSize: entry.batchSize };
-    }),
-  );
-  ready.catch(() => undefined);
-  let draining: Promise<void> | undefined;
-
-  return {
-    batcher,
-    ready: () => ready,
-    get counts() {
-      return { ...feed.counts, deadLetters: feed.deadLetters };
-    },
-    figures: () => feed.figures(),
-    drain: ({ graceMs } = {}) => {
-      draining ??= (async () => {
-        await feed.drain({ graceMs });
-        await batcher.close({ graceMs: graceMs === undefined ? undefined : 0 });
-        await feed.leave();
-      })();
-      return draining;
-    },
-  };
-}
-
-function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Executor<In, Out> {
-  const inOrder = demuxOf<In>({ name: "natsWorker" });
-  return {
-    slots,
-    ready: () => Promise.resolve(),
-    run: async (items, handle) => inOrder(await run(items.slice(), handle), items, handle) as ArrayLike<Out | Error>,
-    close: () => Promise.resolve(),
-  };
-}
-
-/** Writes down in each entry in which batch it went. */
-function ofEntries<In, Out>(executor: Executor<In, Out>): Executor<Entry<In>, Out> {
-  return {
-    slots: executor.slots,
-    ahead: executor.ahead,
-    reportsStart: executor.reportsStart,
-    ready: () => executor.ready(),
-    run: (entries, context) => {
-      for (const entry of entries) {
-        entry.batchId = context.batchId;
-        entry.batchSize = entries.length;
-      }
-      return executor.run(
-        entries.map(({ item }) => item),
-        context,
-      );
-    },
-    close: () => executor.close(),
-  };
-}
+declare const crypto: { randomUUID(): string };

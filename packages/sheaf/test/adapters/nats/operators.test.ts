@@ -6,6 +6,7 @@ import { afterEach, test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/tuning/index.js";
 import { Presence } from "../../../dist/adapters/nats/presence.js";
+import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
 import { startNats } from "../../../../../scripts/lib/nats-server.mjs";
 import { Gate, Rig, skip, tokenOf, until } from "./rig.js";
@@ -134,9 +135,9 @@ test("a worker that may not use JetStream does not say that it serves", { skip }
   t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
-  const worker = natsWorker(double, { connection: await as("withoutApi"), headers, queue: "q" });
+  const worker = natsWorker(createBatcher(double), { connection: await as("withoutApi"), headers, queue: "q" });
   await worker.ready();
-  const other = natsWorker(double, { connection: await as("all"), headers, queue: "q" });
+  const other = natsWorker(createBatcher(double), { connection: await as("all"), headers, queue: "q" });
   await other.ready();
   await front.ready();
   assert.equal(await front(1), 2);
@@ -150,7 +151,7 @@ test("a worker that may not hear of cancellations says so, and serves", { skip }
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
-  const worker = natsWorker(double, { connection: await as("withoutCancel"), headers, queue: "q" });
+  const worker = natsWorker(createBatcher(double), { connection: await as("withoutCancel"), headers, queue: "q" });
   await worker.ready();
   await front.ready();
   assert.equal(await front(1), 2);

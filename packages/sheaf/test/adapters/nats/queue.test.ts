@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { BatcherError, type Clock } from "../../../dist/index.js";
+import { BatcherError, createBatcher, type Clock } from "../../../dist/index.js";
 import { systemClock } from "../../../dist/core/clock.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { Gate, Rig, skip, until } from "./rig.js";
@@ -229,7 +229,7 @@ test("wrong options are refused with what they got", async () => {
   assert.throws(() => natsFrontEnd({ ...good, timeoutMs: 90_000 }), {
     message: /at most maxAgeMs \(60000\), got 90000/,
   });
-  assert.throws(() => natsWorker(double, { ...good, ackWaitMs: 10 }), {
+  assert.throws(() => natsWorker(createBatcher(double), { ...good, ackWaitMs: 10 }), {
     message: /ackWaitMs must be an integer >= 300/,
   });
 });

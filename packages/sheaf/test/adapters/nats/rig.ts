@@ -9,8 +9,8 @@ import {
   type NatsFrontEndOptions,
   type NatsQueueOptions,
   type NatsWorker,
-  type NatsWorkerOptions,
 } from "../../../dist/adapters/nats/index.js";
+import { createBatcher, type BatcherOptions, type BatchFunction, type Executor } from "../../../dist/index.js";
 import { startNats, whyNoNats, type RunningNats } from "../../../../../scripts/lib/nats-server.mjs";
 
 /** Why these tests do not run here; where CI=true that throws instead. */
@@ -59,13 +59,22 @@ export class Rig {
 
   async worker<In, Out>(
     queue: string,
-    run: Parameters<typeof natsWorker<In, Out>>[0],
-    options: Shared & Partial<NatsWorkerOptions<In, Out>> = {},
+    run: BatchFunction<In, Out> | Executor<In, Out>,
+    options: Shared & BatcherOptions<In, Out> = {},
   ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
     const connection = await this.connect();
-    const worker = natsWorker<In, Out>(run, { headers, queue, ...options, connection });
+    const { durability, maxQueueBytes, maxAgeMs, ackWaitMs, maxDeliver, replicas, serves, codec, inboxPrefix, ...own } =
+      options;
+    const shared = { durability, maxQueueBytes, maxAgeMs, ackWaitMs, maxDeliver, replicas, serves, codec, inboxPrefix };
+    const { maxQueueSize, clock } = own as Shared;
+    const concurrency = typeof run === "function" ? 1 : run.slots;
+    const batcher = createBatcher<In, Out>(run, { concurrency, ...own, name: queue });
+    const worker = natsWorker(batcher, { headers, queue, ...shared, maxQueueSize, clock, connection });
     await worker.ready();
-    this.#ends.push(() => worker.drain({ graceMs: 0 }));
+    this.#ends.push(async () => {
+      await worker.drain({ graceMs: 0 });
+      await batcher.close({ graceMs: 0 });
+    });
     return { worker, connection };
   }
 
