@@ -23,7 +23,7 @@ export function demuxOf<In>({
       try {
         key = resultKey(item);
       } catch (error) {
-        return error instanceof Error ? error : new Error(`resultKey threw ${describe(error)}`, { cause: error });
+        return error instanceof Error ? error : new Error(`resultKey threw ${describe(error)}`);
       }
       if (results.has(key)) {
         isHit = true;
@@ -37,9 +37,7 @@ export function demuxOf<In>({
     // An empty Map says that nothing was found; one with other keys, that they are of another kind.
     if (!isHit && results.size > 0 && !hasWarned) {
       hasWarned = true;
-      warn(
-        `${name}: no item has a key of the Map that the batch function returned. Set resultKey, or convert the keys.`,
-      );
+      warn(`${name}: no item has a key of the Map that the batch function returned: set resultKey`);
     }
     return found;
   };

@@ -80,9 +80,7 @@ export class RunHandle implements BatchContext {
   get answer(): BatchContext["answer"] {
     return (index, result) => {
       if (!(Number.isInteger(index) && index >= 0 && index < this.size)) {
-        throw new RangeError(
-          `answer(index, result): index must be an integer, 0 to ${this.size - 1}, got ${describe(index)}`,
-        );
+        throw new RangeError(`answer: index must be an integer, 0 to ${this.size - 1}, got ${describe(index)}`);
       }
       if (!this.#isOver) this.deliver(index, result);
     };

@@ -160,7 +160,7 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
     throw new RangeError('maxQueueSize "auto" needs timeoutMs: the queue holds what can be answered within it');
   }
   if (options.dedupe === "running" && (options.dedupeKey === undefined || options.orderKey !== undefined)) {
-    throw new RangeError('dedupe "running" needs dedupeKey, and no orderKey: a read could overtake a write of its key');
+    throw new RangeError('dedupe "running" needs dedupeKey, and cannot go with orderKey');
   }
   for (const option of ["runOne", "shouldBisect", "maxBisectRuns"] as const) {
     if (options[option] !== undefined && onBatchError !== "bisect") {

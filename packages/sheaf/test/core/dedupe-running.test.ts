@@ -180,3 +180,27 @@ test('"running" needs a dedupeKey, and cannot go with an orderKey', () => {
   assert.throws(() => createBatcher(run, { dedupe: "always" as never, dedupeKey: key }), /"waiting" or "running"/);
   createBatcher(run, { dedupe: "waiting", dedupeKey: key, orderKey: key });
 });
+
+test("ask says that who joined a run did not wait", async () => {
+  const { batcher, clock, runs } = sharing();
+  watch(batcher(1));
+  await clock.advanceAsync(5);
+  const joined = watch(batcher.ask(1));
+  await clock.advanceAsync(5);
+  await runs[0]!.finish();
+  const { value, batchSize, queueMs, runMs } = joined.value!;
+  assert.deepEqual({ value, batchSize, queueMs, runMs }, { value: 1, batchSize: 1, queueMs: 0, runMs: 10 });
+});
+
+test("an item that runs alone neither joins a run nor is joined", async () => {
+  const { batcher, clock, batches, finishAll } = sharing({ concurrency: 3 });
+  watch(batcher(1));
+  await clock.settle();
+  watch(batcher(1, { alone: true }));
+  await clock.settle();
+  watch(batcher(2, { alone: true }));
+  await clock.settle();
+  watch(batcher(2));
+  await finishAll();
+  assert.deepEqual(batches(), [[1], [1], [2], [2]]);
+});

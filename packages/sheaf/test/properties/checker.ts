@@ -38,7 +38,7 @@ export interface RunNote {
   readonly items: readonly Item[];
   readonly startedAtMs: number;
   readonly isSubRun: boolean;
-  ended: boolean;
+  endedAtMs?: number;
   failedWith?: unknown;
   /** Told to stop. */
   isAborted: boolean;
@@ -92,7 +92,7 @@ export class Checker {
       items,
       startedAtMs: nowMs,
       isSubRun,
-      ended: false,
+
       isAborted: false,
     };
 
@@ -122,19 +122,27 @@ export class Checker {
     return note;
   }
 
-  /** A run answers one of its items. False: it has ended or was given up, so nobody may hear of it. */
-  answering(note: RunNote, item: Item): boolean {
-    if (note.ended || this.#isAbandoned(note, this.#now())) return false;
+  /**
+   * A run would answer one of its items. False: it has ended or was given up, so nobody may hear of it. Undefined: it ends
+   * or is given up in this very moment, and may be heard or not.
+   */
+  answering(note: RunNote, item: Item): boolean | undefined {
+    const nowMs = this.#now();
+    const { runTimeoutMs } = this.#scenario;
+    const ends = [note.endedAtMs, this.cutOffAtMs, runTimeoutMs && note.startedAtMs + runTimeoutMs];
+    if (ends.some((atMs) => atMs !== undefined && Math.abs(nowMs - atMs) <= roundingMs)) return undefined;
+    if (note.endedAtMs !== undefined || this.#isAbandoned(note, nowMs)) return false;
     this.answered.add(item);
     return true;
   }
 
-  /** The signal of a run aborts. */
+  /** The signal of a run that goes on aborts. */
   aborted(note: RunNote): void {
     note.isAborted = true;
     if (this.#isAbandoned(note, this.#now())) return;
-    const unanswered = note.items.filter((item) => !this.answered.has(item));
-    assert.ok(unanswered.length > 0, "a run whose items were all answered was told to stop");
+    const whole = this.runs.find(({ batchId }) => batchId === note.batchId)!;
+    const unanswered = whole.items.filter((item) => !this.answered.has(item));
+    assert.ok(unanswered.length > 0, "a batch whose items were all answered was told to stop");
   }
 
   /** close() has resolved. */
@@ -147,7 +155,7 @@ export class Checker {
   }
 
   ended(note: RunNote, failure?: { readonly error: unknown }): void {
-    note.ended = true;
+    note.endedAtMs = this.#now();
     if (failure !== undefined) note.failedWith = failure.error;
     this.#active.delete(note);
     const pauseMs = (failure?.error as { retryAfterMs?: number } | undefined)?.retryAfterMs;

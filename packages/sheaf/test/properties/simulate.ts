@@ -343,7 +343,10 @@ class Simulation {
     const hangs = this.#random() < run.hangRate;
     const runMs = hangs ? hangMs : run.fixedMs + run.perItemMs * items.length;
     const answered = this.#answerSome(note, context, runMs);
+    const onAbort = (): void => this.#guard(() => this.#checker.aborted(note));
+    if (run.answerRate > 0) context.signal.addEventListener("abort", onAbort);
     await this.#lasting(runMs, run.heedsSignal ? context.signal : undefined);
+    if (run.answerRate > 0) context.signal.removeEventListener("abort", onAbort);
     try {
       const results = this.#resultsOf(items, answered, shortRate);
       this.#checker.ended(note);
@@ -355,16 +358,17 @@ class Simulation {
   }
 
   /** Answers some items in the course of a run, and some after its end, with what nobody may get. */
-  #answerSome(note: RunNote, { answer, signal }: BatchContext, runMs: number): ReadonlySet<number> {
-    const { answerRate, heedsSignal } = this.#scenario.run;
+  #answerSome(note: RunNote, { answer }: BatchContext, runMs: number): ReadonlySet<number> {
+    const { answerRate } = this.#scenario.run;
     const answered = new Set<number>();
     if (answerRate === 0) return answered;
-    if (heedsSignal) signal.addEventListener("abort", () => this.#guard(() => this.#checker.aborted(note)));
     for (const [index, item] of note.items.entries()) {
       if (this.#random() >= answerRate) continue;
       const atMs = Math.floor(this.#random() * 1.2 * runMs);
       const answerNow = (): void => {
-        if (!this.#checker.answering(note, item)) return answer(index, new Error("too late"));
+        const isHeard = this.#checker.answering(note, item);
+        if (isHeard === undefined) return;
+        if (!isHeard) return answer(index, new Error("too late"));
         answered.add(index);
         answer(index, this.#ownResult(item));
         answer(index, new Error("a second answer"));
