@@ -35,6 +35,7 @@ export interface BatcherState {
   readonly state: string;
   /** Why it is not ready. */
   readonly reason?: string | undefined;
+  /** Default: it runs in this process. Empty: its workers are on other machines. */
   readonly workers?: readonly { readonly id: number | string; readonly state: string }[] | undefined;
   /** Workers started again so far. */
   readonly restarts?: number | undefined;

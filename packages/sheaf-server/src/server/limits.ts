@@ -3,18 +3,20 @@ import { batchSizeLimit } from "../dashboard/ticks.ts";
 import type { ServedModel } from "./served-model.ts";
 import type { Settings } from "./settings.ts";
 
+/** Whether its batches are made elsewhere: by the workers of a fleet, by their own settings. */
+export const isGateway = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
+
 /** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
 export function limitsOf({ settings, maxBatchSize, workers }: ServedModel): Limit[] {
   const { queueMaxSize, requestTimeoutMs, runTimeoutMs } = settings;
-  // In a fleet batches are made by its workers, by their own settings.
-  const isGateway = settings.natsUrl !== undefined && settings.role === "gateway";
+
   const batching = [
     { label: "Policy", value: policyInWords(settings) },
     batchSizeLimit(maxBatchSize),
     { label: "Wait with a slot free", value: `at most ${inWords(settings.maxWaitMs)}` },
   ];
   return [
-    ...(isGateway ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
+    ...(isGateway(settings) ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
     { label: "Queue", value: `at most ${queueMaxSize.toLocaleString("en")} items` },
     { label: "Answer", value: `within ${inWords(requestTimeoutMs)}` },
     { label: "Run", value: `within ${inWords(runTimeoutMs)}` },

@@ -177,11 +177,15 @@ export function showAdvice(advice) {
 }
 
 /** @param {BatcherTick} tick @param {Tick} all */
-export function showWorkers({ workers = [], restarts = 0 }, { cpuCores, memoryBytes }) {
-  const items = workers.map(({ id, state }) =>
+export function showWorkers({ workers, restarts = 0 }, { cpuCores, memoryBytes }) {
+  const items = (workers ?? []).map(({ id, state }) =>
     element("li", { "data-state": state }, element("span", { class: "dot" }), `Worker ${id}`, element("b", {}, state)),
   );
-  const none = element("li", { class: "hint" }, "This model runs in the server's own process.");
+  const none = element(
+    "li",
+    { class: "hint" },
+    workers === undefined ? "It runs in this process." : "Its workers are on other machines.",
+  );
   byId("workers").replaceChildren(...(items.length > 0 ? items : [none]));
   const restarted = restarts > 0 ? `${plural(restarts, "restart")} so far. ` : "";
   byId("process").textContent =

@@ -3,7 +3,7 @@ import type { DashboardState, Playground } from "../../dashboard/observed.ts";
 import { dashboardPlugin } from "../../dashboard/plugin.ts";
 import type { Link } from "../../dashboard/ticks.ts";
 import { describeInput } from "../inputs.ts";
-import { limitsOf } from "../limits.ts";
+import { isGateway, limitsOf } from "../limits.ts";
 import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
 import { messageOf } from "../problem.ts";
@@ -50,12 +50,13 @@ function stateOf(models: Models): DashboardState {
   return {
     status: models.status,
     batchers: Object.fromEntries(
-      models.all.map(({ name, state, failure, workers }) => [
+      models.all.map(({ name, settings, state, failure, workers }) => [
         name,
         {
           state,
           reason: failure === undefined ? undefined : messageOf(failure),
-          workers: workers?.instances().map(({ id, state }) => ({ id, state })),
+          workers:
+            workers?.instances().map(({ id, state }) => ({ id, state })) ?? (isGateway(settings) ? [] : undefined),
           restarts: workers?.restarts,
         },
       ]),
