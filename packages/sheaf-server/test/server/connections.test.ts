@@ -166,3 +166,11 @@ test("live at once, ready only after warm-up over sizes 1, 2, 4 … max", async 
   assert.equal((await server.get("/readyz")).status, 200);
   assert.deepEqual(sizes, [1, 2, 4, 6, 1]);
 });
+
+test("the warm-up alone shows what runs cost, labelled as such, and no verdict", async (t) => {
+  const model = { ...doubling(), warmUpItem: new Float32Array(3) };
+  const server = await serving(t, [model], { maxBatchSize: 4, warmupBatches: 9 });
+  await server.ready();
+  const { costModel, verdict } = server.models.all[0]!.stats();
+  assert.deepEqual([costModel?.basis, costModel?.runs, verdict.verdict, verdict.runs], ["warm-up", 6, "measuring", 0]);
+});

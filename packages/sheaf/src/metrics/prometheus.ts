@@ -1,5 +1,6 @@
 import type { Batcher } from "../core/batcher.ts";
 import type { BatcherStats } from "../core/stats.ts";
+import type { CostEstimate } from "../core/verdict.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";
@@ -168,13 +169,21 @@ const table: readonly (Omit<MetricFamily, "samples"> & { readonly samples: Read 
     name: "sheaf_scheduler_fixed_seconds",
     help: "Fixed part of a run in the fitted cost model.",
     type: "gauge",
-    samples: ({ labels }, { costModel }) => gauge(labels, costModel && costModel.fixedMs / 1000),
+    samples: ({ labels }, { costModel }) =>
+      gauge(
+        labels,
+        ofRuns(costModel, (model) => model.fixedMs / 1000),
+      ),
   },
   {
     name: "sheaf_scheduler_item_seconds",
     help: "Part of a run that each item adds in the fitted cost model.",
     type: "gauge",
-    samples: ({ labels }, { costModel }) => gauge(labels, costModel && costModel.perItemMs / 1000),
+    samples: ({ labels }, { costModel }) =>
+      gauge(
+        labels,
+        ofRuns(costModel, (model) => model.perItemMs / 1000),
+      ),
   },
   {
     name: "sheaf_scheduler_abandoned_runs_total",
@@ -183,6 +192,11 @@ const table: readonly (Omit<MetricFamily, "samples"> & { readonly samples: Read 
     samples: ({ labels }, { abandonedRuns }) => gauge(labels, abandonedRuns),
   },
 ];
+
+/** A label could not tell a warm-up's figures from those of the traffic: they are left out. */
+function ofRuns(model: CostEstimate | null, figure: (model: CostEstimate) => number): number | null {
+  return model?.basis === "runs" ? figure(model) : null;
+}
 
 /** One family in prom-client's shape. */
 function valuesOf(name: string, families: readonly MetricFamily[]): object[] {

@@ -51,6 +51,39 @@ test("a new truth is taken over within eight batches", () => {
   assert.ok(Math.abs(table.at(4) / 50 - 1) < 0.1, `at(4) ${table.at(4)}`);
 });
 
+test("three stalls at the start do not bend what is said of costs, then or later", () => {
+  const cost = new LearnedCost();
+  const random = seeded(3);
+  for (let i = 0; i < 400; i++) {
+    const size = 1 + Math.floor(random() ** 2 * 32);
+    cost.observe(size, i >= 20 && i < 23 ? 300 : (1.62 + 1.44 * size) * (0.9 + 0.2 * random()));
+    if (i !== 100 && i !== 399) continue;
+    const { fixedMs, perItemMs, fixedMsRange, perItemMsRange } = cost.judgement().costModel!;
+    assert.ok(Math.abs(perItemMs / 1.44 - 1) < 0.1, `perItemMs ${perItemMs} after ${i + 1}`);
+    assert.ok(Math.abs(fixedMs - 1.62) < 0.6, `fixedMs ${fixedMs} after ${i + 1}`);
+    assert.ok(fixedMsRange[0] <= 1.62 && fixedMsRange[1] >= 1.62, `fixed ${fixedMsRange.join(" to ")}`);
+    assert.ok(perItemMsRange[0] <= 1.44 && perItemMsRange[1] >= 1.44, `per item ${perItemMsRange.join(" to ")}`);
+  }
+});
+
+test("sizes that never ran in the same time support no verdict: it may have been the machine", () => {
+  const cost = new LearnedCost();
+  for (let i = 0; i < 300; i++) cost.observe(i < 150 ? 1 : 16 + (i % 2), i < 150 ? 10 : 30);
+  assert.equal(cost.judgement().verdict.verdict, "measuring");
+  for (let i = 0; i < 300; i++) cost.observe(i % 2 === 0 ? 1 : 16, i % 2 === 0 ? 10 : 30);
+  assert.equal(cost.judgement().verdict.verdict, "gains");
+});
+
+test("what is said forgets: 512 batches after a change it says what is true now", () => {
+  const cost = new LearnedCost();
+  const sizes = [1, 4, 16];
+  for (let i = 0; i < 600; i++) cost.observe(sizes[i % 3]!, 20 + sizes[i % 3]!);
+  assert.equal(cost.judgement().verdict.verdict, "gains");
+  for (let i = 0; i < 600; i++) cost.observe(sizes[i % 3]!, 5 * sizes[i % 3]!);
+  assert.equal(cost.judgement().verdict.verdict, "gains-nothing");
+  assert.ok(cost.judgement().costModel!.fixedMs < 0.5);
+});
+
 test("nothing is ever NaN: cold, with one size, with zeros, with nonsense", () => {
   const table = new LearnedCost();
   const check = (): void => {
