@@ -2,15 +2,13 @@ import {
   BatcherError,
   createBatcher,
   type Batcher,
-  type BatchFunction,
   type BatchRecord,
   type BatcherStats,
   type CallOptions,
   type Executor,
 } from "sheaf";
 import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
-import type { WorkerExecutor } from "sheaf/node";
-import { Admission, type Entry } from "./admission.ts";
+import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
 import { inputParser, type InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import { ModelStatistics } from "./model-statistics.ts";
@@ -19,13 +17,14 @@ import { queueTracing, tracedBatcher, type QueueTracing } from "./tracing.ts";
 import type { ModelState, Served, ServedModel } from "./served-model.ts";
 import { policyOf } from "./strategy.ts";
 import { warmUp } from "./warm-up.ts";
+import { withoutStack } from "./without-stack.ts";
 
 /** A model behind its own batcher. */
 export class LocalModel implements ServedModel {
   readonly name: string;
   readonly definition: ModelDefinition;
   readonly settings: Settings;
-  readonly batcher: Batcher<Entry, unknown>;
+  readonly batcher: Batcher<unknown, unknown>;
   readonly maxBatchSize: number;
   /** JSON value → item. */
   readonly parse: InputParser;
@@ -39,7 +38,6 @@ export class LocalModel implements ServedModel {
   #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
   #workersState: ModelState | undefined;
-  readonly #admission: Admission;
   readonly #tracing: QueueTracing;
 
   constructor(definition: ModelDefinition, settings: Settings) {
@@ -50,28 +48,26 @@ export class LocalModel implements ServedModel {
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
     const executor = this.#executor();
-    const { name, maxBatchSize } = this;
-    const limits = { name, queueMaxSize: settings.queueMaxSize, slots: executor.slots, maxBatchSize };
-    this.#admission = new Admission(limits, () => this.batcher.stats());
     const { groupKey, weigh, maxBatchWeight } = definition as ModelDefinition & {
       readonly groupKey?: (item: unknown) => unknown;
       readonly weigh?: (item: unknown) => number;
     };
-    const batcher = createBatcher<Entry, unknown>(executor, {
+    const batcher = createBatcher<unknown, unknown>(executor, {
       name: definition.name,
       maxBatchSize: this.maxBatchSize,
       maxWaitMs: settings.maxWaitMs,
       maxQueueSize: settings.queueMaxSize,
       timeoutMs: settings.requestTimeoutMs,
+      // A worker of a fleet takes no more than its slots can run: what is late was refused at the gateway.
+      refuseLate: settings.natsUrl === undefined ? refuseLate : undefined,
       runTimeoutMs: settings.runTimeoutMs,
       policy: policyOf(settings),
-      groupKey: groupKey && ((entry) => groupKey(entry.item)),
-      weigh: weigh && ((entry) => weigh(entry.item)),
+      groupKey,
+      weigh,
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
     });
     this.batcher = tracedBatcher(batcher);
-    this.batcher.subscribe((record) => this.#admission.observe(record));
     this.batcher.subscribe((record) => this.statistics.batch(record));
     this.workers?.onInstance(() => (this.#workersState = undefined));
     this.batcher.ready().then(
@@ -120,14 +116,8 @@ export class LocalModel implements ServedModel {
       get load() {
         return batcher.load;
       },
-      ask: async (item, { tag, ...options } = {}) => {
-        const entry = this.#admission.enter(item, options);
-        try {
-          return await this.#tracing.continue(tag as string | undefined, () => batcher.ask(entry, options));
-        } finally {
-          this.#admission.left(entry);
-        }
-      },
+      ask: (item, { tag, ...options } = {}) =>
+        this.#tracing.continue(tag as string | undefined, () => batcher.ask(item, options)),
     };
   }
 
@@ -156,57 +146,28 @@ export class LocalModel implements ServedModel {
     return "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
   }
 
-  /** Items that wait for their batch. */
-  get waiting(): number {
-    return this.#admission.waiting;
-  }
-
-  /** How long what waits now will take to leave the queue, in milliseconds. */
-  get drainMs(): number {
-    return this.#admission.drainMs;
-  }
-
-  /** The batcher's figures; what was refused before it counts as rejected too. */
   stats(): BatcherStats {
-    const stats = this.batcher.stats();
-    return { ...stats, items: { ...stats.items, rejected: stats.items.rejected + this.#admission.refused } };
+    return this.batcher.stats();
   }
 
   /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
   async infer(item: unknown, options: CallOptions): Promise<Served> {
-    this.#admission.admit(1, options);
-    const entry = this.#admission.enter(item, options);
     try {
-      const output = await this.batcher(entry, options);
-      return { output, queueMs: entry.queueMs, batchSize: entry.batchSize };
+      return await withoutStack(() => this.batcher.ask(item, options));
     } catch (error) {
-      if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+      this.#countCutOff(error);
       throw error;
-    } finally {
-      this.#admission.left(entry);
     }
   }
 
   /**
-   * Several items, admitted whole or not at all; outcomes in order.
-   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room.
+   * Several items; outcomes in order. What the queue has no room for yet is fed as room appears.
+   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of them.
    */
   async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
-    this.#admission.admit(items.length, options);
-    const entries = items.map((item) => this.#admission.enter(item, options));
-    try {
-      const outcomes = await this.batcher.settle(entries, options);
-      return outcomes.map((outcome, index) => {
-        if (outcome.status === "rejected") {
-          if (outcome.reason instanceof BatcherError && outcome.reason.code === "CLOSED") this.cutOff++;
-          return outcome;
-        }
-        const { queueMs, batchSize } = entries[index]!;
-        return { status: "fulfilled", value: { output: outcome.value, queueMs, batchSize } };
-      });
-    } finally {
-      for (const entry of entries) this.#admission.left(entry);
-    }
+    const outcomes = await withoutStack(() => this.batcher.askAll(items, options));
+    for (const outcome of outcomes) if (outcome.status === "rejected") this.#countCutOff(outcome.reason);
+    return outcomes;
   }
 
   async close(graceMs: number): Promise<void> {
@@ -223,26 +184,28 @@ export class LocalModel implements ServedModel {
     if (this.#phase === "loading") this.#phase = phase;
   }
 
-  /** The definition's executor, taking entries instead of items. */
-  #executor(): Executor<Entry, unknown> {
+  #countCutOff(error: unknown): void {
+    if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+  }
+
+  /** The definition's executor, which is ready once it is warm. */
+  #executor(): Executor<unknown, unknown> {
     const { run, warmUpItem } = this.definition;
-    const inner = typeof run === "function" ? inProcess(run) : (run as Executor<unknown, unknown>);
-    return {
-      slots: inner.slots,
-      ahead: inner.ahead,
-      reportsStart: inner.reportsStart,
+    const inner = (typeof run === "function" ? executorOf(run, 1) : run) as Executor<unknown, unknown>;
+    return wrapExecutor(inner, {
+      run: (items, handle) => inner.run(items, handle),
       ready: async () => {
         const runs = await inner.ready();
         if (warmUpItem === undefined) return runs;
         const { warmupBatches: batches } = this.settings;
         return warmUp(inner, warmUpItem, { batches, maxBatchSize: this.maxBatchSize });
       },
-      run: (entries, context) =>
-        this.#admission.dispatch(entries, context.batchId, (items) => inner.run(items, context)),
-      close: () => inner.close(),
-    };
+    });
   }
 }
+
+/** What part of its deadline an item may be expected to take; the rest is for the estimate's error and for HTTP. */
+const refuseLate = 0.85;
 
 function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {
   if (workers === undefined) return "ready";
@@ -250,13 +213,4 @@ function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelStat
   if (serving.some(({ state }) => state === "ready" || state === "busy")) return "ready";
   const dead = serving.filter(({ state }) => state === "dead");
   return dead.length === workers.slots ? "failed" : "restarting";
-}
-
-function inProcess(run: BatchFunction<never, unknown>): Executor<unknown, unknown> {
-  return {
-    slots: 1,
-    ready: () => Promise.resolve(),
-    run: async (items, context) => (await run(items as never[], context)) as ArrayLike<unknown>,
-    close: () => Promise.resolve(),
-  };
 }

@@ -22,18 +22,32 @@ export function problemDocument(problem: Problem, url: string, requestId: string
 }
 
 /** What refuses a request when its queue is full. */
-export type Queue = Pick<ServedModel, "name" | "waiting" | "drainMs" | "settings">;
+export type Queue = Pick<ServedModel, "name" | "settings">;
+
+/** What a refusal tells, by the batcher or by the queue of a fleet. */
+interface Refusal {
+  readonly queued?: number;
+  /** How long what waits takes to leave the queue; undefined before anything is known of it. */
+  readonly drainMs?: number;
+  readonly expectedMs?: number;
+  readonly timeoutMs?: number;
+}
+
+const shortestRetryMs = 10;
+const longestRetryMs = 60_000;
+const guessedRetryMs = 1000;
 
 /** The problem a request ends with; a full queue says when to come back, in the words of this server's settings. */
-export function problemFor(error: unknown, { name, waiting, drainMs, settings }: Queue): Problem {
+export function problemFor(error: unknown, { name, settings }: Queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { queueMaxSize, queueFullStatus: status } = settings;
-  const { expectedMs, timeoutMs } = error.details as { readonly expectedMs?: number; readonly timeoutMs?: number };
+  const { queued = queueMaxSize, drainMs = guessedRetryMs, expectedMs, timeoutMs } = error.details as Refusal;
+  const retryMs = Math.min(longestRetryMs, Math.max(shortestRetryMs, Math.ceil(drainMs)));
   const reason =
     expectedMs === undefined
-      ? `The queue of ${name} is full: ${waiting} items wait (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      ? `The queue of ${name} is full: ${queued} items wait (QUEUE_MAX_SIZE ${queueMaxSize}).`
       : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
-  const message = `${reason} Retry in ${drainMs} ms.`;
-  const headers = { "retry-after": String(Math.ceil(drainMs / 1000)), "retry-after-ms": String(drainMs) };
+  const message = `${reason} Retry in ${retryMs} ms.`;
+  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };
   return withoutStack(() => new Problem("QUEUE_FULL", message, { status, headers, cause: error }));
 }

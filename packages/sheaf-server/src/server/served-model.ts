@@ -1,18 +1,12 @@
-import type { BatchRecord, BatcherStats, CallOptions } from "sheaf";
+import type { Answer, BatchRecord, BatcherStats, CallOptions } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
 import type { InputParser } from "./inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "./settings.ts";
 
-/** One result and how it came about; times in milliseconds. */
-export interface Served {
-  readonly output: unknown;
-  /** Arrival → dispatch. */
-  readonly queueMs: number;
-  /** Items in the batch that it rode in. */
-  readonly batchSize: number;
-}
+/** One result and how it came about. */
+export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "batchSize">;
 
 /** What a request asks for its items. */
 export interface InferOptions extends CallOptions {
@@ -39,10 +33,6 @@ export interface ServedModel {
   readonly failure: unknown;
   /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
   readonly workers: WorkerExecutor<never, unknown> | undefined;
-  /** Items that wait for their batch. */
-  readonly waiting: number;
-  /** How long what waits now will take to leave the queue, in milliseconds. */
-  readonly drainMs: number;
   /** What it has done since it was opened. */
   readonly statistics: ModelStatistics;
   /** Items that a shutdown cut off before their result. */
@@ -54,8 +44,8 @@ export interface ServedModel {
   /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
   infer(item: unknown, options: InferOptions): Promise<Served>;
   /**
-   * Several items, admitted whole or not at all; outcomes in order.
-   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room.
+   * Several items; outcomes in order.
+   * @throws {BatcherError} `QUEUE_FULL` when they are refused whole.
    */
   inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]>;
   /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */

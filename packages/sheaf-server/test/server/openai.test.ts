@@ -162,9 +162,12 @@ test("a list of 2,048 texts is answered whole by a queue of 96, and single reque
   while (model.batches.length === 0) await new Promise((resolve) => setImmediate(resolve));
   const served = server.models.all[0]!;
   const singles = ["-1", "-2", "-3"].map((input) => server.post("/v1/embeddings", { model: "number", input }));
-  const waitingBefore = served.waiting;
-  while (served.waiting < waitingBefore + 3) await new Promise((resolve) => setImmediate(resolve));
-  assert.ok(served.waiting <= 48 + 3, `${served.waiting} wait: the list takes more than half of the queue`);
+  const waitingBefore = served.stats().queued;
+  while (served.stats().queued < waitingBefore + 3) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(
+    served.stats().queued <= 48 + 3,
+    `${served.stats().queued} wait: the list takes more than half of the queue`,
+  );
   model.release();
   for (const [i, { status, json }] of (await Promise.all(singles)).entries())
     assert.deepEqual([status, json.data[0].embedding], [200, [-1 - i]]);
@@ -177,7 +180,7 @@ test("a list of 2,048 texts is answered whole by a queue of 96, and single reque
     numbers(2048).map(Number),
   );
   assert.equal(json.usage.total_tokens, 2048);
-  assert.equal(served.waiting, 0);
+  assert.equal(served.stats().queued, 0);
 });
 
 test("two long lists share a queue that holds neither", async (t) => {
@@ -209,7 +212,7 @@ test("a long list is refused when the queue is full, and ends at its deadline", 
   const late = await server.post("/v1/embeddings", body, { "x-request-timeout-ms": "50" });
   assert.equal(late.status, 504);
   const others = numbers(9).map((input) => server.post("/v1/embeddings", { model: "number", input }));
-  while (served.waiting < 8) await new Promise((resolve) => setImmediate(resolve));
+  while (served.stats().queued < 8) await new Promise((resolve) => setImmediate(resolve));
   const full = await server.post("/v1/embeddings", body);
   assert.deepEqual([full.status, full.json.error.code], [429, "QUEUE_FULL"]);
   assert.match(full.json.detail, /8 items wait \(QUEUE_MAX_SIZE 8\)/);

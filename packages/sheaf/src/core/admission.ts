@@ -1,8 +1,10 @@
 import { Chunk, reject, type Settler } from "./chunk.ts";
 import { timeoutError, type Calls, type Outcome } from "./calls.ts";
+import type { CostModel } from "../policies/cost-model.ts";
 import { Door, type Feed } from "./door.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "./errors.ts";
+import { drainMs, expectedLatencyMs, type Backlog } from "./expected-latency.ts";
 import type { Lane } from "./line.ts";
 import type { Group } from "./group.ts";
 import { optionDefaults } from "./options.ts";
@@ -46,6 +48,8 @@ export class Admission<In, Out> {
   readonly #calls: Calls<In>;
   readonly #epochs: Epochs;
   readonly #order: OrderKeys<In> | undefined;
+  readonly #cost: CostModel;
+  readonly #inFlight: () => number;
   /** Items that an equal call joins, by dedupe key. */
   readonly #equal: Map<unknown, Slot<In>> = new Map();
   readonly #leaveDedupe = (slot: Slot<In>): void => {
@@ -58,8 +62,12 @@ export class Admission<In, Out> {
     calls: Calls<In>,
     epochs: Epochs,
     order: OrderKeys<In> | undefined,
+    cost: CostModel,
+    inFlight: () => number,
   ) {
     this.#settings = settings;
+    this.#cost = cost;
+    this.#inFlight = inFlight;
     this.door = new Door(calls.watch.aborts);
     this.maxQueueSize = settings.maxQueueSize === "auto" ? optionDefaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
@@ -76,9 +84,10 @@ export class Admission<In, Out> {
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
     const arrival = this.#arrivalOf(item, settler, terms.alone);
     if (arrival === undefined || this.#share(arrival, settler, terms)) return;
-    if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
-    else if (this.#mayStay(mayWait)) this.#stay([item], () => settler, terms, arrival);
-    else this.#refuse(settler, this.fullError());
+    if (this.hasRoom()) {
+      this.#push(arrival, settler, terms, this.#epochs.current);
+    } else if (this.#mayStay(mayWait)) this.#stay([item], () => settler, terms, arrival);
+    else this.#refuse(settler, this.#fullError());
   }
 
   /**
@@ -92,7 +101,7 @@ export class Admission<In, Out> {
       return;
     }
     this.#calls.tally.rejected += items.length;
-    throw this.fullError();
+    throw this.#fullError();
   }
 
   /** Lets in who waits at the door, in order of arrival, while there is room. */
@@ -101,7 +110,7 @@ export class Admission<In, Out> {
     for (let feed = this.door.first(); feed !== undefined; feed = this.door.first()) {
       while (feed.position < feed.items.length) {
         if (this.#queue.size >= this.maxQueueSize) return;
-        const index = feed.position++;
+        const index = this.door.next(feed);
         const settler = feed.settlerAt(index);
         const { epoch } = feed;
         const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, settler, feed.alone);
@@ -136,14 +145,39 @@ export class Admission<In, Out> {
     }
   }
 
-  fullError(): BatcherError {
+  /**
+   * Refuses what would probably not be answered in time, the last of `items`: an answer at once is worth more to a caller
+   * than one after the deadline, and a queue that is older than its deadlines serves nobody.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  refuseLate(items: number, lane: Lane, timeoutMs: number): void {
+    const { refuseLate = Infinity, name } = this.#settings;
+    const ahead = this.#queue.ahead(lane) + this.door.items;
+    if (ahead === 0 || !this.hasRoom()) return;
+    const expectedMs = expectedLatencyMs(this.#cost, { ...this.#backlog, waiting: ahead + items - 1 });
+    if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
+    this.#calls.tally.rejected += items;
+    throw new BatcherError(
+      "QUEUE_FULL",
+      `${name}: a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
+        `${ahead} items wait before it. Retry later, raise timeoutMs or add capacity.`,
+      { expectedMs, timeoutMs, queued: this.#queue.size, drainMs: drainMs(this.#cost, this.#backlog) },
+    );
+  }
+
+  get #backlog(): Backlog {
+    const { concurrency: slots, maxBatchSize } = this.#settings;
+    return { waiting: this.#queue.size, inFlight: this.#inFlight(), slots, maxBatchSize };
+  }
+
+  #fullError(): BatcherError {
     const { name } = this.#settings;
     const { size } = this.#queue;
     return new BatcherError(
       "QUEUE_FULL",
       `${name}: the queue is full: ${size} items wait (maxQueueSize ${this.maxQueueSize}). ` +
         'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".',
-      { queued: size, maxQueueSize: this.maxQueueSize },
+      { queued: size, maxQueueSize: this.maxQueueSize, drainMs: drainMs(this.#cost, this.#backlog) },
     );
   }
 

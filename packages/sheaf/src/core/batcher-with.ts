@@ -60,10 +60,10 @@ export function batcherWith<In, Out>(
   const queue = new Queue<In>(settings.maxBatchSize, epochs, calls.watch, order, settings.groupKey !== undefined);
   calls.attach(queue);
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
-  const admission = new Admission<In, Out>(settings, queue, calls, epochs, order);
+  const cost = new LearnedCost();
+  const admission = new Admission<In, Out>(settings, queue, calls, epochs, order, cost, () => dispatcher.inFlight);
   // On a clock of its own, as in a simulation, a batcher says nothing about this process.
   const busy = clock === systemClock ? new BusyWatch(settings.concurrency) : undefined;
-  const cost = new LearnedCost();
   const statistics = new Statistics(limits, settings.cost, cost, busy);
   const listeners = new Set<(record: BatchRecord) => void>();
   const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
@@ -140,8 +140,11 @@ export function batcherWith<In, Out>(
       throw watched.reason;
     }
     const arrivedAtMs = scheduler.stampMs;
-    const deadlineMs = arrivedAtMs + (timeoutMs ?? settings.timeoutMs ?? Infinity);
-    return { lane: laneOf(priority), signal: watched, deadlineMs, arrivedAtMs, tag, alone };
+    const lane = laneOf(priority);
+    const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
+    if (settings.refuseLate !== undefined && waitMs !== Infinity) admission.refuseLate(items, lane, waitMs);
+    const deadlineMs = arrivedAtMs + waitMs;
+    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone };
   };
 
   const enterList = <T>(

@@ -70,11 +70,11 @@ export class Decisions<In, Out> {
     freeSlots: number,
     dropped: boolean,
   ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
-    const { capacity, waiting, oldestAtMs, withImmediate, closedByAlone } = preview;
+    const { capacity, waiting, oldestAtMs, withImmediate, isAlone } = preview;
     if (withImmediate) return { run: capacity, reason: "immediate" };
     const release = group.releaseReason();
     if (release !== undefined) return { run: capacity, reason: release };
-    if (closedByAlone) return { run: capacity, reason: "full" };
+    if (isAlone) return { run: capacity, reason: "full" };
     const view = this.#fillView(nowMs, Math.max(1, freeSlots)); // ahead, the one that will be free next
     view.waiting = waiting;
     // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.

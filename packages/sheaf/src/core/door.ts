@@ -23,6 +23,8 @@ export interface Feed<In> extends Terms {
 export class Door<In> {
   /** Calls and lists that wait for room: the size of the set, which every call asks for. */
   waiters = 0;
+  /** Items that they hold back. */
+  items = 0;
   /** A lower bound of the deadlines of those who wait. */
   earliestDeadlineMs: number = Infinity;
   /** In order of arrival; a Set, because a caller can leave from the middle. */
@@ -35,6 +37,7 @@ export class Door<In> {
 
   add(feed: Feed<In>, onAbort: () => void): void {
     this.#feeds.add(feed);
+    this.items += feed.items.length - feed.position;
     this.waiters = this.#feeds.size;
     if (feed.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = feed.deadlineMs;
     if (feed.signal === undefined) return;
@@ -44,10 +47,17 @@ export class Door<In> {
 
   remove(feed: Feed<In>): void {
     this.#feeds.delete(feed);
+    this.items -= feed.items.length - feed.position;
     this.waiters = this.#feeds.size;
     // Or the timer for a deadline that nobody has any more would keep the process alive.
     if (this.waiters === 0) this.earliestDeadlineMs = Infinity;
     if (feed.onAbort !== undefined) this.#aborts.remove(feed.signal!, feed.onAbort);
+  }
+
+  /** The next item of those who wait has room now. */
+  next(feed: Feed<In>): number {
+    this.items--;
+    return feed.position++;
   }
 
   first(): Feed<In> | undefined {

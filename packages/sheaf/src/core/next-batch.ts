@@ -15,8 +15,8 @@ export interface Preview {
   /** Weight of what could go; the number of items without weights. */
   weight: number;
   closedByWeight: boolean;
-  /** Nothing that comes can join it: it is one item alone, or one that must be alone is next. */
-  closedByAlone: boolean;
+  /** It is one item that shares its batch with no other. */
+  isAlone: boolean;
   /** An immediate item is among them; one that its order key blocks is not. */
   withImmediate: boolean;
 }
@@ -33,7 +33,7 @@ export class NextBatch<In> {
     capacity: 0,
     weight: 0,
     closedByWeight: false,
-    closedByAlone: false,
+    isAlone: false,
     withImmediate: false,
   };
   readonly #selection: Selection<In>;
@@ -52,7 +52,7 @@ export class NextBatch<In> {
     const preview = this.#preview;
     preview.capacity = this.#limits.maxBatchSize;
     preview.closedByWeight = false;
-    preview.closedByAlone = false;
+    preview.isAlone = false;
     if (this.#isRow()) {
       preview.waiting = group.waiting;
       preview.oldestAtMs = group.oldestAtMs();
@@ -66,18 +66,18 @@ export class NextBatch<In> {
     preview.closedByWeight = selection.closedByWeight;
     preview.weight = selection.weight;
     preview.withImmediate = selection.withImmediate;
-    preview.closedByAlone = selection.closedByAlone;
-    if (selection.closedByWeight || selection.closedByAlone) preview.capacity = count;
+    preview.isAlone = selection.isAlone;
+    if (selection.closedByWeight || selection.isAlone) preview.capacity = count;
     // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
     if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;
     preview.oldestAtMs = this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs;
     return preview;
   }
 
-  /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. */
-  take(group: Group<In>, limit: number, nowMs: number): Chunk<In> | undefined {
+  /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. `onlyAlone`: one that is. */
+  take(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): Chunk<In> | undefined {
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
-    const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs);
+    const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs, onlyAlone);
     if (batch === undefined) return undefined;
     invariant(batch.count >= 1 && batch.count <= most, "a batch holds 1 to maxBatchSize items");
     if (batch.slots !== undefined) this.#leaveKeys(batch);
@@ -107,9 +107,9 @@ export class NextBatch<In> {
     return batch;
   }
 
-  #takeChosen(group: Group<In>, limit: number, nowMs: number): Chunk<In> | undefined {
+  #takeChosen(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean): Chunk<In> | undefined {
     const { chunks, indices } = this.#selection;
-    const count = this.#selection.choose(group, limit, nowMs);
+    const count = this.#selection.choose(group, limit, nowMs, onlyAlone);
     if (count === 0) return undefined;
     const batch = new Chunk<In>(chunks[0]!.epoch, undefined);
     for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);

@@ -13,8 +13,8 @@ export interface CallOptions {
   /** Default `"interactive"`. */
   readonly priority?: Priority | undefined;
   /**
-   * The item shares its batch with no other, not with an equal one either; it is not held, and what waits before it goes
-   * without it. It keeps its lane and its order. In a list each item is alone. Default false.
+   * The item shares its batch with no other, not with an equal one either, and is not held. It keeps its lane and its
+   * orderKey; what waits behind it may fill the batch before it. In a list each item is alone. Default false.
    */
   readonly alone?: boolean | undefined;
   /** Anything; the record of the batch that the item rides in lists it under `tags`, so that an observer knows whose it is. */
@@ -56,6 +56,11 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly batchWeight?: "sum" | "padded" | undefined;
   /** The caller's whole wait, in milliseconds. Default none. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * The share of its timeout that a call may be expected to take, > 0 and <= 1: one that would take longer is refused at
+   * once with `QUEUE_FULL`, from what batches cost and what waits before it. Default: none is refused for that.
+   */
+  readonly refuseLate?: number | undefined;
   /** One run, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`. Default none. */
   readonly runTimeoutMs?: number | undefined;
   /** When to dispatch. Default `auto()`. An instance belongs to one batcher. */

@@ -17,6 +17,8 @@ export class Queue<In> {
   size = 0;
   /** Those of them that are immediate. */
   immediate = 0;
+  /** Those of them that are bulk. */
+  bulk = 0;
   /** Those of them that share their batch with no other. */
   alone = 0;
   readonly #chunkSize: number;
@@ -49,6 +51,11 @@ export class Queue<In> {
   /** The one group of a batcher without groupKey. */
   get onlyGroup(): Group<In> | undefined {
     return this.#only;
+  }
+
+  /** Items of a lane and those above it. */
+  ahead(lane: Lane): number {
+    return lane === 0 ? this.immediate : lane === 1 ? this.size - this.bulk : this.size;
   }
 
   /** Groups in the order in which they should be served; stops when `visit` returns true. */
@@ -203,6 +210,7 @@ export class Queue<In> {
     this.size += calls;
     line.count(calls);
     if (line.lane === 0) this.immediate += calls;
+    else if (line.lane === 2) this.bulk += calls;
     if (epoch.release !== undefined) line.group.released += calls;
   }
 }

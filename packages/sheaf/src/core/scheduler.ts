@@ -208,7 +208,7 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
-    const { next, limiter, dispatcher, admission, settings } = this.#parts;
+    const { queue, next, limiter, dispatcher, admission, settings } = this.#parts;
     const freeSlots = this.#freeSlots();
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#foresight.dropHopeless(group, nowMs);
@@ -217,18 +217,21 @@ export class Scheduler<In, Out> {
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
     // Ahead go full batches only: a partial one goes on filling until a slot is free.
-    if (isAhead && (preview.closedByAlone || preview.waiting < capacity)) return Infinity;
+    if (isAhead && (preview.isAlone || preview.waiting < capacity)) return Infinity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
     if (isAhead && !("run" in decision && decision.run >= capacity)) return Infinity;
-    if (!("run" in decision)) return decision.waitUntilMs;
-    const batch = next.take(group, Math.min(decision.run, capacity), nowMs);
-    if (batch === undefined) return Infinity;
+    const goes = "run" in decision;
+    // What is alone is never held, also behind others that are.
+    const takesAlone = !goes && queue.alone > 0;
+    const run = goes ? Math.min(decision.run, capacity) : 1;
+    const batch = goes || takesAlone ? next.take(group, run, nowMs, takesAlone) : undefined;
+    if (batch === undefined) return goes ? Infinity : decision.waitUntilMs;
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     limiter.spend(nowMs, batch.count, weight);
     group.held = false;
-    dispatcher.start(batch, decision.reason, group.key, weight, nowMs);
+    dispatcher.start(batch, goes ? decision.reason : "full", group.key, weight, nowMs);
     return started;
   }
 

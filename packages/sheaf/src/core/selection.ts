@@ -11,6 +11,9 @@ export interface BatchLimits {
   readonly padded: boolean;
 }
 
+/** So many entries are passed to fill a batch with others, at most: 10,000 that are alone must not be walked over again. */
+const mostPassed = 1024;
+
 /**
  * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Entries that
  * it finds blocked by their order key are set aside, so that each is met once and not by every choice. Reused: the last
@@ -22,8 +25,8 @@ export class Selection<In> {
   weight = 0;
   /** The next item would have been too much for maxBatchWeight. */
   closedByWeight = false;
-  /** It is one item alone, or one that must be alone is next in its lane. */
-  closedByAlone = false;
+  /** It is one item that shares its batch with no other. */
+  isAlone = false;
   withImmediate = false;
   /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
   oldestAtMs: number = Infinity;
@@ -36,8 +39,11 @@ export class Selection<In> {
     this.#setAside = setAside;
   }
 
-  /** Chooses at most `limit` entries in the order in which they should go; returns how many. */
-  choose(group: Group<In>, limit: number, nowMs: number): number {
+  /**
+   * Chooses at most `limit` entries in the order in which they should go; returns how many. An entry that is alone goes
+   * when it is first; behind others it stays where it is and they pass it. `onlyAlone`: the first of those.
+   */
+  choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
     const cursors = group.lines.map((line) => new Cursor(line, limit)) as Cursors<In>;
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
@@ -45,9 +51,10 @@ export class Selection<In> {
     let weight = 0;
     let heaviest = 0;
     let oldestAtMs = Infinity;
+    let passed = 0;
     this.#choice++;
     this.closedByWeight = false;
-    this.closedByAlone = false;
+    this.isAlone = false;
     this.withImmediate = false;
     while (count < limit) {
       let cursor = immediate;
@@ -60,14 +67,13 @@ export class Selection<In> {
         else break;
       }
       const { chunk, index } = cursor.take();
+      const isAlone = chunk.alone?.[index] === true;
+      if (isAlone ? count > 0 : onlyAlone) {
+        if (++passed > mostPassed) break;
+        continue;
+      }
       if (!this.#admits(chunk, index, cursors)) continue;
       oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
-      const isAlone = chunk.alone?.[index] === true;
-      if (isAlone && count > 0) {
-        // Of a lower lane it only ends the filling: the batch may still be held for more of its own.
-        this.closedByAlone = chunk.line!.lane <= this.chunks[0]!.line!.lane;
-        break;
-      }
       if (chunk.weights !== undefined) {
         const itemWeight = chunk.weights[index]!;
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
@@ -85,7 +91,7 @@ export class Selection<In> {
       this.indices[count] = index;
       count++;
       if (isAlone) {
-        this.closedByAlone = true;
+        this.isAlone = true;
         break;
       }
     }

@@ -65,6 +65,7 @@ export function settingsOf<In, Out>(
     weigh: options.weigh,
     batchWeight: options.batchWeight,
     timeoutMs: options.timeoutMs,
+    refuseLate: options.refuseLate,
     runTimeoutMs: options.runTimeoutMs,
     policy: options.policy === undefined ? defaultPolicy() : own(options.policy),
     onBatchError: options.onBatchError,
@@ -122,6 +123,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   weigh: checkFunction,
   batchWeight: oneOf("sum", "padded"),
   timeoutMs: checkPositive,
+  refuseLate: checkShare,
   runTimeoutMs: checkPositive,
   policy: (name, value) => {
     const decide = (value as Policy | null)?.decide;
@@ -174,6 +176,10 @@ function checkRateLimit(name: string, value: unknown): void {
   const { runs, items, weight, perMs } = value as RateLimit;
   checkPositive(`${name}.perMs`, perMs);
   check((runs ?? items ?? weight) !== undefined, name, "an object with runs, items or weight", value);
+}
+
+function checkShare(name: string, value: unknown): void {
+  check(typeof value === "number" && value > 0 && value <= 1, name, "a number > 0 and <= 1", value);
 }
 
 export function checkClock(name: string, value: unknown): void {

@@ -20,8 +20,8 @@ export function wrapExecutor<In, Out>(
   return { slots, ahead, reportsStart, ready, run, close } satisfies Required<Executor<In, Out>>;
 }
 
-/** A batch function as an executor of so many slots, which is ready at once and has nothing to close. */
-export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number): Executor<In, Out> {
+/** A batch function as an executor of so many slots (integer >= 1, default 1): ready at once, with nothing to close. */
+export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number = 1): Executor<In, Out> {
   return {
     slots,
     ready: () => Promise.resolve(),

@@ -1,7 +1,7 @@
 export { defineWorker } from "./define-worker.ts";
 export type { RunContext, WorkerDefinition } from "./define-worker.ts";
 export type { InstanceInfo, InstanceRole, InstanceState } from "./instance.ts";
-export { wrapExecutor, type ExecutorWrap } from "../core/wrap-executor.ts";
+export { executorOf, wrapExecutor, type ExecutorWrap } from "../core/wrap-executor.ts";
 export type { WorkerOptions } from "./options.ts";
 export type { InstanceEvent, WorkerExecutor } from "./worker-executor.ts";
 export { workerThread } from "./worker-thread.ts";

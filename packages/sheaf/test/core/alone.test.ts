@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { window } from "../../dist/index.js";
-import { heldBatcher, holdForEver, statuses, timedBatcher, values, watch, watchAll } from "../support/rig.js";
+import { heldBatcher, holdForEver, numbers, statuses, timedBatcher, values, watch, watchAll } from "../support/rig.js";
 
 const alone = { alone: true } as const;
 
-test("an item that is alone shares its batch with nobody, and keeps its place in the order", async () => {
+test("an item that is alone shares its batch with nobody; those behind it pass it, once", async () => {
   const { batcher, batches, finishAll } = heldBatcher({ maxBatchSize: 4 });
   watchAll(batcher, [1, 2]);
   watch(batcher(3, alone));
-  watchAll(batcher, [4, 5]);
+  watchAll(batcher, [4, 5, 6]);
+  watch(batcher(7, alone));
+  watchAll(batcher, [8]);
   await finishAll();
-  assert.deepEqual(batches(), [[1, 2], [3], [4, 5]]);
+  assert.deepEqual(batches(), [[1, 2, 4, 5], [3], [6, 8], [7]]);
 });
 
 test("in a list each item is alone", async () => {
@@ -27,7 +29,7 @@ test("in a list each item is alone", async () => {
   assert.deepEqual(statuses(lists), ["fulfilled", "fulfilled", "fulfilled"]);
 });
 
-test("it is not held, nor is what waits before it; what comes after it is held as ever", async () => {
+test("it is not held, also behind others that are; they are held as ever", async () => {
   const { batcher, clock, batches, runs } = heldBatcher({ policy: window(), maxWaitMs: 50, maxBatchSize: 4 });
   watchAll(batcher, [1]);
   await clock.advanceAsync(10);
@@ -35,15 +37,12 @@ test("it is not held, nor is what waits before it; what comes after it is held a
   watch(batcher(2, alone));
   watchAll(batcher, [3]);
   await clock.advanceAsync(0);
-  assert.deepEqual(batches(), [[1]]);
+  assert.deepEqual(batches(), [[2]]);
   await runs[0]!.finish();
-  await clock.advanceAsync(0);
-  assert.deepEqual(batches(), [[1], [2]]);
-  await runs[1]!.finish();
   await clock.advanceAsync(39);
-  assert.deepEqual(batches(), [[1], [2]]);
-  await clock.advanceAsync(11);
-  assert.deepEqual(batches(), [[1], [2], [3]]);
+  assert.deepEqual(batches(), [[2]]);
+  await clock.advanceAsync(1);
+  assert.deepEqual(batches(), [[2], [1, 3]]);
 });
 
 test("the reason of its batch is that nothing more fits", async () => {
@@ -81,7 +80,7 @@ test("it takes a slot like any other batch, and none that is taken ahead", async
   assert.deepEqual(batches().slice(2), [[5]]);
 });
 
-test("it keeps its lane: an immediate one is next, and a bulk one neither fills a batch nor cuts it short", async () => {
+test("it keeps its lane: an immediate one is next, and a bulk one comes after what is above it and goes", async () => {
   const { batcher, clock, batches, runs, finishAll } = heldBatcher({
     policy: window(),
     maxWaitMs: 50,
@@ -94,10 +93,11 @@ test("it keeps its lane: an immediate one is next, and a bulk one neither fills 
   assert.deepEqual(batches(), [[4]]);
   await runs[0]!.finish();
   await clock.advanceAsync(0);
-  assert.deepEqual(batches(), [[4]], "2 and 3 are held");
-  await clock.advanceAsync(50);
+  assert.deepEqual(batches(), [[4], [1]], "2 and 3 are held");
+  watchAll(batcher, [5, 6]);
+  watch(batcher(7, { priority: "bulk", alone: true }));
   await finishAll();
-  assert.deepEqual(batches(), [[4], [2, 3], [1]]);
+  assert.deepEqual(batches(), [[4], [1], [2, 3, 5, 6], [7]]);
 });
 
 test("it keeps its orderKey", async () => {
@@ -138,4 +138,14 @@ test("alone must be a boolean", async () => {
     name: "TypeError",
     message: "alone must be true or false, got 1",
   });
+});
+
+test("thousands that are alone cost the others nothing but their turns", async () => {
+  const { batcher, batches, finishAll } = heldBatcher({ maxBatchSize: 2 });
+  watchAll(batcher, [1]);
+  watchAll(batcher, numbers(3000, 10), alone);
+  watchAll(batcher, [2, 3]);
+  await finishAll();
+  assert.equal(batches().length, 3002);
+  assert.ok(batches().every((batch) => batch.length === 1 || batch.join() === "2,3"));
 });

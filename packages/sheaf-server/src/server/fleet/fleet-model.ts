@@ -1,7 +1,6 @@
 import { BatcherError, type BatchRecord, type BatcherStats, type CallOptions } from "sheaf";
 import {
   natsFrontEnd,
-  type Answer,
   type LaneFigures,
   type NatsClient,
   type NatsFrontEnd,
@@ -20,10 +19,6 @@ import type { FleetConnection } from "./connection.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
 
 const figuresEveryMs = 1000;
-const shortestDrainMs = 10;
-const longestDrainMs = 60_000;
-/** Before a worker has said how fast it is. */
-const guessedDrainMs = 1000;
 /** What part of its deadline an item may be expected to wait; as on one machine. */
 const deadlineShare = 0.85;
 
@@ -100,15 +95,6 @@ export class FleetModel implements ServedModel {
     return this.#frontEnd?.counts;
   }
 
-  get waiting(): number {
-    return this.figures.reduce((sum, { pending }) => sum + pending, 0);
-  }
-
-  get drainMs(): number {
-    const ms = this.#frontEnd?.drainMs(Math.max(this.waiting, this.maxBatchSize)) ?? guessedDrainMs;
-    return Math.min(longestDrainMs, Math.max(shortestDrainMs, Math.ceil(ms)));
-  }
-
   ready(): Promise<void> {
     return this.#ready;
   }
@@ -127,7 +113,7 @@ export class FleetModel implements ServedModel {
     const frontEnd = this.#open();
     this.#admit(1, options);
     try {
-      return served(await frontEnd.ask(item, this.#traced(options)));
+      return await frontEnd.ask(item, this.#traced(options));
     } catch (error) {
       throw this.#problemOf(error);
     }
@@ -140,9 +126,7 @@ export class FleetModel implements ServedModel {
       throw this.#problemOf(error);
     });
     return outcomes.map((outcome) =>
-      outcome.status === "fulfilled"
-        ? { status: "fulfilled", value: served(outcome.value) }
-        : { status: "rejected", reason: this.#problemOf(outcome.reason) },
+      outcome.status === "fulfilled" ? outcome : { status: "rejected", reason: this.#problemOf(outcome.reason) },
     );
   }
 
@@ -212,21 +196,25 @@ export class FleetModel implements ServedModel {
     const expectedMs = drainMs - (performance.now() - this.#figuresAtMs);
     if (expectedMs <= deadlineShare * timeoutMs) return;
     this.#refused += items;
-    const numbers = { waiting: this.waiting, expectedMs, timeoutMs };
-    throw new BatcherError("QUEUE_FULL", `${this.name}: no result is to be had in time.`, numbers);
+    throw this.#refusal(`${this.name}: no result is to be had in time.`, { expectedMs, timeoutMs });
+  }
+
+  #refusal(message: string, details: Readonly<Record<string, unknown>>): BatcherError {
+    const queued = this.figures.reduce((sum, { pending }) => sum + pending, 0);
+    const drainMs = this.#frontEnd?.drainMs(Math.max(queued, this.maxBatchSize));
+    return new BatcherError("QUEUE_FULL", message, { ...details, queued, drainMs });
   }
 
   #problemOf(error: unknown): unknown {
     if (!(error instanceof BatcherError)) return error;
     if (error.code === "CLOSED") this.cutOff++;
+    if (error.code === "QUEUE_FULL") return this.#refusal(error.message, error.details);
     // NATS' limit of a message, not the model's.
     if (error.code === "ITEM_TOO_LARGE" && "bytes" in error.details)
       return new Problem("BODY_TOO_LARGE", error.message, { cause: error });
     return error;
   }
 }
-
-const served = ({ value, queueMs, batchSize }: Answer<unknown>): Served => ({ output: value, queueMs, batchSize });
 
 const none = { p50: 0, p95: 0, p99: 0, max: 0 };
 const emptyStats = (name: string): BatcherStats => ({

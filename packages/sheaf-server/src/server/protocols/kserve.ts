@@ -107,7 +107,7 @@ async function infer(
   const { requestTimeoutMs } = model.settings;
   const options = withParameters(callOptionsOf(request, model.settings), header["parameters"], requestTimeoutMs);
   const served = await inferEvery(model, itemsOf(definition.input, values, count, model.parse), options);
-  const results = served.map(({ output }) => output);
+  const results = served.map(({ value }) => value);
   const outputs = wanted.map(({ tensor, isBinary }) => ({
     value: resultTensor(definition.output, tensor, results),
     isBinary,

@@ -89,11 +89,11 @@ async function inferValid(
   return inputs.map((input) => ("item" in input ? outcomes[next++] : undefined));
 }
 
-function oneJson({ output, queueMs, batchSize }: Served, { definition }: ServedModel): JsonParts {
-  const tokens = tokensOf(output) > 0 ? `,"tokens":${tokensOf(output)}` : "";
-  const truncated = isTruncated(output) ? `,"truncated":true` : "";
+function oneJson({ value, queueMs, batchSize }: Served, { definition }: ServedModel): JsonParts {
+  const tokens = tokensOf(value) > 0 ? `,"tokens":${tokensOf(value)}` : "";
+  const truncated = isTruncated(value) ? `,"truncated":true` : "";
   const rest = `${tokens}${truncated},"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
-  return [`"output":`, ...outputJson(output, definition.output), rest];
+  return [`"output":`, ...outputJson(value, definition.output), rest];
 }
 
 function severalJson(
@@ -109,7 +109,7 @@ function severalJson(
     if (outcome.status === "rejected") return [errorJson(outcome.reason)];
     queueMs = Math.max(queueMs, outcome.value.queueMs);
     batchSize = Math.max(batchSize, outcome.value.batchSize);
-    return outputJson(outcome.value.output, definition.output);
+    return outputJson(outcome.value.value, definition.output);
   });
   const rest = `],"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
   return [`"outputs":[`, ...commaSeparated(outputs), rest];

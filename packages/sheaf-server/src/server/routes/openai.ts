@@ -111,9 +111,9 @@ function embeddingsJson(
   { model, isBase64, length }: { model: string; isBase64: boolean; length: number | undefined },
 ): Buffer {
   let tokens = 0;
-  const data = served.map(({ output }, index): JsonParts => {
-    tokens += tokensOf(output);
-    const vector = length === undefined ? vectorOf(output) : shortened(vectorOf(output), length);
+  const data = served.map(({ value }, index): JsonParts => {
+    tokens += tokensOf(value);
+    const vector = length === undefined ? vectorOf(value) : shortened(vectorOf(value), length);
     const head = `{"object":"embedding","index":${index},"embedding":`;
     return isBase64 ? [`${head}"${base64Of(vector)}"}`] : [head, vector, "}"];
   });

@@ -25,7 +25,7 @@ export function rerankRoute(app: FastifyInstance, models: Models): void {
     const isPair = model.definition.input.kind === "text-pair";
     const items = readItems(query, texts, model, isPair);
     const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
-    const outputs = served.map(({ output }) => output);
+    const outputs = served.map(({ value }) => value);
     if (!truncate) refuseTruncated(outputs, model, isPair);
     const scores = isPair ? outputs.map((output) => scoreOf(output, rawScores)) : similarities(outputs);
     const ranked = scores
