@@ -127,7 +127,7 @@ test("a failing run, a failing item and a wrong count each end it with their own
   );
   await assert.rejects(
     calibrate(async () => [1, 2, 3], { sample, clock, sizes: [2] }),
-    /2 items, got 3 results/,
+    /returned 3 results for 2 items/,
   );
   await assert.rejects(calibrate((async () => null) as never, { sample, clock }), /got null/);
 });
