@@ -280,7 +280,9 @@ export class Checker {
     if (item.equal === undefined || !joinsRuns || orders > 0 || onQueueFull === "wait") return;
     for (const run of this.#active) {
       const isOther = run.batchId !== note.batchId && !this.#isAbandoned(run, nowMs);
-      if (!isOther || !run.items.some((other) => isSame(other, item))) continue;
+      const equal = run.items.find((other) => isSame(other, item));
+      // One that was answered is joined no more, though its caller hears of it a few promises later.
+      if (!isOther || equal === undefined || this.answered.has(equal)) continue;
       const waiting = this.calls.find(
         (call) =>
           call.isSingle && isSame(call.item, item) && call.madeAtMs < run.startedAtMs && call.outcome === undefined,
