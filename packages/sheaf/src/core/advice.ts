@@ -39,7 +39,7 @@ const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {
 const slotBound: Rule = ({ queueWaitMs, runMs, busy }) =>
   busy !== null && busy.slotShare > 0.8 && busy.cpuCores < 0.5 && queueWaitMs.p50 > runMs.p50
     ? `Items wait ${queueWaitMs.p50.toFixed(1)} ms for runs of ${runMs.p50.toFixed(1)} ms: every slot is taken while this ` +
-      `process idles (${percent(busy.cpuCores)} of a core). Raise concurrency, if what the runs wait for can take more.`
+      `process uses ${percent(busy.cpuCores)} of a core. Raise concurrency, if what the runs wait for can take more.`
     : undefined;
 
 /** Where batches hold hardly more than one item there is nothing to give up. */
