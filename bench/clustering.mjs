@@ -11,6 +11,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { seededRandom } from "sheaf/tuning";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({
@@ -81,8 +82,7 @@ async function startServer(workers) {
 }
 
 async function load(servers, ms, seed) {
-  let state = seed;
-  const uniform = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
+  const uniform = seededRandom(seed);
   const replies = [];
   const startMs = performance.now();
   for (let dueMs = startMs, i = 0; dueMs < startMs + ms; i++) {

@@ -3,6 +3,7 @@
 import { connect, headers } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker } from "../packages/sheaf/dist/adapters/nats/index.js";
 import { createBatcher, window } from "../packages/sheaf/dist/index.js";
+import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 
 const [role, url, durability, policy] = process.argv.slice(2);
 const maxBatchSize = 32;
@@ -66,11 +67,7 @@ async function calibrate() {
 
 /** Poisson arrivals, on schedule whatever the answers do; latency counts from the intended moment. */
 async function open({ rate, durationMs, seed }) {
-  let state = seed;
-  const random = () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return (state + 1) / (2 ** 32 + 1);
-  };
+  const random = seededRandom(seed);
   const latencies = [];
   const sizes = [];
   let failed = 0;
@@ -89,7 +86,7 @@ async function open({ rate, durationMs, seed }) {
           () => failed++,
         ),
       );
-      dueMs += (-Math.log(random()) * 1000) / rate;
+      dueMs += (-Math.log(1 - random()) * 1000) / rate;
     }
     // Not to the microsecond: waiting busily would take the processors from what is measured. It is the same for all.
     await new Promise((resolve) => setTimeout(resolve, 1));

@@ -6,6 +6,7 @@
 import { parseArgs } from "node:util";
 import { adaptive, auto, createBatcher, greedy, window } from "sheaf";
 import { workerThread } from "sheaf/node";
+import { seededRandom } from "sheaf/tuning";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({
@@ -45,8 +46,7 @@ const summary = (latencies, elapsedMs) => {
 
 /** Poisson calls at a rate; what is due by now is sent in one turn, and latency counts from when it was due. */
 async function openLoop(batcher, perS, seed) {
-  let state = seed;
-  const uniform = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
+  const uniform = seededRandom(seed);
   const latencies = [];
   const calls = [];
   const startMs = performance.now();

@@ -1,13 +1,14 @@
 // `npm run bench -- use-lite`: what batching gains on the built-in models, one thread; use-lite packed against padded.
 import { loadUseLite, tokenizeTexts, embedTokens } from "../packages/sheaf-server/dist/runners/use-lite-worker.js";
 import { loadMlp, runMlp } from "../packages/sheaf-server/dist/runners/mlp-worker.js";
+import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const sizes = [1, 2, 4, 8, 16, 32, 64];
 const rounds = 7;
 const textCount = 64;
 
-const random = generator(1);
+const random = seededRandom(1);
 const vocabulary =
   "the a people time way world life work number night day water room mother area money story fact".split(" ");
 /** `textCount` texts whose token counts are spread evenly over the range. */
@@ -86,11 +87,3 @@ console.log("\nGain in items a second over one at a time:\n");
 console.log(table(rows));
 console.log("\nTexts a second:\n");
 console.log(table(comparison));
-
-function generator(seed) {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { createBatcher, window } from "sheaf";
-import { calibrate, recommend } from "sheaf/tuning";
+import { calibrate, recommend, seededRandom } from "sheaf/tuning";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({
@@ -63,8 +63,7 @@ function closed(callers) {
 
 /** Calls at random moments, whoever is answered. */
 function poisson(ratePerS) {
-  let state = 1;
-  const uniform = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
+  const uniform = seededRandom(1);
   return async (call, latenciesMs) => {
     const endMs = performance.now() + durationMs;
     const calls = [];

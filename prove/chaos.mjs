@@ -15,7 +15,8 @@ import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
 import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
 import { whyNoNats } from "../scripts/lib/nats-server.mjs";
-import { drawing, randomFrom } from "./lib/random.mjs";
+import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { drawing } from "./lib/random.mjs";
 
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },
@@ -32,7 +33,7 @@ const hasNats = whyNoNats() === undefined;
 const seconds = 60 * minutes;
 const isDone = announceEnd(seconds);
 // A stream for each part: what one draws does not depend on how fast another is.
-const draw = (part) => drawing(randomFrom(1000 * seed + part));
+const draw = (part) => drawing(seededRandom(1000 * seed + part));
 const parts = await Promise.all([
   toItsEnd("server with worker processes", chaosOnServer("process", { seconds, draw: draw(1) })),
   toItsEnd("server with worker threads", chaosOnServer("thread", { seconds, draw: draw(2) })),

@@ -8,7 +8,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { machine, median, table } from "../bench/lib/machine.mjs";
 import { mixedCalls } from "./lib/mixed-calls.mjs";
-import { drawing, randomFrom } from "./lib/random.mjs";
+import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { drawing } from "./lib/random.mjs";
 import { soakServer } from "./lib/soak-server.mjs";
 
 const { values } = parseArgs({
@@ -29,13 +30,13 @@ const collect = runInNewContext("gc");
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 console.log(`${machine()}\nnpm run prove -- soak --minutes ${minutes} --seed ${values.seed}\n`);
-const serverPart = soakServer({ seconds: 60 * minutes, draw: drawing(randomFrom(Number(values.seed) + 1)) });
+const serverPart = soakServer({ seconds: 60 * minutes, draw: drawing(seededRandom(Number(values.seed) + 1)) });
 
 const counts = { ok: 0, error: 0, timeout: 0, aborted: 0, refused: 0, wrong: 0 };
 let pending = 0;
 let made = 0;
 const { batchers, make } = mixedCalls({
-  random: randomFrom(Number(values.seed)),
+  random: seededRandom(Number(values.seed)),
   begun: () => {
     made += 1;
     pending += 1;

@@ -1,3 +1,5 @@
+import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
+
 /**
  * Workloads for the scheduling comparison: cost × arrivals × load. A workload is what `simulate` takes, with a name.
  * `tuned` are of the kinds that auto was developed on; nothing was ever adjusted to `heldOut`: other costs, other
@@ -97,7 +99,7 @@ export const heldOut = everyWorkload(
  * 8 … 128, five shapes of cost, loads 0.1 … 0.9, five kinds of arrivals. A seed not used before is a test unseen.
  */
 export function randomWorkloads(seed, count) {
-  const random = randomNumbers(seed);
+  const random = seededRandom(seed);
   const pick = (choices) => choices[Math.floor(random() * choices.length)];
   const between = (low, high) => low * (high / low) ** random();
   return Array.from({ length: count }, () => {
@@ -138,17 +140,6 @@ export function randomWorkloads(seed, count) {
     const own = workload(`${shape} ${of}`, profile, named, isLoop ? undefined : Number(load.toFixed(2)), arrivals);
     return { ...own, profile: shape };
   });
-}
-
-// mulberry32, by Tommy Ettinger, public domain.
-function randomNumbers(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
 }
 
 /** Hand-tuned policies for the grid search: the best of them, per workload, is the oracle. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
 import { load, post } from "./fleet-load.mjs";
 import { startFleet } from "./fleet-processes.mjs";
 
@@ -57,7 +58,7 @@ const unfelt = new Set(["no fault", "drain a worker"]);
  * @param {(row: object) => void} report called after each with what was seen
  */
 export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, report, only = "" }) {
-  const random = randomFrom(seed);
+  const random = seededRandom(seed);
   const fleet = await startFleet({ env: { NATS_ACK_WAIT_MS: String(ackWaitMs) } });
   try {
     for (const [name, fault] of Object.entries(faults)) {
@@ -82,17 +83,6 @@ export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, repor
   } finally {
     await fleet.stop();
   }
-}
-
-/** mulberry32: when in a run a fault strikes. */
-function randomFrom(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 4096 });

@@ -1,6 +1,6 @@
 import { auto, createBatcher, greedy } from "sheaf";
-import { virtualClock } from "sheaf/tuning";
-import { drawing, randomFrom } from "./random.mjs";
+import { seededRandom, virtualClock } from "sheaf/tuning";
+import { drawing } from "./random.mjs";
 
 /** When a verdict is asked for: milliseconds of virtual time, and a number of batches. */
 export const asks = { "5 s": { atMs: 5_000 }, "30 s": { atMs: 30_000 }, "2 min": { atMs: 120_000 }, "200 batches": {} };
@@ -56,7 +56,7 @@ export const traffics = {
  */
 export async function judged({ ratio = 0, shape, trouble, traffic, seed }) {
   const { noise, factor = () => 1, lengths, burst } = troubles[trouble];
-  const random = randomFrom(seed * 7919 + 13);
+  const random = seededRandom(seed * 7919 + 13);
   const draw = drawing(random);
   const clock = virtualClock();
   const unitMs = 200 / ((shape ?? ((size) => ratio + size))(32) + 1);

@@ -3,8 +3,6 @@ import type { Command } from "commander";
 import { checkAssertions, parseAssertion } from "../load/assertion.ts";
 import { publishBench } from "../load/bench-output.ts";
 import {
-  CommandFailure,
-  UsageError,
   countUpTo,
   exitCode,
   largestSeed,
@@ -14,12 +12,11 @@ import {
   numberFrom,
   oneOf,
   parseDurationMs,
-  parsedUrl,
   repeated,
   runCommand,
-  usage,
-  type CommandStreams,
-} from "../load/command-line.ts";
+} from "./command.ts";
+import { CommandFailure, UsageError, parsedUrl, usage } from "../load/failure.ts";
+import type { CommandStreams } from "../load/terminal.ts";
 import { builtinTemplate } from "../load/builtin-payload.ts";
 import { configurationNames, configurations, type ConfigurationName } from "../load/configurations.ts";
 import { runLoad } from "../load/generator.ts";

@@ -1,6 +1,8 @@
 import type { LoadedConfig } from "../server/config.ts";
 import { settingsTable } from "../server/settings.ts";
-import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
+import type { CommandStreams } from "../load/terminal.ts";
+import { runCommand } from "./command.ts";
+import { commandWithSettings, configOf } from "./setting-options.ts";
 
 interface Row {
   readonly name: string;
@@ -10,10 +12,10 @@ interface Row {
 }
 
 /** `sheaf config`: prints every setting, its value and where it came from; takes the flags of `sheaf serve`. */
-export function config(words: readonly string[]): Promise<number> {
-  const command = commandWithSettings("config", "Prints every setting and where its value came from.");
+export function config(words: readonly string[], streams: CommandStreams): Promise<number> {
+  const command = commandWithSettings("config", "Prints every setting and where its value came from.", streams);
   command.option("--json", "print as JSON");
-  return runCommand(command, words, async () => {
+  return runCommand(command, words, streams, async () => {
     const loaded = await configOf(command);
     const rows = rowsOf(loaded);
     if (command.opts<{ json?: true }>().json === true) {

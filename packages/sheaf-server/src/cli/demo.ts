@@ -1,12 +1,7 @@
 import type { Command } from "commander";
-import {
-  UsageError,
-  exitCode,
-  newCommand,
-  parseDurationMs,
-  runCommand,
-  type CommandStreams,
-} from "../load/command-line.ts";
+import { exitCode, newCommand, parseDurationMs, runCommand } from "./command.ts";
+import { UsageError } from "../load/failure.ts";
+import type { CommandStreams } from "../load/terminal.ts";
 import type { DemoResult } from "../load/demo.ts";
 import { machine } from "../load/machine.ts";
 import { verdictLines } from "../load/measured-gain.ts";

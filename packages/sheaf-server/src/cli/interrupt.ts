@@ -1,4 +1,4 @@
-import type { CommandStreams } from "../load/command-line.ts";
+import type { CommandStreams } from "../load/terminal.ts";
 
 type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
 

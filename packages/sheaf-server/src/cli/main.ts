@@ -2,18 +2,12 @@
 // First: it must run before anything loads ONNX Runtime or starts a worker.
 import "../shared/without-telemetry.ts";
 import { Command, CommanderError } from "commander";
+import type { CommandStreams } from "../load/terminal.ts";
 import { interruptible } from "./interrupt.ts";
 import { packageVersion } from "../server/version.ts";
 
-/** Where a command writes: data to stdout, progress and errors to stderr. */
-interface Streams {
-  readonly stdout: NodeJS.WriteStream;
-  readonly stderr: NodeJS.WriteStream;
-  readonly signal?: AbortSignal | undefined;
-}
-
 /** Takes the words after its name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
-type RunCommand = (words: readonly string[], streams: Streams) => Promise<number>;
+type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
 
 interface Entry {
   readonly name: string;

@@ -1,20 +1,23 @@
 import { ConfigError } from "../server/config.ts";
 import { proxyDefaults, type Setting } from "../server/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
-import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
+import type { CommandStreams } from "../load/terminal.ts";
+import { runCommand } from "./command.ts";
+import { commandWithSettings, configOf } from "./setting-options.ts";
 
 /** Flags that a gateway has no use for are not its flags: those of models, of their texts and of a fleet. */
 const isOfProxy = ({ name, group }: Setting): boolean =>
   group !== "Models and workers" && group !== "Fleet" && name !== "maxTextChars" && name !== "apiKey";
 
 /** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
-export function proxy(words: readonly string[]): Promise<number> {
+export function proxy(words: readonly string[], streams: CommandStreams): Promise<number> {
   const command = commandWithSettings(
     "proxy",
     "A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it.",
+    streams,
     { defaults: proxyDefaults, isShown: isOfProxy },
   );
-  return runCommand(command, words, async () => {
+  return runCommand(command, words, streams, async () => {
     const { settings } = await configOf(command, proxyDefaults);
     const { upstream, apiKey } = settings;
     if (upstream === undefined)

@@ -9,22 +9,29 @@ import type { Settings } from "../server/settings.ts";
 import type { SheafServer } from "../server/server.ts";
 import { definitionOf, runsElsewhere, workersOf } from "../server/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
-import { commandWithSettings, configOf, runCommand } from "./setting-options.ts";
+import type { CommandStreams } from "../load/terminal.ts";
+import { runCommand } from "./command.ts";
+import { commandWithSettings, configOf } from "./setting-options.ts";
 
 /**
  * `sheaf serve [model …]`: serves until SIGTERM or SIGINT. Gives 0 when everything accepted was answered, 1 when the
  * grace period cut some off or a model did not load.
  */
-export function serve(words: readonly string[]): Promise<number> {
-  const command = commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.", {
-    isShown: ({ group }) => group !== "Upstream",
-  });
+export function serve(words: readonly string[], streams: CommandStreams): Promise<number> {
+  const command = commandWithSettings(
+    "serve",
+    "Serves models over HTTP, each in dynamic batches of its own.",
+    streams,
+    {
+      isShown: ({ group }) => group !== "Upstream",
+    },
+  );
   command.argument(
     "[model...]",
     `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder or a worker module (.js) (default: use-lite)`,
   );
   command.option("--exact", "run a model one by one where its results depend on their batch-mates");
-  return runCommand(command, words, async () => {
+  return runCommand(command, words, streams, async () => {
     const { settings, models } = await configOf(command);
     const { exact = false } = command.opts<{ exact?: boolean }>();
     const named = command.args.map((model) => ({ model, settings: {} }));

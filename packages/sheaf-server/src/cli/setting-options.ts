@@ -1,6 +1,8 @@
-import { Command, CommanderError, Option } from "commander";
-import { ConfigError, loadConfig, type LoadedConfig } from "../server/config.ts";
+import { Option, type Command } from "commander";
+import type { CommandStreams } from "../load/terminal.ts";
+import { loadConfig, type LoadedConfig } from "../server/config.ts";
 import { settingsTable, type Setting, type Settings } from "../server/settings.ts";
+import { newCommand } from "./command.ts";
 
 export interface CommandSettings {
   /** Of this command, where they are not the table's. */
@@ -13,12 +15,11 @@ export interface CommandSettings {
 export function commandWithSettings(
   name: string,
   description: string,
+  streams: CommandStreams,
   { defaults = {}, isShown = () => true }: CommandSettings = {},
 ): Command {
-  const command = new Command(`sheaf ${name}`)
+  const command = newCommand(name, streams)
     .description(description)
-    .exitOverride()
-    .showHelpAfterError(`Run sheaf ${name} --help for all options.`)
     .option("--config <file>", "config file (default: sheaf.config.json or sheaf.config.js, if there is one)");
   for (const setting of settingsTable.filter(isShown)) {
     const { flag, env, group, valueName, description: text, range, isSecret } = setting;
@@ -34,22 +35,4 @@ export function commandWithSettings(
 export function configOf(command: Command, defaults?: Partial<Settings>): Promise<LoadedConfig> {
   const { config, json: _, ...flags } = command.opts<Record<string, unknown>>();
   return loadConfig({ flags, file: config as string | undefined, defaults });
-}
-
-/** Parses and runs; every way to fail becomes a message on stderr and an exit code: 2 for usage, 1 for the rest. */
-export async function runCommand(
-  command: Command,
-  words: readonly string[],
-  action: () => Promise<number>,
-): Promise<number> {
-  let exitCode = 0;
-  command.action(async () => void (exitCode = await action()));
-  try {
-    await command.parseAsync([...words], { from: "user" });
-    return exitCode;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    console.error(`${command.name()}: ${error instanceof Error ? error.message : String(error)}`);
-    return error instanceof ConfigError ? 2 : 1;
-  }
 }

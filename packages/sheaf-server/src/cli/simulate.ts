@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/tuning";
 import {
-  UsageError,
   countUpTo,
   exitCode,
   largestBatch,
@@ -15,9 +14,9 @@ import {
   oneOf,
   parseDurationMs,
   runCommand,
-  usage,
-  type CommandStreams,
-} from "../load/command-line.ts";
+} from "./command.ts";
+import { UsageError, usage } from "../load/failure.ts";
+import type { CommandStreams } from "../load/terminal.ts";
 import { configurationNames, type ConfigurationName } from "../load/configurations.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, textTable } from "../load/terminal.ts";

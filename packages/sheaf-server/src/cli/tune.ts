@@ -2,8 +2,6 @@ import { readFile, writeFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { calibrate, recommend, type Calibration, type Recommendation } from "sheaf/tuning";
 import {
-  CommandFailure,
-  UsageError,
   countUpTo,
   exitCode,
   largestBatch,
@@ -15,8 +13,9 @@ import {
   oneOf,
   parseDurationMs,
   runCommand,
-  type CommandStreams,
-} from "../load/command-line.ts";
+} from "./command.ts";
+import { CommandFailure, UsageError } from "../load/failure.ts";
+import type { CommandStreams } from "../load/terminal.ts";
 import { machine } from "../load/machine.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";

@@ -1,5 +1,5 @@
 import type { AssertionOutcome } from "./assertion.ts";
-import type { CommandStreams } from "./command-line.ts";
+import type { CommandStreams } from "./terminal.ts";
 import { comparisonBasis, comparisons } from "./comparison.ts";
 import { configurationNames, configurations, type ConfigurationName } from "./configurations.ts";
 import { machine } from "./machine.ts";

@@ -1,4 +1,4 @@
-import { seededRandom } from "./random.ts";
+import { seededRandom } from "sheaf/tuning";
 
 export const openPatterns = ["steady", "burst", "ramp", "step"] as const;
 export type OpenPattern = (typeof openPatterns)[number];
@@ -62,7 +62,7 @@ export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: num
  */
 export function* poissonArrivals(phases: readonly Phase[], seed: number): Generator<number, void, void> {
   const random = seededRandom(seed);
-  let untilNext = -Math.log(random());
+  let untilNext = -Math.log(1 - random());
   for (const { startMs, endMs, startPerS, endPerS } of phases) {
     const lengthS = (endMs - startMs) / 1000;
     const slope = (endPerS - startPerS) / lengthS;
@@ -71,7 +71,7 @@ export function* poissonArrivals(phases: readonly Phase[], seed: number): Genera
     while (position + untilNext < expected) {
       position += untilNext;
       yield startMs + 1000 * timeToAccumulate(position, startPerS, slope);
-      untilNext = -Math.log(random());
+      untilNext = -Math.log(1 - random());
     }
     untilNext -= expected - position;
   }

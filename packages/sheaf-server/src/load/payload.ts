@@ -1,4 +1,4 @@
-import { seededRandom } from "./random.ts";
+import { seededRandom } from "sheaf/tuning";
 
 /** Different bodies sent in turn: enough that caches and deduplication do not flatter a server. */
 const variants = 64;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { CommandFailure, UsageError } from "./command-line.ts";
+import { CommandFailure, UsageError } from "./failure.ts";
 import { httpTarget } from "./http-target.ts";
 import { renderRequest } from "./request.ts";
 import { oneLine } from "./result-table.ts";

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createServer, type AddressInfo } from "node:net";
-import { CommandFailure } from "./command-line.ts";
+import { CommandFailure } from "./failure.ts";
 
 /** A server of ours in a process of its own, so that it does not share a thread with what measures it. */
 export interface ServedModel {

@@ -5,6 +5,16 @@ export interface Output {
   readonly columns?: number | undefined;
 }
 
+/** What a command talks to: the process, or a test. */
+export interface CommandStreams {
+  /** Data. */
+  readonly stdout: Output;
+  /** Progress and errors. */
+  readonly stderr: Output;
+  /** Aborts on the first interrupt. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Rows of text, the first one the head, in aligned columns: names and text to the left, figures to the right. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const [head = []] = rows;

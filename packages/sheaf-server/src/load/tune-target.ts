@@ -1,10 +1,10 @@
 import type { BatchFunction, Executor } from "sheaf";
 import { workerThread } from "sheaf/node";
+import { seededRandom } from "sheaf/tuning";
 import type { ModelInput, ModelSpec } from "../runners/model-spec.ts";
 import { resolveModel } from "../runners/resolve-model.ts";
-import { CommandFailure, UsageError, usage } from "./command-line.ts";
+import { CommandFailure, UsageError, usage } from "./failure.ts";
 import { itemsFromTemplate, wordsItem } from "./payload.ts";
-import { seededRandom } from "./random.ts";
 import { urlBatches } from "./url-batches.ts";
 
 /** What `sheaf tune` measures. */

@@ -1,4 +1,4 @@
-import { CommandFailure, parsedUrl } from "./command-line.ts";
+import { CommandFailure, parsedUrl } from "./failure.ts";
 import { templateFor } from "./probe.ts";
 import { itemsFromTemplate } from "./payload.ts";
 import { oneLine } from "./result-table.ts";

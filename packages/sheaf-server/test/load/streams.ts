@@ -1,4 +1,4 @@
-import type { CommandStreams } from "../../dist/load/command-line.js";
+import type { CommandStreams } from "../../dist/load/terminal.js";
 
 /** Collects what a command writes. */
 export function collected(): CommandStreams & { out: () => string; err: () => string } {

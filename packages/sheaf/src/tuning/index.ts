@@ -4,5 +4,6 @@ export { recommend, type RecommendOptions, type Recommendation, type RecommendRe
 export { manualClock, type ManualClock } from "./manual-clock.ts";
 export { virtualClock, type VirtualClock } from "./virtual-clock.ts";
 export { simulate, type SimulatedLatency, type SimulationOptions, type SimulationResult } from "./simulate.ts";
+export { seededRandom } from "./random.ts";
 export type { Arrivals } from "./arrivals.ts";
 export type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LearnedCost } from "../../dist/core/learned-cost.js";
 import { nextSize } from "../../dist/policies/cost-model.js";
-import { seeded } from "../policies/view.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 
 const learned = (cost: (size: number) => number, sizes: number[], rounds = 30): LearnedCost => {
   const table = new LearnedCost();
@@ -37,7 +37,7 @@ test("a first look at a size far off the line does not throw the rest of the tab
 
 test("one outlier in fifty moves the line by less than a tenth, and stays below the cost of its size", () => {
   const table = new LearnedCost();
-  const random = seeded(7);
+  const random = seededRandom(7);
   for (let i = 0; i < 1000; i++) {
     const size = 1 + Math.floor(random() * 32);
     table.observe(size, (10 + 0.3 * size) * (i % 50 === 49 ? 10 : 1));
@@ -53,7 +53,7 @@ test("a new truth is taken over within eight batches", () => {
 
 test("three stalls at the start do not bend what is said of costs, then or later", () => {
   const cost = new LearnedCost();
-  const random = seeded(3);
+  const random = seededRandom(3);
   for (let i = 0; i < 400; i++) {
     const size = 1 + Math.floor(random() ** 2 * 32);
     cost.observe(size, i >= 20 && i < 23 ? 300 : (1.62 + 1.44 * size) * (0.9 + 0.2 * random()));

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "../../dist/policies/arrival-rate.js";
-import { seeded } from "./view.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 
 test("the rate of a Poisson stream is found within a fifth", () => {
-  const random = seeded(3);
+  const random = seededRandom(3);
   const rate = new ArrivalRate();
   let nowMs = 1000;
   let sum = 0;
@@ -43,7 +43,7 @@ test("the rate is finite and fades: cold, after one arrival, and after a long si
 });
 
 test("events per unit and millisecond waited: constant for a memoryless process, in every octave seen", () => {
-  const random = seeded(5);
+  const random = seededRandom(5);
   const rates = new EventRate();
   for (let i = 0; i < 500; i++) {
     const elapsedMs = -Math.log(1 - random()) / 0.5;

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto } from "../../dist/policies/auto.js";
 import type { Decision, Policy } from "../../dist/index.js";
-import { record, seeded, view, withCost, type Trained } from "./view.js";
+import { seededRandom } from "../../dist/tuning/index.js";
+import { record, view, withCost, type Trained } from "./view.js";
 
 /** Feeds 40 batches of a straight cost, one caller after the other and far apart. */
 const trained = (of: Policy, fixedMs: number, perItemMs: number, slots = 1): Trained => {
@@ -90,7 +91,7 @@ test("failed batches teach nothing about cost", () => {
 
 test("whatever it is told, it runs at least one item or names a finite moment ahead", () => {
   for (let seed = 1; seed <= 50; seed++) {
-    const random = seeded(seed);
+    const random = seededRandom(seed);
     const policy = withCost(auto(seed % 2 === 0 ? { latencyBudgetMs: 50 } : {}));
     let nowMs = 0;
     for (let i = 0; i < 2000; i++) {

@@ -21,7 +21,7 @@ import {
   type RunNote,
   weightLimit,
 } from "./checker.js";
-import { randomFrom } from "./drawn.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 import type { Action, ActionTerms, PolicyName, Scenario } from "./scenario.js";
 
 /** A run that does not end by itself ends after this long all the same, so that simulations end. */
@@ -50,7 +50,7 @@ class Simulation {
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario;
-    this.#random = randomFrom(scenario.seed);
+    this.#random = seededRandom(scenario.seed);
     this.#checker = new Checker(scenario, () => this.#clock.now());
     const key = <T>(of: (item: Item) => T) => {
       return (item: Item): T => {
@@ -64,7 +64,7 @@ class Simulation {
         this.#keyed(await this.#run([...items], context, keyed === undefined ? undefined : 0), items),
       {
         clock: this.#clock,
-        policy: policyOf(scenario.policy, randomFrom(scenario.seed + 1)),
+        policy: policyOf(scenario.policy, seededRandom(scenario.seed + 1)),
         maxBatchSize: scenario.maxBatchSize,
         maxWaitMs: scenario.maxWaitMs,
         concurrency: scenario.concurrency,
@@ -294,7 +294,7 @@ class Simulation {
     const id = this.#items++;
     const equal = equals > 0 && this.#random() < 0.8 ? Math.floor(this.#random() * equals) : undefined;
     // Equal items must agree in all that matters, so those are drawn from what they share.
-    const draw = equal === undefined ? this.#random : randomFrom(this.#scenario.seed + 17 * (equal + 1));
+    const draw = equal === undefined ? this.#random : seededRandom(this.#scenario.seed + 17 * (equal + 1));
     const item: Item = {
       id,
       equal,

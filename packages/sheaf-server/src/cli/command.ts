@@ -1,28 +1,10 @@
 import { Command, CommanderError, InvalidArgumentError, type Option } from "commander";
-import type { Output } from "./terminal.ts";
-
-/** What a command talks to: the process, or a test. */
-export interface CommandStreams {
-  /** Data. */
-  readonly stdout: Output;
-  /** Progress and errors. */
-  readonly stderr: Output;
-  /** Aborts on the first interrupt. */
-  readonly signal?: AbortSignal | undefined;
-}
+import { UsageError } from "../load/failure.ts";
+import type { CommandStreams } from "../load/terminal.ts";
+import { ConfigError } from "../server/config.ts";
 
 /** The exit codes of every command. */
 export const exitCode = { ok: 0, failure: 1, usage: 2, no: 3 } as const;
-
-/** The user's command line is wrong, beyond what single options can say; exit code 2. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
-}
-
-/** What was asked could not be done, and the message says why and what to do; exit code 1. */
-export class CommandFailure extends Error {
-  override readonly name = "CommandFailure";
-}
 
 /** A command of `sheaf` that writes to these streams and throws instead of ending the process. */
 export function newCommand(name: string, { stdout, stderr }: CommandStreams): Command {
@@ -67,10 +49,16 @@ function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStr
     stderr.write(`\n${name}: interrupted.\n`);
     return exitCode.failure;
   }
-  const usage = error instanceof UsageError;
-  const known = usage || error instanceof CommandFailure;
-  stderr.write(`${name}: ${known ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
-  return usage ? exitCode.usage : exitCode.failure;
+  const isUsage = error instanceof UsageError || error instanceof ConfigError;
+  stderr.write(`${name}: ${textOf(error)}\n`);
+  return isUsage ? exitCode.usage : exitCode.failure;
+}
+
+/** Of our own bug the stack helps to find it; what the world did is said in a sentence. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const isBug = error instanceof TypeError || error instanceof ReferenceError;
+  return isBug ? (error.stack ?? error.message) : error.message;
 }
 
 /** `500ms`, `10s`, `2m` → milliseconds. */
@@ -124,21 +112,3 @@ export const oneOf =
 
 /** Collects an option that may stand several times. */
 export const repeated = (text: string, earlier: readonly string[]): string[] => [...earlier, text];
-
-/** @throws {UsageError} for what is none. */
-export function parsedUrl(text: string): URL {
-  try {
-    return new URL(text);
-  } catch {
-    throw new UsageError(`${text} is not a URL.`);
-  }
-}
-
-/** Turns a refused value into a usage error. */
-export function usage<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof RangeError ? new UsageError(error.message) : error;
-  }
-}
