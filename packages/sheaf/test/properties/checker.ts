@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { BatcherError, type BatchContext } from "../../dist/index.js";
+import { type Answer, BatcherError, type BatchContext } from "../../dist/index.js";
 import type { Scenario } from "./scenario.js";
 
 /** An item of a simulation. Items with the same `equal` are the same in everything but `id`. */
@@ -10,6 +10,7 @@ export interface Item {
   readonly group: number | undefined;
   readonly order: number | undefined;
   readonly isBad: boolean;
+  readonly isAlone: boolean;
   readonly throwsKey: boolean;
 }
 
@@ -102,6 +103,7 @@ export class Checker {
     );
     assert.equal(context.size, items.length, "context.size");
     if (weights !== "none") assert.ok(this.#weightOf(items) <= weightLimit, `a batch weighs ${this.#weightOf(items)}`);
+    if (items.some(({ isAlone }) => isAlone)) assert.equal(items.length, 1, "an item that is alone shares its batch");
     if (groups > 0) assert.equal(new Set(items.map(({ group }) => group)).size, 1, "groups share a batch");
 
     const abandoned = [...this.#active].filter((run) => this.#isAbandoned(run, nowMs)).length;
@@ -161,6 +163,28 @@ export class Checker {
     const pauseMs = (failure?.error as { retryAfterMs?: number } | undefined)?.retryAfterMs;
     if (pauseMs === undefined) return;
     this.#pauses.push({ fromMs: this.#now(), untilMs: this.#now() + pauseMs });
+  }
+
+  /** A queue is full where it has an end, or where calls may be refused as late. */
+  checkFull({ details: { expectedMs, timeoutMs } }: BatcherError): void {
+    const { maxQueueSize, refuseLate } = this.#scenario;
+    if (expectedMs === undefined) return assert.ok(maxQueueSize < Infinity, "an endless queue is full");
+    assert.ok(refuseLate !== undefined && (expectedMs as number) > refuseLate * (timeoutMs as number), "not late");
+  }
+
+  /** What `ask` told of an item is what was seen of its batch. */
+  toldOf(item: Item, { batchId, batchSize, queueMs, runMs }: Answer<unknown>): void {
+    const whole = this.runs.find((run) => run.batchId === batchId);
+    assert.ok(whole, `nobody saw batch ${batchId}`);
+    assert.ok(
+      whole.items.some((other) => isSame(other, item)),
+      `item ${item.id} did not ride in batch ${batchId}`,
+    );
+    assert.equal(batchSize, whole.items.length, "batchSize");
+    const call = this.#byItem.get(item)!;
+    const waitedMs = Math.max(0, whole.startedAtMs - call.madeAtMs);
+    assert.ok(queueMs >= 0 && queueMs <= waitedMs + roundingMs, `queueMs ${queueMs}, seen ${waitedMs}`);
+    assert.ok(runMs >= 0 && runMs <= this.#now() - whole.startedAtMs + roundingMs, `runMs ${runMs}`);
   }
 
   /** A caller has its result or its error. */
@@ -314,7 +338,7 @@ export class Checker {
   #checkCode(call: Call, error: BatcherError, ran: readonly RunNote[], nowMs: number): void {
     const { code } = error;
     const { item } = call;
-    const { maxQueueSize, runTimeoutMs } = this.#scenario;
+    const { runTimeoutMs } = this.#scenario;
     if (code === "RUN_TIMEOUT" || code === "RESULT_COUNT") {
       assert.ok(!this.answered.has(item), `item ${item.id} was answered and rejected with ${code}`);
     }
@@ -326,7 +350,7 @@ export class Checker {
       );
       assert.ok(nowMs <= call.deadlineMs + roundingMs, `item ${item.id}: TIMEOUT ${nowMs - call.deadlineMs} ms late`);
     } else if (code === "QUEUE_FULL") {
-      assert.ok(maxQueueSize < Infinity, "an endless queue is full");
+      this.checkFull(error);
     } else if (code === "CLOSED") {
       assert.ok(this.closedAtMs !== undefined, `item ${item.id}: CLOSED by an open batcher`);
       const isCutOff = this.cutOffAtMs !== undefined && nowMs >= this.cutOffAtMs;

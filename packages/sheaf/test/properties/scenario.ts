@@ -14,6 +14,9 @@ export type Action = { readonly afterMs: number } & (
 export interface ActionTerms {
   readonly priority: "immediate" | "interactive" | "bulk";
   readonly timeoutMs: number | undefined;
+  readonly alone: boolean;
+  /** Calls go through `ask`, `settle` through `askAll`. */
+  readonly asks: boolean;
   /** Index of the controller whose signal is given. */
   readonly controller: number | undefined;
 }
@@ -37,6 +40,7 @@ export interface Scenario {
   readonly keyed: "undefined" | "error" | undefined;
   readonly throwingKeys: boolean;
   readonly timeoutMs: number | undefined;
+  readonly refuseLate: number | undefined;
   readonly runTimeoutMs: number | undefined;
   readonly onBatchError: "fail" | "bisect";
   readonly runOne: boolean;
@@ -68,6 +72,8 @@ const terms: fc.Arbitrary<ActionTerms> = fc.record({
   priority: often<ActionTerms["priority"]>("interactive", fc.constantFrom("immediate", "bulk")),
   timeoutMs: often<number | undefined>(undefined, fc.integer({ min: 1, max: 80 })),
   controller: often<number | undefined>(undefined, fc.integer({ min: 0, max: 2 })),
+  alone: fc.oneof({ weight: 6, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+  asks: fc.boolean(),
 });
 
 const afterMs = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 12 }), fc.integer({ min: 0, max: 60 }));
@@ -138,6 +144,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
     keyed: often<Scenario["keyed"]>(undefined, fc.constantFrom("undefined", "error")),
     throwingKeys: often(false, fc.boolean()),
     timeoutMs: often<number | undefined>(undefined, fc.integer({ min: 1, max: 120 })),
+    refuseLate: often<number | undefined>(undefined, fc.constantFrom(0.5, 0.85, 1)),
     runTimeoutMs: often<number | undefined>(undefined, fc.integer({ min: 1, max: 60 })),
     onBatchError: fc.constantFrom("fail" as const, "bisect" as const),
     runOne: fc.boolean(),

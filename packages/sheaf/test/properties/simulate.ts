@@ -5,6 +5,7 @@ import {
   type BatchContext,
   type Batcher,
   BatcherError,
+  type CallOptions,
   createBatcher,
   greedy,
   type Policy,
@@ -71,6 +72,7 @@ class Simulation {
         maxQueueSize: scenario.maxQueueSize,
         onQueueFull: scenario.onQueueFull,
         timeoutMs: scenario.timeoutMs,
+        refuseLate: scenario.refuseLate,
         runTimeoutMs: scenario.runTimeoutMs,
         rateLimit: scenario.rateLimit,
         onBatchError,
@@ -163,7 +165,7 @@ class Simulation {
 
   #single(call: Call, terms: ActionTerms): void {
     this.#asked.all += 1;
-    this.#watch(this.#batcher(call.item, this.#optionsOf(call, terms)), (outcome) => {
+    this.#watch(this.#resultOf(call.item, this.#optionsOf(call, terms), terms), (outcome) => {
       this.#checker.settled(call, outcome);
       this.#count(outcome);
     });
@@ -187,7 +189,7 @@ class Simulation {
       });
       return;
     }
-    this.#watch(this.#batcher.settle(items, options), (outcome) => {
+    this.#watch(this.#outcomesOf(items, options, terms), (outcome) => {
       if ("reason" in outcome) {
         for (const call of calls) call.isForgotten = true;
         this.#asked.isExact = false;
@@ -251,7 +253,7 @@ class Simulation {
   #checkListReason(calls: readonly Call[], reason: unknown): void {
     const isRefusal = reason instanceof BatcherError && (reason.code === "CLOSED" || reason.code === "QUEUE_FULL");
     if (isRefusal && this.#checker.closedAtMs !== undefined) return;
-    if (isRefusal && reason.code === "QUEUE_FULL") return assert.ok(this.#scenario.maxQueueSize < Infinity);
+    if (isRefusal && reason.code === "QUEUE_FULL") return this.#checker.checkFull(reason);
     const causes: unknown[] = [];
     for (const call of calls) {
       try {
@@ -297,12 +299,13 @@ class Simulation {
     const draw = equal === undefined ? this.#random : seededRandom(this.#scenario.seed + 17 * (equal + 1));
     const item: Item = {
       id,
-      equal,
+      equal: terms.alone ? undefined : equal,
       weight: weights === "none" ? 1 : Math.floor(draw() * (draw() < 0.05 ? 60 : 16)),
       group: groups > 0 ? Math.floor(draw() * groups) : undefined,
       order: orders > 0 && draw() < 0.9 ? Math.floor(draw() * orders) : undefined,
       isBad: draw() < run.badItemRate,
-      throwsKey: throwingKeys && groups + orders + equals > 0 && draw() < 0.1,
+      isAlone: terms.alone,
+      throwsKey: throwingKeys && groups + orders + (terms.alone ? 0 : equals) > 0 && draw() < 0.1,
     };
     const timeoutMs = terms.timeoutMs ?? this.#scenario.timeoutMs ?? Infinity;
     const madeAtMs = this.#clock.now();
@@ -323,8 +326,25 @@ class Simulation {
     return controller === undefined ? undefined : this.#controllers[controller]!.signal;
   }
 
-  #optionsOf({ signal }: Pick<Call, "signal">, { priority, timeoutMs }: ActionTerms) {
-    return { signal, priority, timeoutMs };
+  #optionsOf({ signal }: Pick<Call, "signal">, { priority, timeoutMs, alone }: ActionTerms) {
+    return { signal, priority, timeoutMs, alone };
+  }
+
+  async #resultOf(item: Item, options: CallOptions, { asks }: ActionTerms): Promise<Result> {
+    if (!asks) return this.#batcher(item, options);
+    const answer = await this.#batcher.ask(item, options);
+    this.#checker.toldOf(item, answer);
+    return answer.value;
+  }
+
+  async #outcomesOf(items: Item[], options: CallOptions, { asks }: ActionTerms) {
+    if (!asks) return this.#batcher.settle(items, options);
+    const outcomes = await this.#batcher.askAll(items, options);
+    return outcomes.map((outcome, index): PromiseSettledResult<Result> => {
+      if (outcome.status === "rejected") return outcome;
+      this.#checker.toldOf(items[index]!, outcome.value);
+      return { status: "fulfilled", value: outcome.value.value };
+    });
   }
 
   async #run(
