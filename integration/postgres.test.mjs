@@ -396,7 +396,7 @@ function suite(open) {
     const names = Object.keys(row);
     const parameters = names.map((_, i) => `$${i + 1}`);
     const text = `INSERT INTO every_type (${names.join(", ")}) VALUES (${parameters.join(", ")})`;
-    // By hand where a driver can not: JSON in arrays, and arrays of bytes and Dates, which postgres.js takes for their elements.
+    // By hand where a driver cannot: JSON in arrays, and arrays of bytes and Dates, which postgres.js takes for their elements.
     const texts = {
       jbs: row.jbs && `{${row.jbs.map((doc) => JSON.stringify(JSON.stringify(doc))).join(",")}}`,
       bins: row.bins && '{"\\\\x61",NULL,"\\\\x"}',

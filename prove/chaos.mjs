@@ -63,7 +63,7 @@ console.log(isKept ? "\nEvery request had its one answer." : `\nA promise was br
 isDone();
 process.exit(isKept ? 0 : 1);
 
-/** A part that can not go on has broken a promise too; the others still say what they saw. */
+/** A part that cannot go on has broken a promise too; the others still say what they saw. */
 function toItsEnd(name, part) {
   return part.catch((error) => {
     console.error(`✖ ${name} ended early: ${error.stack}`);

@@ -108,7 +108,7 @@ export async function embeddingApi({
     }
     for (const [index, input] of inputs.entries()) {
       if (input === "" || isPoison(input))
-        return wrong(index, `Invalid 'input[${index}]': this text can not be embedded.`);
+        return wrong(index, `Invalid 'input[${index}]': this text cannot be embedded.`);
       if (tokensOf(input) > limits.maxItemTokens) {
         return wrong(index, `Invalid 'input[${index}]': maximum context length is ${limits.maxItemTokens} tokens.`);
       }

@@ -18,7 +18,7 @@ CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM p
 CREATE TRIGGER slow BEFORE INSERT ON rows FOR EACH ROW WHEN (NEW.id % 30 = 0) EXECUTE FUNCTION take_long();
 CREATE TRIGGER slow BEFORE INSERT ON versions FOR EACH ROW WHEN (NEW.version % 30 = 0) EXECUTE FUNCTION take_long()`;
 
-/** Why this part can not run here, or undefined. Where CI=true that is an error. */
+/** Why this part cannot run here, or undefined. Where CI=true that is an error. */
 export async function whyNoPostgres() {
   const integration = new URL("../../../integration/", import.meta.url);
   if (!existsSync(new URL("node_modules/pg", integration))) {

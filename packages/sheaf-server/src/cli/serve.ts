@@ -55,7 +55,7 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
     const { serverOn } = await import("../server/server.ts");
     const specs: ModelSpec[] = [];
     for (const entry of entries) specs.push(await specOf(entry, settings, exact));
-    // Workers start only now: where a model can not be served nothing has to be stopped.
+    // Workers start only now: where a model cannot be served nothing has to be stopped.
     const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
     server = await serverOn(app, { models: definitions, settings });
     await app.ready();

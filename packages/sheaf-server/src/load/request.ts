@@ -6,7 +6,7 @@ export interface RequestShape {
   readonly body?: string | undefined;
 }
 
-/** One whole HTTP/1.1 request, rendered once and sent many times. @throws {RangeError} for a header HTTP can not carry. */
+/** One whole HTTP/1.1 request, rendered once and sent many times. @throws {RangeError} for a header HTTP cannot carry. */
 export function renderRequest({ url, method, headers, body }: RequestShape): Buffer {
   const content = Buffer.from(body ?? "", "utf8");
   const ours: Record<string, string> = { host: url.host, "user-agent": "sheaf-bench", accept: "*/*" };

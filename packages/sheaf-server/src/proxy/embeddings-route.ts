@@ -41,7 +41,7 @@ export async function answerEmbeddings(
   return passOn(reply, renamed(reason, failedAt, batchable));
 }
 
-/** What can not share a request: the upstream answers it in its own words. */
+/** What cannot share a request: the upstream answers it in its own words. */
 async function alone(
   { headers, body }: FastifyRequest,
   url: string,

@@ -12,7 +12,7 @@ async function samplesOf(url: string): Promise<unknown[]> {
 }
 
 const worker: WorkerDefinition<string, unknown[] | Error> = defineWorker({
-  // A module that can not be loaded is an answer, not a crash of the batch.
+  // A module that cannot be loaded is an answer, not a crash of the batch.
   run: (urls: string[]) => Promise.all(urls.map((url) => samplesOf(url).catch((error: unknown) => error as Error))),
 });
 export default worker;

@@ -12,7 +12,7 @@ export interface OnnxLayout {
    * such axis, so that an item is all of every tensor. The latter two are served one by one.
    */
   readonly axis: "batch" | "one-row" | "whole";
-  /** Why items can not share a run. */
+  /** Why items cannot share a run. */
   readonly reason?: string | undefined;
 }
 

@@ -14,7 +14,7 @@ import { workerModule } from "./worker-module.ts";
 /**
  * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, or a worker
  * module (`.js`, `.mjs`; `.ts` where Node loads it).
- * @throws {Error} it is none of these, or can not be served: the message names it and says what to do.
+ * @throws {Error} it is none of these, or cannot be served: the message names it and says what to do.
  */
 export async function resolveModel(word: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
   devicesOf(settings.device);

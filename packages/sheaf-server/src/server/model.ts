@@ -126,7 +126,7 @@ export class LocalModel implements ServedModel {
     return ownState === "ready" && this.#feedTrouble?.() !== undefined ? "unavailable" : ownState;
   }
 
-  /** Why it can not run, where it can not. */
+  /** Why it cannot run, where it cannot. */
   get failure(): unknown {
     if (this.#failure !== undefined) return this.#failure;
     const trouble = this.ownState === "ready" ? this.#feedTrouble?.() : undefined;

@@ -29,7 +29,7 @@ export interface ServedModel {
   /** JSON value → item. */
   readonly parse: InputParser;
   readonly state: ModelState;
-  /** Why it can not run, where it can not. */
+  /** Why it cannot run, where it cannot. */
   readonly failure: unknown;
   /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
   readonly workers: WorkerExecutor<never, unknown> | undefined;

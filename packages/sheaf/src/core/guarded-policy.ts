@@ -3,7 +3,7 @@ import type { CostModel } from "../policies/cost-model.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "../policies/policy.ts";
 import { warn } from "./runtime.ts";
 
-/** A policy that can not break its batcher: one that throws is replaced by greedy, with one warning. */
+/** A policy that cannot break its batcher: one that throws is replaced by greedy, with one warning. */
 export class GuardedPolicy implements Policy {
   #policy: Policy;
   readonly #batcherName: string;

@@ -1,6 +1,6 @@
 /**
  * The few globals the core uses, declared by hand: it compiles without the types of any runtime, so that a `node:` or
- * DOM type can not slip in. Everything else reaches time through `Clock`.
+ * DOM type cannot slip in. Everything else reaches time through `Clock`.
  */
 declare global {
   // Merges with the runtime's own declaration and gives the name a meaning where a runtime's types are absent.

@@ -46,7 +46,7 @@ export interface InstanceEvents {
   changed(instance: Instance): void;
   /** It ended. `lost` is what it had and did not answer, the running one first. */
   ended(instance: Instance, lost: readonly Run[], why: string, error: Error | undefined): void;
-  /** It was not ready in time and can not be stopped: it is left behind, and `ended` comes when it ends after all. */
+  /** It was not ready in time and cannot be stopped: it is left behind, and `ended` comes when it ends after all. */
   left(instance: Instance, error: Error): void;
 }
 
@@ -99,7 +99,7 @@ export class Instance {
     return { id, state, role, pid: this.#link.pid, batches, memoryBytes };
   }
 
-  /** Hands over a batch; one that can not be packed is rejected and leaves the instance as it was. */
+  /** Hands over a batch; one that cannot be packed is rejected and leaves the instance as it was. */
   run(run: Run): void {
     invariant(this.serves, "a batch goes to an instance that serves");
     let packed: Packed;
@@ -151,7 +151,7 @@ export class Instance {
     this.#link.send(message(Kind.close));
   }
 
-  /** Ends it at once. False where that can not be done safely. */
+  /** Ends it at once. False where that cannot be done safely. */
   kill(): boolean {
     this.#killed = this.#link.kill();
     return this.#killed;

@@ -63,7 +63,7 @@ export class Instances {
   }
 
   /**
-   * Takes a thread that can not be stopped out of service: it ends by itself once what it does has ended, and keeps
+   * Takes a thread that cannot be stopped out of service: it ends by itself once what it does has ended, and keeps
    * nobody waiting until then.
    */
   leave(instance: Instance): void {

@@ -11,7 +11,7 @@ export interface LinkEvents {
 export interface Link extends Port {
   /** Of a process; undefined for a thread. */
   readonly pid: number | undefined;
-  /** Ends it at once, whatever it does. False where that can not be done safely: a thread inside native code. */
+  /** Ends it at once, whatever it does. False where that cannot be done safely: a thread inside native code. */
   kill(): boolean;
   /** Whether it keeps this process alive. */
   hold(alive: boolean): void;
@@ -20,7 +20,7 @@ export interface Link extends Port {
 /** Starts a worker. */
 export type OpenLink = (events: LinkEvents) => Link;
 
-/** A worker that can not even be created (no memory, no room for its arguments) ends as any other does, not with a throw. */
+/** A worker that cannot even be created (no memory, no room for its arguments) ends as any other does, not with a throw. */
 export function openOrEnd(open: OpenLink, events: LinkEvents): Link {
   try {
     return open(events);

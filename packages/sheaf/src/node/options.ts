@@ -35,7 +35,7 @@ export interface WorkerOptions<Data = unknown> {
   readonly recycleAfterBatches?: number | undefined;
   /**
    * An instance that holds more is replaced, once its successor is ready: resident memory of a process; JavaScript heap
-   * and buffers of a thread (native memory can not be told apart there). Each serves 10 s at least. Megabytes > 0. Default none.
+   * and buffers of a thread (native memory cannot be told apart there). Each serves 10 s at least. Megabytes > 0. Default none.
    */
   readonly maxMemoryMb?: number | undefined;
   /** Limit of the JavaScript heap of an instance, past which it crashes. Megabytes > 0. Default: the runtime's. */

@@ -186,7 +186,7 @@ export class Places {
     else this.replaceHung(instance, error);
   }
 
-  /** The first start is all or nothing: a model that can not be loaded will not load on the next try either. */
+  /** The first start is all or nothing: a model that cannot be loaded will not load on the next try either. */
   #isFirstStart(place: Place | undefined): boolean {
     return !this.#hasStarted && !this.#isOver && place?.wasReady === false;
   }

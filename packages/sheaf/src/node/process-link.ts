@@ -12,7 +12,7 @@ export interface ProcessLinkOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
 }
 
-/** A worker process: frames over a pipe of its own, so that what it prints can not get in between. */
+/** A worker process: frames over a pipe of its own, so that what it prints cannot get in between. */
 export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events: LinkEvents): Link {
   const flags = [
     ...inheritedFlags(process.execArgv),

@@ -51,7 +51,7 @@ export class QuarantineWorker {
     });
   }
 
-  /** Ends the run that is under way, with whatever it takes: a hung one can not be told to stop. */
+  /** Ends the run that is under way, with whatever it takes: a hung one cannot be told to stop. */
   giveUp(handle: Run["handle"], reason: Error): void {
     this.#cancelRestart?.();
     const instance = this.#instance;

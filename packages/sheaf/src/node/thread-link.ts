@@ -16,7 +16,7 @@ export interface ThreadData {
 
 /**
  * A worker thread: batches are transferred, not copied again, over a port of their own, so that what a module posts to its
- * `parentPort` can not get in between.
+ * `parentPort` cannot get in between.
  */
 export function openThread({ heapLimitMb, ...host }: ThreadLinkOptions, events: LinkEvents): Link {
   const { port1: port, port2 } = new MessageChannel();

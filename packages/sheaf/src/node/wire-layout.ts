@@ -78,5 +78,5 @@ export const padded = (bytes: number): number => Math.ceil(bytes / 8) * 8;
 export const bytesPerElement = (kind: number): number => rowConstructors[kind]?.BYTES_PER_ELEMENT ?? 1;
 
 // Unlike `new ArrayBuffer`, not cleared first: every byte that is read is written before. Not from Buffer's pool, which
-// can not be transferred.
+// cannot be transferred.
 export const uninitialised = (bytes: number): ArrayBuffer => Buffer.allocUnsafeSlow(bytes).buffer;

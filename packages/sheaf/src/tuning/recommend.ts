@@ -24,12 +24,12 @@ export interface Recommendation {
   readonly because: string;
   /** Smallest size within the budget where items a second stop rising (within 5 %); 1 for "do not batch". */
   readonly maxBatchSize: number;
-  /** Cap on voluntary holding: what the budget leaves, or the fixed part, beyond which waiting can not pay. */
+  /** Cap on voluntary holding: what the budget leaves, or the fixed part, beyond which waiting cannot pay. */
   readonly maxWaitMs: number;
   /** Items a second with full batches, and one at a time. */
   readonly capacityPerS: number;
   readonly unbatchedCapacityPerS: number;
-  /** Rate ÷ capacity of the recommended setting; 1 and above can not be served. */
+  /** Rate ÷ capacity of the recommended setting; 1 and above cannot be served. */
   readonly utilisation: number;
   /** Mean size of batches that start as soon as a slot is free. */
   readonly meanBatchSize: number;

@@ -63,7 +63,7 @@ test("the batch's signal aborts only when every caller of the batch has gone", a
   assert.equal(signal.aborted, true);
 });
 
-test("a batch with one caller that can not go never aborts", async () => {
+test("a batch with one caller that cannot go never aborts", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const controller = new AbortController();
   watchAll(batcher, [1, 2], { signal: controller.signal });

@@ -72,7 +72,7 @@ test("a shared slot is withdrawn only when every sharer has gone", async () => {
   assert.equal(calls[1]!.value, 1);
 });
 
-test("an item that was withdrawn can not be joined: the next equal one gets a slot of its own", async () => {
+test("an item that was withdrawn cannot be joined: the next equal one gets a slot of its own", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher({ dedupeKey: itself, policy: holdForEver() });
   const controller = new AbortController();
   watch(batcher(1, { signal: controller.signal }));

@@ -120,7 +120,7 @@ test("an executor that settles a run before it has ended keeps its keys blocked 
   await clock.advanceAsync(100);
   let end = (): void => undefined;
   (runs[0]!.context as RunHandle).runsUntil(new Promise<void>((resolve) => (end = resolve)));
-  await runs[0]!.fail(new BatcherError("RUN_TIMEOUT", "its thread can not be stopped"));
+  await runs[0]!.fail(new BatcherError("RUN_TIMEOUT", "its thread cannot be stopped"));
   assert.deepEqual(batches(), [["a1"], ["b1"]]);
   await runs[1]!.finish();
   await clock.advanceAsync(10_000);

@@ -89,7 +89,7 @@ test("weigh is called once an item, on arrival", async () => {
 });
 
 test("a throwing weigh fails its own call with that error and never hangs the rest", async () => {
-  const boom = new Error("can not weigh 2");
+  const boom = new Error("cannot weigh 2");
   const { batcher, finishAll } = heldBatcher({
     weigh: (item) => {
       if (item === 2) throw boom;
@@ -120,7 +120,7 @@ for (const weight of [Number.NaN, -1, Infinity, "3", undefined, null]) {
 }
 
 test("a throwing weigh inside a list fails that item only", async () => {
-  const boom = new Error("can not weigh 2");
+  const boom = new Error("cannot weigh 2");
   const { batcher, finishAll } = heldBatcher({
     weigh: (item) => {
       if (item === 2) throw boom;

@@ -52,7 +52,7 @@ for (const kind of ["thread", "process"] as const) {
   });
 }
 
-test("a quarantined process that can not be started is started again, and the batch gets its results", async (t) => {
+test("a quarantined process that cannot be started is started again, and the batch gets its results", async (t) => {
   const { executor, call } = await setUp("process", { clock: impatient }, { maxBatchSize: 1 });
   t.after(() => delete process.env[variable]);
   const why = watchFailedStarts(executor, () => why.length === 2 && delete process.env[variable]);
@@ -65,7 +65,7 @@ test("a quarantined process that can not be started is started again, and the ba
   await call.close();
 });
 
-test("an item whose quarantine can not be started is not convicted: the error says what could not be done", async (t) => {
+test("an item whose quarantine cannot be started is not convicted: the error says what could not be done", async (t) => {
   const { executor, call } = await setUp("process", { clock: impatient }, { maxBatchSize: 1 });
   t.after(() => delete process.env[variable]);
   const why = watchFailedStarts(executor);

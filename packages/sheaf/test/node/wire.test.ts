@@ -34,7 +34,7 @@ const plain = { noNullPrototype: true };
 /** Lists of one kind, as batches are, and lists of anything. */
 const list = fc.oneof(
   fc.array(fc.string({ unit: "binary" })),
-  // Lone surrogates too, which UTF-8 can not carry.
+  // Lone surrogates too, which UTF-8 cannot carry.
   fc.array(fc.array(fc.integer({ min: 0, max: 0xffff })).map((codes) => String.fromCharCode(...codes))),
   fc.array(fc.double()),
   fc.array(fc.boolean()),
@@ -143,7 +143,7 @@ test("a __proto__ key stays a key", () => {
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);
 });
 
-test("what can not be cloned is refused by name", () => {
+test("what cannot be cloned is refused by name", () => {
   assert.throws(() => pack([() => undefined]), /could not be cloned/);
 });
 

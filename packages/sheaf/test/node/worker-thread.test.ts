@@ -98,7 +98,7 @@ test("a run that can look sees that nobody waits for it any more", async () => {
   await executor.close();
 });
 
-test("an item that can not be sent fails its batch with the reason", async () => {
+test("an item that cannot be sent fails its batch with the reason", async () => {
   await using call = createBatcher(workerThread<() => void, number>(probeUrl), { maxBatchSize: 1 });
   await assert.rejects(
     call(() => undefined),

@@ -70,7 +70,7 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
     failed: (error, retryAfterMs) => {
       if (tally.lastError === undefined) {
         const again = `it keeps up to ${maxBufferedRecords} records and tries on every ${retryAfterMs} ms and longer`;
-        warn(`batch log: can not write; ${again}: ${inWords(error)}`);
+        warn(`batch log: cannot write; ${again}: ${inWords(error)}`);
       }
       tally.lastError = error;
     },

@@ -43,7 +43,7 @@ export interface StartedCall {
 }
 
 export const unreadable = (name: string): NatsQueueError =>
-  new NatsQueueError("UNAVAILABLE", `${name}: a worker's reply can not be read. Do all of the fleet run one version?`);
+  new NatsQueueError("UNAVAILABLE", `${name}: a worker's reply cannot be read. Do all of the fleet run one version?`);
 
 export const timedOut = (name: string, timeoutMs: number): BatcherError =>
   new BatcherError(

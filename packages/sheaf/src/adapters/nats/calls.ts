@@ -74,7 +74,7 @@ export class Calls {
     return this.#link.isConnected;
   }
 
-  /** Why the queue can not be used, where it can not. */
+  /** Why the queue cannot be used, where it cannot. */
   get trouble(): string | undefined {
     return this.#standing.trouble;
   }

@@ -41,7 +41,7 @@ export const binaryCodec: Codec = {
     const json = JSON.stringify(value, function (this: unknown, key: string, held: unknown) {
       return replaced((this as Record<string, unknown>)[key], held, parts);
     });
-    if (json === undefined) throw new TypeError(`A ${typeof value} can not travel to another machine.`);
+    if (json === undefined) throw new TypeError(`A ${typeof value} cannot travel to another machine.`);
     const text = encoder.encode(json);
     if (parts.length === 0) return withKind(Kind.json, [text]);
     const length = new Uint8Array(4);

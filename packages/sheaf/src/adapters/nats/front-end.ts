@@ -45,7 +45,7 @@ export interface NatsFrontEnd<In, Out> {
   ready(): Promise<void>;
   /** The connection is up. */
   readonly isConnected: boolean;
-  /** Why the queue can not be used, in the server's words; undefined where it can. */
+  /** Why the queue cannot be used, in the server's words; undefined where it can. */
   readonly trouble: string | undefined;
   /** Workers heard of in the last seconds that take items. */
   workers(): readonly WorkerInfo[];

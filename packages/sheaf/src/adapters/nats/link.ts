@@ -15,7 +15,7 @@ const partingMs = 2000;
 /** A connection, and whether it is up. */
 export class Link {
   isConnected: boolean;
-  /** What this side may not listen to, and can not do without. */
+  /** What this side may not listen to, and cannot do without. */
   refusal: string | undefined;
   readonly #connection: NatsConnection;
   readonly #subscriptions: NatsSubscription[] = [];
@@ -64,7 +64,7 @@ export class Link {
   /** Warns once: somebody may send a thousand of them. */
   reportUnreadable(subject: string, thrown: unknown): void {
     if (!this.#hasReported)
-      warn(`sheaf: a message on ${subject} can not be read; further ones are not reported.`, thrown);
+      warn(`sheaf: a message on ${subject} cannot be read; further ones are not reported.`, thrown);
     this.#hasReported = true;
   }
 

@@ -9,9 +9,9 @@ import type { QueueSettings } from "./queue-options.ts";
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
 const ackTimeoutMs = 2000;
 const mostPublishes = 3;
-/** More publishes than this without the queue's word mean that it can not keep up. */
+/** More publishes than this without the queue's word mean that it cannot keep up. */
 const mostUnanswered = 10_000;
-/** JetStream's number for a stream that can not store one message more: per lane, or in bytes. */
+/** JetStream's number for a stream that cannot store one message more: per lane, or in bytes. */
 const queueFull = 10077;
 
 export interface PublishEvents {

@@ -31,7 +31,7 @@ const expiresMs = 5000;
 const quietMs = 3;
 const nanosPerMs = 1_000_000;
 
-/** Raw requests to the lanes' consumers: the client's own `fetch` can not wait for less than a second. */
+/** Raw requests to the lanes' consumers: the client's own `fetch` cannot wait for less than a second. */
 export class Pulls {
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;

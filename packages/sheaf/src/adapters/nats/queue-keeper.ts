@@ -73,7 +73,7 @@ export class QueueKeeper {
   #failed(reason: string): void {
     // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody hears of it.
     if (reason === this.#trouble && reason !== this.#warnedOf && !this.#isStopped) {
-      warn(`sheaf: the queue ${this.#settings.queue} can not be used, and is tried again: ${reason}`);
+      warn(`sheaf: the queue ${this.#settings.queue} cannot be used, and is tried again: ${reason}`);
       this.#warnedOf = reason;
     }
     this.#trouble = reason;

@@ -34,7 +34,7 @@ export class Standing {
     this.#keeper = new QueueKeeper(settings, "front-end", (created) => this.#kept(created));
   }
 
-  /** Why the queue can not be used, where it can not. */
+  /** Why the queue cannot be used, where it cannot. */
   get trouble(): string | undefined {
     return this.#link.refusal ?? this.#keeper.trouble;
   }

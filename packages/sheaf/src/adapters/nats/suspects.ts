@@ -66,7 +66,7 @@ export class Suspects {
     if (!this.#isStopped) this.#events.idle();
   }
 
-  /** Whether its caller still waits; undefined where the front end can not be asked now. */
+  /** Whether its caller still waits; undefined where the front end cannot be asked now. */
   async #isAwaited({ head }: Delivery): Promise<boolean | undefined> {
     const timeout = questionTimeoutMs;
     try {

@@ -60,7 +60,7 @@ test("a queue that the server refuses is said, and one that it takes later is us
   await rig.worker(queue, double, { maxQueueBytes: 2 ** 50 });
   const refused = /JetStream refuses SHEAF_test.*: insufficient storage/;
   await until(() => refused.test(front.trouble ?? ""), "its front end says so");
-  const warned = /can not be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
+  const warned = /cannot be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
   await until(() => mock.calls.some(({ arguments: [text] }) => warned.test(String(text))), "it is warned of");
   assert.deepEqual(front.workers(), [], "a worker without a queue does not serve");
   await assert.rejects(front(1), { code: "UNAVAILABLE" });

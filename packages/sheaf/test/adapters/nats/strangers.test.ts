@@ -42,7 +42,7 @@ const wrongItems: readonly Uint8Array[] = [
   wire(`{"f":"_INBOX.gone","i":"1","d":"soon"}`),
   wire(`{"f":"_INBOX.gone","i":"1","d":1e300}`),
 ];
-/** These are items, of nobody who waits, whose bodies the codec can not read. */
+/** These are items, of nobody who waits, whose bodies the codec cannot read. */
 const wrongBodies: readonly Uint8Array[] = [
   wire(`{"f":"_INBOX.gone","i":"1","d":1000}`),
   wire(`{"f":"_INBOX.gone","i":"2","d":1000}`, [99]),
@@ -110,7 +110,7 @@ for (const durability of ["file", "none"] as const) {
   });
 }
 
-test("a reply that can not be read ends its call at once, and no other", { skip }, async (t) => {
+test("a reply that cannot be read ends its call at once, and no other", { skip }, async (t) => {
   warnings(t);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { durability: "none" });
@@ -134,7 +134,7 @@ test("a reply that can not be read ends its call at once, and no other", { skip 
   });
   await stranger.flush();
   for (const reply of replies)
-    await assert.rejects(front(1), { code: "UNAVAILABLE", message: /can not be read/ }, String(reply));
+    await assert.rejects(front(1), { code: "UNAVAILABLE", message: /cannot be read/ }, String(reply));
 });
 
 test("whatever a model throws reaches its caller, and its worker goes on", { skip }, async () => {

@@ -12,7 +12,7 @@ export interface TableName {
   readonly schema?: string | undefined;
 }
 
-/** @throws {TypeError} a name that can not be one. */
+/** @throws {TypeError} a name that cannot be one. */
 export function qualified({ schema, table }: TableName): string {
   checkName("table", table);
   if (schema === undefined) return quoted(table);

@@ -26,7 +26,7 @@ export type Returning = readonly string[] | "*";
 
 /**
  * Inserts rows and returns each with its ordinal. PostgreSQL 17 carries the ordinal through a MERGE that never matches.
- * Older versions can not return a column of the source from an INSERT: there the source is ordered and the returned rows
+ * Older versions cannot return a column of the source from an INSERT: there the source is ordered and the returned rows
  * are numbered as they were written, one after the other. Where a trigger skipped some of the rows the numbers would be
  * wrong, and the statement fails instead: written one by one they can be told apart.
  */
@@ -46,7 +46,7 @@ export function insertStatement(table: Table, source: SourceRows, returning: Ret
         `RETURNING source."#", ${columnList("target", returning)}`,
     );
   }
-  const complaint = `'Sheaf can not tell whose row is whose: a trigger skipped rows of the batch and left '`;
+  const complaint = `'Sheaf cannot tell whose row is whose: a trigger skipped rows of the batch and left '`;
   return withSource(
     source,
     `, written AS (INSERT INTO ${table.name} AS target${names} SELECT ${values} FROM source ORDER BY source."#" ` +

@@ -21,7 +21,7 @@ export interface UpsertOptions<Row, Returned> extends TableName, DatabaseBatcher
 }
 
 /**
- * As `insertBatcher`, with `ON CONFLICT (key) DO UPDATE`. One statement can not touch a row twice: rows of one key go in
+ * As `insertBatcher`, with `ON CONFLICT (key) DO UPDATE`. One statement cannot touch a row twice: rows of one key go in
  * statements of their own, one after the other, in the order of the calls; also across batches. Within a statement rows
  * are sorted by key, so that two processes that write the same rows lock them in the same order.
  *
