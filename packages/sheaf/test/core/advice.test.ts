@@ -50,11 +50,11 @@ test("a low fill is no reason for advice: it costs nothing", () => {
   assert.equal(adviceFor({ fillRate: 0.02 }), "");
 });
 
-test("a wait longer than the run, with all slots taken and an idle process, is slot-bound", () => {
+test("a wait longer than the run, with all slots taken and little CPU used, is slot-bound", () => {
   const waiting = { queueWaitMs: spread(25) };
   assert.match(
     adviceFor(waiting),
-    /Items wait 25\.0 ms for runs of 10\.0 ms: every slot is taken .*\(10 % of a core\)/,
+    /Items wait 25\.0 ms for runs of 10\.0 ms: every slot is taken while this process uses 10 % of a core/,
   );
   for (const busy of [{ cpuCores: 0.9, slotShare: 0.9 }, { cpuCores: 0.1, slotShare: 0.3 }, null])
     // prettier-ignore
