@@ -141,7 +141,7 @@ function suite(open) {
         undefined,
         '"people" has no column "emial"; it has id, email, age, city, note',
         "a row must be an object of column names and values, got 7",
-        '"age" (integer) cannot hold an object (Object); pass it as PostgreSQL would write it, in a string',
+        '"age" (integer) cannot hold an object; pass it as PostgreSQL would write it, in a string',
       ],
     );
     await assert.rejects(insertBatcher(db.client, { table: "nowhere" })({ a: 1 }), /"nowhere" does not exist/);

@@ -22,11 +22,12 @@ export async function runProgram([command, ...words], given, env = {}) {
 
 /** The same for a Python program; nothing in it may look for the internet. */
 export function runPython(script, urls, given) {
+  const python = pythonWithClients();
   const env = {
     HAYSTACK_TELEMETRY_ENABLED: "False",
     LITELLM_LOCAL_MODEL_COST_MAP: "True",
     PYTHONPYCACHEPREFIX: `${venv}/pycache`,
     TIKTOKEN_CACHE_DIR: tokenizers(),
   };
-  return runProgram([pythonWithClients(), script, ...urls], given, env);
+  return runProgram([python, script, ...urls], given, env);
 }

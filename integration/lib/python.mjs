@@ -15,7 +15,7 @@ export const skipWithoutPython = spawnSync("python3", ["-c", "import venv, ensur
 
 /**
  * Path of a Python that has the pinned requirements. They are installed on the first call, and again when
- * requirements.txt changes. `npm test` does so before the tests start: no two files install at the same time.
+ * requirements.txt changes. `npm test` does so before the tests start, because no two files may install at the same time.
  */
 export function pythonWithClients() {
   const python = `${venv}/bin/python`;
@@ -38,7 +38,7 @@ export function tokenizers() {
 
 /** Installs more into the virtual environment, in uv's words. */
 export function installPackages(...words) {
-  run(`${venv}/bin/uv`, "pip", "install", "--quiet", "--python", `${venv}/bin/python`, ...words);
+  run(`${venv}/bin/uv`, "pip", "install", "--quiet", "--system-certs", "--python", `${venv}/bin/python`, ...words);
 }
 
 function run(command, ...words) {
