@@ -1,4 +1,5 @@
-export type { BatchContext, BatchFunction, BatchResults, Executor, KeyedResults, RunTime } from "./core/executor.ts";
+export type { BatchContext } from "./core/batch-context.ts";
+export type { BatchFunction, BatchResults, Executor, KeyedResults, RunTime } from "./core/executor.ts";
 export { RunHandle } from "./core/run-handle.ts";
 export type { BatcherOptions, CallOptions, Cost, Priority, RateLimit } from "./core/options.ts";
 export { BatcherError, type ErrorCode } from "./core/errors.ts";

@@ -20,7 +20,8 @@ import { machine } from "../load/machine.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
 import { verdictLines } from "../load/measured-gain.ts";
-import { tuneTarget, type TuneTarget } from "../load/tune-target.ts";
+import { resolveTuneTarget } from "../load/resolve-tune-target.ts";
+import type { TuneTarget } from "../load/tune-target.ts";
 
 interface TuneOptions {
   readonly sizes: number[];
@@ -87,7 +88,7 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
   if (options.writeConfig !== undefined) configPath(options.writeConfig);
   await checkWritable({ html: options.report, svg: options.svg });
   const { item, workers, seed, timeout: timeoutMs } = options;
-  const measured = await tuneTarget({ target, item, workers, seed, timeoutMs, signal: streams.signal });
+  const measured = await resolveTuneTarget({ target, item, workers, seed, timeoutMs, signal: streams.signal });
   let calibration: Calibration;
   try {
     calibration = await measure(measured, target, options, streams);

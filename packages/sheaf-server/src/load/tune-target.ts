@@ -1,11 +1,4 @@
 import type { BatchFunction, Executor } from "sheaf";
-import { workerThread } from "sheaf/node";
-import { seededRandom } from "sheaf/tuning";
-import type { ModelInput, ModelSpec } from "../runners/model-spec.ts";
-import { resolveModel } from "../runners/resolve-model.ts";
-import { CommandFailure, UsageError, usage } from "./failure.ts";
-import { itemsFromTemplate, wordsItem } from "./payload.ts";
-import { urlBatches } from "./url-batches.ts";
 
 /** What `sheaf tune` measures. */
 export interface TuneTarget {
@@ -14,67 +7,4 @@ export interface TuneTarget {
   /** Batches it can run at once. */
   readonly slots: number;
   readonly close: () => Promise<void>;
-}
-
-export interface TuneTargetOptions {
-  /** What `sheaf serve` takes as a model, or a URL. */
-  readonly target: string;
-  /** Template of one item, as in `--payload`. */
-  readonly item?: string | undefined;
-  readonly workers: number;
-  readonly seed: number;
-  readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/**
- * Resolves what was named on the command line.
- * @throws {CommandFailure} where there is no such model; {UsageError} where nothing says what to send.
- */
-export async function tuneTarget(options: TuneTargetOptions): Promise<TuneTarget> {
-  const { target, item, seed, workers } = options;
-  const given = item === undefined ? undefined : usage(() => itemsFromTemplate(item, seed));
-  if (/^https?:\/\//i.test(target)) return urlBatches({ ...options, slots: workers, items: given });
-  const spec = await modelNamed(target);
-  return ofWorker(
-    spec,
-    workers,
-    given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed)),
-  );
-}
-
-async function modelNamed(target: string): Promise<ModelSpec> {
-  try {
-    return await resolveModel(target);
-  } catch (error) {
-    throw new CommandFailure((error as Error).message);
-  }
-}
-
-/** Items to measure with: made up, the model's own, or what a worker module exports. */
-async function samplesOf({ input, sample, workerUrl }: ModelSpec, target: string, seed: number): Promise<Samples> {
-  const random = seededRandom(seed);
-  const made = <Item>(make: () => Item): Item[] => Array.from({ length: 256 }, make);
-  if (input.kind === "text") return made(() => wordsItem(12, random));
-  if (input.kind === "text-pair") return made(() => ({ query: wordsItem(6, random), text: wordsItem(24, random) }));
-  if (input.kind === "floats") return made(() => Float32Array.from({ length: input.length }, () => 2 * random() - 1));
-  if (sample !== undefined) return [sample];
-  const exported = input.kind === "json" ? ((await import(workerUrl.href)) as { sample?: unknown }).sample : undefined;
-  if (typeof exported === "function") return exported as (index: number) => unknown;
-  if (exported !== undefined) return [exported];
-  throw new UsageError(
-    `${target} does not say what to send: export const sample (an item, or index => item), or give --item.`,
-  );
-}
-
-const asInput = (input: ModelInput, item: unknown): unknown =>
-  input.kind === "floats" ? Float32Array.from(item as number[]) : item;
-
-type Samples = readonly unknown[] | ((index: number) => unknown);
-
-function ofWorker({ workerUrl, data }: ModelSpec, instances: number, samples: Samples): TuneTarget {
-  // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
-  const executor = workerThread(workerUrl, { instances, data, ahead: 0 }) as Executor<unknown, unknown>;
-  const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
-  return { run: executor, sample, slots: instances, close: () => executor.close() };
 }

@@ -1,3 +1,4 @@
+import type { Arrival, Terms } from "./arrival.ts";
 import { Chunk, reject, type Settler } from "./chunk.ts";
 import { timeoutError, type Calls, type Outcome } from "./calls.ts";
 import type { CostModel } from "../policies/cost-model.ts";
@@ -10,30 +11,9 @@ import type { Group } from "./group.ts";
 import { optionDefaults } from "./options.ts";
 import type { OrderKey, OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
-import type { AbortSignalLike } from "./runtime.ts";
 import { describe } from "../shared/describe.ts";
 import type { Settings } from "./settings.ts";
 import type { Slot } from "./slot.ts";
-
-/** An item with what the key functions said of it, asked once. */
-export interface Arrival<In> {
-  readonly item: In;
-  readonly weight: number;
-  readonly group: unknown;
-  readonly orderKey: unknown;
-  readonly dedupeKey: unknown;
-}
-
-/** How the callers of an item or a list wait. */
-export interface Terms {
-  readonly lane: Lane;
-  readonly signal: AbortSignalLike | undefined;
-  /** `Infinity` without a timeout. */
-  readonly deadlineMs: number;
-  readonly arrivedAtMs: number;
-  readonly tag: unknown;
-  readonly alone: boolean;
-}
 
 /**
  * Lets calls into the queue: asks the key functions, shares equal items, refuses what does not fit and holds at the

@@ -1,5 +1,6 @@
 import type { BatchRecord, Policy } from "../policies/policy.ts";
-import { Admission, type Terms } from "./admission.ts";
+import { Admission } from "./admission.ts";
+import type { Terms } from "./arrival.ts";
 import { answerOf, type Answer } from "./answer.ts";
 import type { Batcher, BatcherLoad, Result } from "./batcher.ts";
 import { BusyWatch } from "./busy.ts";

@@ -1,7 +1,7 @@
 import type { AbortListeners } from "./abort-listeners.ts";
+import type { Arrival, Terms } from "./arrival.ts";
 import type { Settler } from "./chunk.ts";
 import type { Epoch } from "./epoch.ts";
-import type { Arrival, Terms } from "./admission.ts";
 
 /** Calls that wait for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
 export interface Feed<In> extends Terms {

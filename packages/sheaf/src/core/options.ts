@@ -1,6 +1,6 @@
 import type { Policy } from "../policies/policy.ts";
 import type { Clock } from "./clock.ts";
-import type { BatchContext } from "./executor.ts";
+import type { BatchContext } from "./batch-context.ts";
 
 export type Priority = "immediate" | "interactive" | "bulk";
 

@@ -1,4 +1,4 @@
-import type { BatchContext } from "./executor.ts";
+import type { BatchContext } from "./batch-context.ts";
 import { newAbortController } from "./runtime.ts";
 import { describe } from "../shared/describe.ts";
 

@@ -1,5 +1,6 @@
 import { checkResults } from "../core/demux.ts";
-import type { BatchContext, Executor } from "../core/executor.ts";
+import type { BatchContext } from "../core/batch-context.ts";
+import type { Executor } from "../core/executor.ts";
 import { PartHandle, RunHandle } from "../core/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";

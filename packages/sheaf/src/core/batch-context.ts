@@ -1,0 +1,27 @@
+/** What a batch function sees of the batch it runs. */
+export interface BatchContext {
+  /** Aborts only when every caller of the batch has gone, on `runTimeoutMs`, or when a grace period of `close` ends. */
+  readonly signal: AbortSignal;
+  /** 1, 2, 3 … per batcher; sub-runs of a bisection carry the id of their batch. */
+  readonly batchId: number;
+  readonly size: number;
+  /** 1; counts up with `countRun()`, and when an executor runs the batch again after a crash of its worker. */
+  readonly attempt: number;
+  /**
+   * Dispatch waits that many milliseconds, as after an error with `retryAfterMs`: for a run that will try again by itself
+   * and knows that the service wants nothing else meanwhile. No effect where nothing is dispatched (calibration, tests).
+   */
+  pause(durationMs: number): void;
+  /**
+   * Call it when the run asks its service again by itself: `rateLimit` counts one run more, and the run time that
+   * policies learn from begins now.
+   */
+  countRun(): void;
+  /**
+   * Gives one item its result, or an `Error`, before the run has ended. `index` is its place among the items of this run.
+   * Only the first answer of an item counts; once the run has ended or was given up, an answer has no effect. Can be
+   * destructured.
+   * @throws {RangeError} there is no item at `index`.
+   */
+  readonly answer: (index: number, result: unknown) => void;
+}
