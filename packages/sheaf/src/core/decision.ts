@@ -8,24 +8,6 @@ import type { Preview } from "./next-batch.ts";
 import type { Queue } from "./queue.ts";
 import type { Settings } from "./settings.ts";
 
-/** The one object that policies see, filled anew for every question. */
-class View implements QueueView {
-  nowMs = 0;
-  waiting = 0;
-  oldestAtMs = 0;
-  outstanding = 0;
-  slots = 0;
-  freeSlots = 0;
-  maxBatchSize = 0;
-  maxWaitMs = Infinity;
-  arrivals = 0;
-  readonly cost: CostModel;
-
-  constructor(cost: CostModel) {
-    this.cost = cost;
-  }
-}
-
 /** Whether a group that could go does: what the lanes, a flush, the policy, maxWaitMs and deadlines say, in this order of rank. */
 export class Decisions<In, Out> {
   readonly #settings: Settings<In, Out>;
@@ -33,7 +15,7 @@ export class Decisions<In, Out> {
   readonly #dispatcher: Dispatcher<In, Out>;
   readonly #foresight: Foresight<In, Out>;
   readonly #policy: GuardedPolicy;
-  readonly #view: View;
+  readonly #cost: CostModel;
 
   constructor(
     settings: Settings<In, Out>,
@@ -47,19 +29,18 @@ export class Decisions<In, Out> {
     this.#dispatcher = dispatcher;
     this.#foresight = foresight;
     this.#policy = new GuardedPolicy(settings.policy, settings.name);
-    this.#view = new View(cost);
+    this.#cost = cost;
   }
 
   /** `arrivals` items have come in. */
   arrived(arrivals: number, nowMs: number, freeSlots: number): void {
-    const view = this.#fillView(nowMs, freeSlots);
+    const view = this.#view(nowMs, freeSlots);
     view.arrivals = arrivals;
     this.#policy.arrived(view);
-    view.arrivals = 0;
   }
 
   observe(record: BatchRecord, nowMs: number): void {
-    this.#policy.observe(record, nowMs, this.#view.cost);
+    this.#policy.observe(record, nowMs, this.#cost);
   }
 
   /** `dropped`: calls of the group have just been dropped as hopeless. */
@@ -75,10 +56,10 @@ export class Decisions<In, Out> {
     const release = group.releaseReason();
     if (release !== undefined) return { run: capacity, reason: release };
     if (isAlone) return { run: capacity, reason: "full" };
-    const view = this.#fillView(nowMs, Math.max(1, freeSlots)); // ahead, the one that will be free next
-    view.waiting = waiting;
     // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.
     const interactiveAtMs = group.line(1).oldestAtMs();
+    const view = this.#view(nowMs, Math.max(1, freeSlots)); // ahead, the one that will be free next
+    view.waiting = waiting;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
     view.maxBatchSize = capacity;
     const decision = this.#policy.decide(view);
@@ -87,7 +68,7 @@ export class Decisions<In, Out> {
       const full: DispatchReason = preview.closedByWeight ? "weight" : "full";
       return { run, reason: decision.reason ?? (run >= capacity ? full : group.held ? "hold" : "idle") };
     }
-    const windowEndsAtMs = oldestAtMs + view.maxWaitMs;
+    const windowEndsAtMs = oldestAtMs + this.#settings.maxWaitMs;
     if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
     if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
@@ -97,17 +78,21 @@ export class Decisions<In, Out> {
     return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
   }
 
-  #fillView(nowMs: number, freeSlots: number): View {
-    const view = this.#view;
-    view.nowMs = nowMs;
-    view.waiting = this.#queue.size;
-    view.oldestAtMs = nowMs;
-    view.outstanding = this.#queue.size + this.#dispatcher.running;
-    view.slots = this.#settings.concurrency;
-    view.freeSlots = Math.max(0, freeSlots);
-    view.maxBatchSize = this.#settings.maxBatchSize;
-    view.maxWaitMs = this.#settings.maxWaitMs;
-    return view;
+  #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
+    const { concurrency: slots, maxBatchSize, maxWaitMs } = this.#settings;
+    const waiting = this.#queue.size;
+    return {
+      nowMs,
+      waiting,
+      oldestAtMs: nowMs,
+      outstanding: waiting + this.#dispatcher.running,
+      slots,
+      freeSlots: Math.max(0, freeSlots),
+      maxBatchSize,
+      maxWaitMs,
+      arrivals: 0,
+      cost: this.#cost,
+    };
   }
 }
 

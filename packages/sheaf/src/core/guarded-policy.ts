@@ -4,7 +4,7 @@ import type { BatchRecord, Decision, Policy, QueueView } from "../policies/polic
 import { warn } from "./runtime.ts";
 
 /** A policy that cannot break its batcher: one that throws is replaced by greedy, with one warning. */
-export class GuardedPolicy implements Policy {
+export class GuardedPolicy {
   #policy: Policy;
   readonly #batcherName: string;
 
@@ -13,18 +13,9 @@ export class GuardedPolicy implements Policy {
     this.#batcherName = batcherName;
   }
 
-  get name(): string {
-    return this.#policy.name;
-  }
-
   /** What is no decision, or a moment that has passed, means now. */
   decide(view: QueueView): Decision {
-    let decision: Decision | undefined;
-    try {
-      decision = this.#policy.decide(view);
-    } catch (error) {
-      this.#replace(error);
-    }
+    const decision = this.#ask((policy) => policy.decide(view));
     if (decision === "wait") return decision;
     if (typeof decision === "object" && decision !== null) {
       if ("run" in decision) return decision;
@@ -34,23 +25,20 @@ export class GuardedPolicy implements Policy {
   }
 
   arrived(view: QueueView): void {
-    try {
-      this.#policy.arrived?.(view);
-    } catch (error) {
-      this.#replace(error);
-    }
+    this.#ask((policy) => policy.arrived?.(view));
   }
 
   observe(record: BatchRecord, nowMs: number, cost: CostModel): void {
-    try {
-      this.#policy.observe?.(record, nowMs, cost);
-    } catch (error) {
-      this.#replace(error);
-    }
+    this.#ask((policy) => policy.observe?.(record, nowMs, cost));
   }
 
-  #replace(error: unknown): void {
-    warn(`${this.#batcherName}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
-    this.#policy = greedy();
+  #ask<T>(question: (policy: Policy) => T): T | undefined {
+    try {
+      return question(this.#policy);
+    } catch (error) {
+      warn(`${this.#batcherName}: policy ${this.#policy.name} threw; dispatching greedily from now on.`, error);
+      this.#policy = greedy();
+      return undefined;
+    }
   }
 }

@@ -5,7 +5,7 @@ import type { OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import { Selection, type BatchLimits } from "./selection.ts";
 
-/** What the next batch of a group would be. Reused between calls. */
+/** What the next batch of a group would be. */
 export interface Preview {
   /** Items that could go; more than fit where counting them all would cost a scan. */
   waiting: number;
@@ -27,15 +27,6 @@ export class NextBatch<In> {
   readonly #queue: Queue<In>;
   readonly #order: OrderKeys<In> | undefined;
   readonly #sharesRuns: boolean;
-  readonly #preview: Preview = {
-    waiting: 0,
-    oldestAtMs: 0,
-    capacity: 0,
-    weight: 0,
-    closedByWeight: false,
-    isAlone: false,
-    withImmediate: false,
-  };
   readonly #selection: Selection<In>;
 
   /** `sharesRuns`: an item that runs can be joined until it is settled. */
@@ -49,29 +40,32 @@ export class NextBatch<In> {
 
   /** Seen from a free slot: what the next batch of this group could be; `waiting` is 0 where all are blocked. */
   preview(group: Group<In>, nowMs: number): Preview {
-    const preview = this.#preview;
-    preview.capacity = this.#limits.maxBatchSize;
-    preview.closedByWeight = false;
-    preview.isAlone = false;
+    const { maxBatchSize } = this.#limits;
     if (this.#isRow()) {
-      preview.waiting = group.waiting;
-      preview.oldestAtMs = group.oldestAtMs();
-      preview.weight = preview.waiting;
-      preview.withImmediate = group.line(0).live > 0;
-      return preview;
+      return {
+        waiting: group.waiting,
+        oldestAtMs: group.oldestAtMs(),
+        capacity: maxBatchSize,
+        weight: group.waiting,
+        closedByWeight: false,
+        isAlone: false,
+        withImmediate: group.line(0).live > 0,
+      };
     }
     const selection = this.#selection;
-    const count = selection.choose(group, this.#limits.maxBatchSize, nowMs);
-    preview.waiting = count;
-    preview.closedByWeight = selection.closedByWeight;
-    preview.weight = selection.weight;
-    preview.withImmediate = selection.withImmediate;
-    preview.isAlone = selection.isAlone;
-    if (selection.closedByWeight || selection.isAlone) preview.capacity = count;
-    // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
-    if (count === preview.capacity && this.#order === undefined) preview.waiting = group.waiting;
-    preview.oldestAtMs = this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs;
-    return preview;
+    const count = selection.choose(group, maxBatchSize, nowMs);
+    const { closedByWeight, weight, withImmediate, isAlone } = selection;
+    const capacity = closedByWeight || isAlone ? count : maxBatchSize;
+    return {
+      // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
+      waiting: count === capacity && this.#order === undefined ? group.waiting : count,
+      oldestAtMs: this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs,
+      capacity,
+      weight,
+      closedByWeight,
+      isAlone,
+      withImmediate,
+    };
   }
 
   /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. `onlyAlone`: one that is. */

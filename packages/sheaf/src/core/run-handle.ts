@@ -4,7 +4,7 @@ import { describe } from "../shared/describe.ts";
 
 /**
  * What an executor sees of the batch it runs, and how it reports on it. A batcher hands one to every run; make one to run
- * an executor by hand: then nothing is dispatched, and what is reported about dispatch has no effect.
+ * an executor by hand: then nothing is dispatched, and what is reported about dispatch has no effect. A part of a run reports on the whole.
  */
 export class RunHandle implements BatchContext {
   readonly batchId: number;
@@ -15,6 +15,8 @@ export class RunHandle implements BatchContext {
   #signal: AbortSignal | undefined;
   #answered: Set<number> | undefined;
   #isOver = false;
+  #whole: RunHandle | undefined;
+  #indices: readonly number[] | undefined;
 
   /** Without `signal` its signal never aborts. */
   constructor(batchId: number, size: number, signal?: AbortSignal) {
@@ -29,21 +31,23 @@ export class RunHandle implements BatchContext {
   }
 
   get signal(): AbortSignal {
-    return (this.#signal ??= newAbortController().signal);
+    return (this.#signal ??= this.#whole?.signal ?? newAbortController().signal);
   }
 
-  pause(_durationMs: number): void {
-    // Nothing is dispatched that could be paused.
+  pause(durationMs: number): void {
+    this.#whole?.pause(durationMs);
   }
 
   /** Counts one more run, of so many items, on `rateLimit`. Default: all of them. */
-  countRun(_items: number = this.size): void {
-    this.runsAgain();
+  countRun(items: number = this.size): void {
+    this.attempt++;
+    this.#whole?.countRun(items);
   }
 
   /** The executor runs the batch again, after a crash of its worker. */
   runsAgain(): void {
     this.attempt++;
+    this.#whole?.runsAgain();
   }
 
   /** The run as the executor measured it, start of run → results, without its own queueing. Default: from dispatch. */
@@ -53,28 +57,28 @@ export class RunHandle implements BatchContext {
 
   /** For an executor that `reportsStart`: the run begins now, again for each attempt. */
   started(): void {
-    // Nothing limits its time.
+    this.#whole?.started();
   }
 
   /** For the same executor: the run was cut short, by a crash of its worker, and waits to begin again. */
   stopped(): void {
-    // Nothing limits its time.
+    this.#whole?.stopped();
   }
 
   /**
    * For an executor that settles a run it gave up before the run has ended (a thread cannot be stopped): until `ended`
    * settles, the batch's orderKeys stay blocked.
    */
-  runsUntil(_ended: Promise<unknown>): void {
-    // Nothing waits for its keys.
+  runsUntil(ended: Promise<unknown>): void {
+    this.#whole?.runsUntil(ended);
   }
 
   /**
    * Calls back when the run is past `runTimeoutMs` where the signal cannot say so, because it has aborted before, when
    * every caller had gone. The last listener counts.
    */
-  onGivenUp(_listener: (error: Error) => void): void {
-    // Nothing limits its time.
+  onGivenUp(listener: (error: Error) => void): void {
+    this.#whole?.onGivenUp(listener);
   }
 
   get answer(): BatchContext["answer"] {
@@ -86,14 +90,14 @@ export class RunHandle implements BatchContext {
     };
   }
 
-  /** The indices of the items that have no answer yet; undefined where none has one. */
+  /** The indices of the items that have no answer yet; undefined where none of the batch has one. */
   unanswered(): number[] | undefined {
-    if (this.#answered === undefined) return undefined;
+    if ((this.#whole === undefined ? this.#answered : this.#whole.unanswered()) === undefined) return undefined;
     return Array.from({ length: this.size }, (_, index) => index).filter((index) => !this.isAnswered(index));
   }
 
   isAnswered(index: number): boolean {
-    return this.#answered?.has(index) === true;
+    return this.#whole?.isAnswered(this.#indices![index]!) ?? this.#answered?.has(index) === true;
   }
 
   /** The run has ended: answers have no effect from now on. */
@@ -102,73 +106,23 @@ export class RunHandle implements BatchContext {
   }
 
   /** What `answer` does while the run goes on, for the parts of a run too. Returns false where the item has an answer. */
-  deliver(index: number, _result: unknown): boolean {
+  deliver(index: number, result: unknown): boolean {
+    if (this.#whole !== undefined) return this.#whole.deliver(this.#indices![index]!, result);
     if (this.isAnswered(index)) return false;
     (this.#answered ??= new Set()).add(index);
     return true;
   }
 
-  /** The handle of a run of some of its items, such as half of a failed batch or a stage of a pipeline: by their indices. */
-  part(indices: readonly number[]): RunHandle {
-    return new PartHandle(this, indices);
-  }
-}
-
-/** Reports on the whole, except how long it took. */
-export class PartHandle extends RunHandle {
-  readonly #whole: RunHandle;
-  readonly #indices: readonly number[];
-
-  constructor(whole: RunHandle, indices: readonly number[]) {
-    super(whole.batchId, indices.length);
+  /** Reports on `whole` from now on, of which it runs these items, except how long it took. */
+  protected isPartOf(whole: RunHandle, indices: readonly number[]): this {
     this.#whole = whole;
     this.#indices = indices;
     this.attempt = whole.attempt;
+    return this;
   }
 
-  override get signal(): AbortSignal {
-    return this.#whole.signal;
-  }
-
-  override pause(durationMs: number): void {
-    this.#whole.pause(durationMs);
-  }
-
-  override countRun(items: number = this.size): void {
-    this.attempt++;
-    this.#whole.countRun(items);
-  }
-
-  override runsAgain(): void {
-    this.attempt++;
-    this.#whole.runsAgain();
-  }
-
-  override started(): void {
-    this.#whole.started();
-  }
-
-  override stopped(): void {
-    this.#whole.stopped();
-  }
-
-  override runsUntil(ended: Promise<unknown>): void {
-    this.#whole.runsUntil(ended);
-  }
-
-  override onGivenUp(listener: (error: Error) => void): void {
-    this.#whole.onGivenUp(listener);
-  }
-
-  override unanswered(): number[] | undefined {
-    return this.#whole.unanswered() && this.#indices.flatMap((_, index) => (this.isAnswered(index) ? [] : [index]));
-  }
-
-  override isAnswered(index: number): boolean {
-    return this.#whole.isAnswered(this.#indices[index]!);
-  }
-
-  override deliver(index: number, result: unknown): boolean {
-    return this.#whole.deliver(this.#indices[index]!, result);
+  /** The handle of a run of some of its items, such as half of a failed batch or a stage of a pipeline: by their indices. */
+  part(indices: readonly number[]): RunHandle {
+    return new RunHandle(this.batchId, indices.length).isPartOf(this, indices);
   }
 }

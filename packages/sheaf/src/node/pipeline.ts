@@ -1,7 +1,7 @@
 import { checkResults } from "../core/demux.ts";
 import type { BatchContext } from "../core/batch-context.ts";
 import type { Executor } from "../core/executor.ts";
-import { PartHandle, RunHandle } from "../core/run-handle.ts";
+import { RunHandle } from "../core/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
@@ -136,8 +136,13 @@ class PipelineBatch {
 }
 
 /** What the function of a stage sees; how long a stage takes is the pipeline's to measure. */
-class StageHandle extends PartHandle {
+class StageHandle extends RunHandle {
   startedAtMs: number = performance.now();
+
+  constructor(whole: RunHandle, indices: readonly number[]) {
+    super(whole.batchId, indices.length);
+    this.isPartOf(whole, indices);
+  }
 
   override countRun(items?: number): void {
     super.countRun(items);

@@ -32,7 +32,7 @@ export interface Policy {
 export type Decision =
   { readonly run: number; readonly reason?: DispatchReason | undefined } | { readonly waitUntilMs: number } | "wait";
 
-/** What a policy sees. The object is reused between calls: read it, do not keep it. Times are clock milliseconds. */
+/** What a policy sees. Times are clock milliseconds. */
 export interface QueueView {
   readonly nowMs: number;
   /** Items that could go in the next batch. */
