@@ -60,28 +60,38 @@ export class Admission<In, Out> {
     return this.#queue.size < this.maxQueueSize && this.door.waiters === 0;
   }
 
-  /** Lets one call in, shares its item, holds it at the door or refuses it; its settler hears of it in every case. */
+  /**
+   * Lets one call in, shares its item or holds it at the door.
+   * @throws what refuses it: an item that is too large, what a key function threw, or `QUEUE_FULL`.
+   */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
-    const arrival = this.#arrivalOf(item, settler, terms.alone);
-    if (arrival === undefined || this.#share(arrival, settler, terms)) return;
-    if (this.hasRoom()) {
-      this.#push(arrival, settler, terms, this.#epochs.current);
-    } else if (this.#mayStay(mayWait)) this.#stay([item], () => settler, terms, arrival);
-    else this.#refuse(settler, this.#fullError());
+    const arrival = this.#arrivalOf(item, terms.alone);
+    if (this.#share(arrival, settler, terms)) return;
+    if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
+    else this.enterList([item], () => settler, terms, mayWait, arrival);
   }
 
   /**
    * Lets in as much of a list as there is room for and holds the rest at the door.
    * @throws {BatcherError} `QUEUE_FULL` when there is room for none of it.
    */
-  enterList(items: ArrayLike<In>, settlerAt: (index: number) => Settler, terms: Terms, mayWait: boolean): void {
-    if (this.hasRoom() || this.#mayStay(mayWait)) {
-      this.#stay(items, settlerAt, terms, undefined);
-      this.feed();
-      return;
+  enterList(
+    items: ArrayLike<In>,
+    settlerAt: (index: number) => Settler,
+    terms: Terms,
+    mayWait: boolean,
+    arrival?: Arrival<In>,
+  ): void {
+    if (!this.hasRoom() && !(mayWait && this.door.waiters < this.maxQueueSize)) {
+      this.#calls.tally.rejected += items.length;
+      throw this.#fullError();
     }
-    this.#calls.tally.rejected += items.length;
-    throw this.#fullError();
+    const epoch = this.#epochs.current;
+    const { signal } = terms;
+    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
+    epoch.unsettled += items.length;
+    this.door.add(feed, () => this.#dismiss(feed, signal!.reason, "aborted"));
+    this.feed();
   }
 
   /** Lets in who waits at the door, in order of arrival, while there is room. */
@@ -93,8 +103,12 @@ export class Admission<In, Out> {
         const index = this.door.next(feed);
         const settler = feed.settlerAt(index);
         const { epoch } = feed;
-        const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, settler, feed.alone);
-        if (arrival !== undefined && !this.#share(arrival, settler, feed)) this.#push(arrival, settler, feed, epoch);
+        try {
+          const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, feed.alone);
+          if (!this.#share(arrival, settler, feed)) this.#push(arrival, settler, feed, epoch);
+        } catch (error) {
+          reject(settler, error);
+        }
         epoch.settled(1); // it counts in the queue now
       }
       this.door.remove(feed);
@@ -111,10 +125,7 @@ export class Admission<In, Out> {
 
   /** Turns away everyone at the door. */
   dismissAll(error: unknown): void {
-    for (const feed of this.door.feeds()) {
-      this.door.remove(feed);
-      this.#dismiss(feed, error, "rejected");
-    }
+    for (const feed of this.door.feeds()) this.#dismiss(feed, error, "rejected");
   }
 
   /** Everyone at the door counts in this epoch from now on. */
@@ -161,22 +172,8 @@ export class Admission<In, Out> {
     );
   }
 
-  #mayStay(mayWait: boolean): boolean {
-    return mayWait && this.door.waiters < this.maxQueueSize;
-  }
-
-  #stay(items: ArrayLike<In>, settlerAt: (index: number) => Settler, terms: Terms, arrival: Arrival<In> | undefined) {
-    const epoch = this.#epochs.current;
-    const { signal } = terms;
-    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
-    epoch.unsettled += items.length;
-    this.door.add(feed, () => {
-      this.door.remove(feed);
-      this.#dismiss(feed, signal!.reason, "aborted");
-    });
-  }
-
   #dismiss(feed: Feed<In>, error: unknown, outcome: Outcome): void {
+    this.door.remove(feed);
     for (; feed.position < feed.items.length; feed.position++) {
       this.#calls.tally[outcome]++;
       reject(feed.settlerAt(feed.position), error);
@@ -184,13 +181,8 @@ export class Admission<In, Out> {
     }
   }
 
-  #refuse(settler: Settler, error: unknown): void {
-    this.#calls.tally.rejected++;
-    reject(settler, error);
-  }
-
-  /** Asks the key functions; `undefined` when one threw or the item is too large, and the caller has been told. */
-  #arrivalOf(item: In, settler: Settler, alone: boolean): Arrival<In> | undefined {
+  /** Asks the key functions, and throws what one threw; also where the item is too large. */
+  #arrivalOf(item: In, alone: boolean): Arrival<In> {
     const { weigh, groupKey, orderKey, dedupeKey, maxBatchWeight = Infinity, name } = this.#settings;
     try {
       const weight = weigh === undefined ? 1 : weigh(item);
@@ -213,14 +205,14 @@ export class Admission<In, Out> {
         dedupeKey: alone ? undefined : dedupeKey?.(item),
       };
     } catch (error) {
-      this.#refuse(settler, error);
-      return undefined;
+      this.#calls.tally.rejected++;
+      throw error;
     }
   }
 
   #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
     const { item, weight, orderKey, dedupeKey } = arrival;
-    const { arrivedAtMs, lane, signal, deadlineMs, tag, alone } = terms;
+    const { arrivedAtMs, lane, alone } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those come along to its lane, ahead of it.
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
@@ -230,9 +222,7 @@ export class Admission<In, Out> {
     const index = chunk.count - 1;
     if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
     if (alone) this.#queue.isolate(chunk, index);
-    if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
-    if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
-    if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
+    this.#note(chunk, index, terms);
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
     const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
@@ -257,21 +247,25 @@ export class Admission<In, Out> {
     const { dedupeKey } = arrival;
     const slot = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
     if (slot === undefined) return false;
-    const { arrivedAtMs, lane, signal, deadlineMs, tag } = terms;
+    const { arrivedAtMs, lane } = terms;
     const epoch = slot.chunk.epochOf(slot.index);
     if (slot.sharers === undefined || slot.sharers.live === 0) slot.sharers = new Chunk<In>(epoch, undefined);
     const { sharers } = slot;
     sharers.push(arrival.item, settler, arrivedAtMs);
     epoch.unsettled++;
-    if (signal !== undefined) this.#calls.watch.signal(sharers, sharers.count - 1, signal);
-    if (deadlineMs !== Infinity) this.#calls.watch.deadline(sharers, sharers.count - 1, deadlineMs);
-    if (tag !== undefined) (sharers.tags ??= [])[sharers.count - 1] = tag;
+    this.#note(sharers, sharers.count - 1, terms);
     const { line } = slot.chunk;
     if (line !== undefined && lane < line.lane) {
       if (slot.order !== undefined) this.#lift(slot.order, slot, line.group, lane);
       this.#queue.promote(slot.chunk, slot.index, lane);
     }
     return true;
+  }
+
+  #note(chunk: Chunk<In>, index: number, { signal, deadlineMs, tag }: Terms): void {
+    if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
+    if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
+    if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
   }
 
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */

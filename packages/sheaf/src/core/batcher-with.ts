@@ -5,7 +5,7 @@ import { answerOf, type Answer } from "./answer.ts";
 import type { Batcher, BatcherLoad, Result } from "./batcher.ts";
 import { BusyWatch } from "./busy.ts";
 import { Calls } from "./calls.ts";
-import type { Chunk, Settler } from "./chunk.ts";
+import type { Chunk, ListEntry, Settler } from "./chunk.ts";
 import { systemClock } from "./clock.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { Epochs } from "./epoch.ts";
@@ -102,6 +102,7 @@ export function batcherWith<In, Out>(
     settings.orderKey === undefined &&
     settings.dedupeKey === undefined &&
     settings.timeoutMs === undefined;
+  const mayWait = settings.onQueueFull === "wait";
   let reportedListener = false;
 
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
@@ -116,14 +117,23 @@ export function batcherWith<In, Out>(
         return promise;
       }
     }
-    return enter(item, callOptions as CallOptions | undefined, settings.onQueueFull === "wait");
+    return enter(item, callOptions as CallOptions | undefined, mayWait);
   };
 
-  /** After `scheduler.arriving`. */
-  const enter = (item: In, callOptions: CallOptions | number | null | undefined, mayWait: boolean): Promise<Out> =>
-    new Promise<Out>((resolve) => {
-      // What termsOf throws rejects the promise, as a throw in an executor does.
-      admission.enter(item, resolve as Settler, termsOf(callOptions, 1), mayWait);
+  /** After `scheduler.arriving`. With `valueOf`, that of its result. */
+  const enter = <T>(
+    item: In,
+    callOptions: CallOptions | number | null | undefined,
+    waits: boolean,
+    valueOf?: (...outcome: Parameters<ListEntry["fulfil"]>) => T,
+  ): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      const settler = valueOf && {
+        fulfil: (...outcome: Parameters<typeof valueOf>) => resolve(valueOf(...outcome)),
+        reject,
+      };
+      // What this throws rejects the promise, as a throw in an executor does.
+      admission.enter(item, settler ?? (resolve as Settler), termsOf(callOptions, 1), waits);
     });
 
   /** @throws what the call must be rejected with when it may not even try. */
@@ -152,16 +162,14 @@ export function batcherWith<In, Out>(
     items: Iterable<In>,
     callOptions: CallOptions | undefined,
     listOf: (size: number, resolve: (value: T) => void, reject: (error: unknown) => void) => List,
-    empty: T,
   ): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       const array = arrayOf(items);
-      if (array.length === 0) return resolve(empty);
+      if (array.length === 0) return resolve([] as T);
       scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
-      const list = listOf(array.length, resolve, reject);
       // Throws before anything is enqueued, which refuses the list whole.
-      admission.enterList(array, (index) => list.entry(index), terms, settings.onQueueFull === "wait");
+      admission.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
     });
 
   const notify = (listener: (record: BatchRecord) => void, record: BatchRecord): void => {
@@ -174,25 +182,18 @@ export function batcherWith<In, Out>(
   };
 
   const methods = {
-    ask: (item: In, callOptions?: CallOptions) =>
-      new Promise<Answer<Out>>((resolve, reject) => {
-        scheduler.arriving(1);
-        const settler: Settler = { fulfil: (...outcome) => resolve(answerOf<Out>(...outcome)), reject };
-        admission.enter(item, settler, termsOf(callOptions, 1), settings.onQueueFull === "wait");
-      }),
+    ask: (item: In, callOptions?: CallOptions): Promise<Answer<Out>> => {
+      scheduler.arriving(1);
+      return enter(item, callOptions, mayWait, answerOf<Out>);
+    },
 
-    askAll: (items: Iterable<In>, callOptions?: CallOptions) =>
-      enterList<PromiseSettledResult<Answer<Out>>[]>(
-        items,
-        callOptions,
-        (size, resolve) => settleList(size, resolve, answerOf<Out>),
-        [],
-      ),
+    askAll: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]> =>
+      enterList(items, callOptions, (size, resolve) => settleList(size, resolve, answerOf<Out>)),
 
-    many: (items: Iterable<In>, callOptions?: CallOptions) => enterList<Out[]>(items, callOptions, manyList, []),
+    many: (items: Iterable<In>, callOptions?: CallOptions): Promise<Out[]> => enterList(items, callOptions, manyList),
 
-    settle: (items: Iterable<In>, callOptions?: CallOptions) =>
-      enterList<PromiseSettledResult<Out>[]>(items, callOptions, (size, resolve) => settleList(size, resolve), []),
+    settle: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Out>[]> =>
+      enterList(items, callOptions, (size, resolve) => settleList(size, resolve)),
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.

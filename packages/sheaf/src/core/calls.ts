@@ -114,8 +114,7 @@ export class Calls<In> implements Withdrawals<In> {
   #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
-    chunk.settlers[index] = undefined;
-    chunk.live--;
+    this.watch.leave(chunk, index);
     this.tally[outcome]++;
     this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
     if (outcome !== "ok") reject(settler, value);
@@ -129,12 +128,10 @@ export class Calls<In> implements Withdrawals<In> {
       sharers.run = chunk.run;
       for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
     }
-    if (chunk.live === 0) this.watch.forget(chunk);
   }
 
   #remove(chunk: Chunk<In>, index: number): void {
-    chunk.settlers[index] = undefined;
-    chunk.live--;
+    this.watch.leave(chunk, index);
     const slot = chunk.slots?.[index];
     slot?.leaveDedupe?.(slot);
     if (chunk.line !== undefined) {
@@ -143,9 +140,7 @@ export class Calls<In> implements Withdrawals<In> {
       this.#queue!.removed(chunk, index);
       this.#changed();
     }
-    if (chunk.live > 0) return;
-    this.watch.forget(chunk);
-    chunk.run?.abandonedByAll();
+    if (chunk.live === 0) chunk.run?.abandonedByAll();
   }
 
   #handToSharer(chunk: Chunk<In>, index: number): boolean {
@@ -164,9 +159,7 @@ export class Calls<In> implements Withdrawals<In> {
       sharers.tags[heir] = undefined;
     }
     this.watch.move(sharers, heir, chunk, index);
-    sharers.settlers[heir] = undefined;
-    sharers.live--;
-    if (sharers.live === 0) this.watch.forget(sharers);
+    this.watch.leave(sharers, heir);
     return true;
   }
 }

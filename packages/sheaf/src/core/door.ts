@@ -68,12 +68,13 @@ export class Door<In> {
     return [...this.#feeds];
   }
 
-  /** Those whose deadline has come; they are removed. */
+  /** Those whose deadline has come: whoever asks removes them. */
   expired(nowMs: number): Feed<In>[] {
     if (this.earliestDeadlineMs > nowMs) return [];
-    const expired = this.feeds().filter(({ deadlineMs }) => deadlineMs <= nowMs);
-    for (const feed of expired) this.remove(feed);
-    this.earliestDeadlineMs = this.feeds().reduce((least, { deadlineMs }) => Math.min(least, deadlineMs), Infinity);
-    return expired;
+    this.earliestDeadlineMs = Infinity;
+    return this.feeds().filter(({ deadlineMs }) => {
+      if (deadlineMs > nowMs) this.earliestDeadlineMs = Math.min(this.earliestDeadlineMs, deadlineMs);
+      return deadlineMs <= nowMs;
+    });
   }
 }

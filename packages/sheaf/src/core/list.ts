@@ -1,23 +1,12 @@
 import type { Chunk, ListEntry } from "./chunk.ts";
 
-/** The calls of one caller, settled together: `entry(index)` settles one of them. */
-export interface List {
-  entry(index: number): ListEntry;
-}
+/** The calls of one caller, settled together: what settles each, by its index. */
+export type List = (index: number) => ListEntry;
 
 /** `many`: all results; rejects with the first error, while the other items run on. */
 export function manyList<Out>(size: number, resolve: (results: Out[]) => void, reject: (error: unknown) => void): List {
-  const results = new Array<Out>(size);
-  let left = size;
-  return {
-    entry: (index) => ({
-      fulfil: (value) => {
-        results[index] = value as Out;
-        if (--left === 0) resolve(results);
-      },
-      reject,
-    }),
-  };
+  const collect = collectorOf(size, resolve);
+  return (index) => ({ fulfil: (value) => collect(index, value as Out), reject });
 }
 
 /** `settle` and `askAll`: every outcome, with `valueOf` each result; never rejects. */
@@ -26,17 +15,18 @@ export function settleList<Out>(
   resolve: (outcomes: PromiseSettledResult<Out>[]) => void,
   valueOf: (value: unknown, chunk: Chunk, index: number, nowMs: number) => Out = (value) => value as Out,
 ): List {
-  const outcomes = new Array<PromiseSettledResult<Out>>(size);
+  const collect = collectorOf(size, resolve);
+  return (index) => ({
+    fulfil: (...outcome) => collect(index, { status: "fulfilled", value: valueOf(...outcome) }),
+    reject: (reason) => collect(index, { status: "rejected", reason }),
+  });
+}
+
+function collectorOf<T>(size: number, resolve: (values: T[]) => void): (index: number, value: T) => void {
+  const values = new Array<T>(size);
   let left = size;
-  const settle = (index: number, outcome: PromiseSettledResult<Out>): void => {
-    outcomes[index] = outcome;
-    if (--left === 0) resolve(outcomes);
-  };
-  return {
-    entry: (index) => ({
-      fulfil: (value, chunk, at, nowMs) =>
-        settle(index, { status: "fulfilled", value: valueOf(value, chunk, at, nowMs) }),
-      reject: (reason) => settle(index, { status: "rejected", reason }),
-    }),
+  return (index, value) => {
+    values[index] = value;
+    if (--left === 0) resolve(values);
   };
 }

@@ -1,6 +1,5 @@
 import { Chunk } from "./chunk.ts";
 import type { Group } from "./group.ts";
-import { invariant } from "./invariant.ts";
 import type { OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import { Selection, type BatchLimits } from "./selection.ts";
@@ -73,7 +72,6 @@ export class NextBatch<In> {
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
     const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs, onlyAlone);
     if (batch === undefined) return undefined;
-    invariant(batch.count >= 1 && batch.count <= most, "a batch holds 1 to maxBatchSize items");
     if (batch.slots !== undefined) this.#leaveKeys(batch);
     this.#queue.served(group);
     return batch;

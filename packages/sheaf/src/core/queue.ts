@@ -160,9 +160,7 @@ export class Queue<In> {
     }
     this.#watch.move(from, index, to, at);
     from.items[index] = undefined as In;
-    from.settlers[index] = undefined;
-    from.live--;
-    if (from.live === 0) this.#watch.forget(from);
+    this.#watch.leave(from, index);
     this.removed(from, index);
   }
 

@@ -29,7 +29,7 @@ export class RateLimiter {
     let readyAtMs = this.#pausedUntilMs;
     this.#refill(nowMs);
     for (const { kind, limit, tokens } of this.#buckets) {
-      const needed = Math.min(limit, kind === "runs" ? 1 : kind === "items" ? items : weight);
+      const needed = Math.min(limit, { runs: 1, items, weight }[kind]);
       // A millionth of a token is rounding, and waiting for it would be a timer of no length.
       if (tokens < needed - 1e-6) readyAtMs = Math.max(readyAtMs, nowMs + ((needed - tokens) * this.#perMs) / limit);
     }
@@ -39,9 +39,7 @@ export class RateLimiter {
   /** Counts a run that was started; extra runs of a bisection may leave a debt. */
   spend(nowMs: number, items: number, weight: number): void {
     this.#refill(nowMs);
-    for (const bucket of this.#buckets) {
-      bucket.tokens -= bucket.kind === "runs" ? 1 : bucket.kind === "items" ? items : weight;
-    }
+    for (const bucket of this.#buckets) bucket.tokens -= { runs: 1, items, weight }[bucket.kind];
   }
 
   /** Pauses dispatch as an error asks: `retryAfterMs`, a finite number of milliseconds > 0. */

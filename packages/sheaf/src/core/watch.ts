@@ -46,6 +46,12 @@ export class Watch<In> {
     if (deadlineMs !== undefined) this.deadline(to, at, deadlineMs);
   }
 
+  /** The entry is live no more: it is settled, or stands elsewhere. */
+  leave(chunk: Chunk<In>, index: number): void {
+    chunk.settlers[index] = undefined;
+    if (--chunk.live === 0) this.forget(chunk);
+  }
+
   /** No entry of the chunk is live any more. */
   forget(chunk: Chunk<In>): void {
     if (chunk.listeners !== undefined) {
