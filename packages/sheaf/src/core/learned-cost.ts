@@ -10,23 +10,21 @@ import { judge, type Judgement } from "./judge.ts";
 export class LearnedCost implements CostModel {
   batches = 0;
   noise = 0.1;
+  fixedMs = 0;
+  perItemMs = 0;
 
   // One entry a bucket: batches seen (at most `mostPerBucket`, slowly forgotten), their mean size and mean run time.
   readonly #weight = new Float64Array(buckets);
   readonly #size = new Float64Array(buckets);
   readonly #runMs = new Float64Array(buckets);
   #used = 0;
-  #fixedMs = 0;
-  #perItemMs = 0;
   #unfitted = 0;
   #surprises = 0;
   // The bucket of all surprises in a row, -1 where they came in several.
   #surprising = -1;
 
-  // The last runs, a ring: their sizes and run times.
-  readonly #sizes: number[] = [];
-  readonly #runsMs: number[] = [];
-  #kept = 0;
+  // The last ones, in the order in which they ended.
+  readonly #runs: RunTime[] = [];
   #warmUp: readonly RunTime[] = [];
 
   /** Learns from one batch. Leave out what failed, warm-ups and the sub-runs of a bisection. */
@@ -37,9 +35,7 @@ export class LearnedCost implements CostModel {
     if (bucket >= this.#used) this.#used = bucket + 1;
     // The first batches, and the first of a size, pay for what the next ones reuse: they say nothing about them.
     if (this.batches > coldBatches && this.#size[bucket]! > 0) {
-      const place = this.#kept++ % mostKept;
-      this.#sizes[place] = size;
-      this.#runsMs[place] = runMs;
+      if (this.#runs.push({ size, runMs }) > mostKept) this.#runs.shift();
     }
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
     if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
@@ -58,21 +54,8 @@ export class LearnedCost implements CostModel {
 
   /** What the last runs support. Takes some ten microseconds. */
   judgement(): Judgement {
-    const first = this.#sizes.length < mostKept ? 0 : this.#kept % mostKept;
-    const runs = this.#sizes.map((_, index) => {
-      const place = (first + index) % mostKept;
-      return { size: this.#sizes[place]!, runMs: this.#runsMs[place]! };
-    });
-    const { costModel, verdict } = judge(runs, "runs");
+    const { costModel, verdict } = judge(this.#runs, "runs");
     return { costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel, verdict };
-  }
-
-  get fixedMs(): number {
-    return this.#fixedMs;
-  }
-
-  get perItemMs(): number {
-    return this.#perItemMs;
   }
 
   seen(size: number): number {
@@ -80,7 +63,7 @@ export class LearnedCost implements CostModel {
   }
 
   line(size: number): number {
-    return this.#fixedMs + this.#perItemMs * size;
+    return this.fixedMs + this.perItemMs * size;
   }
 
   at(size: number): number {
@@ -158,11 +141,11 @@ export class LearnedCost implements CostModel {
     const ridge = (0.02 * meanX * meanX) / Math.min(sum, 30) + 1e-9;
     const covariance = sumXY / sum - meanX * meanY;
     const variance = sumXX / sum - meanX * meanX;
-    this.#perItemMs = Math.max(0, (covariance + ridge * this.#perItemMs) / (variance + ridge));
-    this.#fixedMs = meanY - this.#perItemMs * meanX;
-    if (this.#fixedMs < 0.05 * this.#perItemMs) {
-      this.#fixedMs = 0;
-      this.#perItemMs = meanY / meanX;
+    this.perItemMs = Math.max(0, (covariance + ridge * this.perItemMs) / (variance + ridge));
+    this.fixedMs = meanY - this.perItemMs * meanX;
+    if (this.fixedMs < 0.05 * this.perItemMs) {
+      this.fixedMs = 0;
+      this.perItemMs = meanY / meanX;
     }
   }
 }

@@ -95,8 +95,7 @@ export class Scheduler<In, Out> {
     const { queue, settings } = this.#parts;
     if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) this.#dispatchAll(nowMs);
     else this.#atTurnEnd(nowMs);
-    this.#deadlines.look();
-    this.#watchStall();
+    this.#keepWatch();
   }
 
   observe(record: BatchRecord, nowMs: number): void {
@@ -134,8 +133,7 @@ export class Scheduler<In, Out> {
       this.#arrivals = 0;
     }
     this.#atTurnEnd(this.stampMs);
-    this.#deadlines.look();
-    this.#watchStall();
+    this.#keepWatch();
   }
 
   /** At the end of the turn, so that whatever arrives in one turn of the event loop can share a batch. */
@@ -186,8 +184,7 @@ export class Scheduler<In, Out> {
       // A batch function may have worked before it returned; where no slot is left nobody asks.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
     }
-    this.#deadlines.look();
-    this.#watchStall();
+    this.#keepWatch();
   }
 
   /** Starts the next batch of the first group that may go now, or arms the timer for the earliest that will. */
@@ -245,8 +242,9 @@ export class Scheduler<In, Out> {
     });
   }
 
-  #watchStall(): void {
+  #keepWatch(): void {
     const { queue, dispatcher } = this.#parts;
+    this.#deadlines.look();
     this.#stallWatch.look(queue.size > 0 && this.#freeSlots() <= 0, queue.size, dispatcher.inFlight);
   }
 }

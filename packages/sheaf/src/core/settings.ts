@@ -8,8 +8,11 @@ import {
   checkOptions,
   checkPositive,
   checkText,
+  hasMethods,
   integerFrom,
+  numberThat,
   oneOf,
+  withMethods,
   type Check,
 } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
@@ -17,7 +20,6 @@ import { systemClock, type Clock } from "./clock.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { optionDefaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
 import type { Lane } from "./line.ts";
-import type { AbortSignalLike } from "./runtime.ts";
 
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<
@@ -43,7 +45,7 @@ export function settingsOf<In, Out>(
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
 ): Settings<In, Out> {
-  if (typeof run !== "function" && !isExecutor(run)) {
+  if (typeof run !== "function" && !hasMethods(run, "ready", "run", "close")) {
     throw new TypeError(
       `createBatcher needs a batch function or an executor { slots, ready, run, close }, got ${describe(run)}`,
     );
@@ -108,6 +110,10 @@ export function checkCallOptions({ signal, timeoutMs, priority, alone }: CallOpt
 export const laneOf = (priority: Priority | undefined): Lane =>
   priority === "immediate" ? 0 : priority === "bulk" ? 2 : 1;
 
+export const checkClock: Check = withMethods("a clock, with now() and after(delayMs, callback)", "now", "after");
+
+const checkSignal = withMethods("an AbortSignal", "addEventListener");
+
 const checkPriority = oneOf("immediate", "interactive", "bulk");
 
 /** Of every option; an adapter adds its own. */
@@ -123,12 +129,9 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   weigh: checkFunction,
   batchWeight: oneOf("sum", "padded"),
   timeoutMs: checkPositive,
-  refuseLate: checkShare,
+  refuseLate: numberThat("> 0 and <= 1", (value) => value > 0 && value <= 1),
   runTimeoutMs: checkPositive,
-  policy: (name, value) => {
-    const decide = (value as Policy | null)?.decide;
-    check(typeof decide === "function", name, "a policy, with decide(view)", value, TypeError);
-  },
+  policy: withMethods("a policy, with decide(view)", "decide"),
   onBatchError: oneOf("fail", "bisect"),
   runOne: checkFunction,
   shouldBisect: checkFunction,
@@ -176,24 +179,4 @@ function checkRateLimit(name: string, value: unknown): void {
   const { runs, items, weight, perMs } = value as RateLimit;
   checkPositive(`${name}.perMs`, perMs);
   check((runs ?? items ?? weight) !== undefined, name, "an object with runs, items or weight", value);
-}
-
-function checkShare(name: string, value: unknown): void {
-  check(typeof value === "number" && value > 0 && value <= 1, name, "a number > 0 and <= 1", value);
-}
-
-export function checkClock(name: string, value: unknown): void {
-  const { now, after } = (value ?? {}) as Partial<Clock>;
-  const isClock = typeof now === "function" && typeof after === "function";
-  check(isClock, name, "a clock, with now() and after(delayMs, callback)", value, TypeError);
-}
-
-function checkSignal(name: string, value: unknown): void {
-  const { addEventListener } = (value ?? {}) as Partial<AbortSignalLike>;
-  check(typeof addEventListener === "function", name, "an AbortSignal", value, TypeError);
-}
-
-function isExecutor(value: unknown): boolean {
-  const { ready, run, close } = (value ?? {}) as Partial<Executor<unknown, unknown>>;
-  return typeof ready === "function" && typeof run === "function" && typeof close === "function";
 }

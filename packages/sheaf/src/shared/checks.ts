@@ -74,18 +74,17 @@ export function checkCountOrInfinity(name: string, value: unknown, alternative: 
   check(value === Infinity || isInteger(value, 1), name, `an integer >= 1${alternative}`, value);
 }
 
-export function checkPositive(name: string, value: unknown): void {
-  check(typeof value === "number" && value > 0, name, "a number > 0", value);
-}
+export const numberThat =
+  (expected: string, holds: (value: number) => boolean): Check =>
+  (name, value) =>
+    check(typeof value === "number" && holds(value), name, `a number ${expected}`, value);
+
+export const checkPositive: Check = numberThat("> 0", (value) => value > 0);
 
 /** A span that ends. */
-export function checkSpan(name: string, value: unknown): void {
-  check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of milliseconds > 0", value);
-}
+export const checkSpan: Check = numberThat("of milliseconds > 0", (value) => value > 0 && value < Infinity);
 
-export function checkNotNegative(name: string, value: unknown): void {
-  check(typeof value === "number" && value >= 0, name, "a number >= 0", value);
-}
+export const checkNotNegative: Check = numberThat(">= 0", (value) => value >= 0);
 
 export function checkFunction(name: string, value: unknown): void {
   check(typeof value === "function", name, "a function", value, TypeError);
@@ -94,6 +93,15 @@ export function checkFunction(name: string, value: unknown): void {
 export function checkText(name: string, value: unknown): void {
   check(typeof value === "string" && value !== "", name, "a non-empty string", value, TypeError);
 }
+
+/** An object with these methods. */
+export const withMethods =
+  (expected: string, ...methods: readonly string[]): Check =>
+  (name, value) =>
+    check(hasMethods(value, ...methods), name, expected, value, TypeError);
+
+export const hasMethods = (value: unknown, ...methods: readonly string[]): boolean =>
+  methods.every((method) => typeof (value as Record<string, unknown> | undefined | null)?.[method] === "function");
 
 export function oneOf(...allowed: readonly unknown[]): Check {
   const list = allowed.map(describe).join(" or ");
