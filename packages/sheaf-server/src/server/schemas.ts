@@ -127,6 +127,7 @@ const itemError = Type.Object({ error: Type.Object({ code: Type.String(), messag
 const timing = {
   latency_ms: ms("Arrival to reply"),
   queue_ms: ms("Arrival to the start of its batch; of several the longest"),
+  run_ms: ms("The run of its batch; of several the longest"),
   batch_size: count("Items in the batch it ran in; of several the largest."),
   request_id: Type.String(),
 };

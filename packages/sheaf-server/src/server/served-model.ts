@@ -6,7 +6,7 @@ import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "./settings.ts";
 
 /** One result and how it came about. */
-export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "batchSize">;
+export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
 
 /** What a request asks for its items. */
 export interface InferOptions extends CallOptions {

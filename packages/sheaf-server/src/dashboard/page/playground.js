@@ -157,7 +157,6 @@ function randomNumbers(/** @type {Shown} */ { playground }) {
 
 /** @param {any} json @param {number} tookMs */
 function oneResult(json, tookMs) {
-  const runMs = Math.max(0, json.latency_ms - json.queue_ms);
   const size = json.batch_size;
   const alone = size === 1 ? "It ran alone." : `It shared a run with ${plural(size - 1, "other item")}.`;
   const dots = element("div", { class: "dots", role: "img", "aria-label": alone });
@@ -169,7 +168,7 @@ function oneResult(json, tookMs) {
     element("i", { class: "run" }),
   );
   bar.style.setProperty("--wait", String(json.queue_ms));
-  bar.style.setProperty("--run", String(Math.max(runMs, 0.001)));
+  bar.style.setProperty("--run", String(Math.max(json.run_ms, 0.001)));
   return [
     element(
       "p",
@@ -182,7 +181,7 @@ function oneResult(json, tookMs) {
       "p",
       { class: "hint legend" },
       dotted("--queue", `${duration(json.queue_ms)} waiting`),
-      dotted("--accent", `${duration(runMs)} in its run and the reply`),
+      dotted("--accent", `${duration(json.run_ms)} in its run`),
       element("span", {}, `${duration(tookMs)} as this browser saw it`),
     ),
     element("p", {}, alone),

@@ -89,10 +89,10 @@ async function inferValid(
   return inputs.map((input) => ("item" in input ? outcomes[next++] : undefined));
 }
 
-function oneJson({ value, queueMs, batchSize }: Served, { definition }: ServedModel): JsonParts {
+function oneJson({ value, queueMs, runMs, batchSize }: Served, { definition }: ServedModel): JsonParts {
   const tokens = tokensOf(value) > 0 ? `,"tokens":${tokensOf(value)}` : "";
   const truncated = isTruncated(value) ? `,"truncated":true` : "";
-  const rest = `${tokens}${truncated},"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
+  const rest = `${tokens}${truncated},${timing(queueMs, runMs, batchSize)}`;
   return [`"output":`, ...outputJson(value, definition.output), rest];
 }
 
@@ -102,18 +102,22 @@ function severalJson(
   { definition }: ServedModel,
 ): JsonParts {
   let queueMs = 0;
+  let runMs = 0;
   let batchSize = 0;
   const outputs = outcomes.map((outcome, index): JsonParts => {
     const input = inputs[index]!;
     if (outcome === undefined) return [errorJson("problem" in input ? input.problem : undefined)];
     if (outcome.status === "rejected") return [errorJson(outcome.reason)];
     queueMs = Math.max(queueMs, outcome.value.queueMs);
+    runMs = Math.max(runMs, outcome.value.runMs);
     batchSize = Math.max(batchSize, outcome.value.batchSize);
     return outputJson(outcome.value.value, definition.output);
   });
-  const rest = `],"queue_ms":${rounded(queueMs)},"batch_size":${batchSize}`;
-  return [`"outputs":[`, ...commaSeparated(outputs), rest];
+  return [`"outputs":[`, ...commaSeparated(outputs), `],${timing(queueMs, runMs, batchSize)}`];
 }
+
+const timing = (queueMs: number, runMs: number, batchSize: number): string =>
+  `"queue_ms":${rounded(queueMs)},"run_ms":${rounded(runMs)},"batch_size":${batchSize}`;
 
 function errorJson(error: unknown): string {
   const { code, message } = problemOf(error);

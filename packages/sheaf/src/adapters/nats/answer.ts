@@ -5,6 +5,8 @@ export interface Answer<Out> {
   readonly batchSize: number;
   /** Call → start of its batch: the whole time without the run. Milliseconds. */
   readonly queueMs: number;
+  /** The run of its batch, as its worker measured it. Milliseconds. */
+  readonly runMs: number;
   /** Which delivery was answered; 1 unless a worker was lost. */
   readonly deliveries: number;
 }

@@ -231,7 +231,7 @@ export class Calls {
       return this.#end(call, "error", error);
     }
     if (!this.#forget(call, "ok")) return;
-    call.resolve({ value, batchSize: head.n, queueMs, deliveries: head.c });
+    call.resolve({ value, batchSize: head.n, queueMs, runMs: head.m, deliveries: head.c });
   }
 
   #read({ data, subject }: NatsMessage): Reply | undefined {
