@@ -4,7 +4,7 @@ import { UsageError } from "../load/failure.ts";
 import type { CommandStreams } from "../load/terminal.ts";
 import type { DemoResult } from "../load/demo.ts";
 import { machine } from "../load/machine.ts";
-import { verdictLines } from "../load/measured-gain.ts";
+import { verdictLines } from "../load/advice.ts";
 import type { LoadResult } from "../load/result.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { resultTable } from "../load/result-table.ts";
@@ -57,7 +57,8 @@ async function showDemo(command: Command, args: readonly string[], streams: Comm
   if (options.report !== undefined || options.svg !== undefined)
     await report(options, args, result, loads, lines, streams);
   const { failed } = result.poison;
-  return result.advice.verdict === "batch" && failed === 1 ? exitCode.ok : exitCode.no;
+  const { isSettled, verdict } = result.advice;
+  return failed === 1 && !(isSettled && verdict === "do not batch") ? exitCode.ok : exitCode.no;
 }
 
 function story({ ramp, burst, poison, killed, calibration, advice }: DemoResult): string[] {
@@ -72,7 +73,7 @@ function story({ ramp, burst, poison, killed, calibration, advice }: DemoResult)
     `Killed: process ${killed.pid} got SIGKILL; ${percent(killed.load.successRate)} of ${figures(killed.load.requests)} calls ` +
       `answered, the slowest after ${shownMs(killed.load.latencyMs.max)}; ${killed.restarts} restart.`,
     `Cost: s(n) = ${shownMs(fixedMs)} + ${shownMs(perItemMs)} · n (R² ${r2.toFixed(3)}).`,
-    ...verdictLines("Verdict", calibration, advice),
+    ...verdictLines("Verdict", calibration.costModel, advice),
   ];
 }
 

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { calibrate, recommend, type Calibration, type Recommendation } from "sheaf/tuning";
+import { calibrate, type Calibration } from "sheaf/tuning";
 import {
   countUpTo,
   exitCode,
@@ -19,9 +19,10 @@ import type { CommandStreams } from "../load/terminal.ts";
 import { machine } from "../load/machine.ts";
 import { checkWritable } from "../load/report/writable.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
-import { verdictLines } from "../load/measured-gain.ts";
+import { adviseOn, verdictLines, type Advice } from "../load/advice.ts";
 import { resolveTuneTarget } from "../load/resolve-tune-target.ts";
 import type { TuneTarget } from "../load/tune-target.ts";
+import type { BatchVerdict } from "../runners/batch-verdict.ts";
 
 interface TuneOptions {
   readonly sizes: number[];
@@ -41,7 +42,7 @@ interface TuneOptions {
   readonly json?: true;
 }
 
-/** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3). */
+/** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3), or that neither is settled (exit 1). */
 export function tune(args: readonly string[], streams: CommandStreams): Promise<number> {
   const command = newCommand("tune", streams)
     .description(
@@ -90,25 +91,26 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
   const { item, workers, seed, timeout: timeoutMs } = options;
   const measured = await resolveTuneTarget({ target, item, workers, seed, timeoutMs, signal: streams.signal });
   let calibration: Calibration;
+  let tested: BatchVerdict;
   try {
-    calibration = await measure(measured, target, options, streams);
+    ({ calibration, tested } = await measure(measured, target, options, streams));
   } finally {
     await measured.close();
   }
 
   const best = Math.max(...calibration.rows.map(({ itemsPerS }) => itemsPerS));
   const ratePerS = options.rate ?? Number((0.7 * best).toPrecision(3));
-  const advice = recommend(calibration.costModel, {
-    ratePerS,
-    latencyBudgetMs: options.budget,
-    slots: calibration.slots,
-    order: options.order,
-  });
-  const lines = summary(calibration, advice, { ...options, rate: ratePerS }, options.rate === undefined);
+  const { slots, costModel } = calibration;
+  const { budget: latencyBudgetMs, order } = options;
+  const advice = adviseOn(costModel, { ratePerS, latencyBudgetMs, slots, order }, tested);
+  const lines = [
+    ...summary(calibration, advice, { ...options, rate: ratePerS }, options.rate === undefined),
+    ...(tested.warning === undefined ? [] : [tested.warning]),
+  ];
   const commandLine = shownCommand("tune", args);
   if (options.json) {
     streams.stdout.write(
-      `${JSON.stringify({ command: commandLine, machine: machine(), ratePerS, ...calibration, recommendation: advice })}\n`,
+      `${JSON.stringify({ command: commandLine, machine: machine(), ratePerS, ...calibration, selfTest: tested.selfTest, recommendation: advice })}\n`,
     );
   } else streams.stdout.write(`${textTable(tableOf(calibration))}\n\n${lines.join("\n")}\n`);
   if (options.writeConfig !== undefined) await writeConfig(options, calibration, advice, streams);
@@ -129,18 +131,20 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
     const files = await writeReport({ html: options.report, svg: options.svg }, page);
     streams.stderr.write(`Wrote ${files.join(", ")}\n`);
   }
+  if (!advice.isSettled) return exitCode.failure;
   return advice.verdict === "batch" ? exitCode.ok : exitCode.no;
 }
 
 async function measure(
-  { run, sample, slots }: TuneTarget,
+  { run, sample, slots, selfTest }: TuneTarget,
   target: string,
   { sizes, concurrency, error, maxTime }: TuneOptions,
   { stderr, signal }: CommandStreams,
-): Promise<Calibration> {
+): Promise<{ readonly calibration: Calibration; readonly tested: BatchVerdict }> {
   const progress = progressOn(stderr);
   progress.start(`Measuring ${target}`);
   try {
+    const tested = await selfTest();
     const calibration = await calibrate(run, {
       sample,
       sizes,
@@ -151,7 +155,7 @@ async function measure(
       signal,
     });
     progress.end(`${calibration.rounds} rounds, medians within ${percent(calibration.errorRate)}`);
-    return calibration;
+    return { calibration, tested };
   } catch (cause) {
     if (signal?.aborted === true || cause instanceof CommandFailure) throw cause;
     throw new CommandFailure(`${target} failed while it was measured: ${(cause as Error).message}`);
@@ -176,7 +180,7 @@ function tableOf({ rows, costModel: { fixedMs, perItemMs } }: Calibration): stri
 
 function summary(
   { costModel, kneeSize, slots, errorRate, rows }: Calibration,
-  advice: Recommendation,
+  advice: Advice,
   { rate = 0, budget, error }: TuneOptions,
   assumed: boolean,
 ): string[] {
@@ -192,9 +196,9 @@ function summary(
       ? `Items a second still rise at the largest measured size, ${kneeSize} (--sizes).`
       : `Items a second rise no more than 5 % from size ${kneeSize} on.`,
     ...(inFlight.length > 1 ? [`Of ${inFlight.join(", ")} batches in flight, ${slots} is enough.`] : []),
-    ...verdictLines(`For ${for_}${within}`, { costModel }, advice),
+    ...verdictLines(`For ${for_}${within}`, costModel, advice),
   ];
-  if (advice.verdict === "do not batch") return lines;
+  if (!advice.isSettled || advice.verdict === "do not batch") return lines;
   const tooMuch = advice.utilisation >= 1 ? " This is more than it can serve: add workers." : "";
   return [
     ...lines,
@@ -218,10 +222,14 @@ function configPath(given: string | true | undefined): string {
 async function writeConfig(
   { writeConfig: given, budget }: TuneOptions,
   { slots }: Calibration,
-  advice: Recommendation,
+  advice: Advice,
   { stderr }: CommandStreams,
 ): Promise<void> {
   const path = configPath(given);
+  if (!advice.isSettled) {
+    stderr.write(`${path} is left as it is: nothing is settled.\n`);
+    return;
+  }
   let earlier: unknown = {};
   try {
     earlier = JSON.parse(await readFile(path, "utf8"));

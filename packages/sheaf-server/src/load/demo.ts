@@ -1,6 +1,7 @@
 import { createBatcher, greedy, type Batcher, type BatcherOptions } from "sheaf";
 import { workerProcess } from "sheaf/node";
-import { calibrate, recommend, type Calibration, type Recommendation } from "sheaf/tuning";
+import { calibrate, type Calibration } from "sheaf/tuning";
+import { adviseOn, type Advice } from "./advice.ts";
 import { batcherTarget } from "./batcher-target.ts";
 import type worker from "./demo-worker.ts";
 import { poison } from "./demo-worker.ts";
@@ -25,7 +26,7 @@ export interface DemoResult {
   /** Steady load while the worker process is killed in the middle. */
   readonly killed: { readonly load: LoadResult; readonly pid: number; readonly restarts: number };
   readonly calibration: Calibration;
-  readonly advice: Recommendation;
+  readonly advice: Advice;
 }
 
 const rampPerS = 300;
@@ -92,7 +93,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
       poison: poisoned,
       killed: { load, pid: pid!, restarts: executor.restarts },
       calibration,
-      advice: recommend(calibration.costModel, { ratePerS: rampPerS }),
+      advice: adviseOn(calibration.costModel, { ratePerS: rampPerS }),
     };
   } finally {
     await executor.close();

@@ -2,6 +2,9 @@ import type { Executor } from "sheaf";
 import { workerThread } from "sheaf/node";
 import { seededRandom } from "sheaf/tuning";
 import type { ModelInput, ModelSpec } from "../runners/model-spec.ts";
+import type { BatchVerdict } from "../runners/batch-verdict.ts";
+import { sampleCount } from "../runners/module-sample-worker.ts";
+import { testOn } from "../runners/module-trial.ts";
 import { resolveModel } from "../runners/resolve-model.ts";
 import { CommandFailure, UsageError, usage } from "./failure.ts";
 import { itemsFromTemplate, wordsItem } from "./payload.ts";
@@ -64,9 +67,15 @@ const asInput = (input: ModelInput, item: unknown): unknown =>
 
 type Samples = readonly unknown[] | ((index: number) => unknown);
 
-function ofWorker({ workerUrl, data }: ModelSpec, instances: number, samples: Samples): TuneTarget {
+function ofWorker({ workerUrl, data, ...spec }: ModelSpec, instances: number, samples: Samples): TuneTarget {
   // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
   const executor = workerThread(workerUrl, { instances, data, ahead: 0 }) as Executor<unknown, unknown>;
   const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
-  return { run: executor, sample, slots: instances, close: () => executor.close() };
+  const selfTest = async (): Promise<BatchVerdict> => {
+    if (spec.selfTest !== undefined) return spec;
+    await executor.ready();
+    const samples = Array.from({ length: sampleCount }, (_, index) => sample(index));
+    return testOn(executor, samples, spec);
+  };
+  return { run: executor, sample, slots: instances, selfTest, close: () => executor.close() };
 }

@@ -35,7 +35,14 @@ export async function urlBatches(options: UrlBatchesOptions): Promise<TuneTarget
       return error === undefined ? result : new CommandFailure(`${url.href} refused an item: ${error.message}`);
     });
   }
-  return { run, sample: (index) => items[index % items.length], slots: options.slots, close: async () => undefined };
+  return {
+    run,
+    sample: (index) => items[index % items.length],
+    slots: options.slots,
+    // What is behind it is tested there: a request is no batch that anybody could compare.
+    selfTest: async () => ({}),
+    close: async () => undefined,
+  };
 }
 
 async function post(url: URL, body: string, signal: AbortSignal, timeoutMs: number): Promise<string> {

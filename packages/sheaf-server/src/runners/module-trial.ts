@@ -1,6 +1,6 @@
 import { RunHandle, type Executor } from "sheaf";
 import type { workerProcess, workerThread } from "sheaf/node";
-import { batchVerdict } from "./batch-verdict.ts";
+import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
 import { inspectionExecutor } from "./inspection.ts";
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
 import { selfTest } from "./self-test.ts";
@@ -41,13 +41,22 @@ async function triedOut(
   settings: Omit<ModuleTrialOptions, "open">,
 ): Promise<ModelSpec> {
   try {
-    const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
-      executor.run([...items], new RunHandle(1, items.length));
-    const verdict = batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
+    const verdict = await testOn(executor, samples, settings);
     const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
     return { ...spec, sample: samples[0], ...verdict, note };
   } catch (error) {
     const warning = `It fails on its own sample: ${(error as Error).message}`;
     return { ...spec, note: `${spec.note} ${warning}`, warning };
   }
+}
+
+/** Runs the self-test on an executor that is ready. @throws {Error} what a run throws. */
+export async function testOn(
+  executor: Executor<unknown, unknown>,
+  samples: readonly unknown[],
+  settings: Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize">,
+): Promise<BatchVerdict> {
+  const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
+    executor.run([...items], new RunHandle(1, items.length));
+  return batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -54,6 +54,31 @@ test("do not batch is exit 3, with the table and the inequality behind it", asyn
   const strict = await run(...measured, "--order", "strict");
   assert.equal(strict.code, 3);
   assert.match(strict.out, /DO NOT BATCH: strict order: .* n ≤ 1/);
+});
+
+test("a model whose results depend on the batch, or change by themselves: the advice says so", async (t) => {
+  const config = join(temporaryFolder(t), "sheaf.config.json");
+  const dependent = await run(fixture("batch-dependent-worker"), ...quick, "--write-config", config);
+  assert.equal(dependent.code, 3, dependent.err);
+  assert.match(dependent.out, /DO NOT BATCH: an item's result depends on its batch/);
+  assert.match(dependent.out, /Its results depend on their batch-mates: .* So items run one by one;/);
+  assert.deepEqual(JSON.parse(readFileSync(config, "utf8")), { maxBatchSize: 1 });
+
+  const random = await run(fixture("random-worker"), ...quick, "--order", "strict");
+  assert.match(random.out, /It is not deterministic: an item that ran alone several times gave different results/);
+  const json = await run(fixture("random-worker"), ...quick, "--order", "strict", "--json");
+  assert.equal((JSON.parse(json.out) as { selfTest: string }).selfTest, "not-deterministic");
+});
+
+test("what the range does not support is not advised: exit 1, what is missing, and no config file", async (t) => {
+  const config = join(temporaryFolder(t), "sheaf.config.json");
+  const url = await fixedCostServer(t);
+  const { code, out, err } = await run(url, "--item", "1", "--sizes", "4,16", "--max-time", "1s", "--write-config", config); // prettier-ignore
+  assert.equal(code, 1, err);
+  assert.match(out, /: not settled\.\nNo single item was measured: add 1 to --sizes\.\n$/);
+  assert.doesNotMatch(out, /MAX_BATCH_SIZE|BATCH:/);
+  assert.match(err, /sheaf\.config\.json is left as it is: nothing is settled/);
+  assert.ok(!existsSync(config));
 });
 
 test("a URL whose requests cost the same whatever they hold: batch, exit 0, with the settings and the config file", async (t) => {
