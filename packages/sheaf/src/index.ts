@@ -8,7 +8,7 @@ export type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from ".
 export { createBatcher } from "./core/create-batcher.ts";
 export type { Answer } from "./core/answer.ts";
 export type { Batcher, BatcherCapacity, BatcherLoad, Result } from "./core/batcher.ts";
-export type { Distribution } from "./core/histogram.ts";
+export type { Distribution } from "./core/rolling-histogram.ts";
 export type { CostModel } from "./policies/cost-model.ts";
 export type { CostEstimate, Verdict } from "./core/verdict.ts";
 export type { BatcherStats } from "./core/stats.ts";

@@ -1,5 +1,5 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
-import { Histogram } from "../shared/histogram.ts";
+import { Histogram } from "sheaf/metrics";
 import { barOf, sizeBounds } from "./batch-sizes.ts";
 import type { DashboardBatcher } from "./observed.ts";
 
@@ -64,7 +64,7 @@ export class SecondsOf {
       },
       batches: this.#batches,
       latencyMs:
-        latencyMs.count === 0
+        this.#batches === 0
           ? null
           : { p50: latencyMs.quantile(0.5), p95: latencyMs.quantile(0.95), p99: latencyMs.quantile(0.99) },
       queued,
@@ -81,7 +81,7 @@ export class SecondsOf {
   }
 
   #reset(): void {
-    if (this.#latencyMs.count > 0) this.#latencyMs = new Histogram();
+    if (this.#batches > 0) this.#latencyMs = new Histogram();
     this.#sizes = new Map();
     this.#reasons = {};
     this.#failures = {};

@@ -85,8 +85,8 @@ function clause({ quantile, first, next }: Front): string {
   );
 }
 
-// Each quantile is known to within 0.3 %, the width of a bucket.
-const resolution = 0.006;
+// Each quantile is known to within 0.2 %, the width of a bucket.
+const resolution = 0.004;
 // Student's t for 99 of 100, by degrees of freedom; runs have 5 to 10 parts.
 const t99: Readonly<Record<number, number>> = { 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.25 };
 

@@ -1,4 +1,4 @@
-import { Histogram } from "../shared/histogram.ts";
+import { Histogram } from "sheaf/metrics";
 import type { Phase } from "./pattern.ts";
 import type { LatencyMs, LoadResult, PhaseResult, SeriesPoint } from "./result.ts";
 import { succeeded } from "./target.ts";
@@ -11,13 +11,24 @@ const fewestParts = 5;
 
 interface Slot {
   readonly latency: Histogram;
+  latencySumMs: number;
+  /** Requests that have a latency. */
+  timed: number;
   scheduled: number;
   ended: number;
   completed: number;
   ok: number;
 }
 
-const newSlot = (): Slot => ({ latency: new Histogram(), scheduled: 0, ended: 0, completed: 0, ok: 0 });
+const newSlot = (): Slot => ({
+  latency: new Histogram(),
+  latencySumMs: 0,
+  timed: 0,
+  scheduled: 0,
+  ended: 0,
+  completed: 0,
+  ok: 0,
+});
 
 /** Collects one run in constant memory: in all, per slice of time, and per phase of the pattern. */
 export class Recorder {
@@ -30,6 +41,7 @@ export class Recorder {
   readonly #sendLag = new Histogram();
   readonly #statuses = new Map<string, number>();
   #lastBody: string | undefined;
+  #sent = 0;
   #phase = 0;
 
   /** `phases` in order of time, without gaps; empty for a closed loop. */
@@ -48,7 +60,7 @@ export class Recorder {
   }
 
   get sent(): number {
-    return this.#sendLag.count;
+    return this.#sent;
   }
 
   get sendLag(): Histogram {
@@ -57,6 +69,7 @@ export class Recorder {
 
   /** A request that was to leave at `intendedAtMs` left `lagMs` later. Times from the start of the measured span. */
   wasSent(intendedAtMs: number, lagMs: number): void {
+    this.#sent++;
     this.#sendLag.record(lagMs);
     for (const slot of this.#slotsAt(intendedAtMs)) slot.scheduled++;
   }
@@ -73,7 +86,10 @@ export class Recorder {
     for (const slot of this.#slotsAt(intendedAtMs)) {
       slot.ended++;
       if (ok) slot.ok++;
-      if (ok || status === "timeout") slot.latency.record(latencyMs);
+      if (!ok && status !== "timeout") continue;
+      slot.latency.record(latencyMs);
+      slot.latencySumMs += latencyMs;
+      slot.timed++;
     }
     const endedAtMs = intendedAtMs + latencyMs;
     if (!ok || endedAtMs >= this.#durationMs) return;
@@ -89,7 +105,7 @@ export class Recorder {
   }
 
   get latencyMs(): LatencyMs {
-    return summary(this.#all.latency);
+    return summary(this.#all);
   }
 
   get offeredPerS(): number {
@@ -145,12 +161,12 @@ function figures(slot: Slot, lengthMs: number): Omit<SeriesPoint, "atMs"> {
     achievedPerS: (1000 * slot.completed) / lengthMs,
     // Of what was to leave here; 1 where nothing was.
     successRate: slot.ended === 0 ? 1 : slot.ok / slot.ended,
-    latencyMs: summary(slot.latency),
+    latencyMs: summary(slot),
   };
 }
 
-const summary = (latency: Histogram): LatencyMs => ({
-  mean: latency.mean,
+const summary = ({ latency, latencySumMs, timed }: Slot): LatencyMs => ({
+  mean: timed === 0 ? 0 : latencySumMs / timed,
   p50: latency.quantile(0.5),
   p75: latency.quantile(0.75),
   p90: latency.quantile(0.9),

@@ -1,5 +1,5 @@
 import type { Busy } from "./busy.ts";
-import type { Distribution } from "./histogram.ts";
+import type { Distribution } from "./rolling-histogram.ts";
 import type { CostEstimate, Verdict } from "./verdict.ts";
 
 /** What advice is derived from; see BatcherStats. */

@@ -1,6 +1,6 @@
 import { reject, type Chunk } from "./chunk.ts";
 import { BatcherError } from "./errors.ts";
-import { Histogram } from "./histogram.ts";
+import { RollingHistogram } from "./rolling-histogram.ts";
 import type { OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import { Watch, type Withdrawals } from "./watch.ts";
@@ -13,7 +13,7 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
  */
 export class Calls<In> implements Withdrawals<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
-  readonly latencyMs: Histogram = new Histogram();
+  readonly latencyMs: RollingHistogram = new RollingHistogram();
   readonly watch: Watch<In> = new Watch(this);
   readonly #now: () => number;
   readonly #name: string;

@@ -1,7 +1,7 @@
 import type { BatchRecord, DispatchReason } from "../policies/policy.ts";
 import { advise } from "./advice.ts";
 import type { BusyWatch } from "./busy.ts";
-import { Histogram, type Distribution } from "./histogram.ts";
+import { RollingHistogram, type Distribution } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Cost } from "./options.ts";
 import type { CostEstimate, Verdict } from "./verdict.ts";
@@ -47,8 +47,8 @@ export interface BatcherStats {
 
 /** Everything statistical, derived from batch records. */
 export class Statistics {
-  readonly queueWaitMs: Histogram = new Histogram();
-  readonly runMs: Histogram = new Histogram();
+  readonly queueWaitMs: RollingHistogram = new RollingHistogram();
+  readonly runMs: RollingHistogram = new RollingHistogram();
   readonly #maxBatchSize: number;
   readonly #maxBatchWeight: number;
   readonly #cost: Cost | undefined;

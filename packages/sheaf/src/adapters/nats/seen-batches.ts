@@ -1,4 +1,4 @@
-import { Histogram } from "../../core/histogram.ts";
+import { RollingHistogram } from "../../core/rolling-histogram.ts";
 import { LearnedCost } from "../../core/learned-cost.ts";
 import { Statistics, noReasons, type BatcherStats } from "../../core/stats.ts";
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
@@ -12,7 +12,7 @@ export type Outcome = keyof BatcherStats["items"];
 /** What a front end knows of the batches that its items rode in, in the shape that every batcher's figures have. */
 export class SeenBatches {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
-  readonly latencyMs: Histogram = new Histogram();
+  readonly latencyMs: RollingHistogram = new RollingHistogram();
   readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
   readonly #seen: Set<string> = new Set();
   readonly #name: string;
