@@ -341,6 +341,6 @@ test("what is no client of its kind is refused", () => {
   assert.throws(() => qdrantStore({}, { collection: "x" }), /client must be a QdrantClient/);
   assert.throws(
     () => pgvectorStore(db, { table: "docs", metric: "hamming" }),
-    /metric must be "cosine", "l2" or "dot", got "hamming"/,
+    /metric must be "cosine" or "l2" or "dot", got "hamming"/,
   );
 });
