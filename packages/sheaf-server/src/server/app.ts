@@ -73,9 +73,12 @@ export async function urlOnce(
   try {
     await listening;
   } catch (error) {
-    throw new Error(`Cannot listen on ${host}, port ${port} (HOST, PORT): ${(error as Error).message}`, {
-      cause: error,
-    });
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why =
+      code === "EADDRINUSE"
+        ? "another program listens there. Choose another port with PORT or --port; 0 takes any that is free."
+        : message;
+    throw new Error(`Cannot listen on ${host}, port ${port} (HOST, PORT): ${why}`, { cause: error });
   }
   const { address, port: taken, family } = server.address() as AddressInfo;
   return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;

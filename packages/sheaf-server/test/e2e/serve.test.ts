@@ -140,7 +140,10 @@ test("a taken port and a missing model end with 1, a wrong value with 2, each sa
 
   const taken = sheaf(t, ["serve", "mlp", "--port", String(port)]);
   assert.equal(await taken.ended, 1);
-  assert.match(taken.output.stderr, new RegExp(`port ${port}|:${port}`));
+  assert.match(
+    taken.output.stderr,
+    new RegExp(`port ${port} .*another program listens there\\. Choose another port with PORT or --port`),
+  );
 
   const missing = sheaf(t, ["serve", "no-such-model", "--port", "0"]);
   assert.equal(await missing.ended, 1);
