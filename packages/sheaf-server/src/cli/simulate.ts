@@ -150,7 +150,7 @@ async function loadsOf(options: SimulateOptions, capacity: number): Promise<Load
   const { arrivals: pattern } = options;
   if (pattern === "closed") {
     return options.callers.map((clients) => ({
-      label: `${clients} callers`,
+      label: clients === 1 ? "1 caller" : `${clients} callers`,
       load: clients,
       arrivals: { pattern, clients },
     }));

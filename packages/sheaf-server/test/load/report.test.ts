@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { publishBench } from "../../dist/load/bench-output.js";
+import { colourOf, onDark } from "../../dist/load/report/chart.js";
 import { comparisons } from "../../dist/load/comparison.js";
 import { closeBrowser, open, skip, violations } from "../dashboard/browser.js";
 import { configured } from "./results.js";
@@ -18,6 +19,26 @@ const steady = [
   configured("auto", { p50: 5, p99: 12 }),
 ];
 const results = [...steady, ...steady.map((result) => ({ ...result, pattern: "burst" as const }))];
+
+test("every colour of a chart stands out from its page, light and dark", () => {
+  const luminance = (colour: string): number => {
+    const [red, green, blue] = [1, 3, 5].map((at) => {
+      const share = parseInt(colour.slice(at, at + 2), 16) / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+  };
+  const contrast = (colour: string, page: string): number => {
+    const [dark, light] = [luminance(colour), luminance(page)].sort((a, b) => a - b);
+    return (light! + 0.05) / (dark! + 0.05);
+  };
+  const names = Array.from({ length: 8 }, (_, i) => `policy ${i}`);
+  const { range } = (colourOf(names) as { scale: { range: string[] } }).scale;
+  for (const colour of range) {
+    assert.ok(contrast(colour, "#ffffff") >= 3, `${colour} on white`);
+    assert.ok(contrast(onDark[colour]!, "#16181d") >= 3, `${colour} as ${onDark[colour]} on the dark page`);
+  }
+});
 
 for (const colorScheme of ["light", "dark"] as const) {
   test(

@@ -19,8 +19,8 @@ export interface Chart {
   readonly spec: (size: ChartSize) => TopLevelSpec;
 }
 
-// Okabe and Ito's colours, told apart with every kind of colour vision; the first four carry most reports.
-const colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#000000"];
+// Okabe and Ito's colours, told apart with every kind of colour vision, as far as they stand out from white; then others.
+const colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#8A6A00", "#6B4C9A"];
 
 /** What each colour of a picture becomes on a dark page. */
 export const onDark: Readonly<Record<string, string>> = {
@@ -28,8 +28,8 @@ export const onDark: Readonly<Record<string, string>> = {
   "#D55E00": "#ff8f47",
   "#009E73": "#31c79a",
   "#CC79A7": "#e5a0c6",
-  "#E69F00": "#f2bb45",
-  "#56B4E9": "#a5d8f7",
+  "#8A6A00": "#f2bb45",
+  "#6B4C9A": "#b79be8",
   "#555555": "#a8adb5",
   "#000000": "#ffffff",
   black: "#ffffff",

@@ -19,7 +19,8 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
     {
       name: "latency",
       title: "Latency by load",
-      reading: "Solid: p99, dashed: p50, of the calls that got a result. Lower is better.",
+      reading:
+        "Solid: p99, dashed: p50, of the calls that got a result. Lower is better. Where lines meet, the last named is seen.",
       spec: (size) =>
         chartSpec(
           rows.filter(({ ms }) => ms > 0),
@@ -60,7 +61,7 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
     {
       name: "batch-size",
       title: "Mean batch size by load",
-      reading: "Items in a batch on average.",
+      reading: "Items in a batch on average. Where lines meet, the last named is seen.",
       spec: (size) =>
         chartSpec(
           rows.filter(({ quantile }) => quantile === "p50"),

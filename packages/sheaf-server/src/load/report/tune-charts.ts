@@ -14,6 +14,10 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
   }));
   const names = [...new Set(values.map(({ configuration }) => configuration))];
   const largest = Math.max(...rows.map(({ size }) => size));
+  const knee =
+    kneeSize === largest
+      ? `They still rise at the largest measured size, ${largest}.`
+      : `Vertical line: ${kneeSize}, from where items a second rise no more than 5 %.`;
   const line = [0, largest].map((size) => ({
     size,
     runMs: costModel.fixedMs + costModel.perItemMs * size,
@@ -58,13 +62,13 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
     {
       name: "items-per-second",
       title: "Items a second by batch size",
-      reading: `With full batches always in flight. Vertical line: ${kneeSize}, from where items a second rise no more than 5 %.`,
+      reading: `With full batches always in flight. ${knee}`,
       spec: (size) =>
         chartSpec(values, size, {
           height: 300,
           layer: [
             {
-              data: { values: [{ size: kneeSize }] },
+              data: { values: kneeSize === largest ? [] : [{ size: kneeSize }] },
               mark: { type: "rule", strokeDash: [3, 3], color: "#555555" },
               encoding: { x },
             },
