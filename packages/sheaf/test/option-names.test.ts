@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describe } from "../dist/shared/describe.js";
+import { batchLog } from "../dist/adapters/batch-log/index.js";
+import { DataLoader } from "../dist/adapters/dataloader/index.js";
+import { natsFrontEnd, natsWorker } from "../dist/adapters/nats/index.js";
+import { insertBatcher, lookupBatcher, upsertBatcher } from "../dist/adapters/postgres/index.js";
+import { qdrantStore } from "../dist/adapters/vector-store/index.js";
+import { describe } from "../dist/shared/index.js";
 import { createBatcher } from "../dist/index.js";
 import { pipeline, workerThread } from "../dist/node/index.js";
 
@@ -26,7 +31,7 @@ test("an option that resembles none is refused with all there are", () => {
   for (const name of ["colour", "", "x".repeat(1_000_000), "__proto__x", "constructor"]) {
     assert.throws(() => made({ [name]: 1 }), {
       name: "TypeError",
-      message: /^unknown option .*; options are maxBatch/s,
+      message: /^unknown option .*; there are maxBatch/s,
     });
   }
 });
@@ -40,6 +45,33 @@ test("an option of an option, of workers and of a pipeline is checked by the sam
   assert.throws(() => made({ cost: { perRun: -1 } }), /cost\.perRun must be a number >= 0, got -1/);
   assert.throws(() => workerThread(url, { instance: 2 } as never), /unknown option instance; did you mean instances\?/);
   assert.throws(() => pipeline({ executor: run, befor: run } as never), /unknown option befor; did you mean before\?/);
+});
+
+test("an adapter refuses an unknown option with the one that was meant", async () => {
+  const nats = { connection: { publish: run, subscribe: run }, headers: run, queue: "q" };
+  const client = { query: async () => ({ rows: [] }) };
+  const qdrant = { upsert: run, queryBatch: run };
+  for (const [make, meant] of [
+    [() => natsFrontEnd({ ...nats, maxQueuesize: 1 } as never), "maxQueueSize"],
+    [() => natsFrontEnd({ ...nats, timeout: 1 } as never), "timeoutMs"],
+    [() => natsWorker(createBatcher(run), { ...nats, serving: run } as never), "isServing"],
+    [() => natsWorker(createBatcher(run), { ...nats, timeoutMs: 1 } as never), undefined],
+    [() => new DataLoader(run as never, { cachKeyFn: run } as never), "cacheKeyFn"],
+    [() => batchLog(client as never, { maxBuffered: 1 } as never), "maxBufferedRecords"],
+    [() => lookupBatcher(client as never, { table: "t", key: "id", colums: ["a"] } as never), "columns"],
+    [() => insertBatcher(client as never, { table: "t", return: "*" } as never), "returning"],
+    [() => upsertBatcher(client as never, { table: "t", key: ["id"], updates: [] } as never), "update"],
+    [() => qdrantStore(qdrant as never, { collection: "c", metrics: "l2" } as never), "metric"],
+    [() => qdrantStore(qdrant as never, { collection: "c", querys: {} } as never), "queries"],
+  ] as const) {
+    const hint = meant === undefined ? "there are .*" : `did you mean ${meant}\\?`;
+    assert.throws(make, { name: "TypeError", message: new RegExp(`^unknown option \\w+; ${hint}$`) });
+  }
+  const nested = { collection: "c", queries: { maxBatch: 1 } };
+  assert.throws(
+    () => qdrantStore(qdrant as never, nested as never),
+    /queries\.maxBatch; did you mean queries\.maxBatchSize\?/,
+  );
 });
 
 test("what was got is told in a few words, as it would stand in the source", () => {

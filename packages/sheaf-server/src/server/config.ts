@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { describe, nearestOf } from "sheaf/checks";
 import { settingsTable, type Setting, type Settings } from "./settings.ts";
 
 /** A wrong value or name in flags, environment or config file. The message names it; the command exits with 2. */
@@ -97,7 +98,8 @@ function parsed(setting: Setting, label: string, raw: unknown): unknown {
   const value = setting.parse(raw);
   if (value !== undefined) return value;
   // An address may hold a password.
-  const got = setting.isSecret ? "something else" : JSON.stringify(raw)?.replace(/\/\/[^/@]*@/, "//…@");
+  const shown = typeof raw === "string" ? raw.replace(/\/\/[^/@]*@/, "//…@") : raw;
+  const got = setting.isSecret ? "something else" : describe(shown);
   throw new ConfigError(`${label} must be ${setting.expects}, got ${got}.`);
 }
 
@@ -125,7 +127,7 @@ function refuseUnknown(fromFile: Record<string, unknown>, file: string | undefin
   const names = settingsTable.map(({ name }) => name as string);
   const unknown = Object.keys(fromFile).find((key) => !names.includes(key));
   if (unknown === undefined) return;
-  throw new ConfigError(`${unknown} in ${file} is no setting; there are models, ${names.join(", ")}.`);
+  throw new ConfigError(`${unknown} in ${file} is not a setting; ${nearestOf(unknown, ["models", ...names])}`);
 }
 
 function modelEntries(models: unknown, file: string | undefined): ModelEntry[] {
@@ -142,15 +144,13 @@ function modelEntry(entry: unknown, label: string): ModelEntry {
   >;
   const isName = name === undefined || (typeof name === "string" && name !== "");
   if (typeof model !== "string" || model === "" || !isName)
-    throw new ConfigError(`${label} must be a name, a path, or { model, name?, …settings }, got ${show(entry)}.`);
+    throw new ConfigError(`${label} must be a name, a path, or { model, name?, …settings }, got ${describe(entry)}.`);
   const settings: Record<string, unknown> = {};
   for (const [key, raw] of Object.entries(rest)) {
     const setting = settingsTable.find((candidate) => candidate.name === key);
     if (setting === undefined || !perModel.has(key))
-      throw new ConfigError(`${key} of ${label} is no setting of a model; there are ${[...perModel].join(", ")}.`);
+      throw new ConfigError(`${key} of ${label} is not a setting of a model; ${nearestOf(key, ["name", ...perModel])}`);
     settings[key] = parsed(setting, `${key} of ${label}`, raw);
   }
   return { model, name, settings };
 }
-
-const show = (value: unknown): string => JSON.stringify(value) ?? String(value);

@@ -1,5 +1,6 @@
+import { describe, nearestOf } from "sheaf/checks";
 import type { ModelInput, TensorSpec } from "../runners/model-spec.ts";
-import { describe, invalid, Problem } from "./problem.ts";
+import { invalid, Problem } from "./problem.ts";
 import { tensorItem } from "./tensor-items.ts";
 
 /** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */
@@ -100,8 +101,7 @@ export function objectOf(
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(path, expected, value);
   const unknown = Object.keys(value).find((key) => !keys.includes(key));
   if (unknown !== undefined) {
-    const name = describe(unknown).slice("the text ".length);
-    throw new Problem("INVALID_INPUT", `${name} is not known here; there are: ${keys.join(", ")}.`, {
+    throw new Problem("INVALID_INPUT", `${describe(unknown)} is not known here; ${nearestOf(unknown, keys)}`, {
       param: unknown.slice(0, 100),
     });
   }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { BatcherError, type ErrorCode } from "sheaf";
 import { NatsQueueError } from "sheaf/adapters/nats";
+import { describe } from "sheaf/checks";
 
 /** Status of every error of a batcher. A new code without a status does not compile. */
 const statusOf = {
@@ -77,18 +78,6 @@ export function invalid(path: string, expected: string, got: unknown): Problem {
 
 /** Nobody reads it, and it is no failure of the server's: only a log at debug shows it. */
 export const hungUp = (): Problem => new Problem("BAD_REQUEST", "The client hung up.");
-
-/** Names a value in a few words: never more than 60 characters of it. */
-export function describe(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  if (typeof value === "object") return "an object";
-  if (typeof value === "string") {
-    const shown = JSON.stringify(value.slice(0, 40));
-    return value.length > 40 ? `a text of ${value.length} characters (${shown} …)` : `the text ${shown}`;
-  }
-  return `${value as number | boolean}`;
-}
 
 /** The message of anything thrown. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : describe(thrown));

@@ -76,7 +76,7 @@ test("a wrong value in a config file is named with the file; so is a setting tha
   const unknown = file("unknown.json", JSON.stringify({ prot: 1 }));
   await assert.rejects(
     loadConfig({ environment: {}, file: unknown }),
-    /prot in .*unknown\.json is no setting; there are/,
+    /prot in .*unknown\.json is not a setting; did you mean port\?$/,
   );
   const broken = file("broken.json", "{");
   await assert.rejects(loadConfig({ environment: {}, file: broken }), /broken\.json cannot be read/);
@@ -97,7 +97,7 @@ test("a config file in JavaScript names models with settings of their own", asyn
   const wrong = file("own.json", JSON.stringify({ models: [{ model: "mlp", port: 1 }] }));
   await assert.rejects(
     loadConfig({ environment: {}, file: wrong }),
-    /port of models\[0\] in .* is no setting of a model/,
+    /port of models\[0\] in .* is not a setting of a model; there are name, maxBatchSize/,
   );
 });
 

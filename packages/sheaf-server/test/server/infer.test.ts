@@ -34,7 +34,7 @@ test("several inputs get results in order, and a bad one its error in its place"
     code: "INVALID_INPUT",
     message: "inputs[1] must be an array of 3 numbers, got an array of 1.",
   });
-  assert.match(json.outputs[3].error.message, /^inputs\[3\]\[0\] must be a finite float32 number, got the text "x"/);
+  assert.match(json.outputs[3].error.message, /^inputs\[3\]\[0\] must be a finite float32 number, got "x"/);
   assert.equal(model.items, 2);
 });
 

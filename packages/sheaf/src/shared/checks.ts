@@ -42,7 +42,7 @@ export function nearestOf(name: string, known: readonly string[], at: string = "
     const edits = isStart ? 1 : editsBetween(name.slice(0, 60).toLowerCase(), candidate.toLowerCase());
     if (edits < fewest) [nearest, fewest] = [candidate, edits];
   }
-  return nearest === "" ? `options are ${known.join(", ")}` : `did you mean ${at}${nearest}?`;
+  return nearest === "" ? `there are ${known.join(", ")}` : `did you mean ${at}${nearest}?`;
 }
 
 /** Levenshtein's distance. */

@@ -1,8 +1,9 @@
+import { describe } from "sheaf/checks";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../body.ts";
 import type { ServedModel } from "../served-model.ts";
-import { describe, invalid, Problem } from "../problem.ts";
+import { invalid, Problem } from "../problem.ts";
 import { headerLength } from "./binary-body.ts";
 import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";
 import { dataFromBytes, dataFromJson, malformed } from "./tensor-data.ts";

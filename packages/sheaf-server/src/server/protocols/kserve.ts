@@ -1,3 +1,4 @@
+import { describe } from "sheaf/checks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { jsonOf } from "../body.ts";
 import { callOptionsOf } from "../call-options.ts";
@@ -6,7 +7,7 @@ import { commaSeparated, jsonBytes, type JsonParts } from "../json-bytes.ts";
 import { logProblem } from "../log.ts";
 import type { ServedModel } from "../served-model.ts";
 import type { Models } from "../models.ts";
-import { describe, invalid, problemOf } from "../problem.ts";
+import { invalid, problemOf } from "../problem.ts";
 import { sendProblem } from "../replies.ts";
 import { inferEvery } from "../requests.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";

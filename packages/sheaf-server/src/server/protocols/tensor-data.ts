@@ -1,6 +1,7 @@
+import { describe } from "sheaf/checks";
 import { isUtf8 } from "node:buffer";
 import type { TensorDatatype } from "../../runners/model-spec.ts";
-import { describe, invalid, Problem } from "../problem.ts";
+import { invalid, Problem } from "../problem.ts";
 import type { NumberArray } from "../../runners/join-rows.ts";
 import { elements } from "../tensor-items.ts";
 

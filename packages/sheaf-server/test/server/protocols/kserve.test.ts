@@ -551,7 +551,7 @@ test("a model of JSON values, as a worker module is, takes and gives a JSON text
   );
   const wrong = await server.post("/v2/models/any/infer", { inputs: [{ ...input, data: ["7", "not JSON"] }] });
   assert.equal(wrong.status, 422);
-  assert.match(wrong.json.error, /data\[1\] must be a text of JSON.*got the text "not JSON"/);
+  assert.match(wrong.json.error, /data\[1\] must be a text of JSON.*got "not JSON"/);
   assert.deepEqual((await server.post("/infer/any", { input: 7 })).json.output.got, 7);
 });
 

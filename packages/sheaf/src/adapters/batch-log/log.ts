@@ -1,4 +1,4 @@
-import { check, checkCount } from "../../shared/checks.ts";
+import { checkCount, checkOptions, numberThat, type Check } from "../../shared/checks.ts";
 import { randomUUID } from "node:crypto";
 import type { Batcher } from "../../core/batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
@@ -54,6 +54,13 @@ export interface BatchLog {
   stats(): BatchLogStats;
 }
 
+const logChecks: Record<keyof BatchLogOptions, Check> = {
+  table: () => undefined,
+  schema: () => undefined,
+  maxBufferedRecords: checkCount,
+  flushIntervalMs: numberThat(">= 0", (value) => value >= 0 && value < Infinity),
+};
+
 /**
  * One row for each batch of the watched batchers, written in batches of its own. It never blocks or fails a batcher: while
  * the database is away records wait in a bounded buffer and are tried again, after 1 s, then 2, 4 … 30 s. A statement
@@ -61,10 +68,9 @@ export interface BatchLog {
  * @throws {TypeError | RangeError} a wrong client or option, with what it got.
  */
 export function batchLog(client: PostgresClient, options: BatchLogOptions = {}): BatchLog {
+  checkOptions(options, logChecks);
   const { table = defaultTable, schema, maxBufferedRecords = 10_000, flushIntervalMs = 1000 } = options;
   const connection = connectionOf(client);
-  checkCount("maxBufferedRecords", maxBufferedRecords);
-  check(Number.isFinite(flushIntervalMs) && flushIntervalMs >= 0, "flushIntervalMs", "a number >= 0", flushIntervalMs);
   const tally = { buffered: 0, written: 0, dropped: 0, refused: 0, lastError: undefined as unknown };
   const patient = patientClient(connection, {
     failed: (error, retryAfterMs) => {

@@ -1,5 +1,5 @@
 import type { BatchResults, Clock, Policy, RateLimit } from "../../index.ts";
-import { check, checkFunction } from "../../shared/checks.ts";
+import { check, checkFunction, checkNames } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 
 /** What a loader keeps its promises in: a `Map`, or what has these methods of one. */
@@ -44,6 +44,22 @@ export interface DataLoaderOptions<K, V, C = K> {
   readonly clock?: Clock | undefined;
 }
 
+const names: Record<keyof DataLoaderOptions<unknown, unknown>, true> = {
+  batch: true,
+  maxBatchSize: true,
+  batchScheduleFn: true,
+  cache: true,
+  cacheKeyFn: true,
+  cacheMap: true,
+  name: true,
+  concurrency: true,
+  policy: true,
+  maxWaitMs: true,
+  runTimeoutMs: true,
+  rateLimit: true,
+  clock: true,
+};
+
 /** @throws {TypeError} what is wrong with an option that only a loader has; a batcher checks the rest. */
 export function checkLoaderOptions<K, V, C>(batchLoadFn: unknown, options: DataLoaderOptions<K, V, C>): void {
   const { maxBatchSize, batchScheduleFn, cacheKeyFn, cacheMap, policy } = options;
@@ -52,6 +68,7 @@ export function checkLoaderOptions<K, V, C>(batchLoadFn: unknown, options: DataL
       `DataLoader needs a function that takes an array of keys and promises an array of values, got ${describe(batchLoadFn)}`,
     );
   }
+  checkNames(options, names);
   const isSize = maxBatchSize === undefined || (typeof maxBatchSize === "number" && maxBatchSize >= 1);
   check(isSize, "maxBatchSize", "a positive number", maxBatchSize, TypeError);
   for (const [name, value] of Object.entries({ batchScheduleFn, cacheKeyFn })) {

@@ -1,6 +1,7 @@
 import type { CallOptions } from "../../core/options.ts";
 import type { BatcherStats } from "../../core/stats.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
+import { check, checkCountOrInfinity, checkPositive, checkText } from "../../shared/checks.ts";
 import type { Answer } from "./answer.ts";
 import { Calls } from "./calls.ts";
 import type { LaneFigures } from "./figures.ts";
@@ -62,12 +63,14 @@ export interface NatsFrontEnd<In, Out> {
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
+const frontEndChecks = { timeoutMs: checkPositive, maxBatchSize: checkCountOrInfinity, name: checkText };
+
 /**
  * The side of a NATS queue where callers are: publishes single items, hands every caller its own result. At-least-once:
  * an item may run twice after a fault, its caller is answered once.
  */
 export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEnd<In, Out> {
-  const settings = queueSettings(options);
+  const settings = queueSettings(options, frontEndChecks);
   const { timeoutMs = Math.min(30_000, settings.maxAgeMs), name = settings.queue, maxBatchSize = 32 } = options;
   checkTimeout(timeoutMs, settings.maxAgeMs);
   const calls = new Calls(settings, { name, maxBatchSize });
@@ -118,6 +121,5 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
 }
 
 function checkTimeout(timeoutMs: number, maxAgeMs: number): void {
-  if (!(timeoutMs > 0) || timeoutMs > maxAgeMs)
-    throw new RangeError(`timeoutMs must be above 0 and at most maxAgeMs (${maxAgeMs}), got ${String(timeoutMs)}`);
+  check(timeoutMs <= maxAgeMs, "timeoutMs", `at most maxAgeMs (${maxAgeMs})`, timeoutMs);
 }

@@ -1,6 +1,7 @@
-import { check, isInteger, oneOf } from "../../shared/checks.ts";
+import { check, checkOptions, checkText, isInteger, oneOf, withMethods, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { systemClock, type Clock } from "../../core/clock.ts";
+import { checkClock } from "../../core/settings.ts";
 import type { Priority } from "../../core/options.ts";
 import type { NatsClient } from "./client.ts";
 import { binaryCodec, type Codec } from "./codec.ts";
@@ -55,8 +56,37 @@ export interface QueueSettings extends NatsClient {
 /** Highest first. */
 export const lanes: readonly Priority[] = ["immediate", "interactive", "bulk"];
 
-/** @throws {TypeError | RangeError} naming the option and what it got. */
-export function queueSettings(options: NatsQueueOptions): QueueSettings {
+const integerFrom =
+  (least: number): Check =>
+  (name, value) =>
+    check(isInteger(value, least, Number.MAX_SAFE_INTEGER), name, `an integer >= ${least}`, value);
+
+const queueChecks: Record<keyof NatsQueueOptions, Check> = {
+  connection: () => undefined,
+  headers: () => undefined,
+  queue: () => undefined,
+  durability: oneOf("file", "memory", "none"),
+  maxQueueSize: integerFrom(1),
+  maxQueueBytes: integerFrom(1024),
+  maxAgeMs: integerFrom(1000),
+  ackWaitMs: integerFrom(300),
+  maxDeliver: integerFrom(1),
+  replicas: integerFrom(1),
+  serves: checkText,
+  codec: withMethods("a codec, with encode() and decode()", "encode", "decode"),
+  inboxPrefix: checkText,
+  clock: checkClock,
+};
+
+/**
+ * `own`: the checks of what a side takes beyond the queue's options.
+ * @throws {TypeError | RangeError} naming the option and what it got.
+ */
+export function queueSettings<Options extends NatsQueueOptions>(
+  options: Options,
+  own: Readonly<Record<Exclude<keyof Options, keyof NatsQueueOptions>, Check>>,
+): QueueSettings {
+  checkOptions(options, { ...queueChecks, ...own });
   const { connection, headers, queue, durability = "file" } = options;
   if (typeof connection?.publish !== "function" || typeof connection.subscribe !== "function")
     throw new TypeError("connection must be a NATS connection: await connect() of @nats-io/transport-node");
@@ -68,18 +98,17 @@ export function queueSettings(options: NatsQueueOptions): QueueSettings {
     throw new RangeError(
       `queue must be a shorter text, or one with fewer characters beside letters, digits and -: ${describe(queue)} takes ${nameLength} characters in a stream's name, at most ${longestToken} are allowed`,
     );
-  oneOf("file", "memory", "none")("durability", durability);
   return {
     connection,
     headers,
     queue,
     durability,
-    maxQueueSize: integer("maxQueueSize", options.maxQueueSize ?? 1000, 1),
-    maxQueueBytes: integer("maxQueueBytes", options.maxQueueBytes ?? 2 ** 30, 1024),
-    maxAgeMs: integer("maxAgeMs", options.maxAgeMs ?? 60_000, 1000),
-    ackWaitMs: integer("ackWaitMs", options.ackWaitMs ?? 5000, 300),
-    maxDeliver: integer("maxDeliver", options.maxDeliver ?? 5, 1),
-    replicas: integer("replicas", options.replicas ?? 1, 1),
+    maxQueueSize: options.maxQueueSize ?? 1000,
+    maxQueueBytes: options.maxQueueBytes ?? 2 ** 30,
+    maxAgeMs: options.maxAgeMs ?? 60_000,
+    ackWaitMs: options.ackWaitMs ?? 5000,
+    maxDeliver: options.maxDeliver ?? 5,
+    replicas: options.replicas ?? 1,
     serves: options.serves,
     codec: options.codec ?? binaryCodec,
     inboxPrefix: options.inboxPrefix ?? "_INBOX",
@@ -93,11 +122,6 @@ const longestToken = 200;
 /** Letters, digits and - as they are, anything else as _ and its code: two queues never share a name. */
 export const tokenOf = (queue: string): string =>
   queue.replaceAll(/[^A-Za-z0-9-]/gu, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
-
-function integer(name: string, value: number, min: number): number {
-  check(isInteger(value, min, Number.MAX_SAFE_INTEGER), name, `an integer >= ${min}`, value);
-  return value;
-}
 
 /** What NATS' own framing and headers may take of a message. */
 const headersBytes = 256;

@@ -96,12 +96,11 @@ class Worker implements NatsWorker {
   readonly #pushed: NatsSubscription[] = [];
 
   constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
-    const { isServing = () => true, ...queue } = options;
+    const { isServing = () => true } = options;
     if (typeof (batcher as Partial<typeof batcher> | null)?.ask !== "function")
       throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
-    checkFunction("isServing", isServing);
     this.#isServing = isServing;
-    const settings = (this.#settings = queueSettings(queue));
+    const settings = (this.#settings = queueSettings(options, { isServing: checkFunction }));
     const names = (this.#names = namesOf(settings));
     const { maxBatchSize, concurrency } = batcher.capacity;
     const limits = {

@@ -19,6 +19,8 @@ export interface LookupOptions<Key, Row> extends TableName, DatabaseBatcherOptio
   readonly rows?: "one" | "all" | undefined;
 }
 
+const lookupNames = ["table", "schema", "key", "columns", "rows"] as const;
+
 /** What `lookupBatcher` gives for a key. */
 export type Found<Row, Rows> = Rows extends "all" ? Row[] : Row | undefined;
 
@@ -59,7 +61,7 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
       return found;
     },
     {
-      ...batcherOptionsOf<Key, unknown>(connection, `look up ${table}`, rest),
+      ...batcherOptionsOf<Key, unknown>(connection, `look up ${table}`, rest, lookupNames),
       dedupeKey: (item) => keyOf(partsOf(item), keyColumns),
     },
   ) as unknown as Batcher<Key, Found<Row, Rows>>;

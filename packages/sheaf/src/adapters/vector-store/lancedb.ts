@@ -1,8 +1,8 @@
 import { createBatcher } from "../../core/create-batcher.ts";
 import {
-  checkMetric,
   checkPoint,
   checkQuery,
+  checkStoreOptions,
   checkVector,
   closeBoth,
   given,
@@ -57,7 +57,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
   if (typeof table?.mergeInsert !== "function" || typeof table.vectorSearch !== "function") {
     throw new TypeError("table must be a LanceDB Table, with mergeInsert() and vectorSearch()");
   }
-  checkMetric("metric", metric);
+  checkStoreOptions(options, "id", "vector");
   let reading: Promise<Shape> | undefined;
   const shape = (): Promise<Shape> => {
     reading ??= readShape(table, id, vector);

@@ -8,9 +8,9 @@ import { Catalog, type Column, type Table } from "../shared/postgres/table.ts";
 import { upsertItems } from "../shared/postgres/upsert.ts";
 import { runStatement, sourceOf } from "../shared/postgres/write.ts";
 import {
-  checkMetric,
   checkPoint,
   checkQuery,
+  checkStoreOptions,
   closeBoth,
   given,
   upsertDefaults,
@@ -44,7 +44,7 @@ export function pgvectorStore(client: PostgresClient, options: PgvectorOptions):
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
   checkNames("id and vector", [id, vector], 2);
-  checkMetric("metric", metric);
+  checkStoreOptions(options, "table", "schema", "id", "vector");
   const catalog = new Catalog(connection, name);
 
   const upsert = upsertItems<VectorPoint, void>(

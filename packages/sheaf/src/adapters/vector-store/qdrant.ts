@@ -2,9 +2,9 @@ import { createBatcher } from "../../core/create-batcher.ts";
 import { checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import {
-  checkMetric,
   checkPoint,
   checkQuery,
+  checkStoreOptions,
   closeBoth,
   given,
   lastOfEachId,
@@ -56,7 +56,7 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
     throw new TypeError("client must be a QdrantClient of @qdrant/js-client-rest, with upsert() and queryBatch()");
   }
   checkText("collection", collection);
-  checkMetric("metric", metric);
+  checkStoreOptions(options, "collection");
   const whenRefused = { onBatchError: "bisect", shouldBisect: isRefusal } as const;
 
   const upsert = createBatcher<VectorPoint, void>(

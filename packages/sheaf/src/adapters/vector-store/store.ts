@@ -1,7 +1,8 @@
-import { check, isInteger, oneOf, type Check } from "../../shared/checks.ts";
+import { check, checkOptions, checkText, isInteger, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Batcher } from "../../core/batcher.ts";
 import type { BatcherOptions } from "../../core/options.ts";
+import { batcherChecks } from "../../core/settings.ts";
 import { defined } from "../shared/defined.ts";
 
 /** What is stored: an id, a vector of the store's dimensions, and what belongs to it. */
@@ -62,7 +63,18 @@ export function given<In, Out>(options: StoreBatcherOptions = {}): Omit<BatcherO
   return defined(options);
 }
 
-export const checkMetric: Check = oneOf("cosine", "l2", "dot");
+const checkBatcher: Check = (name, value) => checkOptions(value, batcherChecks, name);
+
+const storeChecks: Record<keyof VectorStoreOptions, Check> = {
+  metric: oneOf("cosine", "l2", "dot"),
+  upserts: checkBatcher,
+  queries: checkBatcher,
+};
+
+/** `own`: what one store takes beside, names and columns. @throws {TypeError | RangeError} */
+export function checkStoreOptions(options: VectorStoreOptions, ...own: readonly string[]): void {
+  checkOptions(options, { ...storeChecks, ...Object.fromEntries(own.map((name) => [name, checkText])) });
+}
 
 /** @throws {TypeError} an id that is neither a non-empty string nor a finite number, or a vector that is none. */
 export function checkPoint(point: VectorPoint): void {

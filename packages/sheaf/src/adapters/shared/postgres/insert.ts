@@ -13,6 +13,8 @@ export interface InsertOptions<Row, Returned> extends TableName, DatabaseBatcher
   readonly returning?: Returning | undefined;
 }
 
+const insertNames = ["table", "schema", "returning"] as const;
+
 /**
  * Single-row inserts that share statements: `INSERT … SELECT … FROM unnest(…)`, with one parameter for each column.
  * Column types are read from the catalog once. Each caller gets its own row as stored, or its own error.
@@ -36,6 +38,6 @@ export function insertBatcher<Row extends object = InputRow, Returned extends ob
       (await writeRows(connection, catalog, rows as readonly InputRow[], returning, context, (read, source) =>
         insertStatement(read, source, returning),
       )) as (Returned | Error)[],
-    { ...batcherOptionsOf(connection, `insert into ${table}`, rest), groupKey: shapeOf },
+    { ...batcherOptionsOf(connection, `insert into ${table}`, rest, insertNames), groupKey: shapeOf },
   );
 }

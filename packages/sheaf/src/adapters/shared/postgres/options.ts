@@ -1,4 +1,6 @@
 import type { BatcherOptions } from "../../../core/options.ts";
+import { batcherChecks } from "../../../core/settings.ts";
+import { checkNames } from "../../../shared/checks.ts";
 import { defined } from "../defined.ts";
 import type { Connection } from "./client.ts";
 import { isRowError } from "./row-error.ts";
@@ -12,6 +14,8 @@ export type DatabaseBatcherOptions<In, Out> = Omit<
 export const databaseDefaults = { maxBatchSize: 500 } as const;
 
 /**
+ * `own`: what the adapter takes beside the options of a batcher, for the name that was meant.
+ *
  * Bisects on errors of rows: such a statement wrote nothing, so sending parts of it again is safe. Up to 2n runs find
  * every bad row among n, however many there are.
  */
@@ -19,7 +23,9 @@ export function batcherOptionsOf<In, Out>(
   connection: Connection,
   name: string,
   options: DatabaseBatcherOptions<In, Out>,
+  own: readonly string[],
 ): DatabaseBatcherOptions<In, Out> {
+  checkNames(options, { ...batcherChecks, ...Object.fromEntries(own.map((option) => [option, true])) });
   const { maxBatchSize = databaseDefaults.maxBatchSize, onBatchError = "bisect" } = options;
   const bisecting =
     onBatchError === "bisect"

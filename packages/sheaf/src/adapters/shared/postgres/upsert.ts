@@ -20,6 +20,8 @@ export interface UpsertOptions<Row, Returned> extends TableName, DatabaseBatcher
   readonly returning?: Returning | undefined;
 }
 
+const upsertNames = ["table", "schema", "key", "update", "returning"] as const;
+
 /**
  * As `insertBatcher`, with `ON CONFLICT (key) DO UPDATE`. One statement cannot touch a row twice: rows of one key go in
  * statements of their own, one after the other, in the order of the calls; also across batches. Within a statement rows
@@ -53,7 +55,7 @@ export function upsertItems<In, Out>(
   if (update !== undefined) checkNames("update", update, 0);
   if (returning !== "*") checkNames("returning", returning, 0);
   const catalog = new Catalog(connection, name);
-  const settings = batcherOptionsOf(connection, `upsert into ${table}`, rest);
+  const settings = batcherOptionsOf(connection, `upsert into ${table}`, rest, upsertNames);
 
   const writeWave = async (wave: readonly Keyed[], context: BatchContext): Promise<(ResultRow | Error)[]> => {
     const given = columnsGivenBy(wave[0]!.row).filter((column) => !key.includes(column));

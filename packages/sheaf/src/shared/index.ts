@@ -1,0 +1,2 @@
+export { nearestOf } from "./checks.ts";
+export { describe } from "./describe.ts";
