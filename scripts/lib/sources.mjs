@@ -20,8 +20,8 @@ export function errorCodes() {
 /** The properties of an options interface of the core, each with its default; undefined where it has none. */
 export async function batcherOptions(interfaceName) {
   const properties = propertiesOf("sheaf/src/core/options.ts", interfaceName);
-  const { optionDefaults } = await import(`${root}/packages/sheaf/dist/core/options.js`);
-  return new Map(properties.map(({ name }) => [name, optionDefaults[name]]));
+  const { defaults, defaultChoices } = await import(`${root}/packages/sheaf/dist/core/options.js`);
+  return new Map(properties.map(({ name }) => [name, { ...defaults, ...defaultChoices }[name]]));
 }
 
 /**

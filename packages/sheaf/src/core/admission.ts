@@ -8,7 +8,7 @@ import { BatcherError } from "./errors.ts";
 import { drainMs, expectedLatencyMs, type Backlog } from "./expected-latency.ts";
 import type { Lane } from "./line.ts";
 import type { Group } from "./group.ts";
-import { optionDefaults } from "./options.ts";
+import { defaults } from "./options.ts";
 import type { OrderKey, OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../shared/describe.ts";
@@ -49,7 +49,7 @@ export class Admission<In, Out> {
     this.#cost = cost;
     this.#inFlight = inFlight;
     this.door = new Door(calls.watch.aborts);
-    this.maxQueueSize = settings.maxQueueSize === "auto" ? optionDefaults.maxQueueSize : settings.maxQueueSize;
+    this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
     this.#calls = calls;
     this.#epochs = epochs;

@@ -19,7 +19,7 @@ import { NextBatch } from "./next-batch.ts";
 import { OrderKeys } from "./order.ts";
 import { Queue } from "./queue.ts";
 import { RateLimiter } from "./rate-limit.ts";
-import { newAbortController, warn, type AbortSignalLike } from "./runtime.ts";
+import { newAbortController, warnOnce, type AbortSignalLike } from "./runtime.ts";
 import { Scheduler } from "./scheduler.ts";
 import { describe } from "../shared/describe.ts";
 import { checkCallOptions, laneOf, settingsOf } from "./settings.ts";
@@ -103,7 +103,7 @@ export function batcherWith<In, Out>(
     settings.dedupeKey === undefined &&
     settings.timeoutMs === undefined;
   const mayWait = settings.onQueueFull === "wait";
-  let reportedListener = false;
+  const warnOfListener = warnOnce();
 
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
     // First of all: a clock may call the batcher, and what it does must not come between a call and its place.
@@ -176,8 +176,7 @@ export function batcherWith<In, Out>(
     try {
       listener(record);
     } catch (error) {
-      if (!reportedListener) warn(`${name}: a subscriber threw; its further errors are not reported.`, error);
-      reportedListener = true;
+      warnOfListener(`${name}: a subscriber threw; its further errors are not reported.`, error);
     }
   };
 

@@ -1,7 +1,7 @@
 import { describe } from "../shared/describe.ts";
 import { BatcherError } from "./errors.ts";
 import type { RunHandle } from "./run-handle.ts";
-import { warn } from "./runtime.ts";
+import { warnOnce } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
 /** Puts what batch functions return in the order of their items, and checks it. */
@@ -14,7 +14,7 @@ export function demuxOf<In>({
   items: readonly In[],
   handle: Pick<RunHandle, "unanswered">,
 ) => ArrayLike<unknown> {
-  let hasWarned = false;
+  const warn = warnOnce();
   return (results, items, handle) => {
     if (!(results instanceof Map)) return checkResults(results, items.length, name, handle.unanswered());
     let isHit = false;
@@ -35,8 +35,7 @@ export function demuxOf<In>({
       });
     });
     // An empty Map says that nothing was found; one with other keys, that they are of another kind.
-    if (!isHit && results.size > 0 && !hasWarned) {
-      hasWarned = true;
+    if (!isHit && results.size > 0) {
       warn(`${name}: no item has a key of the Map that the batch function returned: set resultKey`);
     }
     return found;

@@ -9,7 +9,7 @@ import type { Executor } from "./executor.ts";
 import type { OrderKeys } from "./order.ts";
 import { Run, type RunEvents } from "./run.ts";
 import type { RunHandle } from "./run-handle.ts";
-import { warn } from "./runtime.ts";
+import { warnOnce } from "./runtime.ts";
 import type { Settings } from "./settings.ts";
 
 /** What a dispatcher tells the rest: both are called in the batcher's own async context. */
@@ -44,7 +44,7 @@ export class Dispatcher<In, Out> {
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   readonly #inOrder: (results: unknown, items: readonly In[], handle: RunHandle) => ArrayLike<unknown>;
   #batchId = 0;
-  #warnedOfShouldBisect = false;
+  readonly #warn = warnOnce();
 
   constructor(
     executor: Runner<In, Out>,
@@ -132,8 +132,7 @@ export class Dispatcher<In, Out> {
     try {
       return shouldBisect(error);
     } catch (bug) {
-      if (!this.#warnedOfShouldBisect) warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
-      this.#warnedOfShouldBisect = true;
+      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
       return false;
     }
   }
@@ -272,8 +271,7 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
 /** The tags of its calls, those of the sharers of a slot among them. */
 function tagsOf<In>({ tags, slots }: Chunk<In>): unknown[] | undefined {
   const sharers = slots?.flatMap((slot) => slot.sharers?.tags ?? []) ?? [];
-  if (tags === undefined && sharers.length === 0) return undefined;
-  return [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined);
+  return tags || sharers.length > 0 ? [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined) : undefined;
 }
 
 /** A sync throw equals a rejection, a plain value a promise of it. */

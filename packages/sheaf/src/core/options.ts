@@ -94,16 +94,20 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Every default in one table; options that are not here default to "none". */
-export const optionDefaults = {
+/** What stands in for an option that is not given. */
+export const defaults = {
   maxBatchSize: 32,
   concurrency: 4,
   maxQueueSize: 10_000,
+  name: "batcher",
+} as const;
+
+/** What else happens without an option: for the reference. Options that are in neither table default to "none". */
+export const defaultChoices = {
   onQueueFull: "reject",
   batchWeight: "sum",
   onBatchError: "fail",
   dedupe: "waiting",
   onMissing: "undefined",
   priority: "interactive",
-  name: "batcher",
 } as const;

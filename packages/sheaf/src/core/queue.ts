@@ -15,12 +15,10 @@ import type { Watch } from "./watch.ts";
 export class Queue<In> {
   /** Items waiting. */
   size = 0;
-  /** Those of them that are immediate. */
-  immediate = 0;
-  /** Those of them that are bulk. */
-  bulk = 0;
   /** Those of them that share their batch with no other. */
   alone = 0;
+  /** Those of each lane. */
+  readonly #inLane: [number, number, number] = [0, 0, 0];
   readonly #chunkSize: number;
   readonly #epochs: Epochs;
   readonly #watch: Watch<In>;
@@ -55,13 +53,13 @@ export class Queue<In> {
 
   /** Items of a lane and those above it. */
   ahead(lane: Lane): number {
-    return lane === 0 ? this.immediate : lane === 1 ? this.size - this.bulk : this.size;
+    return lane === 2 ? this.size : this.#inLane[0] + (lane && this.#inLane[1]);
   }
 
   /** Groups in the order in which they should be served; stops when `visit` returns true. */
   everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
     // Immediate items go before all others, and a group with nothing but bulk goes last.
-    for (let lane: Lane = this.immediate > 0 ? 0 : 1; lane <= 2; lane++) {
+    for (let lane: Lane = this.#inLane[0] > 0 ? 0 : 1; lane <= 2; lane++) {
       for (const group of this.#groups.inTurn()) if (group.firstLane(nowMs) === lane && visit(group)) return true;
     }
     return false;
@@ -207,8 +205,7 @@ export class Queue<In> {
   #count(line: Line<In>, epoch: Epoch, calls: number): void {
     this.size += calls;
     line.count(calls);
-    if (line.lane === 0) this.immediate += calls;
-    else if (line.lane === 2) this.bulk += calls;
+    this.#inLane[line.lane] += calls;
     if (epoch.release !== undefined) line.group.released += calls;
   }
 }

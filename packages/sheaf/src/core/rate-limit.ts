@@ -25,7 +25,6 @@ export class RateLimiter {
 
   /** The moment from which a batch of that size may go; in the past when it may go now. */
   readyAtMs(nowMs: number, items: number, weight: number): number {
-    if (this.#buckets.length === 0) return this.#pausedUntilMs;
     let readyAtMs = this.#pausedUntilMs;
     this.#refill(nowMs);
     for (const { kind, limit, tokens } of this.#buckets) {

@@ -25,11 +25,6 @@ export class RunHandle implements BatchContext {
     this.#signal = signal;
   }
 
-  /** `context` itself, or a handle for someone who runs an executor by hand with a plain object. */
-  static of(context: Pick<BatchContext, "batchId" | "size" | "signal">): RunHandle {
-    return context instanceof RunHandle ? context : new RunHandle(context.batchId, context.size, context.signal);
-  }
-
   get signal(): AbortSignal {
     return (this.#signal ??= this.#whole?.signal ?? newAbortController().signal);
   }
@@ -126,3 +121,7 @@ export class RunHandle implements BatchContext {
     return new RunHandle(this.batchId, indices.length).isPartOf(this, indices);
   }
 }
+
+/** `context` itself, or a handle for someone who runs an executor by hand with a plain object. */
+export const runHandleOf = (context: Pick<BatchContext, "batchId" | "size" | "signal">): RunHandle =>
+  context instanceof RunHandle ? context : new RunHandle(context.batchId, context.size, context.signal);

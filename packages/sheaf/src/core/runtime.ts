@@ -56,3 +56,12 @@ export const isBoundToRequests = (): boolean =>
   typeof navigator === "object" && navigator.userAgent === "Cloudflare-Workers";
 
 export const warn = (message: string, ...more: unknown[]): void => console.warn(message, ...more);
+
+/** A `warn` that says the first thing it is told and no other. */
+export function warnOnce(): typeof warn {
+  let hasWarned = false;
+  return (...words) => {
+    if (!hasWarned) warn(...words);
+    hasWarned = true;
+  };
+}

@@ -18,7 +18,7 @@ import {
 import { describe } from "../shared/describe.ts";
 import { systemClock, type Clock } from "./clock.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
-import { optionDefaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
+import { defaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
 import type { Lane } from "./line.ts";
 
 /** Options after validation, with the defaults filled in. */
@@ -53,15 +53,15 @@ export function settingsOf<In, Out>(
   checkOptions(options, batcherChecks);
   checkTogether(options);
 
-  const slots = typeof run === "function" ? optionDefaults.concurrency : run.slots;
+  const slots = typeof run === "function" ? defaults.concurrency : run.slots;
   checkCount("the executor's slots", slots);
   // One by one: a spread takes as long as the rest of making a batcher, and some live for one request only.
   return {
-    maxBatchSize: options.maxBatchSize ?? optionDefaults.maxBatchSize,
+    maxBatchSize: options.maxBatchSize ?? defaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
     concurrency: options.concurrency ?? slots,
     ahead: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.ahead ?? 0),
-    maxQueueSize: options.maxQueueSize ?? optionDefaults.maxQueueSize,
+    maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,
     onQueueFull: options.onQueueFull,
     maxBatchWeight: options.maxBatchWeight,
     weigh: options.weigh,
@@ -82,7 +82,7 @@ export function settingsOf<In, Out>(
     onMissing: options.onMissing,
     rateLimit: options.rateLimit,
     cost: options.cost,
-    name: options.name ?? optionDefaults.name,
+    name: options.name ?? defaults.name,
     clock: options.clock ?? systemClock,
     signal: options.signal,
   } satisfies Required<Settings<In, Out>>;
@@ -107,14 +107,15 @@ export function checkCallOptions({ signal, timeoutMs, priority, alone }: CallOpt
   if (alone !== undefined) check(typeof alone === "boolean", "alone", "true or false", alone, TypeError);
 }
 
-export const laneOf = (priority: Priority | undefined): Lane =>
-  priority === "immediate" ? 0 : priority === "bulk" ? 2 : 1;
+const priorities = ["immediate", "interactive", "bulk"] as const;
+
+export const laneOf = (priority: Priority = "interactive"): Lane => priorities.indexOf(priority) as Lane;
 
 export const checkClock: Check = withMethods("a clock, with now() and after(delayMs, callback)", "now", "after");
 
 const checkSignal = withMethods("an AbortSignal", "addEventListener");
 
-const checkPriority = oneOf("immediate", "interactive", "bulk");
+const checkPriority = oneOf(...priorities);
 
 /** Of every option; an adapter adds its own. */
 export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {

@@ -1,7 +1,7 @@
 import { checkResults } from "../core/demux.ts";
 import type { BatchContext } from "../core/batch-context.ts";
 import type { Executor } from "../core/executor.ts";
-import { RunHandle } from "../core/run-handle.ts";
+import { RunHandle, runHandleOf } from "../core/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
@@ -75,7 +75,7 @@ class Pipeline implements Executor<unknown, unknown> {
 
   run(items: unknown[], context: RunHandle): Promise<unknown[]> {
     const previous = this.#last;
-    const results = this.#run(items, RunHandle.of(context), previous);
+    const results = this.#run(items, runHandleOf(context), previous);
     const left = Promise.allSettled([results, previous]);
     this.#last = left;
     this.#inFlight.add(left);

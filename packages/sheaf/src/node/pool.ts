@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from "../core/clock.ts";
 import { BatcherError } from "../core/errors.ts";
-import { RunHandle } from "../core/run-handle.ts";
+import { type RunHandle, runHandleOf } from "../core/run-handle.ts";
 import type { Instance, InstanceInfo, Run } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Places, type PlacesOptions } from "./places.ts";
@@ -65,7 +65,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   run(items: In[], context: RunHandle): Promise<ArrayLike<Out | Error>> {
-    const handle = RunHandle.of(context);
+    const handle = runHandleOf(context);
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure);
       if (this.#closing !== undefined) return reject(closed(this.#options.name));
