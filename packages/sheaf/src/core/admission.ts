@@ -68,7 +68,12 @@ export class Admission<In, Out> {
     const arrival = this.#arrivalOf(item, terms.alone);
     if (this.#share(arrival, settler, terms)) return;
     if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
-    else this.enterList([item], () => settler, terms, mayWait, arrival);
+    else this.#hold(item, arrival, settler, terms, mayWait);
+  }
+
+  /** Out of line: a closure in `enter` would cost every call a context. */
+  #hold(item: In, arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
+    this.enterList([item], () => settler, terms, mayWait, arrival);
   }
 
   /**

@@ -5,7 +5,7 @@ import { answerOf, type Answer } from "./answer.ts";
 import type { Batcher, BatcherLoad, Result } from "./batcher.ts";
 import { BusyWatch } from "./busy.ts";
 import { Calls } from "./calls.ts";
-import type { Chunk, ListEntry, Settler } from "./chunk.ts";
+import type { Chunk, Settler } from "./chunk.ts";
 import { systemClock } from "./clock.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { Epochs } from "./epoch.ts";
@@ -120,20 +120,11 @@ export function batcherWith<In, Out>(
     return enter(item, callOptions as CallOptions | undefined, mayWait);
   };
 
-  /** After `scheduler.arriving`. With `valueOf`, that of its result. */
-  const enter = <T>(
-    item: In,
-    callOptions: CallOptions | number | null | undefined,
-    waits: boolean,
-    valueOf?: (...outcome: Parameters<ListEntry["fulfil"]>) => T,
-  ): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      const settler = valueOf && {
-        fulfil: (...outcome: Parameters<typeof valueOf>) => resolve(valueOf(...outcome)),
-        reject,
-      };
+  /** After `scheduler.arriving`. */
+  const enter = (item: In, callOptions: CallOptions | number | null | undefined, waits: boolean): Promise<Out> =>
+    new Promise<Out>((resolve) => {
       // What this throws rejects the promise, as a throw in an executor does.
-      admission.enter(item, settler ?? (resolve as Settler), termsOf(callOptions, 1), waits);
+      admission.enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
     });
 
   /** @throws what the call must be rejected with when it may not even try. */
@@ -181,10 +172,12 @@ export function batcherWith<In, Out>(
   };
 
   const methods = {
-    ask: (item: In, callOptions?: CallOptions): Promise<Answer<Out>> => {
-      scheduler.arriving(1);
-      return enter(item, callOptions, mayWait, answerOf<Out>);
-    },
+    ask: (item: In, callOptions?: CallOptions) =>
+      new Promise<Answer<Out>>((resolve, reject) => {
+        scheduler.arriving(1);
+        const settler: Settler = { fulfil: (...outcome) => resolve(answerOf<Out>(...outcome)), reject };
+        admission.enter(item, settler, termsOf(callOptions, 1), mayWait);
+      }),
 
     askAll: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]> =>
       enterList(items, callOptions, (size, resolve) => settleList(size, resolve, answerOf<Out>)),

@@ -23,8 +23,9 @@ export class LearnedCost implements CostModel {
   // The bucket of all surprises in a row, -1 where they came in several.
   #surprising = -1;
 
-  // The last ones, in the order in which they ended.
+  // The last ones, a ring.
   readonly #runs: RunTime[] = [];
+  #kept = 0;
   #warmUp: readonly RunTime[] = [];
 
   /** Learns from one batch. Leave out what failed, warm-ups and the sub-runs of a bisection. */
@@ -35,7 +36,7 @@ export class LearnedCost implements CostModel {
     if (bucket >= this.#used) this.#used = bucket + 1;
     // The first batches, and the first of a size, pay for what the next ones reuse: they say nothing about them.
     if (this.batches > coldBatches && this.#size[bucket]! > 0) {
-      if (this.#runs.push({ size, runMs }) > mostKept) this.#runs.shift();
+      this.#runs[this.#kept++ % mostKept] = { size, runMs };
     }
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
     if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
@@ -54,7 +55,8 @@ export class LearnedCost implements CostModel {
 
   /** What the last runs support. Takes some ten microseconds. */
   judgement(): Judgement {
-    const { costModel, verdict } = judge(this.#runs, "runs");
+    const first = this.#kept % mostKept;
+    const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");
     return { costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel, verdict };
   }
 

@@ -2,14 +2,22 @@ import { Chunk } from "./chunk.ts";
 import type { Group } from "./group.ts";
 import type { OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
-import { Selection, type BatchLimits, type Choice } from "./selection.ts";
+import { Selection, type BatchLimits } from "./selection.ts";
 
 /** What the next batch of a group would be. */
-export interface Preview extends Choice {
+export interface Preview {
   /** Items that could go; more than fit where counting them all would cost a scan. */
   waiting: number;
+  oldestAtMs: number;
   /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
   capacity: number;
+  /** Weight of what could go; the number of items without weights. */
+  weight: number;
+  closedByWeight: boolean;
+  /** It is one item that shares its batch with no other. */
+  isAlone: boolean;
+  /** An immediate item is among them; one that its order key blocks is not. */
+  withImmediate: boolean;
 }
 
 /** Says *which* items go: lanes, order and weight are weighed here and nowhere else. When they go is the scheduler's. */
@@ -34,7 +42,6 @@ export class NextBatch<In> {
     const { maxBatchSize } = this.#limits;
     if (this.#isRow()) {
       return {
-        count: group.waiting,
         waiting: group.waiting,
         oldestAtMs: group.oldestAtMs(),
         capacity: maxBatchSize,
@@ -44,13 +51,20 @@ export class NextBatch<In> {
         withImmediate: group.line(0).live > 0,
       };
     }
-    const choice = this.#selection.choose(group, maxBatchSize, nowMs);
-    const { count } = choice;
-    const capacity = choice.closedByWeight || choice.isAlone ? count : maxBatchSize;
-    if (this.#order !== undefined) return { ...choice, capacity, waiting: count };
-    // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
-    const waiting = count === capacity ? group.waiting : count;
-    return { ...choice, capacity, waiting, oldestAtMs: group.oldestAtMs() };
+    const selection = this.#selection;
+    const count = selection.choose(group, maxBatchSize, nowMs);
+    const { closedByWeight, weight, withImmediate, isAlone } = selection;
+    const capacity = closedByWeight || isAlone ? count : maxBatchSize;
+    return {
+      // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
+      waiting: count === capacity && this.#order === undefined ? group.waiting : count,
+      oldestAtMs: this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs,
+      capacity,
+      weight,
+      closedByWeight,
+      isAlone,
+      withImmediate,
+    };
   }
 
   /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. `onlyAlone`: one that is. */
@@ -87,7 +101,7 @@ export class NextBatch<In> {
 
   #takeChosen(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean): Chunk<In> | undefined {
     const { chunks, indices } = this.#selection;
-    const { count } = this.#selection.choose(group, limit, nowMs, onlyAlone);
+    const count = this.#selection.choose(group, limit, nowMs, onlyAlone);
     if (count === 0) return undefined;
     const batch = new Chunk<In>(chunks[0]!.epoch, undefined);
     for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);

@@ -11,20 +11,6 @@ export interface BatchLimits {
   readonly padded: boolean;
 }
 
-/** What a choice says of the entries that it chose. */
-export interface Choice {
-  readonly count: number;
-  readonly weight: number;
-  /** The next item would have been too much for maxBatchWeight. */
-  readonly closedByWeight: boolean;
-  /** It is one item that shares its batch with no other. */
-  readonly isAlone: boolean;
-  /** An immediate item is among them; one that its order key blocks is not. */
-  readonly withImmediate: boolean;
-  /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
-  readonly oldestAtMs: number;
-}
-
 /** So many entries are passed to fill a batch with others, at most: 10,000 that are alone must not be walked over again. */
 const mostPassed = 1024;
 
@@ -36,6 +22,14 @@ const mostPassed = 1024;
 export class Selection<In> {
   readonly chunks: Chunk<In>[] = [];
   readonly indices: number[] = [];
+  weight = 0;
+  /** The next item would have been too much for maxBatchWeight. */
+  closedByWeight = false;
+  /** It is one item that shares its batch with no other. */
+  isAlone = false;
+  withImmediate = false;
+  /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
+  oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
   readonly #setAside: (chunk: Chunk<In>, index: number) => void;
   #choice = 0;
@@ -46,10 +40,10 @@ export class Selection<In> {
   }
 
   /**
-   * Chooses at most `limit` entries in the order in which they should go. An entry that is alone goes
+   * Chooses at most `limit` entries in the order in which they should go; returns how many. An entry that is alone goes
    * when it is first; behind others it stays where it is and they pass it. `onlyAlone`: the first of those.
    */
-  choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): Choice {
+  choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
     const cursors = group.lines.map((line) => new Cursor(line, limit)) as Cursors<In>;
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
@@ -59,9 +53,9 @@ export class Selection<In> {
     let oldestAtMs = Infinity;
     let passed = 0;
     this.#choice++;
-    let closedByWeight = false;
-    let withImmediate = false;
-    let isAlone = false;
+    this.closedByWeight = false;
+    this.isAlone = false;
+    this.withImmediate = false;
     while (count < limit) {
       let cursor = immediate;
       if (immediate.atEnd()) {
@@ -69,12 +63,12 @@ export class Selection<In> {
         const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
         if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.arrivedAtMs())) cursor = bulk;
         else if (!interactive.atEnd()) cursor = interactive;
-        else if (!bulk.atEnd() && !withImmediate) cursor = bulk;
+        else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
         else break;
       }
       const { chunk, index } = cursor.take();
-      const goesAlone = chunk.alone?.[index] === true;
-      if (goesAlone ? count > 0 : onlyAlone) {
+      const isAlone = chunk.alone?.[index] === true;
+      if (isAlone ? count > 0 : onlyAlone) {
         if (++passed > mostPassed) break;
         continue;
       }
@@ -85,19 +79,19 @@ export class Selection<In> {
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
         // The first item that does not fit closes the batch: a smaller one behind it must not overtake.
         if (heavier > maxBatchWeight && count > 0) {
-          closedByWeight = true;
+          this.closedByWeight = true;
           break;
         }
         heaviest = Math.max(heaviest, itemWeight);
         weight = heavier;
       }
       // Only one that goes counts: behind a blocked one, bulk may be what it waits for, in this group or in another.
-      if (chunk.line!.lane === 0) withImmediate = true;
+      if (chunk.line!.lane === 0) this.withImmediate = true;
       this.chunks[count] = chunk;
       this.indices[count] = index;
       count++;
-      if (goesAlone) {
-        isAlone = true;
+      if (isAlone) {
+        this.isAlone = true;
         break;
       }
     }
@@ -106,7 +100,9 @@ export class Selection<In> {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
       if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.line.outOfPlaceAtMs);
     }
-    return { count, weight, closedByWeight, isAlone, withImmediate, oldestAtMs };
+    this.oldestAtMs = oldestAtMs;
+    this.weight = weight;
+    return count;
   }
 
   /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
