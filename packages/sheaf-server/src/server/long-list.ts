@@ -22,7 +22,7 @@ export async function inferLongList(
       next += pieceSize;
       const outcomes = await infer(items.slice(from, next), from === 0);
       outcomes.forEach((outcome, i) => {
-        if (outcome.status === "rejected") throw outcome.reason;
+        if (outcome.status === "rejected") throw ofWhole(outcome.reason);
         results[from + i] = outcome.value;
       });
     }
@@ -35,11 +35,16 @@ export async function inferLongList(
       try {
         return await model.inferAll(piece, { ...options, timeoutMs });
       } catch (error) {
-        if (isFirst || hasFailed || !isFull(error)) throw error;
+        if (isFirst || hasFailed || !isFull(error)) throw ofWhole(error);
         await nextBatch(model, options.signal, timeoutMs);
       }
     }
   };
+  // A piece has what is left of the time; the caller gave the time of the whole.
+  const ofWhole = (error: unknown): unknown =>
+    error instanceof BatcherError && error.details["timeoutMs"] !== undefined
+      ? new BatcherError(error.code, error.message, { ...error.details, timeoutMs: options.timeoutMs })
+      : error;
   // Two pieces, so that one waits while the other runs.
   const feeding = [feed(), feed()];
   for (const one of feeding) one.catch(() => (hasFailed = true));

@@ -106,8 +106,8 @@ export class Calls<In> implements Withdrawals<In> {
 
   /** A waiting call whose batch would end after its deadline: it is told now, and its place goes to one in time. */
   foreseen(chunk: Chunk<In>, index: number, likelyMs: number): void {
-    const timeoutMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
-    this.withdraw(chunk, index, foreseenError(this.#name, timeoutMs, likelyMs), "timeout");
+    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
+    this.withdraw(chunk, index, foreseenError(this.#name, waitedMs, likelyMs), "timeout");
   }
 
   /** No-op where the caller has gone. */
@@ -165,21 +165,24 @@ export class Calls<In> implements Withdrawals<In> {
 }
 
 export function timeoutError(name: string, waitedMs: number, neverRan: boolean): BatcherError {
+  const timeoutMs = round(waitedMs);
   const what = neverRan ? "it was still waiting and will not run" : "its batch was running and its result is dropped";
   return new BatcherError(
     "TIMEOUT",
-    `${name}: no result within ${round(waitedMs)} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
-    { timeoutMs: waitedMs, predicted: false, waiting: neverRan },
+    `${name}: no result within ${timeoutMs} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
+    { timeoutMs, predicted: false, waiting: neverRan },
   );
 }
 
-function foreseenError(name: string, timeoutMs: number, likelyMs: number): BatcherError {
+function foreseenError(name: string, waitedMs: number, likelyMs: number): BatcherError {
+  const timeoutMs = round(waitedMs);
   return new BatcherError(
     "TIMEOUT",
     `${name}: dropped before it ran: its batch takes about ${round(likelyMs)} ms and would end more than ` +
-      `${round(timeoutMs)} ms (timeoutMs) after the call. Raise timeoutMs, add capacity, or set maxQueueSize: "auto".`,
+      `${timeoutMs} ms (timeoutMs) after the call. Raise timeoutMs, add capacity, or set maxQueueSize: "auto".`,
     { timeoutMs, predicted: true, waiting: true, likelyMs },
   );
 }
 
+/** To a microsecond: the difference of two times is a little off what the caller gave. */
 const round = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -16,6 +16,17 @@ test("past timeoutMs a waiting item is removed and never run", async () => {
   assert.deepEqual(batches(), []);
 });
 
+test("the timeout that an error tells is the one that was given, whatever the clock shows", async () => {
+  const { batcher, clock } = heldBatcher({ policy: holdForEver() });
+  await clock.advanceAsync(4321.7);
+  assert.notEqual(clock.now() + 30_000 - clock.now(), 30_000);
+  const call = watch(batcher(1, { timeoutMs: 30_000 }));
+  await clock.advanceAsync(30_000);
+  const { message, details } = assertCode(call, "TIMEOUT");
+  assert.match(message, / 30000 ms /);
+  assert.equal(details["timeoutMs"], 30_000);
+});
+
 test("past timeoutMs a running item's caller gets TIMEOUT on time and its batch-mates go on", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const hasty = watch(batcher(1, { timeoutMs: 50 }));
