@@ -25,10 +25,33 @@ test(
         assert.equal(client[model].binary, expected[model], `${model} as bytes`);
       }
     }
-    assert.match(tritonclient.errors.unknown, /no model "nobody"/);
+    assert.deepEqual(tritonclient.unready, [false, false]);
+    checkManagement(tritonclient);
+    for (const name of ["unknown", "config"]) assert.match(tritonclient.errors[name], /no model "nobody"/, name);
+    assert.match(tritonclient.errors.statistics, /version/);
     assert.match(tritonclient.errors.shape, /768/);
   },
 );
+
+/** What Triton's clients ask besides: each model had got three requests of three items. */
+function checkManagement({ server, config: [config, ofVersion], index, statistics: [one, ofOneVersion, all] }) {
+  assert.equal(server.name, "sheaf");
+  assert.ok(server.extensions.includes("statistics"));
+  assert.deepEqual([config.name, config.max_batch_size], ["mlp", 32]);
+  assert.deepEqual(config.input, [{ name: "input", data_type: "TYPE_FP32", dims: [768] }]);
+  assert.deepEqual(config.output, [{ name: "output", data_type: "TYPE_FP32", dims: [768] }]);
+  assert.equal(config.dynamic_batching.default_queue_policy.max_queue_size, 1000);
+  assert.deepEqual(ofVersion, config);
+  const entry = (name) => ({ name, version: "1", state: "READY", reason: "" });
+  assert.deepEqual(index, [entry("mlp"), entry("use-lite")]);
+  const [mlp] = one.model_stats;
+  assert.deepEqual([mlp.name, mlp.inference_count], ["mlp", 9]);
+  assert.deepEqual([mlp.inference_stats.success.count, mlp.inference_stats.fail.count], [3, 0]);
+  const rowsRun = mlp.batch_stats.map(({ batch_size: size, compute_infer: { count } }) => size * count);
+  assert.equal(rowsRun.reduce((sum, rows) => sum + rows, 0), 9); // prettier-ignore
+  assert.deepEqual(ofOneVersion, one);
+  assert.deepEqual(all.model_stats.map(({ name, inference_count: count }) => [name, count]), [["mlp", 9], ["use-lite", 9]]); // prettier-ignore
+}
 
 /** The float32 bytes of all outputs, as base64. */
 async function bitsOf(url, model, inputs) {

@@ -47,11 +47,27 @@ def triton():
         return infer("use-lite", texts, "BYTES", "text", outputs("use-lite"), binary)
 
     return {
-        "ready": [client.is_server_live(), client.is_server_ready(), client.is_model_ready("mlp")],
+        "ready": [
+            client.is_server_live(),
+            client.is_server_ready(),
+            client.is_model_ready("mlp"),
+            client.is_model_ready("mlp", "1"),
+        ],
+        "unready": [client.is_model_ready("nobody"), client.is_model_ready("mlp", "2")],
         "mlp": {"json": mlp(False), "binary": mlp(True)},
         "use-lite": {"json": use_lite(False), "binary": use_lite(True)},
+        "server": client.get_server_metadata(),
+        "config": [client.get_model_config("mlp"), client.get_model_config("mlp", "1")],
+        "index": client.get_model_repository_index(),
+        "statistics": [
+            client.get_inference_statistics("mlp"),
+            client.get_inference_statistics("mlp", "1"),
+            client.get_inference_statistics(),
+        ],
         "errors": {
             "unknown": message_of(lambda: client.get_model_metadata("nobody")),
+            "config": message_of(lambda: client.get_model_config("nobody")),
+            "statistics": message_of(lambda: client.get_inference_statistics("mlp", "2")),
             "shape": message_of(lambda: infer("mlp", rows[:, :3], "FP32", "input", "output", True)),
         },
     }

@@ -1,0 +1,35 @@
+// NVIDIA's perf_analyzer against the built server, as docs/guide/measuring.md says.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { perfAnalyzer, skipWithoutPerfAnalyzer as skip } from "./lib/perf-analyzer.mjs";
+import { serve } from "./lib/serving.mjs";
+
+const measure = (url, ...words) => perfAnalyzer("-m", "mlp", "-u", url.replace("http://", ""), ...words);
+
+/** A number of its table. */
+const valueOf = (output, label) => Number(new RegExp(`^ +${label}: ([\\d.]+)`, "m").exec(output)?.[1]);
+
+for (const [name, { words, requests, rows }] of Object.entries({
+  "single rows from 16 callers": { words: ["--concurrency-range", "16"], requests: 500, rows: 500 },
+  "eight rows a request": { words: ["--concurrency-range", "4", "-b", "8"], requests: 100, rows: 800 },
+}))
+  test(`perf_analyzer: ${name}; its table has every request, and fewer runs than rows`, { skip }, async (t) => {
+    const url = await serve(t, "mlp", "--worker-niceness", "0");
+    const { status, output } = await measure(url, "-z", ...words, "--request-count", String(requests));
+    t.diagnostic(output);
+    assert.equal(status, 0, output);
+    assert.equal(valueOf(output, "Request count"), requests);
+    assert.ok(valueOf(output, "Throughput") > 0);
+    assert.equal(valueOf(output, "Successful request count"), requests);
+    assert.equal(valueOf(output, "Inference count"), rows);
+    const runs = valueOf(output, "Execution count");
+    assert.ok(runs > 0 && runs < rows, `${runs} runs`);
+    assert.doesNotMatch(output, /fail|error/i);
+  });
+
+test("perf_analyzer: its random bytes hold NaN, and it shows why they are refused", { skip }, async (t) => {
+  const url = await serve(t, "mlp");
+  const { status, output } = await measure(url, "--concurrency-range", "1", "--request-count", "100");
+  assert.notEqual(status, 0);
+  assert.match(output, /must be a finite number, got NaN/);
+});
