@@ -13,7 +13,7 @@ const kinds = { thread: workerThread<typeof hostile>, process: workerProcess<typ
 const outcomes: Partial<Record<Mischief, RegExp>> = {
   "results without end": /RESULT_COUNT .*returned 1000000000000 results for 1 items/,
   "a negative count": /RESULT_COUNT .*returned -1 results for 1 items/,
-  "a text": /TypeError .*must return an array with one result per item, got a string/,
+  "a text": /TypeError .*must return an array with one result per item, got "ok"/,
   "a result nested too deep": /RangeError Maximum call stack size exceeded/,
   "an unreadable error": /Error Thrown: an error that cannot be read/,
   "an unreadable error in a slot": /Error Thrown: an error that cannot be read/,
