@@ -60,7 +60,10 @@ test("the verdict is what an operator should know first", () => {
 test("while it is measured what batches gain, nothing is said of it but what it waits for", () => {
   const { title, why } = verdictOf(shown, tick(), during({ ok: 200 }, 7, 200, { full: 6 }));
   assert.equal(title, "28.6 items share a run");
-  assert.match(why, /^What that gains is being measured\. 7 runs so far do not settle it: .*\. 200 items in 7 runs/);
+  assert.match(
+    why,
+    /^What that gains is being measured\. The 7 runs so far that count do not settle it: .*\. 200 items in 7 runs/,
+  );
   assert.doesNotMatch(`${title} ${why}`, /×|instead|nothing/);
   const warm = { ...measuring, costModel: { fixedMs: 1.6, perItemMs: 1.4, basis: "warm-up" } };
   assert.deepEqual(gainOf(warm), gainOf(measuring), "the warm-up's input is not the callers'");

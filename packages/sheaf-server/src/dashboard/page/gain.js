@@ -35,5 +35,5 @@ const span = (/** @type {readonly [number, number]} */ [low, high]) =>
 
 const waitsFor = (/** @type {number} */ runs) =>
   runs === 0
-    ? "It takes runs of several sizes; the first of each does not count."
-    : `${plural(runs, "run")} so far ${runs === 1 ? "does" : "do"} not settle it: there are too few, their times differ too much, or their sizes too little.`;
+    ? "It takes runs of several sizes; the first 16, and the first of each size, do not count."
+    : `The ${plural(runs, "run")} so far that ${runs === 1 ? "counts does" : "count do"} not settle it: there are too few, their times differ too much, or their sizes too little.`;
