@@ -166,8 +166,12 @@ function oneResult(json, tookMs) {
     { class: "timeline", "aria-hidden": "true" },
     element("i", { class: "wait" }),
     element("i", { class: "run" }),
+    element("i", { class: "rest" }),
   );
   bar.style.setProperty("--wait", String(json.queue_ms));
+  // Reading and checking the request, the way to the worker and back, writing the reply.
+  const restMs = Math.max(0, json.latency_ms - json.queue_ms - json.run_ms);
+  bar.style.setProperty("--rest", String(restMs));
   bar.style.setProperty("--run", String(Math.max(json.run_ms, 0.001)));
   return [
     element(
@@ -182,6 +186,7 @@ function oneResult(json, tookMs) {
       { class: "hint legend" },
       dotted("--queue", `${duration(json.queue_ms)} waiting`),
       dotted("--accent", `${duration(json.run_ms)} in its run`),
+      dotted("--line", `${duration(restMs)} for the rest`),
       element("span", {}, `${duration(tookMs)} as this browser saw it`),
     ),
     element("p", {}, alone),

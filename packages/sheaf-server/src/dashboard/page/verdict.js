@@ -90,5 +90,5 @@ function mainReason(/** @type {Record<string, number>} */ reasons, /** @type {nu
   const [name, most] = Object.entries(reasons).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
   const { text } = reasonOf(name);
   if (text === "") return "";
-  return `${most === batches ? "Every run" : most > batches / 2 ? "Most runs" : "The largest part of them"} started because ${text}.`;
+  return `${most === batches ? "Every run" : most > batches / 2 ? "Most runs" : `${most} of these runs`} started because ${text}.`;
 }
