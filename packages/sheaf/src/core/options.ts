@@ -102,7 +102,10 @@ export const defaults = {
   name: "batcher",
 } as const;
 
-/** What else happens without an option: for the reference. Options that are in neither table default to "none". */
+/**
+ * What else happens without an option: for the reference. Options that are in neither table default to "none".
+ * @public
+ */
 export const defaultChoices = {
   onQueueFull: "reject",
   batchWeight: "sum",
