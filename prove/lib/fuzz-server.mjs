@@ -30,7 +30,6 @@ process.send({ url });
 process.on("message", () => {
   globalThis.gc();
   const models = server.models.all.map((model) => ({
-    waiting: model.waiting,
     queued: model.stats().queued,
     inFlight: model.stats().inFlight,
   }));

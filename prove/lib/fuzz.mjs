@@ -106,8 +106,7 @@ async function report(child) {
 async function untilIdle(child) {
   for (let i = 0; i < 50; i++) {
     const { connections, models } = await report(child);
-    if (connections <= lanes && models.every(({ waiting, queued, inFlight }) => waiting + queued + inFlight === 0))
-      return;
+    if (connections <= lanes && models.every(({ queued, inFlight }) => queued + inFlight === 0)) return;
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
