@@ -1,19 +1,16 @@
 import type { Arrival, Terms } from "./arrival.ts";
-import { Chunk, reject, type Settler } from "./chunk.ts";
+import { Chunk, reject, type KeyOrder, type Lane, type LaneGroup, type Settler, type Slot } from "./chunk.ts";
 import { timeoutError, type Calls, type Outcome } from "./calls.ts";
 import type { CostModel } from "../policies/cost-model.ts";
 import { Door, type Feed } from "./door.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "./errors.ts";
 import { drainMs, expectedLatencyMs, type Backlog } from "./expected-latency.ts";
-import type { Lane } from "./line.ts";
-import type { Group } from "./group.ts";
 import { defaults } from "./options.ts";
-import type { OrderKey, OrderKeys } from "./order.ts";
+import type { OrderKeys } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../shared/describe.ts";
 import type { Settings } from "./settings.ts";
-import type { Slot } from "./slot.ts";
 
 /**
  * Lets calls into the queue: asks the key functions, shares equal items, refuses what does not fit and holds at the
@@ -274,7 +271,7 @@ export class Admission<In, Out> {
   }
 
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
-  #lift(order: OrderKey<In>, last: Slot<In> | undefined, group: Group<In>, lane: Lane): void {
+  #lift(order: KeyOrder<In>, last: Slot<In> | undefined, group: LaneGroup<In>, lane: Lane): void {
     if (order.first === undefined || order.lowestLane <= lane) return;
     let lowestLane: Lane = lane;
     for (let slot: Slot<In> | undefined = order.first; slot !== undefined; slot = slot.behind) {

@@ -1,4 +1,4 @@
-import type { Lane } from "./line.ts";
+import type { Lane } from "./chunk.ts";
 import type { AbortSignalLike } from "./runtime.ts";
 
 /** An item with what the key functions said of it, asked once. */

@@ -1,11 +1,11 @@
 import { ChunkRow } from "./chunk-row.ts";
-import type { Slot } from "./slot.ts";
+import type { RowAside, Slot } from "./chunk.ts";
 
 /**
  * The calls of a line that their order key blocks, kept out of it so that nobody walks over them: 10,000 items behind
  * one that runs cost the others nothing. Their chunks stand in no order; who is next is known to the key.
  */
-export class Aside<In> extends ChunkRow<In> {
+export class Aside<In> extends ChunkRow<In> implements RowAside<In> {
   /** By place: the calls that may go again, each the first of a key that no batch holds. */
   readonly ready: Slot<In>[] = [];
 

@@ -1,7 +1,7 @@
-import type { Chunk } from "./chunk.ts";
+import type { Chunk, Row } from "./chunk.ts";
 
 /** Linked chunks in which calls wait. A chunk leaves when none of its calls waits any more. */
-export class ChunkRow<In> {
+export class ChunkRow<In> implements Row<In> {
   head: Chunk<In> | undefined = undefined;
   tail: Chunk<In> | undefined = undefined;
 

@@ -1,8 +1,5 @@
-import type { ChunkRow } from "./chunk-row.ts";
 import type { Epoch } from "./epoch.ts";
-import type { Line } from "./line.ts";
 import type { AbortSignalLike } from "./runtime.ts";
-import type { Slot } from "./slot.ts";
 
 /**
  * What settles one call: the resolve function of its promise, or an entry of a list. Of a promise only `resolve` is
@@ -31,6 +28,78 @@ export interface BatchInFlight {
   abandonedByAll(): void;
 }
 
+/** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
+export type Lane = 0 | 1 | 2;
+
+// Where a chunk stands, as far as a holder of the chunk asks. The classes import this module and not the reverse.
+
+/** A `ChunkRow`. */
+export interface Row<In> {
+  head: Chunk<In> | undefined;
+  tail: Chunk<In> | undefined;
+  append(chunk: Chunk<In>): void;
+  unlink(chunk: Chunk<In>): void;
+  everyChunk(visit: (chunk: Chunk<In>) => void): void;
+}
+
+/** An `Aside`. */
+export interface RowAside<In> extends Row<In> {
+  readonly ready: Slot<In>[];
+  offer(slot: Slot<In>): void;
+  withdraw(slot: Slot<In>): void;
+}
+
+/** A `Line`. */
+export interface RowInLane<In> extends Row<In> {
+  readonly group: LaneGroup<In>;
+  readonly lane: Lane;
+  live: number;
+  aside: RowAside<In> | undefined;
+  outOfPlaceAtMs: number;
+  count(calls: number): void;
+  keepAge(arrivedAtMs: number): void;
+  oldestAtMs(): number;
+}
+
+/** A `Group`. */
+export interface LaneGroup<In> {
+  readonly key: unknown;
+  readonly waiting: number;
+  released: number;
+  line(lane: Lane): RowInLane<In>;
+}
+
+/** An `OrderKey`. */
+export interface KeyOrder<In> {
+  readonly key: unknown;
+  first: Slot<In> | undefined;
+  holder: Chunk<In> | undefined;
+  lowestLane: Lane;
+  admits(slot: Slot<In>, choice: number): boolean;
+  add(slot: Slot<In>): void;
+  remove(slot: Slot<In>): void;
+}
+
+/**
+ * Where an item stands, for the features that must find it again: order and dedupe. Only batchers with an `orderKey` or
+ * `dedupeKey` make slots.
+ */
+export interface Slot<In> {
+  chunk: Chunk<In>;
+  index: number;
+  order: KeyOrder<In> | undefined;
+  /** Its neighbours among the waiting items of its order key. */
+  ahead: Slot<In> | undefined;
+  behind: Slot<In> | undefined;
+  /** Where the batcher has an `orderKey`: who entered the line earlier has the lower place. */
+  place: number;
+  dedupeKey: unknown;
+  /** Further callers of the same item; a chunk of its own that stands in no line. */
+  sharers: Chunk<In> | undefined;
+  /** Takes it out of the map of equal items that can be joined. */
+  leaveDedupe: ((slot: Slot<In>) => void) | undefined;
+}
+
 /**
  * Calls in a row, as parallel arrays. A chunk waits in a line of the queue; a batch is a chunk that has left it, so a
  * full chunk becomes a batch without a copy. Whoever takes an entry's settler settles the call: `undefined` there means
@@ -51,9 +120,9 @@ export class Chunk<In = unknown> {
   live = 0;
   epoch: Epoch;
   /** The line it waits in; `undefined` once it is a batch, or where it holds the sharers of a slot. */
-  line: Line<In> | undefined;
+  line: RowInLane<In> | undefined;
   /** The chunks among which it waits: the line itself, or what the line has set aside. */
-  row: ChunkRow<In> | undefined = undefined;
+  row: Row<In> | undefined = undefined;
   next: Chunk<In> | undefined = undefined;
   previous: Chunk<In> | undefined = undefined;
   /** While it runs. */
@@ -75,7 +144,7 @@ export class Chunk<In = unknown> {
   earliestDeadlineMs: number = Infinity;
 
   /** `expected`: entries that will probably come; room for them is made at once. */
-  constructor(epoch: Epoch, line: Line<In> | undefined, expected: number = 0) {
+  constructor(epoch: Epoch, line: RowInLane<In> | undefined, expected: number = 0) {
     this.epoch = epoch;
     this.line = line;
     this.settlers = new Array<Settler | undefined>(expected);

@@ -1,5 +1,5 @@
-import type { Chunk } from "./chunk.ts";
-import { Line, type Lane } from "./line.ts";
+import type { Chunk, Lane } from "./chunk.ts";
+import { Line } from "./line.ts";
 
 /** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
 export const bulkPromotionMs = 5000;

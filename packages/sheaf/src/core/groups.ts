@@ -1,3 +1,4 @@
+import type { LaneGroup } from "./chunk.ts";
 import { Group } from "./group.ts";
 
 /**
@@ -50,7 +51,7 @@ export class Groups<In> {
   }
 
   /** Nothing waits in it any more. */
-  forget(group: Group<In>): void {
+  forget(group: LaneGroup<In>): void {
     this.#fresh.delete(group.key);
     this.#served.delete(group.key);
   }

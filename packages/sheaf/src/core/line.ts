@@ -1,25 +1,21 @@
-import type { Aside } from "./aside.ts";
 import { ChunkRow } from "./chunk-row.ts";
-import type { Group } from "./group.ts";
-
-/** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
-export type Lane = 0 | 1 | 2;
+import type { Lane, LaneGroup, RowAside, RowInLane } from "./chunk.ts";
 
 /** The waiting calls of one lane of one group, first in first out. */
-export class Line<In = unknown> extends ChunkRow<In> {
-  readonly group: Group<In>;
+export class Line<In = unknown> extends ChunkRow<In> implements RowInLane<In> {
+  readonly group: LaneGroup<In>;
   readonly lane: Lane;
   /** Calls that wait here, those set aside among them. */
   live = 0;
   /** Calls that their order key blocks, from the first that was met on the way to a batch on. */
-  aside: Aside<In> | undefined = undefined;
+  aside: RowAside<In> | undefined = undefined;
   /**
    * Arrival of the oldest item whose place does not tell its age: promotion puts an item last, and an item can outlive
    * the caller that it came with. A lower bound until the line is empty.
    */
   outOfPlaceAtMs: number = Infinity;
 
-  constructor(group: Group<In>, lane: Lane) {
+  constructor(group: LaneGroup<In>, lane: Lane) {
     super();
     this.group = group;
     this.lane = lane;

@@ -1,9 +1,7 @@
-import type { Chunk } from "./chunk.ts";
-import type { Lane } from "./line.ts";
-import type { Slot } from "./slot.ts";
+import type { Chunk, KeyOrder, Lane, Slot } from "./chunk.ts";
 
 /** The state of one order key: who waits, in order, and which batch holds it. Forgotten when both are empty. */
-export class OrderKey<In> {
+export class OrderKey<In> implements KeyOrder<In> {
   readonly key: unknown;
   /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it stands. */
   first: Slot<In> | undefined = undefined;
@@ -93,7 +91,7 @@ export class OrderKeys<In> {
   }
 
   /** Another item is the first of its key, or nobody holds the key any more. */
-  #passOn(order: OrderKey<In>): void {
+  #passOn(order: KeyOrder<In>): void {
     const { first, holder } = order;
     if (holder !== undefined) return;
     if (first === undefined) this.#keys.delete(order.key);

@@ -1,10 +1,10 @@
 import { Aside } from "./aside.ts";
 import type { ChunkRow } from "./chunk-row.ts";
-import { Chunk, type Settler } from "./chunk.ts";
+import { Chunk, type Settler, type Lane } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
-import type { Lane, Line } from "./line.ts";
+import type { Line } from "./line.ts";
 import type { OrderKeys } from "./order.ts";
 import type { Watch } from "./watch.ts";
 

@@ -1,8 +1,7 @@
 import { placeOf } from "./aside.ts";
-import type { Chunk } from "./chunk.ts";
+import type { Chunk, Slot } from "./chunk.ts";
 import { bulkPromotionMs, type Group } from "./group.ts";
 import type { Line } from "./line.ts";
-import type { Slot } from "./slot.ts";
 
 /** What may go in one batch. */
 export interface BatchLimits {
