@@ -106,7 +106,7 @@ function check(t, { query, documents, many, errors, floats, together, model: fou
 }
 
 const messages = {
-  empty: /must be a text that is not empty, got the text \\?""/,
+  empty: /must be a text that is not empty, got (?:\\?"){2}/,
   unknown: /no model "ada-002"; served are: use-lite/,
   tokens: /does not take token ids\. With LangChain for Python, set check_embedding_ctx_length=False/,
   timeout: /timed out|deadline exceeded/,
