@@ -172,5 +172,7 @@ test("the warm-up alone shows what runs cost, labelled as such, and no verdict",
   const server = await serving(t, [model], { maxBatchSize: 4, warmupBatches: 9 });
   await server.ready();
   const { costModel, verdict } = server.models.all[0]!.stats();
-  assert.deepEqual([costModel?.basis, costModel?.runs, verdict.verdict, verdict.runs], ["warm-up", 6, "measuring", 0]);
+  assert.deepEqual([costModel?.basis, verdict.verdict, verdict.runs], ["warm-up", "measuring", 0]);
+  // 9 less the first of each size; a run that this machine held up is left out too.
+  assert.ok(costModel!.runs >= 3 && costModel!.runs <= 6, `${costModel!.runs} runs`);
 });
