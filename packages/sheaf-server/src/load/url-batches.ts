@@ -39,7 +39,7 @@ export async function urlBatches(options: UrlBatchesOptions): Promise<TuneTarget
     run,
     sample: (index) => items[index % items.length],
     slots: options.slots,
-    // What is behind it is tested there: a request is no batch that anybody could compare.
+    // The server tests its own models; a request's batch cannot be compared from outside.
     selfTest: async () => ({}),
     close: async () => undefined,
   };

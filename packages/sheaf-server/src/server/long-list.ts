@@ -52,7 +52,7 @@ export async function inferLongList(
   return results;
 }
 
-/** No room now; a result that would come too late is no matter of room. */
+/** There is no room now. A result that would come too late is refused for another reason. */
 const isFull = (error: unknown): boolean =>
   error instanceof BatcherError && error.code === "QUEUE_FULL" && error.details["expectedMs"] === undefined;
 

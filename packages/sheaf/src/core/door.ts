@@ -68,7 +68,7 @@ export class Door<In> {
     return [...this.#feeds];
   }
 
-  /** Those whose deadline has come: whoever asks removes them. */
+  /** Those whose deadline has come. The caller of this removes them. */
   expired(nowMs: number): Feed<In>[] {
     if (this.earliestDeadlineMs > nowMs) return [];
     this.earliestDeadlineMs = Infinity;

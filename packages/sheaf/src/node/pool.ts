@@ -154,7 +154,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     run.reject(reason);
   }
 
-  /** A process is killed; a thread cannot be, so it is taken out of service and its place filled anew. */
+  /** A process is killed; a thread cannot be, so it is taken out of service and another takes its place. */
   #hung(instance: Instance, run: Run, reason: Error): void {
     this.#waiting.unshift(...instance.takeBack().filter((other) => other !== run));
     run.handle.runsUntil(instance.whenDead);

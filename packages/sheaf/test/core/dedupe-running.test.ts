@@ -104,7 +104,7 @@ test("a run that every caller has left is not joined", async () => {
   assert.equal(next.value, 7);
 });
 
-test("a run that was given up is not joined, not even by those who hear of it first", async () => {
+test("a run that was given up is not joined, not even by those who are notified first", async () => {
   const { batcher, clock, runs, batches } = sharing({ runTimeoutMs: 10, concurrency: 2 });
   const first = watch(batcher(1));
   await clock.settle();

@@ -125,7 +125,7 @@ export class Checker {
   }
 
   /**
-   * A run would answer one of its items. False: it has ended or was given up, so nobody may hear of it. Undefined: it ends
+   * A run would answer one of its items. False: it has ended or was given up, so no caller may get it. Undefined: it ends
    * or is given up in this very moment, and may be heard or not.
    */
   answering(note: RunNote, item: Item): boolean | undefined {
@@ -305,7 +305,7 @@ export class Checker {
     for (const run of this.#active) {
       const isOther = run.batchId !== note.batchId && !this.#isAbandoned(run, nowMs);
       const equal = run.items.find((other) => isSame(other, item));
-      // One that was answered is joined no more, though its caller hears of it a few promises later.
+      // One that was answered is no longer joined, though its caller gets it a few promises later.
       if (!isOther || equal === undefined || this.answered.has(equal)) continue;
       const waiting = this.calls.find(
         (call) =>

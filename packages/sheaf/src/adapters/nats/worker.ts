@@ -57,7 +57,7 @@ export interface NatsWorker {
 export type WorkerBatcher<In, Out> = Pick<Batcher<In, Out>, "ask" | "capacity" | "load" | "ready" | "subscribe">;
 
 /**
- * The side of a NATS queue where batches run: answers whoever called, with what the batcher makes of the items. Takes no
+ * The side of a NATS queue where batches run: answers callers with the batcher's results. Takes no
  * more than its free slots can run, so that what waits, waits where every worker can take it.
  * @throws {TypeError | RangeError} a wrong option, with what it got.
  */
@@ -236,7 +236,7 @@ class Worker implements NatsWorker {
 
   #kept(): void {
     if (this.#settings.durability === "none") return this.#presence.sayAlive();
-    // Requests sent to a consumer that was not there are lost without a word.
+    // Requests sent to a consumer that was not there are lost silently.
     this.#pulls.forget();
     this.#isEnsured = true;
     this.#presence.sayAlive();
