@@ -1,4 +1,5 @@
 import type { BatcherStats, DispatchReason, Distribution } from "sheaf";
+import { emptyStats } from "../shared/empty-stats.ts";
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
@@ -9,11 +10,9 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
   const batches = sum((part) => part.batches);
   const mean = (of: (stats: BatcherStats) => number): number =>
     batches === 0 ? 0 : sum((part) => of(part) * part.batches) / batches;
-  const busiest = parts.reduce<BatcherStats | undefined>(
-    (most, part) => (most === undefined || part.batches > most.batches ? part : most),
-    undefined,
-  );
-  const reasons = { full: 0, idle: 0, hold: 0, window: 0, flush: 0, drain: 0, immediate: 0, weight: 0 };
+  const [first = emptyStats(name), ...others] = parts;
+  const busiest = others.reduce((most, part) => (part.batches > most.batches ? part : most), first);
+  const reasons = { ...first.reasons };
   for (const reason of Object.keys(reasons) as DispatchReason[]) reasons[reason] = sum((part) => part.reasons[reason]);
   return {
     name,
@@ -34,8 +33,8 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     queueWaitMs: slowest(parts.map((part) => part.queueWaitMs)),
     runMs: slowest(parts.map((part) => part.runMs)),
     latencyMs: slowest(parts.map((part) => part.latencyMs)),
-    costModel: busiest?.costModel ?? null,
-    verdict: busiest?.verdict ?? { verdict: "measuring", batchSize: 0, speedup: null, low: null, high: null, runs: 0 },
+    costModel: busiest.costModel,
+    verdict: busiest.verdict,
     cost: null,
     reasons,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
