@@ -53,7 +53,7 @@ export class LearnedCost implements CostModel {
     this.#warmUp = runs;
   }
 
-  /** What the last runs support. Takes some ten microseconds. */
+  /** What the last runs support. Takes some tenths of a millisecond with 512 of them: not for every call. */
   judgement(): Judgement {
     const first = this.#kept % mostKept;
     const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");

@@ -1,5 +1,5 @@
 import { BatcherError, type Batcher } from "../../index.ts";
-import { type ItemError, itemErrorOf } from "./item-error.ts";
+import { boundedWaitMs, type ItemError, itemErrorOf } from "./item-error.ts";
 import { Problem, replyOf, type Reply } from "./problem.ts";
 import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
 import { complaintOn } from "./sound-item.ts";
@@ -115,5 +115,5 @@ function waitEstimateMs<In, Out>(batcher: Batcher<In, Out>): number {
   const { queued, inFlight, meanBatchSize, runMs } = batcher.stats();
   if (runMs.p50 === 0 || meanBatchSize === 0) return 1000;
   const batches = queued / meanBatchSize / Math.max(1, inFlight);
-  return Math.min(60_000, Math.max(10, Math.ceil(batches * runMs.p50)));
+  return boundedWaitMs(batches * runMs.p50);
 }

@@ -23,6 +23,9 @@ const statusOfCode = {
   INVALID_INPUT: 422,
 } satisfies Record<ErrorCode, number>;
 
+/** An estimate as clients are told it: whole milliseconds, 10 ms to a minute. */
+export const boundedWaitMs = (ms: number): number => Math.min(60_000, Math.max(10, Math.ceil(ms)));
+
 /**
  * The default of `errorOf`: a `BatcherError` by its code; any other error by its `status` or `statusCode`, with its own
  * `code` and message; else 500.
@@ -31,11 +34,14 @@ export function itemErrorOf(error: unknown): ItemError {
   const { status, statusCode, code, message, retryAfterMs } = (error ?? {}) as Record<string, unknown>;
   const given = [status, statusCode].find(isErrorStatus);
   const isBatchers = error instanceof BatcherError;
+  // A full queue says itself how long what waits will take: the figures of `stats()` cost more than a refusal.
+  const drainMs = isBatchers ? error.details["drainMs"] : undefined;
+  const waitMs = typeof drainMs === "number" ? boundedWaitMs(drainMs) : retryAfterMs;
   return {
     status: isBatchers ? statusOfCode[error.code] : (given ?? 500),
     code: typeof code === "string" ? code.slice(0, 100) : "ITEM_FAILED",
     message: (typeof message === "string" ? message : `The item failed with ${String(error)}`).slice(0, longestMessage),
-    retry_after_ms: typeof retryAfterMs === "number" && retryAfterMs > 0 ? Math.ceil(retryAfterMs) : undefined,
+    retry_after_ms: typeof waitMs === "number" && waitMs > 0 ? Math.ceil(waitMs) : undefined,
   };
 }
 
