@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { load } from "../prove/lib/fleet-load.mjs";
 import { startFleet, startServers } from "../prove/lib/fleet-processes.mjs";
-import { startNats, whyNoNats } from "../scripts/lib/nats-server.mjs";
+import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({

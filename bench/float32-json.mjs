@@ -1,5 +1,5 @@
 // `npm run bench -- float32-json`: our float32 JSON writer and parser against JSON.stringify and JSON.parse, in one process.
-import { float32ToJson, parseFloat32Json } from "../packages/sheaf-server/dist/server/float32-json.js";
+import { float32ToJson, parseFloat32Json } from "../packages/sheaf-server/dist/server/codec/float32-json.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const rounds = 31;

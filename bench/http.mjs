@@ -8,8 +8,8 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, builtinModels, defaultSettings, workerModel } from "../packages/sheaf-server/dist/index.js";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
-import { httpTarget } from "../packages/sheaf-server/dist/load/http-target.js";
-import { renderRequest } from "../packages/sheaf-server/dist/load/request.js";
+import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
+import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { machine, median, table } from "./lib/machine.mjs";
 

@@ -11,9 +11,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
-import { httpTarget } from "../packages/sheaf-server/dist/load/http-target.js";
-import { renderRequest } from "../packages/sheaf-server/dist/load/request.js";
-import { serveModel } from "../packages/sheaf-server/dist/load/served-model.js";
+import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
+import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
+import { serveModel } from "../packages/sheaf-server/dist/load/http/served-model.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { machine, median, table } from "./lib/machine.mjs";
 

@@ -10,7 +10,7 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx-writer.js";
+import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values: flags } = parseArgs({

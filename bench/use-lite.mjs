@@ -1,5 +1,9 @@
 // `npm run bench -- use-lite`: what batching gains on the built-in models, one thread; use-lite packed against padded.
-import { loadUseLite, tokenizeTexts, embedTokens } from "../packages/sheaf-server/dist/runners/use-lite-worker.js";
+import {
+  loadUseLite,
+  tokenizeTexts,
+  embedTokens,
+} from "../packages/sheaf-server/dist/runners/use-lite/use-lite-worker.js";
 import { loadMlp, runMlp } from "../packages/sheaf-server/dist/runners/mlp-worker.js";
 import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 import { machine, median, table } from "./lib/machine.mjs";

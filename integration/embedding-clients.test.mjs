@@ -11,7 +11,7 @@ import OpenAI, { APIConnectionError, APIError } from "openai";
 import { coalesce } from "../packages/sheaf/dist/adapters/ai-sdk.js";
 import { CoalescedEmbeddings } from "../packages/sheaf/dist/adapters/langchain.js";
 import { openaiEmbeddings, openaiFetch } from "../packages/sheaf/dist/adapters/openai/index.js";
-import { embeddingApi, vectorOf } from "../scripts/lib/embedding-api.mjs";
+import { embeddingApi, vectorOf } from "../test/fakes/embedding-api.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
 const apiKey = "sk-test";

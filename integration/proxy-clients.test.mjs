@@ -6,7 +6,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { OpenAIEmbeddings } from "@langchain/openai";
 import { embed } from "ai";
 import OpenAI from "openai";
-import { embeddingApi, vectorOf } from "../scripts/lib/embedding-api.mjs";
+import { embeddingApi, vectorOf } from "../test/fakes/embedding-api.mjs";
 import { proxy } from "./lib/serving.mjs";
 
 const texts = Array.from({ length: 500 }, (_, i) => `Text number ${i} of this test`);

@@ -14,7 +14,7 @@ import { Ledger } from "./lib/chaos/ledger.mjs";
 import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
 import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
-import { whyNoNats } from "../scripts/lib/nats-server.mjs";
+import { whyNoNats } from "../test/support/nats-server.mjs";
 import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 import { drawing } from "./lib/random.mjs";
 

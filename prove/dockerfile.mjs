@@ -15,7 +15,7 @@ import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { copyOf, envOf, isIgnored, parseDockerfile } from "../scripts/lib/dockerfile.mjs";
 import { root } from "../scripts/lib/files.mjs";
-import { freePort, until } from "../scripts/lib/serving.mjs";
+import { freePort, until } from "../test/support/serving.mjs";
 
 const temporary = mkdtempSync(join(tmpdir(), "sheaf-image-"));
 chmodSync(temporary, 0o755);

@@ -5,7 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
-import { whyNoNats } from "../scripts/lib/nats-server.mjs";
+import { whyNoNats } from "../test/support/nats-server.mjs";
 import { faultsUnderLoad, fullQueue, poison } from "./lib/fleet-faults.mjs";
 
 const { values } = parseArgs({

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
 import { readmeSteps } from "../scripts/lib/readme.mjs";
-import { until } from "../scripts/lib/serving.mjs";
+import { until } from "../test/support/serving.mjs";
 import { compileSnippets, complaintOnRun, snippets } from "../scripts/lib/snippets.mjs";
 
 const { values } = parseArgs({ options: { "without-tests": { type: "boolean", default: false } } });

@@ -7,8 +7,8 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { machine, table } from "../bench/lib/machine.mjs";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
-import { httpTarget } from "../packages/sheaf-server/dist/load/http-target.js";
-import { renderRequest } from "../packages/sheaf-server/dist/load/request.js";
+import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
+import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 
 const seconds = Number(process.argv[2] ?? 10);

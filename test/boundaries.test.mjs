@@ -31,9 +31,9 @@ test("only one file imports ONNX Runtime, and it turns telemetry off first", () 
   const importers = sources.filter(({ text }) => importsOf(text).includes("onnxruntime-node"));
   assert.deepEqual(
     importers.map(({ path }) => path),
-    ["packages/sheaf-server/src/runners/onnx-runtime.ts"],
+    ["packages/sheaf-server/src/runners/onnx/runtime.ts"],
   );
-  for (const path of ["index.ts", "cli/main.ts", "runners/onnx-runtime.ts", "runners/worker-module.ts"]) {
+  for (const path of ["index.ts", "cli/main.ts", "runners/onnx/runtime.ts", "runners/worker-module.ts"]) {
     const { text } = sources.find((source) => source.path === `packages/sheaf-server/src/${path}`);
     const [first] = text.matchAll(/^(?:import|export)\b.*"(.+)";$/gm);
     assert.match(first?.[1] ?? "", /shared\/without-telemetry\.ts$/, path);
@@ -77,9 +77,9 @@ test("the rules refuse what the architecture forbids and allow what it allows", 
   ];
   const good = [
     ["packages/sheaf/src/core/batcher.ts", "../policies/auto.ts"],
-    ["packages/sheaf/src/node/pool.ts", "node:worker_threads"],
+    ["packages/sheaf/src/node/pool/pool.ts", "node:worker_threads"],
     ["packages/sheaf/src/adapters/openai.ts", "./shared/tokens.ts"],
-    ["packages/sheaf/src/adapters/nats/worker.ts", "./wire.ts"],
+    ["packages/sheaf/src/adapters/nats/worker/worker.ts", "./wire.ts"],
     ["packages/sheaf-server/src/cli/serve.ts", "../server/server.ts"],
     ["packages/sheaf-server/src/server/server.ts", "sheaf/node"],
     ["packages/sheaf-server/src/server/server.ts", "fastify"],

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { faultsUnderLoad, fullQueue, poison } from "../prove/lib/fleet-faults.mjs";
-import { whyNoNats } from "../scripts/lib/nats-server.mjs";
+import { whyNoNats } from "./support/nats-server.mjs";
 
 const skip = whyNoNats() ?? false;
 const ackWaitMs = 1000;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
-import { freePort, until } from "../scripts/lib/serving.mjs";
+import { freePort, until } from "./support/serving.mjs";
 import { strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 
 const isOurs = (path) => !/\/(node_modules|dist|dist-test|test)$/.test(path);

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
 import { readmeSteps } from "../scripts/lib/readme.mjs";
-import { freePort, until } from "../scripts/lib/serving.mjs";
+import { freePort, until } from "./support/serving.mjs";
 import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-tarballs-"));

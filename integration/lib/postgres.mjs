@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../../scripts/lib/serving.mjs";
+import { freePort } from "../../test/support/serving.mjs";
 
 const base = "/usr/lib/postgresql";
 const bin = newestBin();

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../../scripts/lib/serving.mjs";
+import { freePort } from "../../test/support/serving.mjs";
 
 /** For `test(name, { skip })`: false where Redis is, else why not. On CI its absence is a failure. */
 export const skipWithoutRedis = spawnSync("redis-server", ["--version"]).status === 0 ? false : absent();

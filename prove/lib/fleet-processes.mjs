@@ -2,8 +2,8 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startNats } from "../../scripts/lib/nats-server.mjs";
-import { freePort } from "../../scripts/lib/serving.mjs";
+import { startNats } from "../../test/support/nats-server.mjs";
+import { freePort } from "../../test/support/serving.mjs";
 import { startCuttable } from "./cuttable-proxy.mjs";
 
 const command = fileURLToPath(new URL("../../packages/sheaf-server/bin/sheaf.js", import.meta.url));

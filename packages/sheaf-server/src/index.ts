@@ -10,13 +10,13 @@ export type { SheafPluginOptions } from "./server/plugin.ts";
 export { dashboardPlugin } from "./dashboard/plugin.ts";
 export type { DashboardOptions } from "./dashboard/plugin.ts";
 export type { BatcherState, DashboardBatcher, DashboardState, Limit, Playground } from "./dashboard/observed.ts";
-export { definitionOf as workerModel } from "./server/worker-model.ts";
+export { definitionOf as workerModel } from "./server/models/worker-model.ts";
 export { builtinModels } from "./runners/builtin.ts";
 export { defaultSettings } from "./server/settings.ts";
 export type { Settings } from "./server/settings.ts";
-export type { ModelDefinition } from "./server/model-definition.ts";
-export type { ModelState, Served, ServedModel } from "./server/served-model.ts";
-export type { Models } from "./server/models.ts";
+export type { ModelDefinition } from "./server/models/model-definition.ts";
+export type { ModelState, Served, ServedModel } from "./server/models/served-model.ts";
+export type { Models } from "./server/models/models.ts";
 export type {
   ModelInput,
   ModelOutput,

@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { connect, headers } from "@nats-io/transport-node";
 import { natsFrontEnd } from "../../../packages/sheaf/dist/adapters/nats/index.js";
-import { startNats } from "../../../scripts/lib/nats-server.mjs";
+import { startNats } from "../../../test/support/nats-server.mjs";
 import { disturb } from "./disturb.mjs";
 import { Ledger } from "./ledger.mjs";
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { root } from "../../../scripts/lib/files.mjs";
-import { freePort } from "../../../scripts/lib/serving.mjs";
+import { freePort } from "../../../test/support/serving.mjs";
 
 /** No shutdown may take longer: its grace is 8 s. */
 const longestEndMs = 60_000;

@@ -1,4 +1,4 @@
-import { vectorOf } from "../../../scripts/lib/embedding-api.mjs";
+import { vectorOf } from "../../../test/fakes/embedding-api.mjs";
 import { Callers, inParts, postOf } from "./callers.mjs";
 import { isPoison, tenants, textOf } from "./tenants.mjs";
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { embeddingApi } from "../../../scripts/lib/embedding-api.mjs";
+import { embeddingApi } from "../../../test/fakes/embedding-api.mjs";
 import { isPoison, tenantOf } from "./tenants.mjs";
 
 /** What the API does instead of answering, and in how many of a thousand requests. */

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { checkAssertions, parseAssertion } from "../load/assertion.ts";
-import { publishBench } from "../load/bench-output.ts";
+import { checkAssertions, parseAssertion } from "../load/bench/assertion.ts";
+import { publishBench } from "../load/bench/output.ts";
 import {
   countUpTo,
   exitCode,
@@ -15,21 +15,21 @@ import {
   repeated,
   runCommand,
 } from "./command.ts";
-import { CommandFailure, UsageError, parsedUrl, usage } from "../load/failure.ts";
-import type { CommandStreams } from "../load/terminal.ts";
+import { CommandFailure, UsageError, parsedUrl, usage } from "../shared/failure.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { builtinTemplate } from "../load/builtin-payload.ts";
-import { configurationNames, configurations, type ConfigurationName } from "../load/configurations.ts";
+import { configurationNames, configurations, type ConfigurationName } from "../load/simulate/configurations.ts";
 import { runLoad } from "../load/generator.ts";
-import { httpTarget } from "../load/http-target.ts";
+import { httpTarget } from "../load/http/http-target.ts";
 import { openPatterns, type Pattern } from "../load/pattern.ts";
 import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
-import { probe, requestsFor, templateFor } from "../load/probe.ts";
+import { probe, requestsFor, templateFor } from "../load/http/probe.ts";
 import type { LoadResult } from "../load/result.ts";
-import { serveModel } from "../load/served-model.ts";
+import { serveModel } from "../load/http/served-model.ts";
 import { checkWritable } from "../load/report/writable.ts";
-import { batchesBetween, readBatchSizes } from "../load/server-metrics.ts";
+import { batchesBetween, readBatchSizes } from "../load/http/server-metrics.ts";
 import { systemClock } from "../load/system-clock.ts";
-import { figures, progressOn, shownMs, type Progress } from "../load/terminal.ts";
+import { figures, progressOn, shownMs, type Progress } from "../shared/terminal.ts";
 import { sheafEntry } from "./entry.ts";
 
 interface BenchOptions {

@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, type Option } from "commander";
-import { UsageError } from "../load/failure.ts";
-import type { CommandStreams } from "../load/terminal.ts";
+import { UsageError } from "../shared/failure.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { ConfigError } from "../server/config.ts";
 
 /** The exit codes of every command. */

@@ -1,6 +1,6 @@
 import type { LoadedConfig } from "../server/config.ts";
 import { settingsTable } from "../server/settings.ts";
-import type { CommandStreams } from "../load/terminal.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { runCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 

@@ -1,14 +1,14 @@
 import type { Command } from "commander";
 import { exitCode, newCommand, parseDurationMs, runCommand } from "./command.ts";
-import { UsageError } from "../load/failure.ts";
-import type { CommandStreams } from "../load/terminal.ts";
-import type { DemoResult } from "../load/demo.ts";
-import { machine } from "../load/machine.ts";
-import { verdictLines } from "../load/advice.ts";
+import { UsageError } from "../shared/failure.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
+import type { DemoResult } from "../load/demo/demo.ts";
+import { machine } from "../load/bench/machine.ts";
+import { verdictLines } from "../load/tune/advice.ts";
 import type { LoadResult } from "../load/result.ts";
 import { checkWritable } from "../load/report/writable.ts";
-import { resultTable } from "../load/result-table.ts";
-import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
+import { resultTable } from "../load/bench/result-table.ts";
+import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
 
 interface DemoFlags {
   readonly duration: number;
@@ -35,7 +35,7 @@ async function showDemo(command: Command, args: readonly string[], streams: Comm
   const options = command.opts<DemoFlags>();
   if (options.duration < 3000) throw new UsageError("--duration must be at least 3s: there is much to show.");
   await checkWritable({ html: options.report, svg: options.svg });
-  const { runDemo } = await import("../load/demo.ts");
+  const { runDemo } = await import("../load/demo/demo.ts");
   const progress = progressOn(streams.stderr);
   let running = false;
   const result = await runDemo({

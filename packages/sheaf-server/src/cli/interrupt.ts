@@ -1,4 +1,4 @@
-import type { CommandStreams } from "../load/terminal.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 
 type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
 

@@ -2,7 +2,7 @@
 // First: it must run before anything loads ONNX Runtime or starts a worker.
 import "../shared/without-telemetry.ts";
 import { Command, CommanderError } from "commander";
-import type { CommandStreams } from "../load/terminal.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { interruptible } from "./interrupt.ts";
 import { packageVersion } from "../server/version.ts";
 

@@ -1,7 +1,7 @@
 import { ConfigError } from "../server/config.ts";
 import { proxyDefaults, type Setting } from "../server/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
-import type { CommandStreams } from "../load/terminal.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { runCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 

@@ -1,15 +1,15 @@
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
-import { tryOutModule } from "../runners/module-trial.ts";
+import { tryOutModule } from "../runners/self-test/module-trial.ts";
 import { modelName, resolveModel } from "../runners/resolve-model.ts";
-import { threadsPerWorker } from "../server/cores.ts";
+import { threadsPerWorker } from "../server/models/cores.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
-import type { ModelDefinition } from "../server/model-definition.ts";
+import type { ModelDefinition } from "../server/models/model-definition.ts";
 import type { Settings } from "../server/settings.ts";
 import type { SheafServer } from "../server/server.ts";
-import { definitionOf, runsElsewhere, workersOf } from "../server/worker-model.ts";
+import { definitionOf, runsElsewhere, workersOf } from "../server/models/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
-import type { CommandStreams } from "../load/terminal.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { runCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
@@ -44,8 +44,8 @@ export function serve(words: readonly string[], streams: CommandStreams): Promis
 
 async function serveModels(entries: readonly ModelEntry[], settings: Settings, exact: boolean): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
-  const { openApp } = await import("../server/app.ts");
-  const { listenEarly } = await import("../server/early-listener.ts");
+  const { openApp } = await import("../server/http/app.ts");
+  const { listenEarly } = await import("../server/http/startup-listener.ts");
   const app = openApp(settings);
   const models = entries.map(({ model, name }) => name ?? modelName(model));
   const early = await listenEarly(app, settings, models);

@@ -1,5 +1,5 @@
 import { Option, type Command } from "commander";
-import type { CommandStreams } from "../load/terminal.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
 import { loadConfig, type LoadedConfig } from "../server/config.ts";
 import { settingsTable, type Setting, type Settings } from "../server/settings.ts";
 import { newCommand } from "./command.ts";

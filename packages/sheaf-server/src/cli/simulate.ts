@@ -15,12 +15,12 @@ import {
   parseDurationMs,
   runCommand,
 } from "./command.ts";
-import { UsageError, usage } from "../load/failure.ts";
-import type { CommandStreams } from "../load/terminal.ts";
-import { configurationNames, type ConfigurationName } from "../load/configurations.ts";
+import { UsageError, usage } from "../shared/failure.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
+import { configurationNames, type ConfigurationName } from "../load/simulate/configurations.ts";
 import { checkWritable } from "../load/report/writable.ts";
-import { figures, percent, progressOn, shownCommand, textTable } from "../load/terminal.ts";
-import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/what-if.ts";
+import { figures, percent, progressOn, shownCommand, textTable } from "../shared/terminal.ts";
+import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/simulate/what-if.ts";
 
 const patterns = ["poisson", "periodic", "burst", "clump", "closed"] as const;
 

@@ -14,15 +14,15 @@ import {
   parseDurationMs,
   runCommand,
 } from "./command.ts";
-import { CommandFailure, UsageError } from "../load/failure.ts";
-import type { CommandStreams } from "../load/terminal.ts";
-import { machine } from "../load/machine.ts";
+import { CommandFailure, UsageError } from "../shared/failure.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
+import { machine } from "../load/bench/machine.ts";
 import { checkWritable } from "../load/report/writable.ts";
-import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../load/terminal.ts";
-import { adviseOn, verdictLines, type Advice } from "../load/advice.ts";
-import { resolveTuneTarget } from "../load/resolve-tune-target.ts";
-import type { TuneTarget } from "../load/tune-target.ts";
-import type { BatchVerdict } from "../runners/batch-verdict.ts";
+import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
+import { adviseOn, verdictLines, type Advice } from "../load/tune/advice.ts";
+import { resolveTuneTarget } from "../load/tune/resolve-target.ts";
+import type { TuneTarget } from "../load/tune/target.ts";
+import type { BatchVerdict } from "../runners/self-test/batch-verdict.ts";
 
 interface TuneOptions {
   readonly sizes: number[];

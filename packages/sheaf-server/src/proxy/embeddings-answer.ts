@@ -1,5 +1,5 @@
-import { deepest, isTooDeep } from "../server/inputs.ts";
-import { Problem } from "../server/problem.ts";
+import { deepest, isTooDeep } from "../server/codec/inputs.ts";
+import { Problem } from "../server/http/problem.ts";
 
 /** What stands beside `data` goes to every caller of the request. */
 const longestEnvelope = 65_536;

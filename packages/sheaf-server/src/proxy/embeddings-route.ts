@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
 import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
-import { jsonOf } from "../server/body.ts";
-import { callOptionsOf } from "../server/call-options.ts";
-import { traceIdOf } from "../server/log.ts";
-import { boundedDepth } from "../server/inputs.ts";
-import { hungUp, invalid, messageOf, Problem, problemOf } from "../server/problem.ts";
-import { problemFor } from "../server/replies.ts";
+import { jsonOf } from "../server/http/body.ts";
+import { callOptionsOf } from "../server/protocols/call-options.ts";
+import { traceIdOf } from "../server/observe/log.ts";
+import { boundedDepth } from "../server/codec/inputs.ts";
+import { hungUp, invalid, messageOf, Problem, problemOf } from "../server/http/problem.ts";
+import { problemFor } from "../server/http/replies.ts";
 import type { Settings } from "../server/settings.ts";
 import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts";
 import type { Lane } from "./lane.ts";

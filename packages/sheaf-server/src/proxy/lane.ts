@@ -1,7 +1,7 @@
 import type { Batcher, BatcherStats, CallOptions } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
 import type { Settings } from "../server/settings.ts";
-import { policyOf } from "../server/strategy.ts";
+import { policyOf } from "../server/models/strategy.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 

@@ -1,6 +1,6 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import type { DashboardBatcher } from "../dashboard/observed.ts";
-import { Problem } from "../server/problem.ts";
+import { Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
 import { Lane } from "./lane.ts";
 import { sumOfStats } from "./stats-sum.ts";

@@ -1,7 +1,7 @@
 import replyFrom from "@fastify/reply-from";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { OpenReplies } from "../server/open-replies.ts";
-import { hungUp, Problem } from "../server/problem.ts";
+import { OpenReplies } from "../server/http/in-flight-replies.ts";
+import { hungUp, Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
 import { draining, type Lanes } from "./lanes.ts";
 import { upstreamUrl } from "./target.ts";

@@ -1,5 +1,5 @@
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
-import type { SessionSettings } from "./session.ts";
+import type { SessionSettings } from "./onnx/session.ts";
 import { workerModule } from "./worker-module.ts";
 
 /** The models that come with the package: no file to find, nothing to download. */
@@ -7,7 +7,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   "use-lite": (settings = {}) => ({
     name: "use-lite",
     task: "embedding",
-    workerUrl: workerModule("use-lite-worker"),
+    workerUrl: workerModule("use-lite/use-lite-worker"),
     data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },

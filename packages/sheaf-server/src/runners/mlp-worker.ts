@@ -1,8 +1,8 @@
-import { Tensor, type InferenceSession } from "./onnx-runtime.ts";
+import { Tensor, type InferenceSession } from "./onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
-import { joinRows } from "./join-rows.ts";
-import { OnnxGraph } from "./onnx-writer.ts";
-import { openSession, type SessionSettings } from "./session.ts";
+import { joinRows } from "./tensors/join-rows.ts";
+import { OnnxGraph } from "./onnx/writer.ts";
+import { openSession, type SessionSettings } from "./onnx/session.ts";
 
 export const mlpLength: number = 768;
 const hiddenLength = 3072;

@@ -1,4 +1,4 @@
-import type { SelfTest } from "./self-test.ts";
+import type { SelfTest } from "./self-test/self-test.ts";
 
 /** A tensor's element type, by its name in the Open Inference Protocol. */
 export type TensorDatatype =

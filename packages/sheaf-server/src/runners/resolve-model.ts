@@ -3,12 +3,12 @@ import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { workerThread } from "sheaf/node";
 import { builtinModels } from "./builtin.ts";
-import type { ServingDevice } from "./device-worker.ts";
-import { deviceNote, inspectionExecutor } from "./inspection.ts";
+import type { ServingDevice } from "./onnx/device-worker.ts";
+import { deviceNote, inspectionExecutor } from "./onnx/inspection.ts";
 import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
-import { onnxFileSpec } from "./onnx-file.ts";
-import { textFolderSpec } from "./text-folder.ts";
-import { devicesOf } from "./devices.ts";
+import { onnxFileSpec } from "./onnx/file.ts";
+import { textFolderSpec } from "./text/folder.ts";
+import { devicesOf } from "./onnx/devices.ts";
 import { workerModule } from "./worker-module.ts";
 
 /**
@@ -46,7 +46,7 @@ async function servingDevice(name: string, setting = "cpu"): Promise<ServingDevi
   // The CPU is always there; anything else is tried, beside this thread.
   const [device = "cpu"] = devicesOf(setting);
   if (device === "cpu") return { device, refused: [] };
-  const ask = inspectionExecutor(workerThread<string, ServingDevice>(workerModule("device-worker"), { name }));
+  const ask = inspectionExecutor(workerThread<string, ServingDevice>(workerModule("onnx/device-worker"), { name }));
   return ask(setting).catch((error: unknown) => {
     throw new Error(`${name} cannot be served on INFERENCE_DEVICE ${setting}: ${(error as Error).message}`, {
       cause: error,

@@ -1,14 +1,14 @@
 import type { FastifyInstance } from "fastify";
-import { listen, openApp } from "./app.ts";
-import { closeApp } from "./close-app.ts";
-import { answerUnknownRoutes } from "./unknown-routes.ts";
-import { documentRoutes } from "./openapi.ts";
-import type { ModelDefinition } from "./model-definition.ts";
-import type { Models } from "./models.ts";
+import { listen, openApp } from "./http/app.ts";
+import { closeApp } from "./http/close-app.ts";
+import { answerUnknownRoutes } from "./http/unknown-routes.ts";
+import { documentRoutes } from "./protocols/openapi.ts";
+import type { ModelDefinition } from "./models/model-definition.ts";
+import type { Models } from "./models/models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
-import { OpenReplies } from "./open-replies.ts";
+import { OpenReplies } from "./http/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
-import { crossOrigin } from "./cross-origin.ts";
+import { crossOrigin } from "./http/cross-origin.ts";
 import { joinFleet } from "./fleet/join-fleet.ts";
 
 export interface ServerOptions {

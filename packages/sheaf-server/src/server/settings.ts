@@ -1,4 +1,4 @@
-import { devicesExpected, devicesOf } from "../runners/devices.ts";
+import { devicesExpected, devicesOf } from "../runners/onnx/devices.ts";
 
 /** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
 export interface Settings {

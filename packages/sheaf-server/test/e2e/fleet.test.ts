@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startNats, whyNoNats, type RunningNats } from "../../../../scripts/lib/nats-server.mjs";
+import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
 const skip: string | false = whyNoNats() ?? false;

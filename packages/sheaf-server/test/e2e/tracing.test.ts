@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startNats, whyNoNats } from "../../../../scripts/lib/nats-server.mjs";
+import { startNats, whyNoNats } from "../../../../test/support/nats-server.mjs";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
 const preload = new URL("./fixtures/tracing.js", import.meta.url).href;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MeasuredPoint } from "sheaf/tuning";
-import { adviseOn, verdictLines } from "../../dist/load/advice.js";
+import { adviseOn, verdictLines } from "../../dist/load/tune/advice.js";
 
 const costOf = (fixedMs: number, perItemMs: number, sizes: readonly number[], error: number) => ({
   fixedMs,

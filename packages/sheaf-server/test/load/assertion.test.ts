@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkAssertions, parseAssertion } from "../../dist/load/assertion.js";
+import { checkAssertions, parseAssertion } from "../../dist/load/bench/assertion.js";
 import type { LoadResult } from "../../dist/load/result.js";
 
 const result = {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { demo } from "../../dist/cli/demo.js";
-import type { DemoResult } from "../../dist/load/demo.js";
+import type { DemoResult } from "../../dist/load/demo/demo.js";
 import { collected } from "./streams.js";
 
 test("the demo's story holds: one poison item fails alone, a killed worker loses nobody, batching is advised", async (t) => {

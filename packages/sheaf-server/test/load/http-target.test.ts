@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
-import { httpTarget } from "../../dist/load/http-target.js";
-import { renderRequest } from "../../dist/load/request.js";
+import { httpTarget } from "../../dist/load/http/http-target.js";
+import { renderRequest } from "../../dist/load/http/request.js";
 import type { Outcome, Target } from "../../dist/load/target.js";
 
 async function listen(t: TestContext, server: Server): Promise<URL> {

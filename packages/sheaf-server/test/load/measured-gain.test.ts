@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { recommend } from "sheaf/tuning";
-import { gainSentence } from "../../dist/load/measured-gain.js";
+import { gainSentence } from "../../dist/load/tune/measured-gain.js";
 
 /** A cost of 10.3 ms for one item and 27.4 ms for 58, each median known to 1 %. */
 const costModel = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bodiesFromFile, bodiesFromTemplate } from "../../dist/load/payload.js";
-import { renderRequest } from "../../dist/load/request.js";
+import { renderRequest } from "../../dist/load/http/request.js";
 
 test("a template gives different, valid bodies, the same for the same seed", () => {
   const bodies = bodiesFromTemplate('{"input": {{floats 3}}, "text": {{words 4}}, "n": {{int 10}}, "i": {{i}}}', 1);

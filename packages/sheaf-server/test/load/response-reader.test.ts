@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ResponseReader } from "../../dist/load/response-reader.js";
+import { ResponseReader } from "../../dist/load/http/response-reader.js";
 
 const replies = {
   "content-length": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { batchesBetween, batchSizeReading } from "../../dist/load/server-metrics.js";
+import { batchesBetween, batchSizeReading } from "../../dist/load/http/server-metrics.js";
 
 const page = (one: number, two: number, sum: number): string => `# HELP sheaf_batch_size_items Items in a batch.
 # TYPE sheaf_batch_size_items histogram

@@ -1,4 +1,4 @@
-import type { CommandStreams } from "../../dist/load/terminal.js";
+import type { CommandStreams } from "../../dist/shared/terminal.js";
 
 /** Collects what a command writes. */
 export function collected(): CommandStreams & { out: () => string; err: () => string } {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { figures, progressOn, shownMs, textTable } from "../../dist/load/terminal.js";
+import { figures, progressOn, shownMs, textTable } from "../../dist/shared/terminal.js";
 
 test("figures have three digits, no exponent, and their unit", () => {
   assert.deepEqual([0, 0.01234, 1.005, 12.34, 123.4, 12345.6].map(figures), [

@@ -19,7 +19,7 @@ export interface EmbeddingApi {
   close(): Promise<void>;
 }
 
-const receiver: any = await import(new URL("../../../../scripts/lib/embedding-api.mjs", import.meta.url).href);
+const receiver: any = await import(new URL("../../../../test/fakes/embedding-api.mjs", import.meta.url).href);
 export const vectorOf: (text: unknown, dimensions?: number) => number[] = receiver.vectorOf;
 
 /** An API with OpenAI's shapes and limits, until the test ends. */

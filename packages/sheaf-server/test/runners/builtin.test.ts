@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { createBatcher, greedy } from "sheaf";
 import { workerThread } from "sheaf/node";
 import type mlpWorker from "../../dist/runners/mlp-worker.js";
-import type useLiteWorker from "../../dist/runners/use-lite-worker.js";
-import type { UseLiteResult } from "../../dist/runners/use-lite-worker.js";
+import type useLiteWorker from "../../dist/runners/use-lite/use-lite-worker.js";
+import type { UseLiteResult } from "../../dist/runners/use-lite/use-lite-worker.js";
 import { builtinModels } from "../../dist/runners/builtin.js";
 import { useLiteReference } from "./use-lite-reference.js";
 

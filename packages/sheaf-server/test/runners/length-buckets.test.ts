@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { lengthBuckets } from "../../dist/runners/length-buckets.js";
+import { lengthBuckets } from "../../dist/runners/text/length-buckets.js";
 
 test("every text is in exactly one run, runs stay within the budget, and padding is bounded", () => {
   fc.assert(

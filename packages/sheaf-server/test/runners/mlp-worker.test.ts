@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { loadMlp, mlpGraph, runMlp } from "../../dist/runners/mlp-worker.js";
-import { joinRows } from "../../dist/runners/join-rows.js";
+import { joinRows } from "../../dist/runners/tensors/join-rows.js";
 
 const session = await loadMlp({});
 after(() => session.release());

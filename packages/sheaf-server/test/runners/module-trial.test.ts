@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { workerProcess, workerThread } from "sheaf/node";
 import type { ModelSpec } from "../../dist/runners/model-spec.js";
-import { tryOutModule, type ModuleTrialOptions } from "../../dist/runners/module-trial.js";
+import { tryOutModule, type ModuleTrialOptions } from "../../dist/runners/self-test/module-trial.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folder, write } from "./made-models.js";
 

@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { createBatcher, greedy, type Batcher } from "sheaf";
 import { workerThread } from "sheaf/node";
 import type { ModelSpec } from "../../dist/runners/model-spec.js";
-import { onnxFileSpec } from "../../dist/runners/onnx-file.js";
+import { onnxFileSpec } from "../../dist/runners/onnx/file.js";
 import {
   argMaxOfBatch,
   dynamicInt8,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unigramTokenizer } from "../../dist/runners/unigram-tokenizer.js";
-import { readUseLiteWeights } from "../../dist/runners/use-lite-weights.js";
+import { unigramTokenizer } from "../../dist/runners/text/unigram-tokenizer.js";
+import { readUseLiteWeights } from "../../dist/runners/use-lite/weights.js";
 import { useLiteReference } from "./use-lite-reference.js";
 
 const weights = readUseLiteWeights();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { InferenceSession, Tensor } from "../../dist/runners/onnx-runtime.js";
+import { InferenceSession, Tensor } from "../../dist/runners/onnx/runtime.js";
 import {
   cutVectors,
   embedTokens,
@@ -8,9 +8,9 @@ import {
   tokenizeTexts,
   type UseLiteModel,
   type UseLiteResult,
-} from "../../dist/runners/use-lite-worker.js";
-import { useLiteGraph } from "../../dist/runners/use-lite-graph.js";
-import { readUseLiteWeights } from "../../dist/runners/use-lite-weights.js";
+} from "../../dist/runners/use-lite/use-lite-worker.js";
+import { useLiteGraph } from "../../dist/runners/use-lite/graph.js";
+import { readUseLiteWeights } from "../../dist/runners/use-lite/weights.js";
 import { useLiteReference } from "./use-lite-reference.js";
 
 const model = await loadUseLite({});

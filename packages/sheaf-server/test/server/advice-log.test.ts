@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AdviceLog } from "../../dist/server/advice-log.js";
+import { AdviceLog } from "../../dist/server/observe/advice-log.js";
 
 test("advice is logged once a minute at most, while batches run, and again only when it says something else", (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { threadsPerWorker, usableCores } from "../../dist/server/cores.js";
+import { threadsPerWorker, usableCores } from "../../dist/server/models/cores.js";
 
 test("workers share the cores, each has one thread at least, and WORKER_THREADS overrides that", () => {
   const threads = (workers: number, cores: number, workerThreads?: number): number =>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { statusOfCode } from "../../dist/server/problem.js";
+import { statusOfCode } from "../../dist/server/http/problem.js";
 import { doubling, serving } from "./serving.js";
 
 const page = (name: string): string =>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
 import { createServer } from "../../dist/server/server.js";
-import { startNats, whyNoNats } from "../../../../scripts/lib/nats-server.mjs";
+import { startNats, whyNoNats } from "../../../../test/support/nats-server.mjs";
 import { doubling } from "./serving.js";
 
 const skip = whyNoNats() ?? false;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { floatInputsOf } from "../../dist/server/float-inputs.js";
+import { floatInputsOf } from "../../dist/server/codec/float-inputs.js";
 
 const seed = 20_260_101;
 const space = fc.stringMatching(/^[ \t\r\n]{0,3}$/);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { float32ToJson, maxFloat32JsonBytes, parseFloat32Json } from "../../dist/server/float32-json.js";
+import { float32ToJson, maxFloat32JsonBytes, parseFloat32Json } from "../../dist/server/codec/float32-json.js";
 
 const seed = 20_250_101;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { withoutStack } from "../../dist/server/without-stack.js";
+import { withoutStack } from "../../dist/server/http/without-stack.js";
 
 test("a refusal has its message and no stack, and the errors after it have theirs", () => {
   const refusal = withoutStack(() => new RangeError("no room"));

@@ -1,7 +1,7 @@
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import type { Batcher } from "../core/batcher.ts";
-import { systemClock } from "../core/clock.ts";
+import { systemClock } from "../core/runtime/clock.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import type { BatcherOptions } from "../core/options.ts";
 import { settingsOf } from "../core/settings.ts";

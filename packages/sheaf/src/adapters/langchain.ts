@@ -1,5 +1,5 @@
 import type { Batcher } from "../core/batcher.ts";
-import { systemClock } from "../core/clock.ts";
+import { systemClock } from "../core/runtime/clock.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import type { BatcherOptions } from "../core/options.ts";
 import { checkFunction } from "../shared/checks.ts";

@@ -1,7 +1,7 @@
 import type { BatchRecord } from "../policies/policy.ts";
 import type { Answer } from "./answer.ts";
 import type { CallOptions } from "./options.ts";
-import type { BatcherStats } from "./stats.ts";
+import type { BatcherStats } from "./observe/stats.ts";
 
 /** What a caller gets: an `Error` in a slot rejects, so error classes drop out. Plain objects that look like one stay. */
 export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;

@@ -1,5 +1,5 @@
 import { auto } from "../policies/auto.ts";
-import { batcherWith } from "./batcher-with.ts";
+import { batcherWith } from "./assemble-batcher.ts";
 import type { Batcher, Result } from "./batcher.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import type { BatcherOptions } from "./options.ts";

@@ -1,5 +1,5 @@
 import type { BatchContext } from "./batch-context.ts";
-import { newAbortController } from "./runtime.ts";
+import { newAbortController } from "./runtime/globals.ts";
 import { describe } from "../shared/describe.ts";
 
 /**

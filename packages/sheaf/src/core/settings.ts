@@ -16,10 +16,10 @@ import {
   type Check,
 } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
-import { systemClock, type Clock } from "./clock.ts";
+import { systemClock, type Clock } from "./runtime/clock.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
-import type { Lane } from "./chunk.ts";
+import type { Lane } from "./queue/chunk.ts";
 
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<

@@ -1,6 +1,6 @@
 import type { Batcher } from "../core/batcher.ts";
-import type { BatcherStats } from "../core/stats.ts";
-import type { CostEstimate } from "../core/verdict.ts";
+import type { BatcherStats } from "../core/observe/stats.ts";
+import type { CostEstimate } from "../core/observe/verdict.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";

@@ -1,6 +1,6 @@
 export { defineWorker } from "./define-worker.ts";
 export type { RunContext, WorkerDefinition } from "./define-worker.ts";
-export type { InstanceInfo, InstanceRole, InstanceState } from "./instance.ts";
+export type { InstanceInfo, InstanceRole, InstanceState } from "./pool/instance.ts";
 export { executorOf, wrapExecutor, type ExecutorWrap } from "../core/wrap-executor.ts";
 export type { WorkerOptions } from "./options.ts";
 export type { InstanceEvent, WorkerExecutor } from "./worker-executor.ts";

@@ -1,4 +1,4 @@
-import { checkResults } from "../core/demux.ts";
+import { checkResults } from "../core/dispatch/results.ts";
 import type { BatchContext } from "../core/batch-context.ts";
 import type { Executor } from "../core/executor.ts";
 import { RunHandle, runHandleOf } from "../core/run-handle.ts";

@@ -1,5 +1,5 @@
 import type { Executor } from "../core/executor.ts";
-import type { InstanceInfo } from "./instance.ts";
+import type { InstanceInfo } from "./pool/instance.ts";
 
 /** Something happened to an instance. */
 export interface InstanceEvent {

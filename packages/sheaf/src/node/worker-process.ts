@@ -1,7 +1,7 @@
 import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
 import { workerSettings, type WorkerOptions } from "./options.ts";
-import { Pool } from "./pool.ts";
-import { openProcess } from "./process-link.ts";
+import { Pool } from "./pool/pool.ts";
+import { openProcess } from "./pool/process-connection.ts";
 import type { WorkerExecutor } from "./worker-executor.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
 import { workerSettings, type WorkerOptions } from "./options.ts";
-import { Pool } from "./pool.ts";
-import { openThread } from "./thread-link.ts";
+import { Pool } from "./pool/pool.ts";
+import { openThread } from "./pool/thread-connection.ts";
 import type { WorkerExecutor } from "./worker-executor.ts";
 
 /**

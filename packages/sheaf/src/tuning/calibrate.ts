@@ -1,6 +1,6 @@
 import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.ts";
-import { systemClock, type Clock } from "../core/clock.ts";
-import { checkResults } from "../core/demux.ts";
+import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { checkResults } from "../core/dispatch/results.ts";
 import type { BatchFunction, Executor } from "../core/executor.ts";
 import { RunHandle } from "../core/run-handle.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
-import { advise, type AdviceInput } from "../../dist/core/advice.js";
+import { advise, type AdviceInput } from "../../dist/core/observe/advice.js";
 import { createBatcher } from "../../dist/index.js";
 
 const spread = (p50: number): AdviceInput["runMs"] => ({ p50, p95: p50, p99: p50, max: p50 });

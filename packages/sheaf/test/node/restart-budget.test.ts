@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RestartBudget } from "../../dist/node/restart-budget.js";
+import { RestartBudget } from "../../dist/node/pool/restart-budget.js";
 import { manualClock } from "../../dist/tuning/index.js";
 
 test("restarts wait 100 ms, doubling; the sixth crash in 60 s is one too many, and crashes are forgotten after that", () => {

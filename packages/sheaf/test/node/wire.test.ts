@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { FrameReader, frameOf } from "../../dist/node/frame.js";
-import type { Message } from "../../dist/node/message.js";
-import { largeRowBytes, pack, transferable, unpack, type RowOwnership } from "../../dist/node/wire.js";
+import { FrameReader, frameOf } from "../../dist/node/wire/frame.js";
+import type { Message } from "../../dist/node/wire/message.js";
+import { largeRowBytes, pack, transferable, unpack, type RowOwnership } from "../../dist/node/wire/pack.js";
 
 const there = (values: readonly unknown[], ownership: RowOwnership = "own"): unknown[] =>
   unpack(transferable(pack(values)).packed, ownership);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError, createBatcher, greedy, window } from "../../dist/index.js";
-import { queueBound } from "../../dist/core/expected-latency.js";
-import { LearnedCost } from "../../dist/core/learned-cost.js";
+import { queueBound } from "../../dist/core/features/expected-latency.js";
+import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
 import { manualClock, simulate, virtualClock } from "../../dist/tuning/index.js";
 
 const cost = { fixedMs: 10, perItemMs: 0.3 };

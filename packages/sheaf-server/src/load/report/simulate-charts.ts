@@ -1,4 +1,4 @@
-import type { WhatIfPoint } from "../what-if.ts";
+import type { WhatIfPoint } from "../simulate/what-if.ts";
 import { chartSpec, colourOf, logAxis, type Chart } from "./chart.ts";
 
 /** p50 and p99, mean batch size, and lost calls, over the load, one line a policy. */

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { access, mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../../shared/failure.ts";
 import type { ReportFiles } from "./write.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure } from "../../shared/failure.ts";
 import { sizes } from "./chart.ts";
 import { chartsOf, reportHtml, type ReportPage } from "./page.ts";
 import { renderCharts } from "./render.ts";

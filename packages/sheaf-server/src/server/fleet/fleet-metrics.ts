@@ -1,7 +1,7 @@
 import type { WorkerCounts } from "sheaf/adapters/nats";
 import type { MetricFamily } from "sheaf/metrics";
-import { LocalModel } from "../model.ts";
-import type { Models } from "../models.ts";
+import { LocalModel } from "../models/local-model.ts";
+import type { Models } from "../models/models.ts";
 import { FleetModel } from "./fleet-model.ts";
 
 type Sample = MetricFamily["samples"][number];

@@ -8,14 +8,14 @@ import {
 } from "sheaf/adapters/nats";
 import type { WorkerExecutor } from "sheaf/node";
 import { emptyStats } from "../../shared/empty-stats.ts";
-import { inputParser, type InputParser } from "../inputs.ts";
-import type { LocalModel } from "../model.ts";
-import type { ModelDefinition } from "../model-definition.ts";
-import { ModelStatistics } from "../model-statistics.ts";
-import { Problem } from "../problem.ts";
-import type { InferOptions, ModelState, Served, ServedModel } from "../served-model.ts";
+import { inputParser, type InputParser } from "../codec/inputs.ts";
+import type { LocalModel } from "../models/local-model.ts";
+import type { ModelDefinition } from "../models/model-definition.ts";
+import { ModelStatistics } from "../models/model-statistics.ts";
+import { Problem } from "../http/problem.ts";
+import type { InferOptions, ModelState, Served, ServedModel } from "../models/served-model.ts";
 import type { Settings } from "../settings.ts";
-import { queueTracing, type QueueTracing } from "../tracing.ts";
+import { queueTracing, type QueueTracing } from "../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
 

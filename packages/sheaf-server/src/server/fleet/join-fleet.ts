@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
 import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
-import { LocalModel } from "../model.ts";
-import type { ModelDefinition } from "../model-definition.ts";
-import { Models } from "../models.ts";
+import { LocalModel } from "../models/local-model.ts";
+import type { ModelDefinition } from "../models/model-definition.ts";
+import { Models } from "../models/models.ts";
 import type { Settings } from "../settings.ts";
 import { FleetConnection } from "./connection.ts";
 import { FleetModel } from "./fleet-model.ts";

@@ -1,5 +1,5 @@
 import type { NatsClient, NatsQueueOptions } from "sheaf/adapters/nats";
-import type { ModelDefinition } from "../model-definition.ts";
+import type { ModelDefinition } from "../models/model-definition.ts";
 import type { Settings } from "../settings.ts";
 
 const leastMaxAgeMs = 60_000;

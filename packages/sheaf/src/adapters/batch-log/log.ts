@@ -2,7 +2,7 @@ import { checkCount, checkOptions, numberThat, type Check } from "../../shared/c
 import { randomUUID } from "node:crypto";
 import type { Batcher } from "../../core/batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
-import { warn } from "../../core/runtime.ts";
+import { warn } from "../../core/runtime/globals.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { window } from "../../policies/window.ts";
 import { connectionOf, type PostgresClient } from "../shared/postgres/client.ts";

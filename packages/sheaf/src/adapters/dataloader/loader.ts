@@ -1,6 +1,6 @@
-import { batcherWith } from "../../core/batcher-with.ts";
-import { systemClock, type Clock } from "../../core/clock.ts";
-import { checkResults } from "../../core/demux.ts";
+import { batcherWith } from "../../core/assemble-batcher.ts";
+import { systemClock, type Clock } from "../../core/runtime/clock.ts";
+import { checkResults } from "../../core/dispatch/results.ts";
 import { greedy, type BatchContext, type Batcher, type BatchResults, type BatcherStats } from "../../index.ts";
 import { describe } from "../../shared/describe.ts";
 import { checkLoaderOptions, type BatchLoadFn, type CacheMap, type DataLoaderOptions } from "./options.ts";

@@ -1,4 +1,4 @@
-import { isSocketError } from "../../core/bisect.ts";
+import { isSocketError } from "../../core/features/bisect.ts";
 
 /** What an error of an HTTP API tells the batcher. */
 export interface ErrorHints {

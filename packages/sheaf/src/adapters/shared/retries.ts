@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "../../core/runtime/clock.ts";
 import type { BatchContext } from "../../core/batch-context.ts";
 import type { BatchFunction } from "../../core/executor.ts";
 import { errorHints, isLostConnection, withHints } from "./api-error.ts";

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterEach, test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/tuning/index.js";
-import { Presence } from "../../../dist/adapters/nats/presence.js";
+import { Presence } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
-import { startNats } from "../../../../../scripts/lib/nats-server.mjs";
+import { startNats } from "../../../../../test/support/nats-server.mjs";
 import { Gate, Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();

@@ -11,7 +11,7 @@ import {
   type NatsWorker,
 } from "../../../dist/adapters/nats/index.js";
 import { createBatcher, type BatcherOptions, type BatchFunction, type Executor } from "../../../dist/index.js";
-import { startNats, whyNoNats, type RunningNats } from "../../../../../scripts/lib/nats-server.mjs";
+import { startNats, whyNoNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
 
 /** Why these tests do not run here; where CI=true that throws instead. */
 export const skip: string | false = whyNoNats() ?? false;

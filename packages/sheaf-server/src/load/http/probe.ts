@@ -1,0 +1,147 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { CommandFailure, UsageError } from "../../shared/failure.ts";
+import { httpTarget } from "./http-target.ts";
+import { renderRequest } from "./request.ts";
+import { oneLine } from "../bench/result-table.ts";
+import { succeeded, type Outcome } from "../target.ts";
+
+const untrusted = "its certificate is not trusted here (NODE_EXTRA_CA_CERTS names a file of more authorities)";
+
+const why: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there; check host and port, or start the server",
+  ENOTFOUND: "there is no such host",
+  EAI_AGAIN: "the name of the host cannot be resolved now",
+  ETIMEDOUT: "the connection timed out",
+  EHOSTUNREACH: "there is no route to the host",
+  ENETUNREACH: "there is no route to the network",
+  ECONNRESET: "it cut the connection without an answer",
+  UND_ERR_SOCKET: "it closed the connection without an answer",
+  UND_ERR_CONNECT_TIMEOUT: "the connection timed out",
+  EPROTO: "it does not speak TLS; is it http:// instead of https://?",
+  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS; is it http:// instead of https://?",
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: "it does not speak TLS; is it http:// instead of https://?",
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
+  closed: "it closed the connection without an answer",
+  "bad response": "what answers does not speak HTTP/1.1",
+};
+
+/**
+ * Sends one request before the load, so that a typing error is not measured for ten seconds.
+ * @throws {CommandFailure} for an address that does not answer within `timeoutMs`, or with anything but 2xx.
+ */
+export async function probe(method: string, url: URL, request: Buffer, timeoutMs: number): Promise<void> {
+  const target = httpTarget({ url, requests: [request], maxConnections: 1 });
+  const outcome = await new Promise<Outcome>((resolve) => {
+    const cancel = target.send(0, (result) => {
+      clearTimeout(timer);
+      resolve(result);
+    });
+    const timer = setTimeout(() => {
+      cancel();
+      resolve({ status: "timeout" });
+    }, timeoutMs);
+  });
+  target.close();
+  const { status, body } = outcome;
+  if (succeeded(status)) return;
+  const address = `${method} ${url.href}`;
+  if (status === "timeout") throw silent(address, timeoutMs);
+  if (typeof status === "string") throw unreachable(address, status);
+  const said = body === undefined || body === "" ? "" : `: ${oneLine(body)}`;
+  throw new CommandFailure(
+    `${address} answered ${status}${said}. Load is measured on 2xx only: check URL and --payload.`,
+  );
+}
+
+const silent = (address: string, timeoutMs: number): CommandFailure =>
+  new CommandFailure(`${address} did not answer within ${timeoutMs} ms (--timeout).`);
+
+const unreachable = (address: string, code: string): CommandFailure =>
+  new CommandFailure(`${address} cannot be reached: ${why[code] ?? "the connection failed"} (${code}).`);
+
+/**
+ * A payload template for a server of the Open Inference Protocol, from what it says of its model: words for text, as many
+ * numbers as a row holds for floats.
+ * @throws {UsageError} that asks for `--payload` where the server does not say.
+ */
+export async function templateFor(
+  origin: string,
+  model: string | undefined,
+  timeoutMs: number,
+  flag: "--payload" | "--item" = "--payload",
+): Promise<string> {
+  const inputs = await inputsOf(origin, model, timeoutMs);
+  const [input] = inputs ?? [];
+  if (inputs?.length === 1 && input?.datatype === "BYTES") return '{"input": {{words 12}}}';
+  const size = (input?.shape ?? []).slice(1).reduce((product, length) => product * length, 1);
+  const numeric = /^FP(16|32|64)$/.test(input?.datatype ?? "");
+  if (inputs?.length === 1 && numeric && input?.shape?.length === 2 && size >= 1)
+    return `{"input": {{floats ${size}}}}`;
+  const how =
+    flag === "--item"
+      ? "--item '{{floats 768}}'"
+      : `--payload '{"input": {{floats 768}}}' or --payload-file FILE (or --method GET)`;
+  throw new UsageError(`${origin} does not say what to send: give ${how}.`);
+}
+
+interface TensorInput {
+  readonly datatype?: string;
+  readonly shape?: readonly number[];
+}
+
+async function inputsOf(
+  origin: string,
+  model: string | undefined,
+  timeoutMs: number,
+): Promise<TensorInput[] | undefined> {
+  const json = async (path: string): Promise<unknown> => {
+    const reply = await fetch(new URL(path, origin), { signal: AbortSignal.timeout(timeoutMs) });
+    return reply.ok ? reply.json() : undefined;
+  };
+  try {
+    const list =
+      model === undefined ? ((await json("/v1/models")) as { data?: { id?: string }[] } | undefined) : undefined;
+    const name = model ?? list?.data?.[0]?.id;
+    if (name === undefined) return undefined;
+    const metadata = (await json(`/v2/models/${encodeURIComponent(name)}`)) as { inputs?: TensorInput[] } | undefined;
+    return Array.isArray(metadata?.inputs) ? metadata.inputs : undefined;
+  } catch (error) {
+    // An answer, though in no JSON.
+    if (error instanceof SyntaxError) return undefined;
+    const { name, cause } = error as { name?: unknown; cause?: { code?: unknown } };
+    if (name === "TimeoutError") throw silent(origin, timeoutMs);
+    const code = typeof cause?.code === "string" ? cause.code : await connectionError(new URL(origin), timeoutMs);
+    if (code !== undefined) throw unreachable(origin, code);
+    return undefined;
+  }
+}
+
+/** fetch asks nobody on ports that other protocols use (1, 25, 6000 …), and does not say whether somebody is there. */
+async function connectionError({ hostname, port }: URL, timeoutMs: number): Promise<string | undefined> {
+  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port), timeout: timeoutMs });
+  socket.once("timeout", () => socket.destroy(Object.assign(new Error("timeout"), { code: "ETIMEDOUT" })));
+  try {
+    await once(socket, "connect");
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "no connection";
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** The requests of a run, one a body. */
+export function requestsFor(
+  url: URL,
+  method: string,
+  headers: Readonly<Record<string, string>>,
+  bodies: readonly string[] | undefined,
+): Buffer[] {
+  return (bodies ?? [undefined]).map((body) => renderRequest({ url, method, headers, body }));
+}

@@ -1,0 +1,71 @@
+import { recommend, type MeasuredCost, type MeasuredPoint, type Recommendation, type RecommendOptions } from "sheaf/tuning"; // prettier-ignore
+import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
+import { gainError, gainSentence } from "./measured-gain.ts";
+
+/** What a measurement advises, and whether it may. */
+export interface Advice extends Omit<Recommendation, "reason"> {
+  readonly reason: Recommendation["reason"] | "batch-dependent";
+  /** Whether the whole 95 % range of what was measured supports the verdict. */
+  readonly isSettled: boolean;
+  /** What is missing where it does not; else nothing. */
+  readonly missing: string;
+}
+
+/**
+ * What a measured cost advises. A model whose results depend on the batch runs one by one, whatever batches gain.
+ * @throws {RangeError} as `recommend` does.
+ */
+export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tested: BatchVerdict = {}): Advice {
+  if (tested.selfTest === "dependent" && tested.maxBatchSize === 1) {
+    // Its figures are those of one item at a time, as where the order is strict.
+    const alone = recommend(costModel, { ...options, order: "strict" });
+    const because = "an item's result depends on its batch, so n ≤ 1";
+    return { ...alone, reason: "batch-dependent", because, isSettled: true, missing: "" };
+  }
+  const advice = recommend(costModel, options);
+  const missing = missingFor(advice, costModel, options);
+  return { ...advice, isSettled: missing === "", missing };
+}
+
+/** The verdict as a person says it, then the inequality behind it; without support there is none, but what is missing. */
+export function verdictLines(about: string, costModel: MeasuredCost, advice: Advice): string[] {
+  const { because, isSettled, missing } = advice;
+  const gain = gainSentence(costModel, advice);
+  if (!isSettled) return [`${about}: not settled${gain === undefined ? "" : `: ${gain}`}.`, missing];
+  const verdict = advice.verdict === "batch" ? "batch" : "DO NOT BATCH";
+  if (gain === undefined) return [`${about}: ${verdict}: ${because}.`];
+  return [`${about}: ${verdict}: ${gain}.`, `The inequality: ${because}.`];
+}
+
+/** What decides against batches, where the range reaches across it. */
+const limits: Readonly<Record<Exclude<Recommendation["reason"], "gains">, string>> = {
+  "strict-order": "the order",
+  "budget-too-short": "the budget",
+  "no-fixed-part": "a gain of 1.1×",
+  "low-rate": "10 % busy one by one",
+};
+
+function missingFor({ verdict }: Recommendation, costModel: MeasuredCost, options: RecommendOptions): string {
+  if (options.order === "strict") return "";
+  const single = costModel.table.find(([size]) => size === 1);
+  if (single === undefined) return "No single item was measured: add 1 to --sizes.";
+  if (costModel.table.length === 1) return "Only single items were measured: add larger --sizes.";
+  const possible = rangeOf(costModel, single).map((cost) => recommend(cost, options));
+  if (possible.every((other) => other.verdict === verdict)) return "";
+  const across = possible.flatMap(({ reason }) => (reason === "gains" ? [] : [limits[reason]]));
+  return `The 95 % range reaches across ${[...new Set(across)].join(" and ")}: measure longer.`;
+}
+
+/** The ends of what was measured: batches slower or faster beside single items, and all runs slower or faster. */
+function rangeOf({ fixedMs, perItemMs, table }: MeasuredCost, single: MeasuredPoint): Omit<MeasuredCost, "r2">[] {
+  const largest = table.reduce((most, point) => (point[0] > most[0] ? point : most));
+  // The slope goes on beyond the largest size, so it moves with that.
+  const moved = (factor: (point: MeasuredPoint) => number): Omit<MeasuredCost, "r2"> => ({
+    fixedMs,
+    perItemMs: perItemMs * factor(largest),
+    table: table.map((point) => [point[0], point[1] * factor(point)] as const),
+  });
+  const apart = (point: MeasuredPoint): number => (point === single ? 1 : 1 + gainError(single, point));
+  const together = ([, , errorRate = 0]: MeasuredPoint): number => 1 + errorRate;
+  return [moved(apart), moved((point) => 1 / apart(point)), moved(together), moved((point) => 1 / together(point))];
+}

@@ -1,0 +1,81 @@
+import type { Executor } from "sheaf";
+import { workerThread } from "sheaf/node";
+import { seededRandom } from "sheaf/tuning";
+import type { ModelInput, ModelSpec } from "../../runners/model-spec.ts";
+import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
+import { sampleCount } from "../../runners/self-test/module-sample-worker.ts";
+import { testOn } from "../../runners/self-test/module-trial.ts";
+import { resolveModel } from "../../runners/resolve-model.ts";
+import { CommandFailure, UsageError, usage } from "../../shared/failure.ts";
+import { itemsFromTemplate, wordsItem } from "../payload.ts";
+import type { TuneTarget } from "./target.ts";
+import { urlBatches } from "./url-batches.ts";
+
+export interface TuneTargetOptions {
+  /** What `sheaf serve` takes as a model, or a URL. */
+  readonly target: string;
+  /** Template of one item, as in `--payload`. */
+  readonly item?: string | undefined;
+  readonly workers: number;
+  readonly seed: number;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Resolves what was named on the command line.
+ * @throws {CommandFailure} where there is no such model; {UsageError} where nothing says what to send.
+ */
+export async function resolveTuneTarget(options: TuneTargetOptions): Promise<TuneTarget> {
+  const { target, item, seed, workers } = options;
+  const given = item === undefined ? undefined : usage(() => itemsFromTemplate(item, seed));
+  if (/^https?:\/\//i.test(target)) return urlBatches({ ...options, slots: workers, items: given });
+  const spec = await modelNamed(target);
+  return ofWorker(
+    spec,
+    workers,
+    given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed)),
+  );
+}
+
+async function modelNamed(target: string): Promise<ModelSpec> {
+  try {
+    return await resolveModel(target);
+  } catch (error) {
+    throw new CommandFailure((error as Error).message);
+  }
+}
+
+/** Items to measure with: made up, the model's own, or what a worker module exports. */
+async function samplesOf({ input, sample, workerUrl }: ModelSpec, target: string, seed: number): Promise<Samples> {
+  const random = seededRandom(seed);
+  const made = <Item>(make: () => Item): Item[] => Array.from({ length: 256 }, make);
+  if (input.kind === "text") return made(() => wordsItem(12, random));
+  if (input.kind === "text-pair") return made(() => ({ query: wordsItem(6, random), text: wordsItem(24, random) }));
+  if (input.kind === "floats") return made(() => Float32Array.from({ length: input.length }, () => 2 * random() - 1));
+  if (sample !== undefined) return [sample];
+  const exported = input.kind === "json" ? ((await import(workerUrl.href)) as { sample?: unknown }).sample : undefined;
+  if (typeof exported === "function") return exported as (index: number) => unknown;
+  if (exported !== undefined) return [exported];
+  throw new UsageError(
+    `${target} does not say what to send: export const sample (an item, or index => item), or give --item.`,
+  );
+}
+
+const asInput = (input: ModelInput, item: unknown): unknown =>
+  input.kind === "floats" ? Float32Array.from(item as number[]) : item;
+
+type Samples = readonly unknown[] | ((index: number) => unknown);
+
+function ofWorker({ workerUrl, data, ...spec }: ModelSpec, instances: number, samples: Samples): TuneTarget {
+  // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
+  const executor = workerThread(workerUrl, { instances, data, ahead: 0 }) as Executor<unknown, unknown>;
+  const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
+  const selfTest = async (): Promise<BatchVerdict> => {
+    if (spec.selfTest !== undefined) return spec;
+    await executor.ready();
+    const samples = Array.from({ length: sampleCount }, (_, index) => sample(index));
+    return testOn(executor, samples, spec);
+  };
+  return { run: executor, sample, slots: instances, selfTest, close: () => executor.close() };
+}

@@ -1,0 +1,13 @@
+import type { BatchFunction, Executor } from "sheaf";
+import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
+
+/** What `sheaf tune` measures. */
+export interface TuneTarget {
+  readonly run: BatchFunction<unknown, unknown> | Executor<unknown, unknown>;
+  readonly sample: (index: number) => unknown;
+  /** Batches it can run at once. */
+  readonly slots: number;
+  /** Whether its results depend on the batch, as far as that can be said of it; runs it where it was not tested yet. */
+  readonly selfTest: () => Promise<BatchVerdict>;
+  readonly close: () => Promise<void>;
+}

@@ -1,0 +1,81 @@
+import { stat } from "node:fs/promises";
+import { basename, resolve } from "node:path";
+import { workerThread } from "sheaf/node";
+import { batchVerdict } from "../self-test/batch-verdict.ts";
+import type { ModelSpec, RunnerSettings, TensorSpec } from "../model-spec.ts";
+import type { OnnxData } from "./onnx-worker.ts";
+import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
+import { deviceNote, inspectionExecutor } from "./inspection.ts";
+import { shapeOf, type TensorItem } from "../tensors/tensor-item.ts";
+import { workerModule } from "../worker-module.ts";
+
+/**
+ * A model of a `.onnx` file: what goes in and out, read from the file and tried out in a worker.
+ * @throws {Error} naming the file: it is missing, is no ONNX model, or no device takes it.
+ */
+export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+  const path = resolve(file);
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isFile() !== true) throw new Error(`${file}: there is no such file.`);
+  const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
+  const inspection = await inspect(path, { path, intraOpNumThreads, device, maxBatchSize });
+  const { layout, selfTest, sample } = inspection;
+  const verdict = selfTest === undefined ? {} : batchVerdict(selfTest, settings);
+  const hasBatchAxis = layout.axis !== "whole";
+  const isBare = hasBatchAxis && isFlatFloats(layout.inputs) && isFlatFloats(layout.outputs);
+  const data: OnnxData = { path, layout, isBare, intraOpNumThreads, device: inspection.device };
+  const [input] = layout.inputs;
+  const [output] = layout.outputs;
+  const hasFreeAxes = layout.inputs.some(({ shape }) => shape.includes(null));
+  return {
+    name: basename(path, ".onnx"),
+    task: "tensor",
+    workerUrl: workerModule("onnx/onnx-worker"),
+    data,
+    input: isBare
+      ? { kind: "floats", length: input!.shape[0]!, name: input!.name }
+      : { kind: "tensors", tensors: layout.inputs, hasBatchAxis },
+    output: isBare
+      ? { kind: "vector", length: output!.shape[0]!, name: output!.name }
+      : { kind: "tensors", tensors: layout.outputs, hasBatchAxis },
+    ...verdict,
+    maxBatchSize: layout.axis === "batch" ? verdict.maxBatchSize : 1,
+    groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
+    sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,
+    note: noteOf(inspection, verdict.warning),
+  };
+}
+
+async function inspect(path: string, request: OnnxInspectionRequest): Promise<OnnxInspection> {
+  const executor = inspectionExecutor(
+    workerThread<OnnxInspectionRequest, OnnxInspection>(workerModule("onnx/onnx-inspection-worker"), { name: path }),
+  );
+  try {
+    return await executor(request);
+  } catch (error) {
+    throw new Error(`${path} cannot be served: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const isFlatFloats = ([only, ...others]: readonly TensorSpec[]): boolean =>
+  only !== undefined &&
+  others.length === 0 &&
+  only.datatype === "FP32" &&
+  only.shape.length === 1 &&
+  only.shape[0] !== null;
+
+/** Items share a run only when every tensor of theirs has the same shape. */
+const shapeKey =
+  (inputs: readonly TensorSpec[]) =>
+  (item: unknown): string =>
+    inputs.map((spec) => shapeOf(spec, item as TensorItem).join("x")).join(" ");
+
+function noteOf({ layout, remark, device, refusedDevices }: OnnxInspection, warning: string | undefined): string {
+  const sentences = [deviceNote(device, refusedDevices)];
+  if (layout.reason !== undefined) {
+    sentences.push(`It cannot be batched, as ${layout.reason}: items run one by one.`);
+  }
+  if (warning !== undefined) sentences.push(warning);
+  if (remark !== undefined) sentences.push(`It was ${remark}`);
+  return sentences.join(" ");
+}

@@ -1,0 +1,67 @@
+import type { InferenceSession } from "./runtime.ts";
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import { layoutOf, type OnnxLayout } from "./layout.ts";
+import { runOnnx, type OnnxModel } from "./onnx-worker.ts";
+import { selfTest, type SelfTest } from "../self-test/self-test.ts";
+import { openSession, type SessionSettings } from "./session.ts";
+import { probeItems } from "../self-test/probe-items.ts";
+
+export interface OnnxInspectionRequest extends SessionSettings {
+  readonly path: string;
+  readonly maxBatchSize?: number | undefined;
+}
+
+/** What a look into an `.onnx` file and a few runs of it say. */
+export interface OnnxInspection {
+  readonly layout: OnnxLayout;
+  readonly device: string;
+  readonly refusedDevices: readonly string[];
+  /** An item that ran; none where the model took none of ours. */
+  readonly sample?: unknown;
+  /** None where items cannot share a run. */
+  readonly selfTest?: SelfTest | undefined;
+  /** What could not be found out, in words. */
+  readonly remark?: string | undefined;
+}
+
+/** Opens the model beside the HTTP thread, which neither loading nor runs may block. */
+async function inspect({ path, maxBatchSize, ...settings }: OnnxInspectionRequest): Promise<OnnxInspection> {
+  const { session, device, refused: refusedDevices } = await openSession(path, settings);
+  try {
+    const layout = layoutOf(session.inputMetadata, session.outputMetadata);
+    return { ...(await tryOut(session, layout, maxBatchSize)), device, refusedDevices };
+  } finally {
+    await session.release();
+  }
+}
+
+async function tryOut(
+  session: InferenceSession,
+  layout: OnnxLayout,
+  maxBatchSize?: number,
+): Promise<Pick<OnnxInspection, "layout" | "sample" | "selfTest" | "remark">> {
+  const model: OnnxModel = { session, layout, isBare: false };
+  const items = probeItems(layout.inputs, session.inputMetadata, layout.axis === "whole" ? 0 : 1);
+  try {
+    await runOnnx(items.slice(0, 1), model);
+  } catch (error) {
+    return { layout, remark: `not tried out, as it does not take a made-up input: ${messageOf(error)}` };
+  }
+  const [sample] = items;
+  if (layout.axis !== "batch") return { layout, sample };
+  try {
+    return { layout, sample, selfTest: await selfTest((batch) => runOnnx(batch, model), items, maxBatchSize) };
+  } catch (error) {
+    const reason = `it fails for two items at once: ${messageOf(error)}`;
+    return { layout: { ...layout, axis: "one-row", reason }, sample };
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const worker: WorkerDefinition<OnnxInspectionRequest, OnnxInspection | Error> = defineWorker({
+  // An error of the model is an answer, not a crash of the batch.
+  run: (requests: OnnxInspectionRequest[]) =>
+    Promise.all(requests.map((request) => inspect(request).catch((error: unknown) => new Error(messageOf(error))))),
+});
+export default worker;

@@ -1,0 +1,40 @@
+import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
+import type { SelfTest } from "./self-test.ts";
+
+/** How a model is served after its self-test, and what is said of it. */
+export type BatchVerdict = Pick<ModelSpec, "selfTest" | "maxBatchSize" | "warning">;
+
+/** What follows from a self-test, by the settings `--exact` and BATCH_DEPENDENT. */
+export function batchVerdict(
+  selfTest: SelfTest,
+  { exact = false, batchDependent = "single" }: Pick<RunnerSettings, "exact" | "batchDependent">,
+): BatchVerdict {
+  const { verdict, differenceRate } = selfTest;
+  const isDependent = verdict === "dependent";
+  const isOneByOne =
+    (exact && (isDependent || verdict === "slightly-dependent")) || (isDependent && batchDependent === "single");
+  const maxBatchSize = isOneByOne ? 1 : undefined;
+  if (verdict === "independent") return { selfTest: verdict };
+  if (verdict === "not-deterministic")
+    return {
+      selfTest: verdict,
+      warning: `It is not deterministic: an item that ran alone several times gave different results (${differenceText(differenceRate)}). So the self-test cannot say whether results depend on the batch.`,
+    };
+  const what =
+    verdict === "slightly-dependent"
+      ? `Its results depend on their batch-mates: in a batch they differ by up to ${percent(differenceRate)}, as those of dynamically quantised models do.`
+      : `Its results depend on their batch-mates: in a batch they are not what they are alone (${differenceText(differenceRate)}).`;
+  const how = exact
+    ? "So items run one by one (--exact)."
+    : isOneByOne
+      ? "So items run one by one; BATCH_DEPENDENT=batch runs them in batches all the same."
+      : isDependent
+        ? "Items run in batches all the same (BATCH_DEPENDENT=batch)."
+        : "--exact runs items one by one.";
+  return { selfTest: verdict, maxBatchSize, warning: `${what} ${how}` };
+}
+
+const percent = (rate: number): string => `${Number((rate * 100).toPrecision(2))} %`;
+
+const differenceText = (rate: number): string =>
+  rate === Infinity ? "whole numbers, texts or lengths change" : `by up to ${percent(rate)}`;

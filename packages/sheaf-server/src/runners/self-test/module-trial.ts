@@ -1,0 +1,62 @@
+import { RunHandle, type Executor } from "sheaf";
+import type { workerProcess, workerThread } from "sheaf/node";
+import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
+import { inspectionExecutor } from "../onnx/inspection.ts";
+import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
+import { selfTest } from "./self-test.ts";
+import { workerModule } from "../worker-module.ts";
+
+export interface ModuleTrialOptions extends Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize"> {
+  /** As the module will run: what crashes in native code must not take the server with it. */
+  readonly open: typeof workerThread | typeof workerProcess;
+}
+
+/**
+ * A worker module that has a `sample`, tried out with it as other models are with made-up items: alone against in a batch.
+ * Without a sample nobody but its author knows what it takes, and it is served as it is.
+ * @throws {Error} the module cannot be loaded.
+ */
+export async function tryOutModule(spec: ModelSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModelSpec> {
+  const { name, workerUrl, data } = spec;
+  const broken = (error: unknown): never => {
+    throw new Error(`${name} cannot be served: ${(error as Error).message}`, { cause: error });
+  };
+  const ask = inspectionExecutor(open<string, unknown[]>(workerModule("self-test/module-sample-worker"), { name }));
+  const samples = await ask(workerUrl.href).catch(broken);
+  if (samples.length === 0) return { ...spec, note: `${spec.note} It exports no sample, so it is not tried out.` };
+
+  const executor = open<unknown, unknown>(workerUrl, { name, data });
+  try {
+    await executor.ready().catch(broken);
+    return await triedOut(spec, executor, samples, settings);
+  } finally {
+    await executor.close();
+  }
+}
+
+async function triedOut(
+  spec: ModelSpec,
+  executor: Executor<unknown, unknown>,
+  samples: readonly unknown[],
+  settings: Omit<ModuleTrialOptions, "open">,
+): Promise<ModelSpec> {
+  try {
+    const verdict = await testOn(executor, samples, settings);
+    const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
+    return { ...spec, sample: samples[0], ...verdict, note };
+  } catch (error) {
+    const warning = `It fails on its own sample: ${(error as Error).message}`;
+    return { ...spec, note: `${spec.note} ${warning}`, warning };
+  }
+}
+
+/** Runs the self-test on an executor that is ready. @throws {Error} what a run throws. */
+export async function testOn(
+  executor: Executor<unknown, unknown>,
+  samples: readonly unknown[],
+  settings: Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize">,
+): Promise<BatchVerdict> {
+  const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
+    executor.run([...items], new RunHandle(1, items.length));
+  return batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
+}

@@ -1,0 +1,59 @@
+import { basename, resolve } from "node:path";
+import { workerThread } from "sheaf/node";
+import { batchVerdict } from "../self-test/batch-verdict.ts";
+import { deviceNote, inspectionExecutor } from "../onnx/inspection.ts";
+import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
+import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
+import { workerModule } from "../worker-module.ts";
+
+// Kept in step with what a worker runs at once; see text-model.ts.
+const maxPaddedTokens = 16_384;
+
+/**
+ * A model of a folder in the Hugging Face layout: sentence embeddings, text classification or a cross-encoder.
+ * @throws {Error} naming the folder and what is missing, broken or not served.
+ */
+export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+  const path = resolve(folder);
+  const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
+  const ask = inspectionExecutor(
+    workerThread<TextInspectionRequest, TextInspection>(workerModule("text/text-inspection-worker"), { name: path }),
+  );
+  const found = await ask({ folder: path, intraOpNumThreads, device, maxBatchSize }).catch((error: unknown) => {
+    throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
+  });
+  const { task, maxTokens, labels, dimensions } = found.settings;
+  const verdict = batchVerdict(found.selfTest, settings);
+  return {
+    name: basename(path),
+    task,
+    workerUrl: workerModule("text/text-worker"),
+    data: { folder: path, settings: found.settings, intraOpNumThreads, device: found.device },
+    input: { kind: task === "rerank" ? "text-pair" : "text", maxTokens },
+    output:
+      task === "rerank"
+        ? { kind: "score" }
+        : task === "classification"
+          ? { kind: "labels", labels }
+          : { kind: "vector", length: found.vectorLength, ...(dimensions && { dimensions }) },
+    ...verdict,
+    weigh: (item) => weightOf(item, maxTokens),
+    maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),
+    note: noteOf(found, verdict.warning),
+  };
+}
+
+/** Tokens by the rule of thumb of three characters each: the worker counts exactly, and parts what is too uneven. */
+function weightOf(item: unknown, maxTokens: number): number {
+  const { query, text } =
+    typeof item === "string" ? { query: "", text: item } : (item as Record<"query" | "text", string>);
+  return Math.min(maxTokens, Math.ceil((query.length + text.length) / 3) + 2);
+}
+
+function noteOf({ settings, device, refusedDevices }: TextInspection, warning: string | undefined): string {
+  const { task, maxTokens, pooling, isNormalized } = settings;
+  const sentences = [deviceNote(device, refusedDevices), `Texts are cut at ${maxTokens} tokens.`];
+  if (task === "embedding") sentences.push(`${pooling} pooling, ${isNormalized ? "" : "not "}normalised.`);
+  if (warning !== undefined) sentences.push(warning);
+  return sentences.join(" ");
+}

@@ -1,0 +1,168 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Tokenizer } from "@huggingface/tokenizers";
+import { Tensor, type InferenceSession } from "../onnx/runtime.ts";
+import type { FolderSettings } from "../folder-settings.ts";
+import { lengthBuckets } from "./length-buckets.ts";
+import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
+import { openSession, type SessionSettings } from "../onnx/session.ts";
+
+export interface TextModelData extends SessionSettings {
+  readonly folder: string;
+  readonly settings: FolderSettings;
+}
+
+export type TextItem = string | { readonly query: string; readonly text: string };
+
+/** What became of one text: its vector, scores by label, or score, as the folder's task has it. */
+export interface TextResult {
+  readonly vector?: Float32Array;
+  readonly scores?: Float32Array;
+  readonly score?: number;
+  /** What the activation made `score` of. */
+  readonly logit?: number;
+  readonly tokens: number;
+  readonly truncated: boolean;
+}
+
+export interface TextModel {
+  readonly session: InferenceSession;
+  readonly tokenizer: Tokenizer;
+  readonly settings: FolderSettings;
+  readonly device: string;
+  readonly refused: readonly string[];
+}
+
+interface EncodedText {
+  readonly ids: readonly number[];
+  readonly types: readonly number[];
+  readonly truncated: boolean;
+}
+
+/** The most padded tokens of one run. */
+export const maxPaddedTokens: number = 16_384;
+
+const knownInputs: readonly string[] = ["input_ids", "attention_mask", "token_type_ids"];
+
+/** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
+export async function loadTextModel({ folder, settings, ...session }: TextModelData): Promise<TextModel> {
+  const tokenizer = readTokenizer(folder);
+  const { session: opened, device, refused } = await openSession(settings.modelPath, session);
+  const unknown = opened.inputNames.find((name) => !knownInputs.includes(name));
+  if (unknown !== undefined)
+    throw new Error(`${settings.modelPath} asks for ${unknown}; known are ${knownInputs.join(", ")}.`);
+  return { session: opened, tokenizer, settings, device, refused };
+}
+
+function readTokenizer(folder: string): Tokenizer {
+  const read = (name: string): object => JSON.parse(readFileSync(join(folder, name), "utf8")) as object;
+  try {
+    return new Tokenizer(
+      read("tokenizer.json"),
+      readOptional(() => read("tokenizer_config.json")),
+    );
+  } catch (error) {
+    throw new Error(`${folder}/tokenizer.json: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function readOptional(read: () => object): object {
+  try {
+    return read();
+  } catch (error) {
+    if ((error as { code?: unknown }).code === "ENOENT") return {};
+    throw error;
+  }
+}
+
+/** Texts of like length run together; results are in the items' order. */
+export async function runTexts(items: readonly TextItem[], model: TextModel): Promise<TextResult[]> {
+  const texts = items.map((item) => encode(item, model));
+  const results: TextResult[] = [];
+  for (const run of lengthBuckets(
+    texts.map(({ ids }) => ids.length),
+    maxPaddedTokens,
+  )) {
+    const outputs = await runOnce(
+      run.map((index) => texts[index]!),
+      model,
+    );
+    outputs.forEach((output, i) => (results[run[i]!] = output));
+  }
+  return results;
+}
+
+/** All texts in one run, whatever padding that takes: what the self-test compares. */
+export async function runTogether(items: readonly TextItem[], model: TextModel): Promise<TextResult[]> {
+  return runOnce(
+    items.map((item) => encode(item, model)),
+    model,
+  );
+}
+
+function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: TextModel): EncodedText {
+  const [text, pair] = typeof item === "string" ? [item, null] : [item.query, item.text];
+  const encoding = tokenizer.encode(text, { text_pair: pair, return_token_type_ids: true });
+  const { ids, token_type_ids: types } = encoding;
+  if (ids.length === 0) return { ids: [padId], types: [0], truncated: false };
+  if (ids.length <= maxTokens) return { ids, types, truncated: false };
+  // Cut before the special tokens of the end, which the model was trained to see.
+  const specials = new Set(tokenizer.encode("").ids);
+  let tail = 0;
+  while (tail < ids.length && specials.has(ids[ids.length - 1 - tail])) tail++;
+  tail = Math.min(tail, maxTokens - 1);
+  const cut = (values: readonly number[]): number[] => [
+    ...values.slice(0, maxTokens - tail),
+    ...values.slice(values.length - tail),
+  ];
+  return { ids: cut(ids), types: cut(types), truncated: true };
+}
+
+async function runOnce(texts: readonly EncodedText[], { session, settings }: TextModel): Promise<TextResult[]> {
+  const longest = texts.reduce((most, { ids }) => Math.max(most, ids.length), 0);
+  const column = (pad: number, row: (text: EncodedText) => readonly number[]): Tensor => {
+    const values = new BigInt64Array(texts.length * longest).fill(BigInt(pad));
+    texts.forEach((text, i) => row(text).forEach((value, j) => (values[i * longest + j] = BigInt(value))));
+    return new Tensor("int64", values, [texts.length, longest]);
+  };
+  const columns: Readonly<Record<string, () => Tensor>> = {
+    input_ids: () => column(settings.padId, ({ ids }) => ids),
+    attention_mask: () => column(0, ({ ids }) => ids.map(() => 1)),
+    token_type_ids: () => column(0, ({ types }) => types),
+  };
+  const feeds = Object.fromEntries(session.inputNames.map((name) => [name, columns[name]!()]));
+  const [name = ""] = ["sentence_embedding", "last_hidden_state", "logits", ...session.outputNames].filter(
+    (candidate) => session.outputNames.includes(candidate),
+  );
+  const output = (await session.run(feeds, [name]))[name]!;
+  const values = outputsOf(
+    output,
+    texts.map(({ ids }) => ids.length),
+    settings,
+  );
+  return texts.map(({ ids, truncated }, i) => ({ ...values[i]!, tokens: ids.length, truncated }));
+}
+
+function outputsOf(
+  { data, dims }: Tensor,
+  lengths: readonly number[],
+  settings: FolderSettings,
+): Partial<TextResult>[] {
+  const values = data as Float32Array;
+  const width = dims.at(-1) ?? 1;
+  if (settings.task === "embedding") {
+    const vectors =
+      dims.length === 2
+        ? lengths.map((_, row) => values.slice(row * width, (row + 1) * width))
+        : settings.pooling === "cls"
+          ? firstTokens(values, dims[1]!, width, lengths.length)
+          : meanPool(values, dims[1]!, width, lengths);
+    return vectors.map((vector) => ({ vector: settings.isNormalized ? normalize(vector) : vector }));
+  }
+  const logits = lengths.map((_, row) => values.slice(row * width, (row + 1) * width));
+  const activate = { softmax, identity: (x: Float32Array) => x, sigmoid: (x: Float32Array) => x.map(sigmoid) };
+  const scores = logits.map(activate[settings.activation]);
+  return scores.map((row, i) =>
+    settings.task === "rerank" ? { score: row[0]!, logit: logits[i]![0]! } : { scores: row },
+  );
+}

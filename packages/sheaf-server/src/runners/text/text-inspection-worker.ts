@@ -1,0 +1,53 @@
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import { readFolder, type FolderSettings } from "../folder-settings.ts";
+import { selfTest, type SelfTest } from "../self-test/self-test.ts";
+import type { SessionSettings } from "../onnx/session.ts";
+import { loadTextModel, runTogether, type TextItem } from "./model.ts";
+
+export interface TextInspectionRequest extends SessionSettings {
+  readonly folder: string;
+  readonly maxBatchSize?: number | undefined;
+}
+
+/** What a look into a folder and a few runs say. */
+export interface TextInspection {
+  readonly settings: FolderSettings;
+  readonly device: string;
+  readonly refusedDevices: readonly string[];
+  readonly vectorLength: number;
+  readonly selfTest: SelfTest;
+}
+
+const words: readonly string[] = ["a", "The cat sits outside, 3 of 4!", "zebra"];
+
+async function inspect({ folder, maxBatchSize, ...session }: TextInspectionRequest): Promise<TextInspection> {
+  const settings = readFolder(folder);
+  const model = await loadTextModel({ folder, settings, ...session });
+  try {
+    const items: TextItem[] = words.map((text) => (settings.task === "rerank" ? { query: "cat", text } : text));
+    const [first] = await runTogether(items.slice(0, 1), model);
+    const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, maxBatchSize);
+    const scoreCount = first?.scores?.length ?? settings.labels.length;
+    if (settings.task === "classification" && scoreCount !== settings.labels.length)
+      throw new Error(`the model gives ${scoreCount} scores for ${settings.labels.length} labels`);
+    return {
+      settings,
+      device: model.device,
+      refusedDevices: model.refused,
+      vectorLength: first?.vector?.length ?? 0,
+      selfTest: result,
+    };
+  } finally {
+    await model.session.release();
+  }
+}
+
+const worker: WorkerDefinition<TextInspectionRequest, TextInspection | Error> = defineWorker({
+  run: (requests: TextInspectionRequest[]) =>
+    Promise.all(
+      requests.map((request) =>
+        inspect(request).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error)))),
+      ),
+    ),
+});
+export default worker;

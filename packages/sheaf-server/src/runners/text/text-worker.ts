@@ -1,0 +1,16 @@
+import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import {
+  loadTextModel,
+  runTexts,
+  type TextItem,
+  type TextModel,
+  type TextModelData,
+  type TextResult,
+} from "./model.ts";
+
+const worker: WorkerDefinition<TextItem, TextResult, TextModelData> = defineWorker({
+  load: loadTextModel,
+  run: (items: TextItem[], model: TextModel) => runTexts(items, model),
+  unload: ({ session }: TextModel) => session.release(),
+});
+export default worker;

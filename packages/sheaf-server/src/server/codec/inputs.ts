@@ -1,0 +1,111 @@
+import { describe, nearestOf } from "sheaf/checks";
+import type { ModelInput, TensorSpec } from "../../runners/model-spec.ts";
+import { invalid, Problem } from "../http/problem.ts";
+import { tensorItem } from "./tensor-items.ts";
+
+/** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */
+export type InputParser = (value: unknown, path: string) => unknown;
+
+export const largestFloat32 = 3.4028234663852886e38;
+
+export function inputParser(input: ModelInput, maxTextChars: number): InputParser {
+  switch (input.kind) {
+    case "text":
+      return (value, path) => textItem(value, path, maxTextChars);
+    case "text-pair":
+      return (value, path) => {
+        const { query, text } = objectOf(value, path, `{ "query": text, "text": text }`, ["query", "text"]);
+        return {
+          query: textItem(query, join(path, "query"), maxTextChars),
+          text: textItem(text, join(path, "text"), maxTextChars),
+        };
+      };
+    case "floats":
+      return (value, path) => floatsItem(value, path, input.length);
+    case "tensors":
+      return (value, path) => tensorItem(value, path, input.tensors);
+    case "json":
+      return (value, path) => boundedDepth(value, path);
+  }
+}
+
+/** Whether a bare JSON object is itself an item of this model, when it has neither `input` nor `inputs`. */
+export const takesObjects = (input: ModelInput): boolean => input.kind === "text-pair" || input.kind === "tensors";
+
+/** What an item is, in words, for messages and model lists. */
+export function describeInput(input: ModelInput): string {
+  if (input.kind === "text") return "a text that is not empty";
+  if (input.kind === "text-pair") return `{ "query": text, "text": text }`;
+  if (input.kind === "json") return "any JSON value";
+  if (input.kind === "floats") return `an array of ${input.length} numbers`;
+  return input.tensors.map(describeTensor).join(", ");
+}
+
+const describeTensor = ({ name, datatype, shape }: TensorSpec): string =>
+  `${name}: ${datatype} [${shape.map((length) => length ?? "any").join(", ")}]`;
+
+function textItem(value: unknown, path: string, maxChars: number): string {
+  if (typeof value !== "string") throw invalid(path, "a text", value);
+  if (value === "") throw invalid(path, "a text that is not empty", value);
+  if (value.length > maxChars) throw invalid(path, `a text of at most ${maxChars} characters (MAX_TEXT_CHARS)`, value);
+  return value;
+}
+
+/** Deeper values overflow the stack of whatever copies or writes them, which would fail their batch-mates too. */
+export const deepest = 500;
+
+/** Whether arrays and objects stand in one another deeper than `deepest`. */
+export function isTooDeep(value: unknown): boolean {
+  // One level of nesting after the other: a recursion would be what this is to prevent.
+  let level = containersIn([value]);
+  for (let depth = 1; level.length > 0 && depth <= deepest; depth++) level = level.flatMap(containersIn);
+  return level.length > 0;
+}
+
+/** The value itself. @throws {Problem} 422 where it is too deep. */
+export function boundedDepth(value: unknown, path: string): unknown {
+  if (!isTooDeep(value)) return value;
+  const where = path === "" ? "The body" : path;
+  const message = `${where} must be nested at most ${deepest} deep.`;
+  throw new Problem("INVALID_INPUT", message, { param: path || undefined });
+}
+
+function containersIn(container: object): object[] {
+  const values: readonly unknown[] = Array.isArray(container) ? container : Object.values(container);
+  return values.filter((value): value is object => typeof value === "object" && value !== null);
+}
+
+/** One pass over the numbers: type, finiteness and copy together. */
+function floatsItem(value: unknown, path: string, length: number): Float32Array {
+  if (value instanceof Float32Array && value.length === length) return value;
+  if (!Array.isArray(value)) throw invalid(path, `an array of ${length} numbers`, value);
+  if (value.length !== length) throw invalid(path, `an array of ${length} numbers`, value);
+  const floats = new Float32Array(length);
+  for (let i = 0; i < length; i++) {
+    const number: unknown = value[i];
+    // Also false for NaN, and for what only a float64 can hold: it would become Infinity in the model.
+    if (typeof number !== "number" || !(number >= -largestFloat32 && number <= largestFloat32))
+      throw invalid(`${path}[${i}]`, "a finite float32 number", number);
+    floats[i] = number;
+  }
+  return floats;
+}
+
+/** The object at `path`, with no other keys than these. */
+export function objectOf(
+  value: unknown,
+  path: string,
+  expected: string,
+  keys: readonly string[],
+): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(path, expected, value);
+  const unknown = Object.keys(value).find((key) => !keys.includes(key));
+  if (unknown !== undefined) {
+    throw new Problem("INVALID_INPUT", `${describe(unknown)} is not known here; ${nearestOf(unknown, keys)}`, {
+      param: unknown.slice(0, 100),
+    });
+  }
+  return value as Record<string, unknown>;
+}
+
+export const join = (path: string, key: string): string => (path === "" ? key : `${path}.${key}`);

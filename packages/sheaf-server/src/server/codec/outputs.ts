@@ -1,0 +1,70 @@
+import type { ModelOutput, TensorSpec } from "../../runners/model-spec.ts";
+import type { JsonParts } from "./json-bytes.ts";
+
+/** What a worker gives for one item, as far as replies look into it. */
+interface Fields {
+  readonly vector?: Float32Array;
+  readonly scores?: Float32Array;
+  readonly score?: number;
+  readonly tokens?: number;
+  readonly truncated?: boolean;
+}
+
+/** The vector of an item of a model whose output is one. */
+export function vectorOf(output: unknown): Float32Array {
+  return output instanceof Float32Array ? output : (output as { vector: Float32Array }).vector;
+}
+
+/** Tokens an item took; 0 where the model counts none. */
+export const tokensOf = (output: unknown): number => (output as Fields).tokens ?? 0;
+
+/** Whether an item's text was cut to the most tokens the model takes. */
+export const isTruncated = (output: unknown): boolean => (output as Fields).truncated === true;
+
+/** The JSON of an item's `output`. */
+export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
+  switch (kind.kind) {
+    case "vector":
+      return [vectorOf(output)];
+    case "labels": {
+      const { scores } = output as { scores: Float32Array };
+      return [JSON.stringify(kind.labels.map((label, index) => ({ label, score: scores[index] })))];
+    }
+    case "score":
+      return [JSON.stringify((output as Fields).score)];
+    case "tensors":
+      return [tensorsJson(output as Record<string, unknown>, kind.tensors)];
+    case "json":
+      return [jsonText(output)];
+  }
+}
+
+/** Any value as JSON. */
+export const jsonText = (output: unknown): string => JSON.stringify(output, plainArrays) ?? "null";
+
+/** Typed arrays as arrays, 64-bit integers as numbers. */
+function plainArrays(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  return ArrayBuffer.isView(value) && !(value instanceof DataView)
+    ? Array.from(value as unknown as ArrayLike<unknown>)
+    : value;
+}
+
+/** Nested arrays by name; 64-bit integers as JSON numbers. */
+function tensorsJson(output: Record<string, unknown>, tensors: readonly TensorSpec[]): string {
+  const nested = tensors.map(({ name, shape, datatype }) => {
+    const data = Array.from(output[name] as ArrayLike<number | bigint | string>, (value) =>
+      datatype === "BOOL" ? value !== 0 : typeof value === "bigint" ? Number(value) : value,
+    );
+    const actual = output[`shape:${name}`] as ArrayLike<number> | undefined;
+    return [name, nest(data, actual === undefined ? (shape as number[]) : Array.from(actual))];
+  });
+  return JSON.stringify(Object.fromEntries(nested));
+}
+
+function nest(data: readonly unknown[], [length, ...rest]: readonly number[]): unknown {
+  if (length === undefined) return data[0];
+  if (rest.length === 0) return data;
+  const step = data.length / length;
+  return Array.from({ length }, (_, index) => nest(data.slice(index * step, (index + 1) * step), rest));
+}

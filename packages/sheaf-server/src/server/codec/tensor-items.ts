@@ -1,0 +1,113 @@
+import type { NumberArray } from "../../runners/tensors/join-rows.ts";
+import type { TensorDatatype, TensorSpec } from "../../runners/model-spec.ts";
+import { invalid } from "../http/problem.ts";
+
+export interface Element {
+  readonly expected: string;
+  make(length: number): NumberArray;
+  /** Whether a JSON value is one. */
+  holds(value: unknown): boolean;
+}
+
+const whole = (min: number, max: number, make: (length: number) => NumberArray): Element => ({
+  expected: `an integer from ${min} to ${max}`,
+  make,
+  holds: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+});
+const real = (max: number, make: (length: number) => NumberArray): Element => ({
+  expected: "a finite number",
+  make,
+  holds: (value) => typeof value === "number" && value >= -max && value <= max,
+});
+
+// 64-bit integers come as JSON numbers, exact up to 2^53 − 1.
+export const elements: { readonly [Datatype in TensorDatatype]?: Element } = {
+  FP32: real(3.4028234663852886e38, (length) => new Float32Array(length)),
+  FP64: real(Number.MAX_VALUE, (length) => new Float64Array(length)),
+  INT64: whole(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, (length) => new BigInt64Array(length)),
+  UINT64: whole(0, Number.MAX_SAFE_INTEGER, (length) => new BigUint64Array(length)),
+  INT32: whole(-(2 ** 31), 2 ** 31 - 1, (length) => new Int32Array(length)),
+  UINT32: whole(0, 2 ** 32 - 1, (length) => new Uint32Array(length)),
+  INT16: whole(-(2 ** 15), 2 ** 15 - 1, (length) => new Int16Array(length)),
+  UINT16: whole(0, 2 ** 16 - 1, (length) => new Uint16Array(length)),
+  INT8: whole(-128, 127, (length) => new Int8Array(length)),
+  UINT8: whole(0, 255, (length) => new Uint8Array(length)),
+  BOOL: {
+    expected: "true or false",
+    make: (length) => new Uint8Array(length),
+    holds: (value) => typeof value === "boolean",
+  },
+};
+
+/**
+ * One item from nested JSON arrays: `{ name: [[…]] }`, or the bare array where the model has one input. Gives one typed
+ * array per tensor, and `shape:NAME` beside it where an axis is free.
+ * @throws {Problem} naming path, expected and got.
+ */
+export function tensorItem(value: unknown, path: string, tensors: readonly TensorSpec[]): Record<string, unknown> {
+  const [only] = tensors;
+  const isNamed = typeof value === "object" && value !== null && !Array.isArray(value);
+  const named = tensors.length === 1 && !isNamed ? { [only!.name]: value } : value;
+  if (typeof named !== "object" || named === null || Array.isArray(named))
+    throw invalid(path, `an object with ${tensors.map(({ name }) => name).join(", ")}`, value);
+  const unknown = Object.keys(named).find((key) => !tensors.some(({ name }) => name === key));
+  if (unknown !== undefined)
+    throw invalid(path, `an object with only ${tensors.map(({ name }) => name).join(", ")}`, unknown);
+  const item: Record<string, unknown> = {};
+  for (const tensor of tensors) {
+    const content = (named as Record<string, unknown>)[tensor.name];
+    const at = isNamed ? (path === "" ? tensor.name : `${path}.${tensor.name}`) : path;
+    const { data, shape } = flatten(content, at, tensor);
+    item[tensor.name] = data;
+    if (tensor.shape.includes(null)) item[`shape:${tensor.name}`] = Int32Array.from(shape);
+  }
+  return item;
+}
+
+function flatten(content: unknown, path: string, { datatype, shape }: TensorSpec): { data: unknown; shape: number[] } {
+  const actual: number[] = [];
+  let level: unknown = content;
+  for (const [axis, length] of shape.entries()) {
+    const at = path + "[0]".repeat(axis);
+    if (!Array.isArray(level)) throw invalid(at, `an array of ${length ?? "any number of"} elements`, level);
+    if (length !== null && level.length !== length) throw invalid(at, `an array of ${length} elements`, level);
+    if (level.length === 0) throw invalid(at, "an array that is not empty", level);
+    actual.push(level.length);
+    level = level[0];
+  }
+  const length = actual.reduce((product, axis) => product * axis, 1);
+  if (datatype === "BYTES") return { data: texts(content, path, actual), shape: actual };
+  const element = elements[datatype]!;
+  const data = element.make(length);
+  let filled = 0;
+  walk(content, path, actual, (value, at) => {
+    if (!element.holds(value)) throw invalid(at(), element.expected, value);
+    data[filled++] =
+      data instanceof BigInt64Array || data instanceof BigUint64Array ? BigInt(value as number) : Number(value);
+  });
+  return { data, shape: actual };
+}
+
+function texts(content: unknown, path: string, shape: readonly number[]): string[] {
+  const data: string[] = [];
+  walk(content, path, shape, (value, at) => {
+    if (typeof value !== "string") throw invalid(at(), "a text", value);
+    data.push(value);
+  });
+  return data;
+}
+
+/** Every element in row order; each array must be as long as the first of its axis. */
+function walk(
+  content: unknown,
+  path: string,
+  shape: readonly number[],
+  visit: (value: unknown, at: () => string) => void,
+): void {
+  if (shape.length === 0) return visit(content, () => path);
+  const [length, ...rest] = shape;
+  if (!Array.isArray(content) || content.length !== length)
+    throw invalid(path, `an array of ${length} elements`, content);
+  if (rest.length > 0) return content.forEach((row: unknown, index) => walk(row, `${path}[${index}]`, rest, visit));
+  content.forEach((value: unknown, index) => visit(value, () => `${path}[${index}]`));
+}

@@ -1,0 +1,53 @@
+import type { FastifyReply } from "fastify";
+import { BatcherError } from "sheaf";
+import type { ServedModel } from "../models/served-model.ts";
+import { Problem, problemBody, problemOf } from "./problem.ts";
+import { withoutStack } from "./without-stack.ts";
+
+/** Answers with a problem document. */
+export function sendProblem(reply: FastifyReply, problem: Problem): void {
+  const { type, body } = problemDocument(problem, reply.request.url, reply.request.id);
+  void reply.code(problem.status).headers(problem.headers).type(type).send(body);
+}
+
+/** Whether a URL is one of the Open Inference Protocol. */
+export const isV2 = (url: string): boolean => /^\/v2(?:[/?]|$)/.test(url);
+
+/** The document that a problem is at this URL: on `/v2` as the Open Inference Protocol has it. */
+export function problemDocument(problem: Problem, url: string, requestId: string): { type: string; body: string } {
+  if (isV2(url)) {
+    return { type: "application/json", body: JSON.stringify({ error: problem.message }) };
+  }
+  return { type: "application/problem+json", body: JSON.stringify(problemBody(problem, requestId)) };
+}
+
+/** What refuses a request when its queue is full. */
+export type Queue = Pick<ServedModel, "name" | "settings">;
+
+/** What a refusal tells, by the batcher or by the queue of a fleet. */
+interface Refusal {
+  readonly queued?: number;
+  /** How long what waits takes to leave the queue; undefined before anything is known of it. */
+  readonly drainMs?: number;
+  readonly expectedMs?: number;
+  readonly timeoutMs?: number;
+}
+
+const shortestRetryMs = 10;
+const longestRetryMs = 60_000;
+const guessedRetryMs = 1000;
+
+/** The problem a request ends with; a full queue says when to come back, in the words of this server's settings. */
+export function problemFor(error: unknown, { name, settings }: Queue): Problem {
+  if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
+  const { queueMaxSize, queueFullStatus: status } = settings;
+  const { queued = queueMaxSize, drainMs = guessedRetryMs, expectedMs, timeoutMs } = error.details as Refusal;
+  const retryMs = Math.min(longestRetryMs, Math.max(shortestRetryMs, Math.ceil(drainMs)));
+  const reason =
+    expectedMs === undefined
+      ? `The queue of ${name} is full: ${queued} items wait (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
+  const message = `${reason} Retry in ${retryMs} ms.`;
+  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };
+  return withoutStack(() => new Problem("QUEUE_FULL", message, { status, headers, cause: error }));
+}

@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
+import { urlOnce } from "./app.ts";
+import { Problem } from "./problem.ts";
+import { problemDocument } from "./replies.ts";
+import { requestId } from "./request-id.ts";
+import type { Settings } from "../settings.ts";
+
+/** An app's server that listens before the app has its routes. */
+export interface EarlyListener {
+  readonly url: string;
+  /** From now on the app answers, on the connections that are open too. After `app.ready()`. */
+  open(): void;
+  /** Instead of `open`: lets go of the port. */
+  close(): void;
+}
+
+/**
+ * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
+ * everything else is told to come back. Whoever watches the process would else take a large model for a dead server.
+ */
+export async function listenEarly(
+  app: FastifyInstance,
+  settings: Settings,
+  models: readonly string[],
+): Promise<EarlyListener> {
+  const { server } = app;
+  const ofApp = server.listeners("request") as RequestListener[];
+  server.removeAllListeners("request");
+  const early = (request: IncomingMessage, response: ServerResponse): void => answer(request, response, models);
+  server.on("request", early);
+  server.listen({ host: settings.host, port: settings.port });
+  const url = await urlOnce(once(server, "listening"), server, settings);
+  return {
+    url,
+    open() {
+      server.off("request", early);
+      for (const listener of ofApp) server.on("request", listener);
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, models: readonly string[]): void {
+  const [path = ""] = (request.url ?? "").split("?", 1);
+  const id = requestId(request);
+  response.setHeader("x-request-id", id);
+  // A client that still sends reads the answer only then.
+  request.resume();
+  const json = "application/json; charset=utf-8";
+  if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
+  if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
+  if (path === "/v2/health/ready") return send(response, 503, json, JSON.stringify({ ready: false }));
+  if (path === "/readyz" || path === "/health") {
+    const list = models.map((name) => ({ name, state: "loading" }));
+    return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
+  }
+  const message = `The server is warming: ${models.join(", ")} is still being looked into; see /readyz.`;
+  const { type, body } = problemDocument(new Problem("NOT_READY", message), path, id);
+  send(response, 503, type, body);
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.statusCode = status;
+  response.setHeader("content-type", type);
+  // Said at once: what follows a head that is written without it comes in chunks, which not every probe reads.
+  response.setHeader("content-length", Buffer.byteLength(body));
+  if (status === 503) response.setHeader("retry-after", "1");
+  response.end(body);
+}

@@ -1,0 +1,35 @@
+import type { Limit } from "../../dashboard/observed.ts";
+import { batchSizeLimit } from "../../dashboard/ticks.ts";
+import type { ServedModel } from "./served-model.ts";
+import type { Settings } from "../settings.ts";
+
+/** Whether its batches are made elsewhere: by the workers of a fleet, by their own settings. */
+export const isGateway = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
+
+/** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
+export function limitsOf({ settings, maxBatchSize, workers }: ServedModel): Limit[] {
+  const { queueMaxSize, requestTimeoutMs, runTimeoutMs } = settings;
+
+  const batching = [
+    { label: "Policy", value: policyInWords(settings) },
+    batchSizeLimit(maxBatchSize),
+    { label: "Wait with a slot free", value: `at most ${inWords(settings.maxWaitMs)}` },
+  ];
+  return [
+    ...(isGateway(settings) ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
+    { label: "Queue", value: `at most ${queueMaxSize.toLocaleString("en")} items` },
+    { label: "Answer", value: `within ${inWords(requestTimeoutMs)}` },
+    { label: "Run", value: `within ${inWords(runTimeoutMs)}` },
+    ...(workers === undefined ? [] : [{ label: "Workers", value: `${workers.slots} × ${settings.workerIsolation}` }]),
+  ];
+}
+
+function policyInWords({ schedulerStrategy, latencyBudgetMs, adaptiveTargetLatencyMs }: Settings): string {
+  if (schedulerStrategy === "auto" && latencyBudgetMs !== undefined)
+    return `auto, latency budget ${inWords(latencyBudgetMs)}`;
+  if (schedulerStrategy === "adaptive") return `adaptive, target ${inWords(adaptiveTargetLatencyMs)}`;
+  return schedulerStrategy;
+}
+
+const inWords = (ms: number): string =>
+  ms >= 1000 ? `${(ms / 1000).toLocaleString("en")} s` : `${ms.toLocaleString("en")} ms`;

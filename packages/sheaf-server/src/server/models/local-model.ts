@@ -1,0 +1,216 @@
+import {
+  BatcherError,
+  createBatcher,
+  type Batcher,
+  type BatchRecord,
+  type BatcherStats,
+  type CallOptions,
+  type Executor,
+} from "sheaf";
+import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
+import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
+import { inputParser, type InputParser } from "../codec/inputs.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import { ModelStatistics } from "./model-statistics.ts";
+import type { Settings } from "../settings.ts";
+import { queueTracing, tracedBatcher, type QueueTracing } from "../observe/tracing.ts";
+import type { ModelState, Served, ServedModel } from "./served-model.ts";
+import { policyOf } from "./strategy.ts";
+import { warmUp } from "./warm-up.ts";
+import { withoutStack } from "../http/without-stack.ts";
+
+/** A model behind its own batcher. */
+export class LocalModel implements ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly batcher: Batcher<unknown, unknown>;
+  readonly maxBatchSize: number;
+  /** JSON value → item. */
+  readonly parse: InputParser;
+  readonly statistics: ModelStatistics = new ModelStatistics();
+  /** Items that a shutdown cut off before their result. */
+  cutOff = 0;
+  /** In a fleet, what brings its items, once it is ready. */
+  worker: NatsWorker | undefined;
+  #fed: Promise<void> | undefined;
+  #feedTrouble: (() => string | undefined) | undefined;
+  #failure: unknown;
+  #phase: "loading" | "ready" | "failed" | "closed" = "loading";
+  #workersState: ModelState | undefined;
+  readonly #tracing: QueueTracing;
+
+  constructor(definition: ModelDefinition, settings: Settings) {
+    this.name = definition.name;
+    this.definition = definition;
+    this.settings = settings;
+    this.#tracing = queueTracing(definition.name);
+    this.parse = inputParser(definition.input, settings.maxTextChars);
+    this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
+    const executor = this.#executor();
+    const { groupKey, weigh, maxBatchWeight } = definition as ModelDefinition & {
+      readonly groupKey?: (item: unknown) => unknown;
+      readonly weigh?: (item: unknown) => number;
+    };
+    const batcher = createBatcher<unknown, unknown>(executor, {
+      name: definition.name,
+      maxBatchSize: this.maxBatchSize,
+      maxWaitMs: settings.maxWaitMs,
+      maxQueueSize: settings.queueMaxSize,
+      timeoutMs: settings.requestTimeoutMs,
+      // A worker of a fleet takes no more than its slots can run: what is late was refused at the gateway.
+      refuseLate: settings.natsUrl === undefined ? refuseLate : undefined,
+      runTimeoutMs: settings.runTimeoutMs,
+      policy: policyOf(settings),
+      groupKey,
+      weigh,
+      batchWeight: weigh && "padded",
+      maxBatchWeight: weigh && maxBatchWeight,
+    });
+    this.batcher = tracedBatcher(batcher);
+    this.batcher.subscribe((record) => this.statistics.batch(record));
+    this.workers?.onInstance(() => (this.#workersState = undefined));
+    this.batcher.ready().then(
+      () => this.#became("ready"),
+      (error: unknown) => {
+        this.#failure = error;
+        this.#became("failed");
+      },
+    );
+  }
+
+  ready(): Promise<void> {
+    return this.#fed ?? this.batcher.ready();
+  }
+
+  subscribe(listener: (record: BatchRecord) => void): () => void {
+    return this.batcher.subscribe(listener);
+  }
+
+  /**
+   * Takes its items from a queue, from when it is ready until it closes; only then is it ready to its server.
+   * `trouble` says why `open` has not resolved yet.
+   */
+  feedFrom(open: () => Promise<NatsWorker>, trouble: () => string | undefined): void {
+    const opening = async (): Promise<void> => {
+      await this.batcher.ready();
+      if (this.#phase === "closed") return;
+      this.worker = await open();
+    };
+    this.#feedTrouble = () => (this.worker === undefined ? trouble() : this.worker.trouble);
+    this.#fed = opening();
+    this.#fed.catch((error: unknown) => {
+      this.#failure ??= error;
+      if (this.#phase !== "closed") this.#phase = "failed";
+    });
+  }
+
+  /** Its batcher, as a worker of a queue runs items on it: each goes on with the trace that came with it. */
+  get traced(): WorkerBatcher<unknown, unknown> {
+    const { batcher } = this;
+    const { capacity, ready, subscribe } = batcher;
+    return {
+      capacity,
+      ready,
+      subscribe,
+      get load() {
+        return batcher.load;
+      },
+      ask: (item, { tag, ...options } = {}) =>
+        this.#tracing.continue(tag as string | undefined, () => batcher.ask(item, options)),
+    };
+  }
+
+  get state(): ModelState {
+    const { ownState } = this;
+    return ownState === "ready" && this.#feedTrouble?.() !== undefined ? "unavailable" : ownState;
+  }
+
+  /** Why it cannot run, where it cannot. */
+  get failure(): unknown {
+    if (this.#failure !== undefined) return this.#failure;
+    const trouble = this.ownState === "ready" ? this.#feedTrouble?.() : undefined;
+    return trouble === undefined ? undefined : new Error(trouble);
+  }
+
+  /** Whether it can run here, however its items come. */
+  get ownState(): ModelState {
+    if (this.#phase !== "ready") return this.#phase;
+    // Every request asks; the answer changes when an instance does.
+    return (this.#workersState ??= stateOf(this.workers));
+  }
+
+  /** Its worker threads or processes; none where it runs in this process. */
+  get workers(): WorkerExecutor<never, unknown> | undefined {
+    const { run } = this.definition;
+    return "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
+  }
+
+  stats(): BatcherStats {
+    return this.batcher.stats();
+  }
+
+  /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
+  async infer(item: unknown, options: CallOptions): Promise<Served> {
+    try {
+      return await withoutStack(() => this.batcher.ask(item, options));
+    } catch (error) {
+      this.#countCutOff(error);
+      throw error;
+    }
+  }
+
+  /**
+   * Several items; outcomes in order. What the queue has no room for yet is fed as room appears.
+   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of them.
+   */
+  async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+    const outcomes = await withoutStack(() => this.batcher.askAll(items, options));
+    for (const outcome of outcomes) if (outcome.status === "rejected") this.#countCutOff(outcome.reason);
+    return outcomes;
+  }
+
+  async close(graceMs: number): Promise<void> {
+    const startedAtMs = performance.now();
+    try {
+      await this.worker?.drain({ graceMs });
+      await this.batcher.close({ graceMs: Math.max(0, graceMs - (performance.now() - startedAtMs)) });
+    } finally {
+      this.#phase = "closed";
+    }
+  }
+
+  #became(phase: "ready" | "failed"): void {
+    if (this.#phase === "loading") this.#phase = phase;
+  }
+
+  #countCutOff(error: unknown): void {
+    if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+  }
+
+  /** The definition's executor, which is ready once it is warm. */
+  #executor(): Executor<unknown, unknown> {
+    const { run, warmUpItem } = this.definition;
+    const inner = (typeof run === "function" ? executorOf(run, 1) : run) as Executor<unknown, unknown>;
+    return wrapExecutor(inner, {
+      run: (items, handle) => inner.run(items, handle),
+      ready: async () => {
+        const runs = await inner.ready();
+        if (warmUpItem === undefined) return runs;
+        const { warmupBatches: batches } = this.settings;
+        return warmUp(inner, warmUpItem, { batches, maxBatchSize: this.maxBatchSize });
+      },
+    });
+  }
+}
+
+/** What part of its deadline an item may be expected to take; the rest is for the estimate's error and for HTTP. */
+const refuseLate = 0.85;
+
+function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {
+  if (workers === undefined) return "ready";
+  const serving = workers.instances().filter(({ role }) => role === "serving");
+  if (serving.some(({ state }) => state === "ready" || state === "busy")) return "ready";
+  const dead = serving.filter(({ state }) => state === "dead");
+  return dead.length === workers.slots ? "failed" : "restarting";
+}

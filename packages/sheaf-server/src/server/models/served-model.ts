@@ -1,0 +1,53 @@
+import type { Answer, BatchRecord, BatcherStats, CallOptions } from "sheaf";
+import type { WorkerExecutor } from "sheaf/node";
+import type { InputParser } from "../codec/inputs.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import type { ModelStatistics } from "./model-statistics.ts";
+import type { Settings } from "../settings.ts";
+
+/** One result and how it came about. */
+export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
+
+/** What a request asks for its items. */
+export interface InferOptions extends CallOptions {
+  /** W3C trace context of the request, for a worker elsewhere. */
+  readonly traceparent?: string | undefined;
+}
+
+/**
+ * `restarting`: no worker is alive now, but one is on its way; what comes in waits for it. `unavailable`: its workers are
+ * on other machines, and none of them can be reached.
+ */
+export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
+
+/** A model as the routes see it: behind a batcher in this process, or behind a queue that a fleet shares. */
+export interface ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly maxBatchSize: number;
+  /** JSON value → item. */
+  readonly parse: InputParser;
+  readonly state: ModelState;
+  /** Why it cannot run, where it cannot. */
+  readonly failure: unknown;
+  /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
+  readonly workers: WorkerExecutor<never, unknown> | undefined;
+  /** What it has done since it was opened. */
+  readonly statistics: ModelStatistics;
+  /** Items that a shutdown cut off before their result. */
+  readonly cutOff: number;
+  /** Resolves when it can run; rejects with the reason it never will. */
+  ready(): Promise<void>;
+  stats(): BatcherStats;
+  subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
+  infer(item: unknown, options: InferOptions): Promise<Served>;
+  /**
+   * Several items; outcomes in order.
+   * @throws {BatcherError} `QUEUE_FULL` when they are refused whole.
+   */
+  inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]>;
+  /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,41 @@
+import { RunHandle, type Executor, type RunTime } from "sheaf";
+import type { ModelInput } from "../../runners/model-spec.ts";
+
+/**
+ * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once. Straight on the
+ * executor: what a cold model takes must not teach the scheduler.
+ * @returns what the runs took, without the first of each size on each slot.
+ */
+export async function warmUp(
+  executor: Executor<unknown, unknown>,
+  item: unknown,
+  { batches, maxBatchSize }: { readonly batches: number; readonly maxBatchSize: number },
+): Promise<RunTime[]> {
+  const runTimes: RunTime[] = [];
+  const sizes: number[] = [];
+  for (let size = 1; size < maxBatchSize; size *= 2) sizes.push(size);
+  sizes.push(maxBatchSize);
+  for (let batch = 0; batch < batches; batch++) {
+    const size = sizes[batch % sizes.length]!;
+    const runs = Array.from({ length: executor.slots }, async (_, slot) => {
+      const handle = new RunHandle(-1 - slot, size);
+      const startedAtMs = performance.now();
+      const results = await executor.run(new Array<unknown>(size).fill(item), handle);
+      if (batch >= sizes.length) runTimes.push({ size, runMs: handle.runMs ?? performance.now() - startedAtMs });
+      return results;
+    });
+    for (const results of await Promise.all(runs)) {
+      const failure = Array.from(results).find((result) => result instanceof Error);
+      if (failure !== undefined) throw new Error(`Warm-up failed: ${failure.message}`, { cause: failure });
+    }
+  }
+  return runTimes;
+}
+
+/** An item that every model of this input takes: a word, zeros, ones where an axis is free. */
+export function warmUpItemOf(input: ModelInput): unknown {
+  if (input.kind === "text") return "warm up";
+  if (input.kind === "text-pair") return { query: "warm up", text: "warm up" };
+  if (input.kind === "floats") return new Float32Array(input.length);
+  return undefined;
+}

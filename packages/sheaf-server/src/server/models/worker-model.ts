@@ -1,0 +1,32 @@
+import { workerProcess, workerThread } from "sheaf/node";
+import type { ModelSpec } from "../../runners/model-spec.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import type { Settings } from "../settings.ts";
+import { warmUpItemOf } from "./warm-up.ts";
+
+/** A gateway only checks and passes on; its batches run on the fleet's workers. */
+export const runsElsewhere = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
+
+/** What starts workers as isolated as the settings want them. */
+export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | typeof workerProcess =>
+  workerIsolation === "process" ? workerProcess : workerThread;
+
+/** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
+export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
+  const { workerUrl, data, sample, ...described } = spec;
+  const run: ModelDefinition["run"] = runsElsewhere(settings)
+    ? noRun
+    : workersOf(settings)<never, unknown>(workerUrl, {
+        instances: settings.workers,
+        data,
+        name: spec.name,
+        niceness: settings.workerNiceness,
+        // A result is written into its reply and dropped: it needs no memory of its own.
+        resultRows: "view",
+      });
+  return { ...described, run, warmUpItem: sample ?? warmUpItemOf(spec.input) };
+}
+
+const noRun = (): never => {
+  throw new Error("A gateway runs no model.");
+};

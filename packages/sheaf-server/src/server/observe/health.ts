@@ -1,0 +1,42 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Models } from "../models/models.ts";
+import { messageOf } from "../http/problem.ts";
+import { healthSchema, liveSchema } from "../protocols/schemas.ts";
+
+/** Paths that need no key and are served while draining. */
+export const healthPaths: ReadonlySet<string> = new Set([
+  "/health",
+  "/livez",
+  "/readyz",
+  "/v2/health/live",
+  "/v2/health/ready",
+]);
+
+/** What `/health` says; `ok` is 200, everything else 503. */
+export interface Health {
+  readonly status: string;
+  readonly [more: string]: unknown;
+}
+
+/** `/livez` says the process answers; `/health` and `/readyz` say whether requests are served, 503 when not. */
+export function healthRoutes(app: FastifyInstance, health: () => Health): void {
+  app.get("/livez", { schema: liveSchema, logLevel: "warn" }, () => ({ status: "ok" }));
+
+  const ready = (_request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const now = health();
+    if (now.status === "warming") reply.header("retry-after", "1");
+    return reply.code(now.status === "ok" ? 200 : 503).send(now);
+  };
+  app.get("/readyz", { schema: healthSchema, logLevel: "warn" }, ready);
+  app.get("/health", { schema: healthSchema, logLevel: "warn" }, ready);
+}
+
+/** Every model has to be ready. */
+export function healthOf(models: Models): Health {
+  const list = models.all.map(({ name, state, failure }) => ({
+    name,
+    state,
+    ...(failure === undefined ? {} : { reason: messageOf(failure) }),
+  }));
+  return { status: models.status, models: list };
+}

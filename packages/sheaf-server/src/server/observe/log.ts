@@ -1,0 +1,54 @@
+import type { FastifyBaseLogger, FastifyRequest } from "fastify";
+import type { MeasuredBatcher } from "sheaf/metrics";
+import type { ServedModel } from "../models/served-model.ts";
+import type { Problem } from "../http/problem.ts";
+
+const traceparentPattern = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
+
+/** Later versions of the standard may add to it. */
+const longestTraceparent = 200;
+
+/** The trace id of a request that came with a valid `traceparent`. */
+export function traceIdOf({ headers }: Pick<FastifyRequest, "headers">): string | undefined {
+  const id = traceparentPattern.exec(String(headers.traceparent ?? ""))?.[1];
+  return id === undefined || /^0+$/.test(id) ? undefined : id;
+}
+
+/** A valid `traceparent`, as it came. */
+export function traceparentOf(request: Pick<FastifyRequest, "headers">): string | undefined {
+  const { traceparent } = request.headers;
+  if (typeof traceparent !== "string" || traceparent.length > longestTraceparent) return undefined;
+  return traceIdOf(request) === undefined ? undefined : traceparent;
+}
+
+/** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
+export function logModel(log: FastifyBaseLogger, model: ServedModel): void {
+  const { name, definition, workers } = model;
+  const { note, warning } = definition;
+  if (warning !== undefined) log.warn({ model: name }, warning);
+  workers?.onInstance(({ instance: { id, state }, why }) => {
+    if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
+  });
+  logBatches(log, name, model);
+  model.ready().then(
+    () => log.info({ model: name, note }, "model is ready"),
+    (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
+  );
+}
+
+/** One line per failed batch, and with LOG_LEVEL debug one per batch. */
+export function logBatches(log: FastifyBaseLogger, name: string, batcher: Pick<MeasuredBatcher, "subscribe">): void {
+  batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
+    const level = outcome === "error" ? "warn" : "debug";
+    const line = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs, errorCode };
+    log[level](line, outcome === "error" ? "batch failed" : "batch");
+  });
+}
+
+/** Server errors are logged with their cause; what the caller did wrong only with LOG_LEVEL debug. */
+export function logProblem(request: FastifyRequest, problem: Problem): void {
+  const line = { code: problem.code, status: problem.status, traceId: traceIdOf(request) };
+  if (problem.status < 500 || problem.code === "DRAINING" || problem.code === "NOT_READY")
+    request.log.debug(line, problem.message);
+  else request.log.error({ ...line, err: problem.cause ?? problem }, problem.message);
+}

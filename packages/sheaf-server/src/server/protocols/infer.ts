@@ -1,0 +1,128 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { CallOptions } from "sheaf";
+import { jsonOf } from "../http/body.ts";
+import { callOptionsOf } from "./call-options.ts";
+import { floatInputsOf } from "../codec/float-inputs.ts";
+import { objectOf, takesObjects } from "../codec/inputs.ts";
+import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import type { Served, ServedModel } from "../models/served-model.ts";
+import type { Models } from "../models/models.ts";
+import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
+import { invalid, Problem, problemOf } from "../http/problem.ts";
+import { inferEach, inferOne } from "./requests.ts";
+import { inferSchema } from "./schemas.ts";
+
+/** One of several inputs: what the model takes, or what is wrong with it. */
+type Item = { readonly item: unknown } | { readonly problem: Problem };
+type Input = { readonly item: unknown } | { readonly inputs: readonly Item[] };
+
+/** `POST /infer` and `/infer/{model}`: one input, bare or as `input`, or several as `inputs`. */
+export function inferRoutes(app: FastifyInstance, models: Models): void {
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { model: name } = request.params as { readonly model?: string };
+    const model = models.take(name, "model");
+    const options = callOptionsOf(request, model.settings);
+    const startedAtMs = performance.now();
+    const input = readInput(request.body, model);
+    const parts = await run(input, model, options);
+    const latencyMs = rounded(performance.now() - startedAtMs);
+    const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
+    return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
+  };
+  app.post("/infer", { schema: inferSchema(models, false) }, answer);
+  app.post("/infer/:model", { schema: inferSchema(models, true) }, answer);
+}
+
+async function run(input: Input, model: ServedModel, options: CallOptions): Promise<JsonParts> {
+  if ("item" in input) return oneJson(await inferOne(model, input.item, options), model);
+  return severalJson(input.inputs, await inferValid(model, input.inputs, options), model);
+}
+
+/** Everything that is wrong with a request is found here, before it takes any queue space. */
+function readInput(body: unknown, model: ServedModel): Input {
+  const { input: takes } = model.definition;
+  const { maxInputs, queueMaxSize } = model.settings;
+  const floats =
+    takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
+  if (floats === undefined) return readJson(jsonOf(body), model);
+  return "item" in floats ? floats : { inputs: floats.items.map((item) => ({ item })) };
+}
+
+function readJson(body: unknown, model: ServedModel): Input {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return { item: model.parse(body, "") };
+  const isEnvelope = "input" in body || "inputs" in body;
+  if (!isEnvelope && takesObjects(model.definition.input)) return { item: model.parse(body, "") };
+  const { input, inputs } = objectOf(body, "", "an input", ["input", "inputs"]);
+  if (input !== undefined && inputs !== undefined) throw invalid("", 'either "input" or "inputs"', body);
+  if (inputs === undefined) return { item: model.parse(input, "input") };
+  if (!Array.isArray(inputs)) throw invalid("inputs", "an array of inputs", inputs);
+  if (inputs.length === 0) throw invalid("inputs", "an array that is not empty", inputs);
+  const { maxInputs, queueMaxSize } = model.settings;
+  if (inputs.length > maxInputs) throw invalid("inputs", `an array of at most ${maxInputs} (MAX_INPUTS)`, inputs);
+  if (inputs.length > queueMaxSize)
+    throw invalid(
+      "inputs",
+      `an array of at most ${queueMaxSize}, all that the queue can hold (QUEUE_MAX_SIZE)`,
+      inputs,
+    );
+  return { inputs: inputs.map((value: unknown, index) => parseItem(value, `inputs[${index}]`, model)) };
+}
+
+function parseItem(value: unknown, path: string, model: ServedModel): Item {
+  try {
+    return { item: model.parse(value, path) };
+  } catch (error) {
+    if (error instanceof Problem) return { problem: error };
+    throw error;
+  }
+}
+
+/** Runs the valid items; outcomes stand at their places, the invalid ones' are undefined. */
+async function inferValid(
+  model: ServedModel,
+  inputs: readonly Item[],
+  options: CallOptions,
+): Promise<(PromiseSettledResult<Served> | undefined)[]> {
+  const items = inputs.flatMap((input) => ("item" in input ? [input.item] : []));
+  const outcomes = await inferEach(model, items, options);
+  let next = 0;
+  return inputs.map((input) => ("item" in input ? outcomes[next++] : undefined));
+}
+
+function oneJson({ value, queueMs, runMs, batchSize }: Served, { definition }: ServedModel): JsonParts {
+  const tokens = tokensOf(value) > 0 ? `,"tokens":${tokensOf(value)}` : "";
+  const truncated = isTruncated(value) ? `,"truncated":true` : "";
+  const rest = `${tokens}${truncated},${timing(queueMs, runMs, batchSize)}`;
+  return [`"output":`, ...outputJson(value, definition.output), rest];
+}
+
+function severalJson(
+  inputs: readonly Item[],
+  outcomes: readonly (PromiseSettledResult<Served> | undefined)[],
+  { definition }: ServedModel,
+): JsonParts {
+  let queueMs = 0;
+  let runMs = 0;
+  let batchSize = 0;
+  const outputs = outcomes.map((outcome, index): JsonParts => {
+    const input = inputs[index]!;
+    if (outcome === undefined) return [errorJson("problem" in input ? input.problem : undefined)];
+    if (outcome.status === "rejected") return [errorJson(outcome.reason)];
+    queueMs = Math.max(queueMs, outcome.value.queueMs);
+    runMs = Math.max(runMs, outcome.value.runMs);
+    batchSize = Math.max(batchSize, outcome.value.batchSize);
+    return outputJson(outcome.value.value, definition.output);
+  });
+  return [`"outputs":[`, ...commaSeparated(outputs), `],${timing(queueMs, runMs, batchSize)}`];
+}
+
+const timing = (queueMs: number, runMs: number, batchSize: number): string =>
+  `"queue_ms":${rounded(queueMs)},"run_ms":${rounded(runMs)},"batch_size":${batchSize}`;
+
+function errorJson(error: unknown): string {
+  const { code, message } = problemOf(error);
+  return JSON.stringify({ error: { code, message } });
+}
+
+/** Milliseconds to a thousandth. */
+const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -1,0 +1,138 @@
+import { describe } from "sheaf/checks";
+import type { FastifyRequest } from "fastify";
+import type { CallOptions, Priority } from "sheaf";
+import { jsonOf } from "../../http/body.ts";
+import type { ServedModel } from "../../models/served-model.ts";
+import { invalid, Problem } from "../../http/problem.ts";
+import { headerLength } from "./binary-body.ts";
+import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";
+import { dataFromBytes, dataFromJson, malformed } from "./tensor-data.ts";
+
+/** The JSON of a request, and the bytes of binary tensors after it. */
+export function splitBody({ headers, body }: FastifyRequest): { header: Record<string, unknown>; binary: Buffer } {
+  if (!Buffer.isBuffer(body)) throw malformed("The body is empty.");
+  const given = headers[headerLength];
+  if (given === undefined && headers["content-type"]?.startsWith("application/octet-stream") === true)
+    throw malformed("Send the length of the JSON in the header Inference-Header-Content-Length.");
+  const length = given === undefined ? body.length : /^\d{1,10}$/.test(String(given)) ? Number(given) : -1;
+  if (length < 0 || length > body.length)
+    throw malformed(
+      `Inference-Header-Content-Length must be the length of the JSON, at most the body's ${body.length} bytes, got ${String(given).slice(0, 40)}.`,
+    );
+  const header = jsonOf(body.subarray(0, length));
+  if (!isObject(header)) throw malformed(`The request must be an object, got ${describe(header)}.`);
+  return { header, binary: body.subarray(length) };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export function readInputs(
+  inputs: unknown,
+  binary: Buffer,
+  tensors: readonly ProtocolTensor[],
+  { settings }: ServedModel,
+): { values: TensorValue[]; count: number } {
+  if (!Array.isArray(inputs)) throw malformed(`inputs must be an array, got ${describe(inputs)}.`);
+  const values: TensorValue[] = [];
+  let count: number | undefined;
+  let at = 0;
+  for (const [i, input] of (inputs as unknown[]).entries()) {
+    const path = `inputs[${i}]`;
+    if (!isObject(input)) throw malformed(`${path} must be an object, got ${describe(input)}.`);
+    const { name, datatype, shape, parameters, data } = input;
+    const tensor = tensors.find((candidate) => candidate.name === name);
+    if (tensor === undefined || values.some((value) => value.name === name)) {
+      const names = tensors.map((candidate) => candidate.name).join(", ");
+      throw malformed(`${path}.name must be one of ${names}, each once, got ${describe(name)}.`);
+    }
+    if (datatype !== tensor.datatype)
+      throw malformed(`${path}.datatype must be ${tensor.datatype} for ${tensor.name}, got ${describe(datatype)}.`);
+    if (!Array.isArray(shape) || !shape.every((axis) => Number.isSafeInteger(axis) && (axis as number) >= 0))
+      throw malformed(`${path}.shape must be an array of lengths, got ${describe(shape)}.`);
+    const rows = itemCountOf(tensor, shape as number[], `${path}.shape`);
+    const most = Math.min(settings.maxInputs, settings.queueMaxSize);
+    if (rows > most) throw invalid(`${path}.shape[0]`, `at most ${most} (MAX_INPUTS, QUEUE_MAX_SIZE)`, rows);
+    if (rows !== (count ?? rows)) throw invalid(`${path}.shape[0]`, `${count}, as in the other inputs`, rows);
+    count = rows;
+
+    const { binary_data_size: byteLength } = parametersOf(parameters, `${path}.parameters`, ["binary_data_size"]);
+    const elementCount = (shape as number[]).reduce((product, axis) => product * axis, 1);
+    if (byteLength === undefined) {
+      const value = dataFromJson(data, `${path}.data`, tensor.datatype, elementCount);
+      values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data: value });
+      continue;
+    }
+    if (data !== undefined) throw malformed(`${path} must have either data or binary_data_size.`);
+    if (!Number.isSafeInteger(byteLength) || (byteLength as number) < 0 || at + (byteLength as number) > binary.length)
+      throw malformed(
+        `${path}.parameters.binary_data_size must be a length within the ${binary.length - at} bytes that follow, got ${describe(byteLength)}.`,
+      );
+    const bytes = binary.subarray(at, at + (byteLength as number));
+    at += bytes.length;
+    const value = dataFromBytes(bytes, path, tensor.datatype, elementCount);
+    values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data: value });
+  }
+  if (at !== binary.length) throw malformed(`${binary.length - at} bytes follow that belong to no input.`);
+  const missing = tensors.find(({ name }) => !values.some((value) => value.name === name));
+  if (missing !== undefined) throw malformed(`inputs lacks ${missing.name}.`);
+  return { values, count: count ?? 1 };
+}
+
+export interface WantedOutput {
+  readonly tensor: ProtocolTensor;
+  readonly isBinary: boolean;
+}
+
+/** The outputs that are asked for, or all; each as JSON or as bytes. */
+export function readOutputs(header: Record<string, unknown>, tensors: readonly ProtocolTensor[]): WantedOutput[] {
+  const { outputs } = header;
+  const { binary_data_output: isBinary = false } = parametersOf(header["parameters"], "parameters", ofRequest);
+  if (typeof isBinary !== "boolean") throw invalid("parameters.binary_data_output", "true or false", isBinary);
+  if (outputs === undefined) return tensors.map((tensor) => ({ tensor, isBinary }));
+  if (!Array.isArray(outputs)) throw malformed(`outputs must be an array, got ${describe(outputs)}.`);
+  if (outputs.length > tensors.length) throw malformed(`outputs asks for ${outputs.length} of ${tensors.length}.`);
+  return outputs.map((output: unknown, i) => {
+    const name = isObject(output) ? output["name"] : output;
+    const tensor = tensors.find((candidate) => candidate.name === name);
+    if (tensor === undefined) {
+      const names = tensors.map((candidate) => candidate.name).join(", ");
+      throw malformed(`outputs[${i}].name must be one of ${names}, got ${describe(name)}.`);
+    }
+    const given = isObject(output) ? output["parameters"] : undefined;
+    const { binary_data: own } = parametersOf(given, `outputs[${i}].parameters`, ["binary_data"]);
+    if (own !== undefined && typeof own !== "boolean")
+      throw invalid(`outputs[${i}].parameters.binary_data`, "true or false", own);
+    return { tensor, isBinary: own ?? isBinary };
+  });
+}
+
+const ofRequest = ["priority", "timeout", "binary_data_output"];
+
+/**
+ * The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on what it asks for.
+ */
+function parametersOf(parameters: unknown, path: string, known: readonly string[]): Record<string, unknown> {
+  if (parameters === undefined) return {};
+  if (!isObject(parameters)) throw malformed(`${path} must be an object, got ${describe(parameters)}.`);
+  const unknown = Object.keys(parameters).find((name) => !known.includes(name));
+  if (unknown === undefined) return parameters;
+  const message = `${path}.${unknown.slice(0, 100)} is not supported; there are: ${known.join(", ")}.`;
+  throw new Problem("INVALID_INPUT", message, { param: `${path}.${unknown.slice(0, 100)}` });
+}
+
+const priorities: readonly Priority[] = ["interactive", "immediate", "bulk"];
+
+/** `priority` 0 (the default) is interactive, 1 (the highest) immediate, 2 bulk; `timeout` is in microseconds. */
+export function withParameters(options: CallOptions, parameters: unknown, longestMs: number): CallOptions {
+  if (parameters === undefined) return options;
+  const { priority, timeout } = parametersOf(parameters, "parameters", ofRequest);
+  const lane = priority === undefined ? options.priority : priorities[priority as number];
+  if (priority !== undefined && lane === undefined) throw invalid("parameters.priority", "0, 1 or 2", priority);
+  const most = longestMs * 1000;
+  if (timeout !== undefined && !(typeof timeout === "number" && timeout >= 0 && timeout <= most))
+    throw invalid("parameters.timeout", `a number of microseconds, at most ${most} (REQUEST_TIMEOUT_MS)`, timeout);
+  // As in Triton, 0 stands for no timeout of the request's own.
+  const timeoutMs = timeout === undefined || timeout === 0 ? Infinity : timeout / 1000;
+  return { ...options, priority: lane, timeoutMs: Math.min(options.timeoutMs ?? Infinity, timeoutMs) };
+}

@@ -1,0 +1,137 @@
+import { describe } from "sheaf/checks";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { jsonOf } from "../../http/body.ts";
+import { callOptionsOf } from "../call-options.ts";
+import { objectOf } from "../../codec/inputs.ts";
+import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
+import { logProblem } from "../../observe/log.ts";
+import type { ServedModel } from "../../models/served-model.ts";
+import type { Models } from "../../models/models.ts";
+import { invalid, problemOf } from "../../http/problem.ts";
+import { sendProblem } from "../../http/replies.ts";
+import { inferEvery } from "../requests.ts";
+import { headerLength, takeBinary } from "./binary-body.ts";
+import { configOf, findModel, indexOf, isReady, metadataOf, modelVersion, statisticsOf, tensorsOf } from "./model.ts";
+import type { ModelTensors } from "./model.ts";
+import { readInputs, readOutputs, splitBody, withParameters } from "./request.ts";
+import * as schemas from "./schemas.ts";
+import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
+import { bytesOf, jsonOfData, malformed } from "./tensor-data.ts";
+import { packageVersion } from "../../version.ts";
+
+/**
+ * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and what clients of Triton
+ * ask besides: https://github.com/kserve/open-inference-protocol. Rows of the batch axis are items.
+ */
+export async function kserveRoutes(app: FastifyInstance, models: Models): Promise<void> {
+  await app.register(async (v2) => {
+    takeBinary(v2);
+    v2.setErrorHandler((error, request, reply) => {
+      const problem = problemOf(error);
+      logProblem(request, problem);
+      sendProblem(reply, problem);
+    });
+    v2.get("/v2", { schema: schemas.server }, () => ({
+      name: "sheaf",
+      version: packageVersion(),
+      extensions: ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"],
+    }));
+    v2.get("/v2/health/live", { schema: schemas.live, logLevel: "warn" }, () => ({ live: true }));
+    v2.get("/v2/health/ready", { schema: schemas.ready, logLevel: "warn" }, (_request, reply) => {
+      const ready = models.status === "ok";
+      return reply.code(ready ? 200 : 503).send({ ready });
+    });
+    v2.post("/v2/repository/index", { schema: schemas.index }, ({ body }) =>
+      indexOf(models, { readyOnly: readIndexRequest(body) }),
+    );
+    v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
+    const tensors = new Map(models.all.map((model) => [model, tensorsOf(model)]));
+    for (const versioned of [false, true]) {
+      const path = versioned ? "/v2/models/:model/versions/:version" : "/v2/models/:model";
+      const named = (request: FastifyRequest): ServedModel => {
+        const { model, version } = request.params as { readonly model: string; readonly version?: string };
+        return findModel(models, model, version);
+      };
+      v2.get(path, { schema: schemas.model({ models, versioned }) }, (request) => metadataOf(named(request)));
+      v2.get(`${path}/config`, { schema: schemas.config({ models, versioned }) }, (request) =>
+        configOf(named(request)),
+      );
+      v2.get(`${path}/stats`, { schema: schemas.statistics({ models, versioned }) }, (request) =>
+        statisticsOf([named(request)]),
+      );
+      v2.get(
+        `${path}/ready`,
+        { schema: schemas.modelReady({ models, versioned }), logLevel: "warn" },
+        (request, reply) => {
+          const model = named(request);
+          const ready = isReady(models, model);
+          return reply.code(ready ? 200 : 503).send({ name: model.name, ready });
+        },
+      );
+      v2.post(`${path}/infer`, { schema: schemas.infer({ models, versioned }) }, (request, reply) => {
+        const model = models.take(named(request).name, "model");
+        return infer(model, tensors.get(model)!, request, reply);
+      });
+    }
+  });
+}
+
+/** Whether only ready models are asked for. Clients send an object, or nothing at all. */
+function readIndexRequest(body: unknown): boolean {
+  if (!Buffer.isBuffer(body) || body.length === 0) return false;
+  const { ready } = objectOf(jsonOf(body), "", "an object", ["ready"]);
+  if (ready !== undefined && typeof ready !== "boolean") throw invalid("ready", "true or false", ready);
+  return ready === true;
+}
+
+async function infer(
+  model: ServedModel,
+  tensors: ModelTensors,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { definition } = model;
+  const { header, binary } = splitBody(request);
+  const { values, count } = readInputs(header["inputs"], binary, tensors.inputs, model);
+  const wanted = readOutputs(header, tensors.outputs);
+  const { id } = header;
+  if (id !== undefined && typeof id !== "string") throw malformed(`id must be a text, got ${describe(id)}.`);
+  const { requestTimeoutMs } = model.settings;
+  const options = withParameters(callOptionsOf(request, model.settings), header["parameters"], requestTimeoutMs);
+  const served = await inferEvery(model, itemsOf(definition.input, values, count, model.parse), options);
+  const results = served.map(({ value }) => value);
+  const outputs = wanted.map(({ tensor, isBinary }) => ({
+    value: resultTensor(definition.output, tensor, results),
+    isBinary,
+  }));
+  return sendOutputs(reply, { model: model.name, id, outputs });
+}
+
+function sendOutputs(
+  reply: FastifyReply,
+  {
+    model,
+    id,
+    outputs,
+  }: { model: string; id: string | undefined; outputs: readonly { value: TensorValue; isBinary: boolean }[] },
+): FastifyReply {
+  const binary: Buffer[] = [];
+  const described = outputs.map(({ value, isBinary }): JsonParts => {
+    const head = `{"name":${JSON.stringify(value.name)},"datatype":"${value.datatype}","shape":[${value.shape.join()}]`;
+    if (!isBinary) return [`${head},"data":`, jsonOfData(value.data, value.datatype), "}"];
+    const bytes = bytesOf(value.data);
+    binary.push(bytes);
+    return [`${head},"parameters":{"binary_data_size":${bytes.length}}}`];
+  });
+  const idJson = id === undefined ? "" : `"id":${JSON.stringify(id)},`;
+  const json = jsonBytes([
+    `{"model_name":${JSON.stringify(model)},"model_version":"${modelVersion}",${idJson}"outputs":[`,
+    ...commaSeparated(described),
+    "]}",
+  ]);
+  if (binary.length === 0) return reply.type("application/json").send(json);
+  return reply
+    .type("application/octet-stream")
+    .header(headerLength, String(json.length))
+    .send(Buffer.concat([json, ...binary]));
+}

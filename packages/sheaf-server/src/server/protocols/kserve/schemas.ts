@@ -1,0 +1,229 @@
+import { Type, type TSchema } from "typebox";
+import type { Models } from "../../models/models.ts";
+import { inferenceHeaders, json, modelName, type RouteSchema } from "../schemas.ts";
+import { modelVersion } from "./model.ts";
+
+const tags = ["Open Inference Protocol"];
+/** Of which routes: those with a version in their path, or those without. */
+export interface Path {
+  readonly models: Models;
+  readonly versioned: boolean;
+}
+const paramsOf = ({ models, versioned }: Path): TSchema => {
+  const model = modelName(models.all, "Name of a model.");
+  const version = Type.String({ enum: [modelVersion], description: "There is one version: 1." });
+  return versioned ? Type.Object({ model, version }) : Type.Object({ model });
+};
+/** Two routes may not have one name. */
+const named = (operationId: string, { versioned }: Path): string => (versioned ? `${operationId}Version` : operationId);
+const error = Type.Object({ error: Type.String() });
+/** Of every route that needs a key, where the server has one. */
+export const unauthorized: object = json("The key is missing or wrong.", error);
+const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
+  Object.entries({
+    400: "Not the protocol: not JSON, a wrong length, a wrong name or datatype.",
+    404: "No such model.",
+    413: "The body is too large.",
+    415: "Neither application/json nor application/octet-stream.",
+    422: "A shape or a value that the model does not take.",
+    429: "The queue is full; see the headers retry-after and retry-after-ms.",
+    500: "The model failed.",
+    503: "Warming up, shutting down, or no worker is alive.",
+    504: "The deadline passed, or the run took too long.",
+  }).map(([status, description]) => [status, json(description, error)]),
+);
+
+const tensorFields = {
+  name: Type.String(),
+  datatype: Type.String({ description: "FP32, INT64, BYTES …" }),
+  shape: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
+};
+const configTensor = Type.Object({
+  name: Type.String(),
+  data_type: Type.String({ description: "TYPE_FP32, TYPE_INT64, TYPE_STRING …" }),
+  dims: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
+});
+const metadataTensor = Type.Object(tensorFields);
+const data = Type.Array(Type.Unknown(), { description: "In row order, flat or nested." });
+const binarySize = Type.Object({ binary_data_size: Type.Integer({ minimum: 0 }) });
+const outputTensor = Type.Object({
+  ...tensorFields,
+  parameters: Type.Optional(binarySize),
+  data: Type.Optional(data),
+});
+const inputTensor = Type.Object({
+  ...tensorFields,
+  shape: Type.Array(Type.Integer({ minimum: 1 })),
+  data,
+});
+const requestParameters = Type.Object(
+  {
+    priority: Type.Optional(Type.Integer({ enum: [0, 1, 2] })),
+    timeout: Type.Optional(Type.Number({ minimum: 0, description: "In microseconds; 0 is none of its own." })),
+    binary_data_output: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false },
+);
+const wantedOutput = Type.Object({
+  name: Type.String(),
+  parameters: Type.Optional(
+    Type.Object({ binary_data: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+  ),
+});
+
+const route = (operationId: string, summary: string, response: TSchema): RouteSchema => ({
+  summary,
+  tags,
+  operationId,
+  response: { 200: json("OK", response) },
+});
+const open = { security: [] };
+
+export const server: RouteSchema = route(
+  "serverMetadata",
+  "Name the server and its extensions",
+  Type.Object({ name: Type.String(), version: Type.String(), extensions: Type.Array(Type.String()) }),
+);
+export const live: RouteSchema = {
+  ...route("serverLive", "Whether the process answers", Type.Object({ live: Type.Boolean() })),
+  ...open,
+};
+const readiness = Type.Object({ ready: Type.Boolean() });
+export const ready: RouteSchema = {
+  ...route("serverReady", "Whether every model is ready", readiness),
+  ...open,
+  response: { 200: json("Every model is ready.", readiness), 503: json("Not yet, or no longer.", readiness) },
+};
+const modelReadiness = Type.Object({ name: Type.String(), ready: Type.Boolean() });
+export const modelReady = (path: Path): RouteSchema => ({
+  ...route(named("modelReady", path), "Whether a model is ready", modelReadiness),
+  params: paramsOf(path),
+  response: { 200: json("It is.", modelReadiness), 404: errors[404], 503: json("It is not.", modelReadiness) },
+});
+export const model = (path: Path): RouteSchema => ({
+  ...route(named("modelMetadata", path), "Name a model's tensors", Type.Unknown()),
+  params: paramsOf(path),
+  response: {
+    200: json(
+      "Inputs and outputs; axis 0 counts items.",
+      Type.Object({
+        name: Type.String(),
+        versions: Type.Array(Type.String()),
+        platform: Type.String(),
+        inputs: Type.Array(metadataTensor),
+        outputs: Type.Array(metadataTensor),
+        parameters: Type.Optional(Type.Object({ note: Type.String() })),
+      }),
+    ),
+    404: errors[404],
+  },
+});
+
+export const config = (path: Path): RouteSchema => ({
+  summary: "Show a model's configuration",
+  description: "As Triton's model configuration extension, for clients such as perf_analyzer.",
+  tags,
+  operationId: named("modelConfig", path),
+  params: paramsOf(path),
+  response: {
+    200: json(
+      "The fields of Triton's ModelConfig that mean something here; dims are one item's.",
+      Type.Object({
+        name: Type.String(),
+        platform: Type.String(),
+        backend: Type.String(),
+        max_batch_size: Type.Integer({ minimum: 0, description: "0 where axis 0 is not a batch's." }),
+        input: Type.Array(configTensor),
+        output: Type.Array(configTensor),
+      }),
+    ),
+    404: errors[404],
+  },
+});
+
+const duration = Type.Object({ count: Type.Integer({ minimum: 0 }), ns: Type.Integer({ minimum: 0 }) });
+const computed = { compute_input: duration, compute_infer: duration, compute_output: duration };
+const modelStatistics = json(
+  "Counts and times since start, as Triton's statistics extension.",
+  Type.Object({
+    model_stats: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        version: Type.String(),
+        last_inference: Type.Integer({ minimum: 0, description: "In ms since 1970; 0 before the first." }),
+        inference_count: Type.Integer({ minimum: 0, description: "Items of answered requests." }),
+        execution_count: Type.Integer({ minimum: 0, description: "Batches." }),
+        inference_stats: Type.Object({ success: duration, fail: duration, queue: duration, ...computed }),
+        batch_stats: Type.Array(Type.Object({ batch_size: Type.Integer({ minimum: 1 }), ...computed })),
+      }),
+    ),
+  }),
+);
+export const statistics = (path: Path): RouteSchema => ({
+  summary: "Show a model's statistics",
+  tags,
+  operationId: named("modelStatistics", path),
+  params: paramsOf(path),
+  response: { 200: modelStatistics, 404: errors[404] },
+});
+export const allStatistics: RouteSchema = {
+  summary: "Show every model's statistics",
+  tags,
+  operationId: "statistics",
+  response: { 200: modelStatistics },
+};
+
+export const index: RouteSchema = {
+  summary: "List the models and their states",
+  description:
+    'As Triton\'s model repository extension. The body may be empty; {"ready": true} asks for those that are ready.',
+  tags,
+  operationId: "repositoryIndex",
+  response: {
+    200: json(
+      "The models, in the order they were named.",
+      Type.Array(
+        Type.Object({
+          name: Type.String(),
+          version: Type.String(),
+          state: Type.Union(["READY", "LOADING", "UNLOADING", "UNAVAILABLE"].map((state) => Type.Literal(state))),
+          reason: Type.String(),
+        }),
+      ),
+    ),
+    400: errors[400],
+    415: errors[415],
+    413: errors[413],
+    422: errors[422],
+  },
+};
+
+export const infer = (path: Path): RouteSchema => ({
+  summary: "Run a model on tensors",
+  description:
+    "Rows of axis 0 are items and may be more than a batch. With the header Inference-Header-Content-Length the JSON " +
+    "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
+    "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
+  tags,
+  operationId: named("inferV2", path),
+  params: paramsOf(path),
+  headers: inferenceHeaders(path.models.all[0]!.settings),
+  body: Type.Object({
+    id: Type.Optional(Type.String()),
+    parameters: Type.Optional(requestParameters),
+    inputs: Type.Array(inputTensor, { minItems: 1 }),
+    outputs: Type.Optional(Type.Array(wantedOutput)),
+  }),
+  response: {
+    200: json(
+      "The outputs, in the order asked for.",
+      Type.Object({
+        model_name: Type.String(),
+        model_version: Type.String(),
+        id: Type.Optional(Type.String()),
+        outputs: Type.Array(outputTensor),
+      }),
+    ),
+    ...errors,
+  },
+});

@@ -1,0 +1,126 @@
+import { describe } from "sheaf/checks";
+import { isUtf8 } from "node:buffer";
+import type { TensorDatatype } from "../../../runners/model-spec.ts";
+import { invalid, Problem } from "../../http/problem.ts";
+import type { NumberArray } from "../../../runners/tensors/join-rows.ts";
+import { elements } from "../../codec/tensor-items.ts";
+
+/** A tensor's elements in row order: texts for BYTES, 0 and 1 for BOOL. */
+export type TensorData = NumberArray | string[];
+
+const bytesEach = {
+  FP32: 4,
+  FP64: 8,
+  INT64: 8,
+  UINT64: 8,
+  INT32: 4,
+  UINT32: 4,
+  INT16: 2,
+  UINT16: 2,
+  INT8: 1,
+  UINT8: 1,
+  BOOL: 1,
+} as const satisfies Record<Exclude<TensorDatatype, "BYTES">, number>;
+
+/** `count` elements from JSON: a flat array, or nested ones in row order. @throws {Problem} 400 or 422, naming the path. */
+export function dataFromJson(value: unknown, path: string, datatype: TensorDatatype, count: number): TensorData {
+  if (!Array.isArray(value)) throw malformed(`${path} must be an array, got ${describe(value)}.`);
+  const flat = (value.some(Array.isArray) ? value.flat(maxDepth) : value) as unknown[];
+  if (flat.length !== count)
+    throw malformed(`${path} must hold ${count} elements, as its shape says, got ${flat.length}.`);
+  if (datatype === "BYTES") {
+    flat.forEach((text, i) => {
+      if (typeof text !== "string") throw invalid(`${path}[${i}]`, "a text", text);
+    });
+    return flat as string[];
+  }
+  const element = elements[datatype]!;
+  const data = element.make(count);
+  const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
+  for (let i = 0; i < count; i++) {
+    if (!element.holds(flat[i])) throw invalid(`${path}[${i}]`, element.expected, flat[i]);
+    data[i] = isBig ? BigInt(flat[i] as number) : Number(flat[i]);
+  }
+  return data;
+}
+
+const maxDepth = 16;
+
+/**
+ * `count` elements from the bytes of the binary extension: little-endian, BYTES each after its length as uint32.
+ * @throws {Problem} 400 when the bytes are too few or too many; 422 for a number that is not finite.
+ */
+export function dataFromBytes(bytes: Buffer, path: string, datatype: TensorDatatype, count: number): TensorData {
+  if (datatype === "BYTES") return textsFromBytes(bytes, path, count);
+  const expected = count * bytesEach[datatype];
+  if (bytes.length !== expected)
+    throw malformed(`${path} must have ${expected} bytes for ${count} × ${datatype}, got ${bytes.length}.`);
+  const data = numbersOver(bytes, datatype, count);
+  if (data instanceof Float32Array || data instanceof Float64Array) {
+    // A plain loop: a callback for each of a body's numbers costs as much as reading them.
+    for (let i = 0; i < data.length; i++)
+      if (!Number.isFinite(data[i])) throw invalid(`${path}[${i}]`, "a finite number", data[i]);
+  }
+  if (datatype === "BOOL") {
+    const index = (data as Uint8Array).findIndex((value) => value > 1);
+    if (index >= 0) throw invalid(`${path}[${index}]`, "0 or 1", data[index]);
+  }
+  return data;
+}
+
+/** In place where the bytes stand at a multiple of an element's size, else as a copy. */
+function numbersOver(bytes: Buffer, datatype: Exclude<TensorDatatype, "BYTES">, count: number): NumberArray {
+  const { make } = elements[datatype]!;
+  if (bytes.byteOffset % bytesEach[datatype] !== 0) {
+    const data = make(count);
+    new Uint8Array(data.buffer).set(bytes);
+    return data;
+  }
+  const Elements = make(0).constructor as new (buffer: ArrayBufferLike, at: number, length: number) => NumberArray;
+  return new Elements(bytes.buffer, bytes.byteOffset, count);
+}
+
+function textsFromBytes(bytes: Buffer, path: string, count: number): string[] {
+  const texts: string[] = [];
+  let at = 0;
+  for (let i = 0; i < count; i++) {
+    if (at + 4 > bytes.length) throw malformed(`${path} ends before text ${i} of ${count}.`);
+    const length = bytes.readUInt32LE(at);
+    if (length > bytes.length - at - 4)
+      throw malformed(`${path}: text ${i} claims ${length} bytes, more than there are.`);
+    const content = bytes.subarray(at + 4, at + 4 + length);
+    // Decoded anyway, it would be another text: each wrong byte becomes U+FFFD.
+    if (!isUtf8(content))
+      throw new Problem("INVALID_INPUT", `${path}[${i}] must be UTF-8.`, { param: `${path}[${i}]` });
+    texts.push(content.toString("utf8"));
+    at += 4 + length;
+  }
+  if (at !== bytes.length) throw malformed(`${path} has ${bytes.length - at} bytes after its ${count} texts.`);
+  return texts;
+}
+
+/** The elements as the binary extension sends them. */
+export function bytesOf(data: TensorData): Buffer {
+  if (!Array.isArray(data)) return Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  return Buffer.concat(
+    data.flatMap((text) => {
+      const content = Buffer.from(text, "utf8");
+      const length = Buffer.alloc(4);
+      length.writeUInt32LE(content.length);
+      return [length, content];
+    }),
+  );
+}
+
+/** The elements as JSON values; float32 stays as it is, to be written straight into bytes. */
+export function jsonOfData(data: TensorData, datatype: TensorDatatype): string | Float32Array {
+  if (data instanceof Float32Array) return data;
+  if (datatype === "BOOL") return JSON.stringify(Array.from(data as Uint8Array, (value) => value !== 0));
+  const values = Array.from(data as ArrayLike<string | number | bigint>);
+  return JSON.stringify(values.map((value) => (typeof value === "bigint" ? Number(value) : value)));
+}
+
+/** The protocol was broken, whatever the model takes. Status 400. */
+export function malformed(message: string): Problem {
+  return new Problem("BAD_REQUEST", message);
+}

@@ -1,0 +1,72 @@
+import { BatcherError } from "sheaf";
+import type { InferOptions, Served, ServedModel } from "../models/served-model.ts";
+
+/**
+ * The results of a list that is longer than its queue. It goes in piece by piece, as earlier ones leave, and never fills
+ * more than half of the queue: single requests find room beside it. Its first piece decides whether it is let in at all.
+ * @throws {BatcherError} `QUEUE_FULL` where the first piece finds no room; `TIMEOUT`; the error of the first item that failed.
+ */
+export async function inferLongList(
+  model: ServedModel,
+  items: readonly unknown[],
+  options: InferOptions & { readonly timeoutMs: number },
+): Promise<Served[]> {
+  const pieceSize = Math.max(1, Math.floor(model.settings.queueMaxSize / 4));
+  const deadlineMs = performance.now() + options.timeoutMs;
+  const results = new Array<Served>(items.length);
+  let next = 0;
+  let hasFailed = false;
+  const feed = async (): Promise<void> => {
+    while (next < items.length && !hasFailed) {
+      const from = next;
+      next += pieceSize;
+      const outcomes = await infer(items.slice(from, next), from === 0);
+      outcomes.forEach((outcome, i) => {
+        if (outcome.status === "rejected") throw ofWhole(outcome.reason);
+        results[from + i] = outcome.value;
+      });
+    }
+  };
+  const infer = async (piece: readonly unknown[], isFirst: boolean): Promise<PromiseSettledResult<Served>[]> => {
+    for (;;) {
+      options.signal?.throwIfAborted();
+      const timeoutMs = deadlineMs - performance.now();
+      if (timeoutMs <= 0) throw new BatcherError("TIMEOUT", "", { timeoutMs: options.timeoutMs, waiting: true });
+      try {
+        return await model.inferAll(piece, { ...options, timeoutMs });
+      } catch (error) {
+        if (isFirst || hasFailed || !isFull(error)) throw ofWhole(error);
+        await nextBatch(model, options.signal, timeoutMs);
+      }
+    }
+  };
+  // A piece has what is left of the time; the caller gave the time of the whole.
+  const ofWhole = (error: unknown): unknown =>
+    error instanceof BatcherError && error.details["timeoutMs"] !== undefined
+      ? new BatcherError(error.code, error.message, { ...error.details, timeoutMs: options.timeoutMs })
+      : error;
+  // Two pieces, so that one waits while the other runs.
+  const feeding = [feed(), feed()];
+  for (const one of feeding) one.catch(() => (hasFailed = true));
+  await Promise.all(feeding);
+  return results;
+}
+
+/** There is no room now. A result that would come too late is refused for another reason. */
+const isFull = (error: unknown): boolean =>
+  error instanceof BatcherError && error.code === "QUEUE_FULL" && error.details["expectedMs"] === undefined;
+
+/** Until a batch of the model has ended, the caller has gone, or `timeoutMs` have passed. */
+function nextBatch(model: ServedModel, signal: InferOptions["signal"], timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      unsubscribe();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, timeoutMs);
+    const unsubscribe = model.subscribe(end);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,72 @@
+import { inferLongList } from "./long-list.ts";
+import type { InferOptions, Served, ServedModel } from "../models/served-model.ts";
+import { problemFor } from "../http/replies.ts";
+
+type Outcomes = PromiseSettledResult<Served>[];
+
+/** A request of one item. @throws {Problem} where it fails. */
+export async function inferOne(model: ServedModel, item: unknown, options: InferOptions): Promise<Served> {
+  const startedAtMs = performance.now();
+  try {
+    const served = await model.infer(item, options);
+    model.statistics.answered({ items: 1, totalMs: performance.now() - startedAtMs, queueMs: served.queueMs });
+    return served;
+  } catch (error) {
+    throw failed(error, model, startedAtMs);
+  }
+}
+
+/** A request of several items, each with an outcome of its own, in order. @throws {Problem} where none is let in. */
+export async function inferEach(
+  model: ServedModel,
+  items: readonly unknown[],
+  options: InferOptions,
+): Promise<Outcomes> {
+  if (items.length === 0) return [];
+  const startedAtMs = performance.now();
+  try {
+    const outcomes = await model.inferAll(items, options);
+    const served = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    answered(model, startedAtMs, served);
+    return outcomes;
+  } catch (error) {
+    throw failed(error, model, startedAtMs);
+  }
+}
+
+/** A request of several items, also more than the queue holds, that fails with the first of them. @throws {Problem} */
+export async function inferEvery(
+  model: ServedModel,
+  items: readonly unknown[],
+  options: InferOptions,
+): Promise<Served[]> {
+  // One item needs none of the bookkeeping of a list.
+  if (items.length === 1) return [await inferOne(model, items[0], options)];
+  const startedAtMs = performance.now();
+  const { queueMaxSize, requestTimeoutMs } = model.settings;
+  try {
+    const served =
+      items.length > queueMaxSize
+        ? await inferLongList(model, items, { ...options, timeoutMs: options.timeoutMs ?? requestTimeoutMs })
+        : (await model.inferAll(items, options)).map(valueOf);
+    answered(model, startedAtMs, served);
+    return served;
+  } catch (error) {
+    throw failed(error, model, startedAtMs);
+  }
+}
+
+function valueOf(outcome: PromiseSettledResult<Served>): Served {
+  if (outcome.status === "rejected") throw outcome.reason;
+  return outcome.value;
+}
+
+function answered({ statistics }: ServedModel, startedAtMs: number, served: readonly Served[]): void {
+  const queueMs = served.reduce((longest, one) => Math.max(longest, one.queueMs), 0);
+  statistics.answered({ items: served.length, totalMs: performance.now() - startedAtMs, queueMs });
+}
+
+function failed(error: unknown, model: ServedModel, startedAtMs: number): unknown {
+  model.statistics.failed(performance.now() - startedAtMs);
+  return problemFor(error, model);
+}

@@ -1,0 +1,344 @@
+import { Type, type TObject, type TSchema } from "typebox";
+import type { ModelInput, ModelOutput } from "../../runners/model-spec.ts";
+import { largestFloat32 } from "../codec/inputs.ts";
+import { embedsTexts, ranksTexts } from "../models/model-definition.ts";
+import type { Models } from "../models/models.ts";
+import type { ServedModel } from "../models/served-model.ts";
+import type { Settings } from "../settings.ts";
+
+/** A route as OpenAPI shows it. Bodies are checked by hand (`inputs.ts`), with better messages than a schema gives. */
+export interface RouteSchema {
+  readonly summary: string;
+  readonly description?: string;
+  readonly tags: readonly string[];
+  readonly operationId: string;
+  readonly params?: TSchema;
+  readonly headers?: TSchema;
+  readonly body?: TSchema;
+  readonly response: Readonly<Record<number, unknown>>;
+  readonly produces?: readonly string[];
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+}
+
+const text = (description: string): TSchema => Type.String({ description });
+const count = (description: string): TSchema => Type.Integer({ minimum: 0, description });
+const ms = (description: string): TSchema =>
+  Type.Number({ minimum: 0, description: `${description}, in milliseconds.` });
+
+const problem = Type.Object(
+  {
+    type: text("urn:sheaf:error: and the code."),
+    title: text("The status in words."),
+    status: Type.Integer({ minimum: 400, maximum: 599 }),
+    detail: text("What is wrong and what to do."),
+    request_id: text("Also in the header x-request-id and in the log."),
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the wrong value." }),
+      code: Type.String(),
+    }),
+  },
+  { description: "A problem document (RFC 9457) and OpenAI's error in one." },
+);
+
+const problems: Readonly<Record<number, string>> = {
+  400: "Not JSON.",
+  404: "No such model.",
+  413: "The body is too large.",
+  415: "The body is not application/json in UTF-8, uncompressed.",
+  422: "A wrong value: path, what was expected, what was there.",
+  429: "The queue is full; see the headers retry-after and retry-after-ms.",
+  500: "The model failed.",
+  502: "The item was given up: every worker that took it ended; see the id in the message.",
+  503: "Warming up, shutting down, or no worker is alive.",
+  504: "The deadline passed, or the run took too long.",
+};
+
+const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
+  Object.entries(problems).map(([status, description]) => [
+    status,
+    { description, content: { "application/problem+json": { schema: problem } } },
+  ]),
+);
+
+/** Of every route that needs a key, where the server has one. */
+export const unauthorized: object = {
+  description: "The key is missing or wrong.",
+  content: { "application/problem+json": { schema: problem } },
+};
+
+export const json = (description: string, schema: TSchema): object => ({
+  description,
+  content: { "application/json": { schema } },
+});
+
+export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
+  Type.Object({
+    "x-sheaf-priority": Type.Optional(
+      Type.Union([Type.Literal("immediate"), Type.Literal("interactive"), Type.Literal("bulk")]),
+    ),
+    "x-request-timeout-ms": Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: requestTimeoutMs,
+        description: "Longest wait, in milliseconds; at most and by default REQUEST_TIMEOUT_MS.",
+      }),
+    ),
+    "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; made up where absent.")),
+    traceparent: Type.Optional(text("W3C trace context; its trace id stands in the log.")),
+  });
+
+/** The settings that the routes' limits come from: they are the same for every model, and no route is without one. */
+const settingsOf = (models: Models): Settings => models.all[0]!.settings;
+
+/** The name of a model in a path or a body, of those that can be meant. */
+export function modelName(models: readonly ServedModel[], description: string): TSchema {
+  return models.length === 0 ? text(description) : Type.String({ enum: models.map(({ name }) => name), description });
+}
+
+const textItem = (maxTextChars: number): TSchema => Type.String({ minLength: 1, maxLength: maxTextChars });
+
+/** What one item of a model is. The shapes of tensors are said by GET /v2/models/{model}. */
+function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
+  switch (input.kind) {
+    case "text":
+      return textItem(maxTextChars);
+    case "text-pair":
+      return Type.Object(
+        { query: textItem(maxTextChars), text: textItem(maxTextChars) },
+        { additionalProperties: false },
+      );
+    case "floats":
+      return Type.Array(Type.Number({ minimum: -largestFloat32, maximum: largestFloat32 }), {
+        minItems: input.length,
+        maxItems: input.length,
+      });
+    case "tensors":
+      return Type.Object(Object.fromEntries(input.tensors.map(({ name }) => [name, Type.Array(Type.Unknown())])));
+    case "json":
+      return Type.Unknown({ description: "What the model takes; GET /v1/models says it in words." });
+  }
+}
+
+const nullable = (schema: TSchema): TSchema => Type.Optional(Type.Union([schema, Type.Null()]));
+
+const itemError = Type.Object({ error: Type.Object({ code: Type.String(), message: Type.String() }) });
+const timing = {
+  latency_ms: ms("Arrival to reply"),
+  queue_ms: ms("Arrival to the start of its batch; of several the longest"),
+  run_ms: ms("The run of its batch; of several the longest"),
+  batch_size: count("Items in the batch it ran in; of several the largest."),
+  request_id: Type.String(),
+};
+
+/** An item, bare or as `input`; or several, of which a wrong one has its error in its place. */
+function inferBody(models: readonly ServedModel[]): TSchema {
+  const items = models.map(({ definition, settings }) => itemSchema(definition.input, settings));
+  const item = items.length === 1 ? items[0]! : Type.Union(items);
+  const { maxInputs, queueMaxSize } = models[0]!.settings;
+  const inputs = Type.Array(Type.Unknown(), { minItems: 1, maxItems: Math.min(maxInputs, queueMaxSize) });
+  return Type.Union([
+    Type.Object({ input: item }, { additionalProperties: false }),
+    Type.Object({ inputs }, { additionalProperties: false }),
+    item,
+  ]);
+}
+
+/** `isNamed`: of `/infer/{model}`, else of `/infer`, which only the first model answers. */
+export const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
+  summary: isNamed ? "Run a model" : "Run the first model",
+  description:
+    'One input, bare (`"text"`, `[0.1, …]`) or as `input`; or several as `inputs`, admitted whole or refused. ' +
+    "Of several, a failed or invalid item has its error in its place.",
+  tags: ["inference"],
+  operationId: isNamed ? "inferModel" : "infer",
+  ...(isNamed ? { params: Type.Object({ model: modelName(models.all, "Name of a model.") }) } : {}),
+  headers: inferenceHeaders(settingsOf(models)),
+  body: inferBody(isNamed ? models.all : models.all.slice(0, 1)),
+  response: {
+    200: json(
+      "The result, or the results in order.",
+      Type.Union([
+        Type.Object({ model: Type.String(), output: Type.Unknown(), ...timing }),
+        Type.Object({
+          model: Type.String(),
+          outputs: Type.Array(Type.Union([itemError, Type.Unknown()])),
+          ...timing,
+        }),
+      ]),
+    ),
+    ...problemResponses,
+  },
+});
+
+/** The lengths that any of these models gives. */
+function dimensions(models: readonly ServedModel[]): TSchema {
+  const outputs = models.map(({ definition }) => definition.output).filter(({ kind }) => kind === "vector") as Vector[];
+  const description = "The model's own length, or a shorter one where its folder allows it.";
+  if (outputs.length === 0 || outputs.some((output) => output.dimensions === "any"))
+    return Type.Integer({ minimum: 1, maximum: Math.max(1, ...outputs.map(({ length }) => length)), description });
+  const lengths = outputs.flatMap(({ length, dimensions: shorter = [] }) => [
+    length,
+    ...(shorter as readonly number[]).filter((one) => one < length),
+  ]);
+  return Type.Integer({ enum: [...new Set(lengths)], description });
+}
+
+type Vector = ModelOutput & { readonly kind: "vector" };
+
+export const embeddingsSchema = (models: Models): RouteSchema => ({
+  summary: "Embed texts, OpenAI's way",
+  tags: ["OpenAI"],
+  operationId: "createEmbeddings",
+  headers: inferenceHeaders(settingsOf(models)),
+  body: Type.Object(
+    {
+      model: modelName(
+        models.all.filter(({ definition }) => embedsTexts(definition)),
+        "Name of a text embedding model.",
+      ),
+      input: Type.Union([
+        textItem(settingsOf(models).maxTextChars),
+        Type.Array(textItem(settingsOf(models).maxTextChars), { minItems: 1, maxItems: settingsOf(models).maxInputs }),
+      ]),
+      encoding_format: nullable(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
+      dimensions: nullable(dimensions(models.all.filter(({ definition }) => embedsTexts(definition)))),
+      user: nullable(text("Taken and ignored.")),
+    },
+    { additionalProperties: false },
+  ),
+  response: {
+    200: json(
+      "One vector per text, in order.",
+      Type.Object({
+        object: Type.Literal("list"),
+        data: Type.Array(
+          Type.Object({
+            object: Type.Literal("embedding"),
+            index: count("Place of the text."),
+            embedding: Type.Union([
+              Type.Array(Type.Number()),
+              text("Base64 of little-endian float32, with encoding_format base64."),
+            ]),
+          }),
+        ),
+        model: Type.String(),
+        usage: Type.Object({ prompt_tokens: count("Tokens."), total_tokens: count("The same.") }),
+      }),
+    ),
+    ...problemResponses,
+  },
+});
+
+export const rerankSchema = (models: Models): RouteSchema => ({
+  summary: "Rank texts by how well they answer a query",
+  description: "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model.",
+  tags: ["inference"],
+  operationId: "rerank",
+  headers: inferenceHeaders(settingsOf(models)),
+  body: Type.Object(
+    {
+      query: textItem(settingsOf(models).maxTextChars),
+      texts: Type.Array(textItem(settingsOf(models).maxTextChars), {
+        minItems: 1,
+        maxItems: Math.max(1, Math.min(settingsOf(models).maxInputs, settingsOf(models).queueMaxSize - 1)),
+      }),
+      model: nullable(
+        modelName(
+          models.all.filter(({ definition }) => ranksTexts(definition)),
+          "Default: the first model that can rank.",
+        ),
+      ),
+      raw_scores: nullable(
+        Type.Boolean({ default: false, description: "A cross-encoder's logits, instead of scores from 0 to 1." }),
+      ),
+      truncate: nullable(
+        Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
+      ),
+      return_text: nullable(Type.Boolean({ default: false, description: "Each text beside its score." })),
+    },
+    { additionalProperties: false },
+  ),
+  response: {
+    200: json(
+      "The best first; index is the place in texts.",
+      Type.Array(
+        Type.Object({
+          index: count("Place in texts."),
+          text: Type.Optional(text("With return_text.")),
+          score: Type.Number(),
+        }),
+      ),
+    ),
+    ...problemResponses,
+  },
+});
+
+const model = Type.Object({
+  id: Type.String(),
+  object: Type.Literal("model"),
+  created: Type.Integer(),
+  owned_by: Type.String(),
+  task: Type.String(),
+  state: Type.String(),
+  max_batch_size: Type.Number(),
+  input: text("What an item is."),
+  self_test: Type.Optional(
+    text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),
+  ),
+  note: Type.Optional(Type.String()),
+});
+
+export const modelSchema = (models: Models): RouteSchema => ({
+  summary: "Describe a model",
+  tags: ["OpenAI"],
+  operationId: "retrieveModel",
+  params: Type.Object({ id: modelName(models.all, "Name of a model; a slash in it is written %2F.") }),
+  response: { 200: json("The model.", model), 404: problemResponses[404] },
+});
+
+export const modelsSchema: RouteSchema = {
+  summary: "List the models",
+  tags: ["OpenAI"],
+  operationId: "listModels",
+  response: {
+    200: json(
+      "The models, in the order they were named; the first answers /infer.",
+      Type.Object({
+        object: Type.Literal("list"),
+        data: Type.Array(model),
+      }),
+    ),
+  },
+};
+
+const health = Type.Object({
+  status: text("ok, warming, restarting, unavailable, draining or failed."),
+  models: Type.Array(Type.Object({ name: Type.String(), state: Type.String(), reason: Type.Optional(Type.String()) })),
+});
+
+export const liveSchema: RouteSchema = {
+  summary: "Whether the process answers",
+  tags: ["health"],
+  operationId: "live",
+  security: [],
+  response: { 200: json("It does.", Type.Object({ status: Type.Literal("ok") })) },
+};
+
+export const healthSchema: RouteSchema = {
+  summary: "Whether requests are served",
+  tags: ["health"],
+  operationId: "ready",
+  security: [],
+  response: { 200: json("Every model is ready.", health), 503: json("Not yet, or no longer.", health) },
+};
+
+export const metricsSchema: RouteSchema = {
+  summary: "Prometheus metrics",
+  tags: ["observation"],
+  operationId: "metrics",
+  response: {
+    200: { description: "Text format 0.0.4.", content: { "text/plain": { schema: Type.String() } } },
+  },
+};

@@ -1,0 +1,53 @@
+import type { CallOptions } from "../../../core/options.ts";
+import { BatcherError } from "../../../core/errors.ts";
+import type { Answer } from "../wire/answer.ts";
+import { pack, type RequestHead } from "../wire/envelope.ts";
+import { NatsQueueError } from "../wire/errors.ts";
+import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
+
+export type StartOptions = CallOptions & { readonly timeoutMs: number; readonly traceparent?: string | undefined };
+
+/** One call, from its publish to its answer. */
+export interface Call {
+  readonly head: RequestHead;
+  readonly payload: Uint8Array;
+  readonly subject: string;
+  readonly arrivedAtMs: number;
+  resolve(answer: Answer<unknown>): void;
+  reject(error: unknown): void;
+  /** Resolves its admission: with the refusal, or with nothing. Undefined once the queue has it. */
+  admitted: ((refusal?: Error) => void) | undefined;
+  publishedAtMs: number;
+  publishes: number;
+  /** Its number in the stream, once the queue has it. */
+  sequence: number | undefined;
+  release(): void;
+}
+
+/** @throws {BatcherError} `ITEM_TOO_LARGE` */
+export function payloadOf(head: RequestHead, item: unknown, settings: QueueSettings, name: string): Uint8Array {
+  const payload = pack(head, settings.codec.encode(item));
+  const bytes = payload.byteLength;
+  const most = largestMessageBytes(settings);
+  if (bytes <= most) return payload;
+  const message = `${name}: the item takes ${bytes} bytes, the NATS server at most ${most} (its max_payload less headers).`;
+  throw new BatcherError("ITEM_TOO_LARGE", message, { bytes, most });
+}
+
+export interface StartedCall {
+  readonly answer: Promise<Answer<unknown>>;
+  /** Resolves when the queue has taken it, with nothing, or refused it, with the reason. */
+  readonly admission: Promise<Error | undefined>;
+  /** Ends the call with `reason`, unless it has ended. */
+  withdraw(reason: unknown): void;
+}
+
+export const unreadable = (name: string): NatsQueueError =>
+  new NatsQueueError("UNAVAILABLE", `${name}: a worker's reply cannot be read. Do all of the fleet run one version?`);
+
+export const timedOut = (name: string, timeoutMs: number): BatcherError =>
+  new BatcherError(
+    "TIMEOUT",
+    `${name}: no result within ${timeoutMs} ms (timeoutMs). Raise timeoutMs, or add workers.`,
+    { timeoutMs, waiting: true },
+  );

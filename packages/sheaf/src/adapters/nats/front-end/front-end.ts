@@ -1,0 +1,125 @@
+import type { CallOptions } from "../../../core/options.ts";
+import type { BatcherStats } from "../../../core/observe/stats.ts";
+import type { BatchRecord } from "../../../policies/policy.ts";
+import { check, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
+import type { Answer } from "../wire/answer.ts";
+import { Calls } from "./pending-calls.ts";
+import type { LaneFigures } from "../queue/lane-figures.ts";
+import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
+import type { WorkerInfo } from "./worker-registry.ts";
+
+/** Options of `natsFrontEnd`. */
+export interface NatsFrontEndOptions extends NatsQueueOptions {
+  /** A caller's whole wait in milliseconds; at most `maxAgeMs`. Default 30,000. */
+  readonly timeoutMs?: number | undefined;
+  /** What the workers run at most, for the fill rate in `stats()`. Default 32. */
+  readonly maxBatchSize?: number | undefined;
+  /** Label in errors, stats and metrics. Default: the queue. */
+  readonly name?: string | undefined;
+}
+
+/** Options of one call. */
+export interface NatsCallOptions extends CallOptions {
+  /** W3C trace context, for the worker: with `natsWorker` it stands among the `tags` of its batcher's records. */
+  readonly traceparent?: string | undefined;
+}
+
+/** Callable as a batcher is; the batches run on whatever workers there are. */
+export interface NatsFrontEnd<In, Out> {
+  /**
+   * One item in, its own result out.
+   * @throws {BatcherError} `QUEUE_FULL`, `TIMEOUT`, `ITEM_TOO_LARGE`, `CLOSED`, or what became of it at a worker.
+   * @throws {NatsQueueError} `UNAVAILABLE`, `DEAD_LETTERED`.
+   */
+  (item: In, options?: NatsCallOptions | number): Promise<Out>;
+  readonly name: string;
+  /** As a call, with the size of the batch and the times. */
+  ask(item: In, options?: NatsCallOptions): Promise<Answer<Out>>;
+  /**
+   * Several items, admitted whole or not at all; outcomes in order.
+   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room; those that did are withdrawn.
+   */
+  askAll(items: readonly In[], options?: NatsCallOptions): Promise<PromiseSettledResult<Answer<Out>>[]>;
+  /** Several items, results in order; rejects with the first error, the other items run on. */
+  many(items: Iterable<In>, options?: NatsCallOptions): Promise<Out[]>;
+  /** Resolves when the queue is there and a worker serves it. */
+  ready(): Promise<void>;
+  /** The connection is up. */
+  readonly isConnected: boolean;
+  /** Why the queue cannot be used, in the server's words; undefined where it can. */
+  readonly trouble: string | undefined;
+  /** Workers heard of in the last seconds that take items. */
+  workers(): readonly WorkerInfo[];
+  /** How long `items` will take the workers there are, in milliseconds; undefined before it can be told. */
+  drainMs(items: number): number | undefined;
+  /** The lanes as the NATS server counts them. */
+  figures(): Promise<readonly LaneFigures[]>;
+  /** Batches are those that this front end's items rode in; `queued` counts all that has no answer yet. */
+  stats(): BatcherStats;
+  subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** Replies that came for calls that had ended, and items taken for dead letters here. */
+  readonly counts: { readonly lateReplies: number; readonly deadLetters: number; readonly republished: number };
+  /** Takes no more calls and waits for what is out; after `graceMs` (default none) the rest gets `CLOSED`. */
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+}
+
+const frontEndChecks = { timeoutMs: checkPositive, maxBatchSize: checkCountOrInfinity, name: checkText };
+
+/**
+ * The side of a NATS queue where callers are: publishes single items, hands every caller its own result. At-least-once:
+ * an item may run twice after a fault, its caller is answered once.
+ */
+export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEnd<In, Out> {
+  const settings = queueSettings(options, frontEndChecks);
+  const { timeoutMs = Math.min(30_000, settings.maxAgeMs), name = settings.queue, maxBatchSize = 32 } = options;
+  checkTimeout(timeoutMs, settings.maxAgeMs);
+  const calls = new Calls(settings, { name, maxBatchSize });
+
+  const ask = (item: In, callOptions: NatsCallOptions = {}): Promise<Answer<Out>> => {
+    const ms = callOptions.timeoutMs ?? timeoutMs;
+    return calls.start(item, { ...callOptions, timeoutMs: ms }).answer as Promise<Answer<Out>>;
+  };
+
+  const askAll = async (
+    items: readonly In[],
+    callOptions: NatsCallOptions = {},
+  ): Promise<PromiseSettledResult<Answer<Out>>[]> => {
+    const ms = callOptions.timeoutMs ?? timeoutMs;
+    const started = items.map((item) => calls.start(item, { ...callOptions, timeoutMs: ms }));
+    const outcomes = Promise.allSettled(started.map(({ answer }) => answer));
+    const refusal = (await Promise.all(started.map(({ admission }) => admission))).find(Boolean);
+    if (refusal !== undefined) {
+      for (const call of started) call.withdraw(refusal);
+      await outcomes;
+      throw refusal;
+    }
+    return (await outcomes) as PromiseSettledResult<Answer<Out>>[];
+  };
+
+  const methods = {
+    ask,
+    askAll,
+    many: async (items: Iterable<In>, callOptions?: NatsCallOptions): Promise<Out[]> => {
+      const answers = await Promise.all([...items].map((item) => ask(item, callOptions)));
+      return answers.map(({ value }) => value);
+    },
+    ready: () => calls.ready(),
+    workers: () => calls.workers.list(),
+    drainMs: (items: number) => calls.workers.drainMs(items),
+    figures: () => calls.figures(),
+    stats: () => calls.stats(),
+    subscribe: (listener: (record: BatchRecord) => void) => calls.batches.subscribe(listener),
+    close: ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}) => calls.close(graceMs),
+  };
+  const frontEnd = (item: In, callOptions?: NatsCallOptions | number): Promise<Out> =>
+    ask(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
+  Object.defineProperty(frontEnd, "name", { value: name });
+  Object.defineProperty(frontEnd, "isConnected", { get: () => calls.isConnected });
+  Object.defineProperty(frontEnd, "trouble", { get: () => calls.trouble });
+  Object.defineProperty(frontEnd, "counts", { get: () => calls.counts });
+  return Object.assign(frontEnd, methods) as unknown as NatsFrontEnd<In, Out>;
+}
+
+function checkTimeout(timeoutMs: number, maxAgeMs: number): void {
+  check(timeoutMs <= maxAgeMs, "timeoutMs", `at most maxAgeMs (${maxAgeMs})`, timeoutMs);
+}

@@ -1,0 +1,299 @@
+import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
+import { BatcherError } from "../../../core/errors.ts";
+import { checkCallOptions } from "../../../core/settings.ts";
+import type { BatcherStats } from "../../../core/observe/stats.ts";
+import type { Answer } from "../wire/answer.ts";
+import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
+import type { NatsMessage } from "../wire/client.ts";
+import { DeadLetters } from "../queue/dead-letters.ts";
+import { fingerprintOf, keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
+import { errorFrom, unavailable } from "../wire/errors.ts";
+import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
+import { Link } from "../wire/connection.ts";
+import { Publishes } from "./publisher.ts";
+import { newInbox, type QueueSettings } from "../queue/options.ts";
+import { SeenBatches, type Outcome } from "./seen-batches.ts";
+import { Standing } from "./readiness.ts";
+import { namesOf, type QueueNames } from "../queue/topology.ts";
+import type { WorkersSeen } from "./worker-registry.ts";
+
+/** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
+export class Calls {
+  readonly batches: SeenBatches;
+  readonly #settings: QueueSettings;
+  readonly #name: string;
+  readonly #names: QueueNames;
+  readonly #link: Link;
+  readonly #inbox: string;
+  readonly #open: Map<string, Call> = new Map();
+  readonly #publishes: Publishes;
+  readonly #signals: AbortListeners = new AbortListeners();
+  readonly #deadLetters: DeadLetters;
+  readonly #standing: Standing;
+  /** What every item says of the worker that it needs. */
+  readonly #fingerprint: string | undefined;
+  #next = 0;
+  #lateReplies = 0;
+  #closing: Promise<void> | undefined;
+  #whenEmpty: (() => void) | undefined;
+
+  constructor(settings: QueueSettings, { name, maxBatchSize }: { name: string; maxBatchSize: number }) {
+    this.#settings = settings;
+    this.#name = name;
+    this.#names = namesOf(settings);
+    this.batches = new SeenBatches(name, maxBatchSize);
+    this.#inbox = newInbox(settings);
+    this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
+    this.#link = new Link(settings.connection, {
+      disconnected: () => this.#disconnected(),
+      reconnected: () => this.#standing.lookNow(),
+      closed: () => this.#gone(),
+    });
+    this.#standing = new Standing(settings, this.#link, {
+      accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
+      lost: (call) => this.#lost(call),
+    });
+    const own = { inbox: this.#inbox, name };
+    this.#publishes = new Publishes(settings, this.#link, own, {
+      accepted: (call, sequence) => this.#accepted(call, sequence),
+      refused: (call, error) => this.#end(call, "rejected", error),
+      unanswered: (call, error) => this.#cancel(call, "rejected", error),
+      missing: () => this.#standing.lookSoon(),
+    });
+    this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
+    this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
+    if (settings.durability !== "none") this.#deadLetters.watch();
+    this.#standing.begin();
+  }
+
+  get workers(): WorkersSeen {
+    return this.#standing.workers;
+  }
+
+  get isConnected(): boolean {
+    return this.#link.isConnected;
+  }
+
+  /** Why the queue cannot be used, where it cannot. */
+  get trouble(): string | undefined {
+    return this.#standing.trouble;
+  }
+
+  get counts(): { lateReplies: number; deadLetters: number; republished: number } {
+    return {
+      lateReplies: this.#lateReplies,
+      deadLetters: this.#deadLetters.count,
+      republished: this.#publishes.repeated,
+    };
+  }
+
+  ready(): Promise<void> {
+    return this.#standing.ready;
+  }
+
+  figures(): Promise<LaneFigures[]> {
+    return laneFigures(this.#settings);
+  }
+
+  stats(): BatcherStats {
+    return this.batches.stats(this.#open.size, this.#settings.clock.now());
+  }
+
+  start(item: unknown, options: StartOptions): StartedCall {
+    let call: Call | undefined;
+    let admitted: (refusal?: Error) => void = () => undefined;
+    const admission = new Promise<Error | undefined>((resolve) => (admitted = resolve));
+    const answer = new Promise<Answer<unknown>>((resolve, reject) => {
+      try {
+        call = this.#enter(item, options, { resolve, reject, admitted });
+      } catch (error) {
+        this.batches.tally[options.signal?.aborted === true ? "aborted" : "rejected"]++;
+        admitted(error as Error);
+        reject(error);
+      }
+    });
+    return {
+      answer,
+      admission,
+      withdraw: (reason) => {
+        if (call !== undefined) this.#cancel(call, "rejected", reason);
+      },
+    };
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closing ??= this.#close(graceMs);
+    return this.#closing;
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    const empty = new Promise<void>((resolve) => (this.#whenEmpty = resolve));
+    if (this.#open.size === 0) this.#whenEmpty?.();
+    const error = new BatcherError("CLOSED", `${this.#name}: closed; the call was cut off after ${graceMs} ms.`);
+    const cancel = graceMs === Infinity ? undefined : this.#settings.clock.after(graceMs, () => this.#failAll(error));
+    await empty;
+    cancel?.();
+    this.#publishes.stop();
+    this.#standing.stop();
+    this.#link.leave();
+  }
+
+  #enter(item: unknown, options: StartOptions, settle: Pick<Call, "resolve" | "reject" | "admitted">): Call {
+    const { signal, timeoutMs, priority = "interactive", traceparent } = options;
+    checkCallOptions({ signal, priority });
+    if (signal?.aborted === true) throw signal.reason;
+    if (this.#closing !== undefined) throw new BatcherError("CLOSED", `${this.#name}: closed; it takes no more calls.`);
+    if (!(timeoutMs > 0) || timeoutMs > this.#settings.maxAgeMs)
+      throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
+    if (!this.isConnected) throw unavailable(`${this.#name}: the connection to NATS is down.`);
+    this.#publishes.checkRoom();
+    const head: RequestHead = {
+      f: this.#inbox,
+      i: (this.#next++).toString(36),
+      d: timeoutMs,
+      t: traceparent,
+      s: this.#fingerprint,
+    };
+    const payload = payloadOf(head, item, this.#settings, this.#name);
+    const nowMs = this.#settings.clock.now();
+    const onAbort = (): void => this.#cancel(call, "aborted", signal?.reason);
+    const cancelTimer = this.#settings.clock.after(timeoutMs, () =>
+      this.#cancel(call, "timeout", timedOut(this.#name, timeoutMs)),
+    );
+    const call: Call = {
+      ...settle,
+      head,
+      payload,
+      subject: this.#names.lane(priority),
+      arrivedAtMs: nowMs,
+      publishedAtMs: nowMs,
+      publishes: 0,
+      sequence: undefined,
+      release: () => {
+        cancelTimer();
+        if (signal !== undefined) this.#signals.remove(signal, onAbort);
+      },
+    };
+    if (signal !== undefined) this.#signals.add(signal, onAbort);
+    this.#open.set(head.i, call);
+    try {
+      this.#publishes.publish(call);
+    } catch (error) {
+      this.#open.delete(head.i);
+      this.#publishes.forget(call);
+      call.release();
+      throw error;
+    }
+    return call;
+  }
+
+  #received(message: NatsMessage): void {
+    const token = message.subject.slice(this.#inbox.length + 1);
+    const call = this.#open.get(token.slice(1));
+    if (token.startsWith("q")) {
+      if (isSubject(message.reply)) this.#link.publish(message.reply, call === undefined ? "0" : "1");
+    } else if (token.startsWith("a")) {
+      if (call !== undefined) this.#publishes.acknowledged(call, message);
+    } else {
+      this.#replied(call, message);
+    }
+  }
+
+  #accepted(call: Call, sequence: number | undefined): void {
+    call.sequence = sequence;
+    call.admitted?.();
+    call.admitted = undefined;
+  }
+
+  #replied(call: Call | undefined, message: NatsMessage): void {
+    const reply = this.#read(message);
+    if (reply === undefined) {
+      if (call !== undefined) this.#end(call, "error", unreadable(this.#name));
+      return;
+    }
+    const { head, body } = reply;
+    // This, and not the worker's word, takes it out of the queue: a result that does not arrive is worked out again.
+    if (head.a?.startsWith("$JS.ACK.") === true) this.#link.publish(head.a);
+    if (call === undefined) {
+      this.#lateReplies++;
+      return;
+    }
+    const nowMs = this.#settings.clock.now();
+    const latencyMs = nowMs - call.arrivedAtMs;
+    const queueMs = Math.max(0, latencyMs - head.m);
+    this.batches.answered(head, queueMs, nowMs);
+    this.batches.latencyMs.record(nowMs, latencyMs);
+    if (head.e !== undefined) return this.#end(call, "error", errorFrom(head.e));
+    let value: unknown;
+    try {
+      value = this.#settings.codec.decode(body);
+    } catch (error) {
+      return this.#end(call, "error", error);
+    }
+    if (!this.#forget(call, "ok")) return;
+    call.resolve({ value, batchSize: head.n, queueMs, runMs: head.m, deliveries: head.c });
+  }
+
+  #read({ data, subject }: NatsMessage): Reply | undefined {
+    try {
+      return replyOf(data);
+    } catch (thrown) {
+      this.#link.reportUnreadable(subject, thrown);
+      return undefined;
+    }
+  }
+
+  /** The caller has gone: nobody needs to run it. */
+  #cancel(call: Call, outcome: Outcome, reason: unknown): void {
+    if (!this.#open.has(call.head.i)) return;
+    this.#end(call, outcome, reason);
+    this.#link.publish(this.#names.cancel, keyOf(call.head));
+    if (call.sequence !== undefined)
+      this.#link.publish(
+        `$JS.API.STREAM.MSG.DELETE.${this.#names.stream}`,
+        JSON.stringify({ seq: call.sequence, no_erase: true }),
+      );
+  }
+
+  #end(call: Call, outcome: Outcome, error: unknown): void {
+    if (!this.#forget(call, outcome)) return;
+    call.admitted?.(error as Error);
+    call.reject(error);
+  }
+
+  /** False where it has ended already. */
+  #forget(call: Call, outcome: Outcome): boolean {
+    if (!this.#open.delete(call.head.i)) return false;
+    this.#publishes.forget(call);
+    call.release();
+    if (outcome === "ok") call.admitted?.();
+    this.batches.tally[outcome]++;
+    if (this.#open.size === 0) this.#whenEmpty?.();
+    return true;
+  }
+
+  #disconnected(): void {
+    const error = unavailable(`${this.#name}: the connection to NATS went down.`);
+    // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
+    const isLost = this.#settings.durability === "none";
+    for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
+    this.#standing.doubt();
+  }
+
+  /** Its owner has closed the connection: nothing comes any more, and no timer may keep the process alive. */
+  #gone(): void {
+    this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
+    this.#publishes.stop();
+    this.#standing.stop();
+  }
+
+  #failAll(error: unknown): void {
+    for (const call of this.#open.values()) this.#cancel(call, "rejected", error);
+  }
+
+  #lost(call: Call): void {
+    this.#end(call, "error", unavailable(`${this.#name}: the NATS server lost the queue and with it the item.`));
+  }
+}
+/** The client gives an empty text where there is none. */
+const isSubject = (reply: string | undefined): reply is string => reply !== undefined && reply !== "";

@@ -1,0 +1,134 @@
+import { BatcherError } from "../../../core/errors.ts";
+import type { Call } from "./call.ts";
+import type { NatsMessage } from "../wire/client.ts";
+import { ackSubject, keyOf, recordOf } from "../wire/envelope.ts";
+import { unavailable } from "../wire/errors.ts";
+import type { Link } from "../wire/connection.ts";
+import type { QueueSettings } from "../queue/options.ts";
+
+/** A publish without an answer is repeated after this; the queue takes the same message only once. */
+const ackTimeoutMs = 2000;
+const mostPublishes = 3;
+/** More publishes than this without the queue's word mean that it cannot keep up. */
+const mostUnanswered = 10_000;
+/** JetStream's number for a stream that cannot store one message more: per lane, or in bytes. */
+const queueFull = 10077;
+
+export interface PublishEvents {
+  accepted(call: Call, sequence: number | undefined): void;
+  /** The queue does not have it. */
+  refused(call: Call, error: Error): void;
+  /** Nobody said whether the queue has it. */
+  unanswered(call: Call, error: Error): void;
+  /** There is no queue to publish to. */
+  missing(): void;
+}
+
+/** Brings items into the queue, and hears whether they are in it. */
+export class Publishes {
+  /** Publishes that were repeated. */
+  repeated = 0;
+  readonly #settings: QueueSettings;
+  readonly #link: Link;
+  readonly #inbox: string;
+  /** Names the front end in errors. */
+  readonly #name: string;
+  readonly #events: PublishEvents;
+  /** Oldest publish first. */
+  readonly #unanswered: Map<string, Call> = new Map();
+  #cancelSweep: (() => void) | undefined;
+
+  constructor(settings: QueueSettings, link: Link, own: { inbox: string; name: string }, events: PublishEvents) {
+    this.#settings = settings;
+    this.#link = link;
+    this.#inbox = own.inbox;
+    this.#name = own.name;
+    this.#events = events;
+  }
+
+  /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up. */
+  checkRoom(): void {
+    if (this.#unanswered.size >= mostUnanswered)
+      throw new BatcherError("QUEUE_FULL", `${this.#name}: ${mostUnanswered} publishes wait for NATS.`, {});
+  }
+
+  /** Those of which nobody has said whether the queue has them. */
+  unanswered(): Call[] {
+    return [...this.#unanswered.values()];
+  }
+
+  publish(call: Call): void {
+    const { head, payload, subject } = call;
+    call.publishes++;
+    call.publishedAtMs = this.#settings.clock.now();
+    const reply = ackSubject(this.#inbox, head.i);
+    if (this.#settings.durability === "none") {
+      this.#link.publish(subject, payload, { reply });
+      // Core NATS says nothing of a message that somebody takes.
+      this.#events.accepted(call, undefined);
+      return;
+    }
+    this.#unanswered.delete(head.i);
+    this.#unanswered.set(head.i, call);
+    const headers = this.#settings.headers();
+    headers.set("Nats-Msg-Id", keyOf(head));
+    this.#link.publish(subject, payload, { reply, headers });
+    this.#sweepSoon();
+  }
+
+  /** The server's word about a publish. */
+  acknowledged(call: Call, { headers, data }: NatsMessage): void {
+    if (headers?.code === 503) {
+      this.#events.missing();
+      const nobody = this.#settings.durability === "none" ? "no worker listens" : "JetStream has no such queue yet";
+      return this.#events.refused(call, unavailable(`${this.#name}: ${nobody}.`));
+    }
+    const { error, seq } = recordOf(data) as PublishAck;
+    if (error === undefined) {
+      this.forget(call);
+      return this.#events.accepted(call, seq);
+    }
+    const { maxQueueSize } = this.#settings;
+    const { err_code, description } = error;
+    if (err_code !== queueFull)
+      return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
+    // The other limit is that of bytes, of the queue or of the whole server.
+    const full = /per subject/.test(description) ? `the lane is full (${maxQueueSize} items)` : "the queue is full";
+    const message = `${this.#name}: ${full}: ${description}.`;
+    this.#events.refused(call, new BatcherError("QUEUE_FULL", message, { maxQueueSize }));
+  }
+
+  /** It has ended, or is in the queue. */
+  forget({ head }: Call): void {
+    this.#unanswered.delete(head.i);
+  }
+
+  stop(): void {
+    this.#cancelSweep?.();
+  }
+
+  #sweepSoon(): void {
+    this.#cancelSweep ??= this.#settings.clock.after(ackTimeoutMs / 4, () => this.#sweep());
+  }
+
+  /** Repeats publishes that nobody answered, or gives them up. */
+  #sweep(): void {
+    this.#cancelSweep = undefined;
+    const sinceMs = this.#settings.clock.now() - ackTimeoutMs;
+    for (const call of this.unanswered()) {
+      if (call.publishedAtMs > sinceMs) break;
+      if (call.publishes >= mostPublishes) {
+        this.#events.unanswered(call, unavailable(`${this.#name}: JetStream took no word of the item.`));
+      } else {
+        this.repeated++;
+        this.publish(call);
+      }
+    }
+    if (this.#unanswered.size > 0) this.#sweepSoon();
+  }
+}
+
+interface PublishAck {
+  readonly seq?: number;
+  readonly error?: { readonly err_code?: number; readonly description: string };
+}

@@ -1,0 +1,137 @@
+import { check, checkOptions, checkText, isInteger, oneOf, withMethods, type Check } from "../../../shared/checks.ts";
+import { describe } from "../../../shared/describe.ts";
+import { systemClock, type Clock } from "../../../core/runtime/clock.ts";
+import { checkClock } from "../../../core/settings.ts";
+import type { Priority } from "../../../core/options.ts";
+import type { NatsClient } from "../wire/client.ts";
+import { binaryCodec, type Codec } from "../wire/codec.ts";
+
+/** What front ends and workers of one queue must agree on. */
+export interface NatsQueueOptions extends NatsClient {
+  /** Names the queue; front ends and workers of one name meet. Any text of at most 100 characters. */
+  readonly queue: string;
+  /**
+   * `"file"` (default): an accepted item survives a restart of the NATS server. `"memory"`: it does not, but survives its
+   * worker. `"none"`: core NATS without JetStream, the cheapest: what a crash or a cut connection hits is lost.
+   */
+  readonly durability?: "file" | "memory" | "none" | undefined;
+  /** Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's counts. Default 1000. */
+  readonly maxQueueSize?: number | undefined;
+  /** Most bytes of the queue in the NATS server. Default 1 GiB. */
+  readonly maxQueueBytes?: number | undefined;
+  /** Nothing waits longer, whatever its deadline. Default 60,000. */
+  readonly maxAgeMs?: number | undefined;
+  /** A worker that gives no sign of life for so long has its items given to others. Default 5000, at least 300. */
+  readonly ackWaitMs?: number | undefined;
+  /** Deliveries before an item goes to the dead letters. Default 5. */
+  readonly maxDeliver?: number | undefined;
+  /** Copies of the queue in a NATS cluster. Default 1. */
+  readonly replicas?: number | undefined;
+  /**
+   * What the queue is for, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that say something
+   * else. Default: nothing, which fits all.
+   */
+  readonly serves?: string | undefined;
+  readonly codec?: Codec | undefined;
+  /** Where replies arrive; as `inboxPrefix` of the connection. Default `"_INBOX"`. */
+  readonly inboxPrefix?: string | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+export interface QueueSettings extends NatsClient {
+  readonly queue: string;
+  readonly durability: "file" | "memory" | "none";
+  readonly maxQueueSize: number;
+  readonly maxQueueBytes: number;
+  readonly maxAgeMs: number;
+  readonly ackWaitMs: number;
+  readonly maxDeliver: number;
+  readonly replicas: number;
+  readonly serves: string | undefined;
+  readonly codec: Codec;
+  readonly inboxPrefix: string;
+  readonly clock: Clock;
+}
+
+/** Highest first. */
+export const lanes: readonly Priority[] = ["immediate", "interactive", "bulk"];
+
+const integerFrom =
+  (least: number): Check =>
+  (name, value) =>
+    check(isInteger(value, least, Number.MAX_SAFE_INTEGER), name, `an integer >= ${least}`, value);
+
+const queueChecks: Record<keyof NatsQueueOptions, Check> = {
+  connection: () => undefined,
+  headers: () => undefined,
+  queue: () => undefined,
+  durability: oneOf("file", "memory", "none"),
+  maxQueueSize: integerFrom(1),
+  maxQueueBytes: integerFrom(1024),
+  maxAgeMs: integerFrom(1000),
+  ackWaitMs: integerFrom(300),
+  maxDeliver: integerFrom(1),
+  replicas: integerFrom(1),
+  serves: checkText,
+  codec: withMethods("a codec, with encode() and decode()", "encode", "decode"),
+  inboxPrefix: checkText,
+  clock: checkClock,
+};
+
+/**
+ * `own`: the checks of what a side takes beyond the queue's options.
+ * @throws {TypeError | RangeError} naming the option and what it got.
+ */
+export function queueSettings<Options extends NatsQueueOptions>(
+  options: Options,
+  own: Readonly<Record<Exclude<keyof Options, keyof NatsQueueOptions>, Check>>,
+): QueueSettings {
+  checkOptions(options, { ...queueChecks, ...own });
+  const { connection, headers, queue, durability = "file" } = options;
+  if (typeof connection?.publish !== "function" || typeof connection.subscribe !== "function")
+    throw new TypeError("connection must be a NATS connection: await connect() of @nats-io/transport-node");
+  if (typeof headers !== "function") throw new TypeError("headers must be the function `headers` of the same package");
+  const isText = typeof queue === "string" && queue !== "" && queue.length <= 100;
+  check(isText, "queue", "a text of 1 to 100 characters", queue);
+  const nameLength = tokenOf(queue).length;
+  if (nameLength > longestToken)
+    throw new RangeError(
+      `queue must be a shorter text, or one with fewer characters beside letters, digits and -: ${describe(queue)} takes ${nameLength} characters in a stream's name, at most ${longestToken} are allowed`,
+    );
+  return {
+    connection,
+    headers,
+    queue,
+    durability,
+    maxQueueSize: options.maxQueueSize ?? 1000,
+    maxQueueBytes: options.maxQueueBytes ?? 2 ** 30,
+    maxAgeMs: options.maxAgeMs ?? 60_000,
+    ackWaitMs: options.ackWaitMs ?? 5000,
+    maxDeliver: options.maxDeliver ?? 5,
+    replicas: options.replicas ?? 1,
+    serves: options.serves,
+    codec: options.codec ?? binaryCodec,
+    inboxPrefix: options.inboxPrefix ?? "_INBOX",
+    clock: options.clock ?? systemClock,
+  };
+}
+
+/** A stream's name is a folder's at the server: with what stands around it, at most 255 characters. */
+const longestToken = 200;
+
+/** Letters, digits and - as they are, anything else as _ and its code: two queues never share a name. */
+export const tokenOf = (queue: string): string =>
+  queue.replaceAll(/[^A-Za-z0-9-]/gu, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
+
+/** What NATS' own framing and headers may take of a message. */
+const headersBytes = 256;
+
+/** Of an item or a result, with what travels before it. */
+export const largestMessageBytes = ({ connection }: QueueSettings): number =>
+  (connection.info?.max_payload ?? Infinity) - headersBytes;
+
+declare const crypto: { randomUUID(): string };
+
+/** A subject of its own, under the prefix that the connection may subscribe to. */
+export const newInbox = ({ inboxPrefix }: QueueSettings): string =>
+  `${inboxPrefix}.${crypto.randomUUID().replaceAll("-", "")}`;

@@ -1,0 +1,87 @@
+import { warn } from "../../../core/runtime/globals.ts";
+import type { Link } from "../wire/connection.ts";
+import type { QueueSettings } from "./options.ts";
+import { ensureQueue, namesOf } from "./topology.ts";
+
+const againMs = 500;
+
+/** Sees to it that the queue is there: when asked, and again until it is. */
+export class QueueKeeper {
+  readonly #settings: QueueSettings;
+  readonly #role: "front-end" | "worker";
+  readonly #kept: (created: string) => void;
+  #cancelAgain: (() => void) | undefined;
+  #isStopped = false;
+  #wasKept = false;
+  #trouble: string | undefined;
+  #warnedOf: string | undefined;
+
+  /** `kept` is called each time the queue was seen to be there, with the moment of its making; at once without JetStream. */
+  constructor(settings: QueueSettings, role: "front-end" | "worker", kept: (created: string) => void) {
+    this.#settings = settings;
+    this.#role = role;
+    this.#kept = kept;
+  }
+
+  /** Why the queue could not be seen to be there the last time; undefined where it could, or has not been tried. */
+  get trouble(): string | undefined {
+    return this.#trouble;
+  }
+
+  /** It was there once. */
+  get wasKept(): boolean {
+    return this.#wasKept;
+  }
+
+  /** Hears of an operator who deletes the queue or a part of it. `deleted` is called before it is made again. */
+  watch(link: Link, deleted: () => void): void {
+    const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
+    for (const subject of [streamDeleted, consumerDeleted])
+      link.subscribe(
+        subject,
+        () => {
+          deleted();
+          this.keepSoon();
+        },
+        { need: "optional" },
+      );
+  }
+
+  keep(): void {
+    if (this.#settings.durability === "none") {
+      this.#wasKept = true;
+      return this.#kept("");
+    }
+    void ensureQueue(this.#settings, this.#role).then(
+      (created) => {
+        this.#trouble = this.#warnedOf = undefined;
+        this.#wasKept = true;
+        if (!this.#isStopped) this.#kept(created);
+      },
+      (error: Error) => this.#failed(error.message),
+    );
+  }
+
+  keepSoon(): void {
+    if (this.#isStopped || this.#cancelAgain !== undefined) return;
+    this.#cancelAgain = this.#settings.clock.after(againMs, () => {
+      this.#cancelAgain = undefined;
+      this.keep();
+    });
+  }
+
+  #failed(reason: string): void {
+    // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody hears of it.
+    if (reason === this.#trouble && reason !== this.#warnedOf && !this.#isStopped) {
+      warn(`sheaf: the queue ${this.#settings.queue} cannot be used, and is tried again: ${reason}`);
+      this.#warnedOf = reason;
+    }
+    this.#trouble = reason;
+    this.keepSoon();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelAgain?.();
+  }
+}

@@ -1,0 +1,173 @@
+import { NatsQueueError } from "../wire/errors.ts";
+import { lanes, tokenOf, type QueueSettings } from "./options.ts";
+
+/** Every subject and name of a queue. */
+export interface QueueNames {
+  readonly stream: string;
+  readonly deadStream: string;
+  readonly deadLetters: string;
+  /** Core subjects. */
+  readonly cancel: string;
+  readonly alive: string;
+  readonly who: string;
+  readonly careful: string;
+  /** What the server says of the queue. */
+  readonly maxDeliveries: string;
+  readonly streamDeleted: string;
+  readonly consumerDeleted: string;
+  lane(lane: string): string;
+  consumer(lane: string): string;
+}
+
+export function namesOf({ queue, durability }: QueueSettings): QueueNames {
+  const token = tokenOf(queue);
+  const stream = `SHEAF_${token}`;
+  const base = `sheaf.${token}`;
+  return {
+    stream,
+    deadStream: `${stream}_DLQ`,
+    deadLetters: `${base}.dlq`,
+    cancel: `${base}.cancel`,
+    alive: `${base}.alive`,
+    who: `${base}.who`,
+    careful: `${base}.careful`,
+    streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,
+    consumerDeleted: `$JS.EVENT.ADVISORY.CONSUMER.DELETED.${stream}.*`,
+    maxDeliveries: `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.*`,
+    lane: (lane) => `${base}.${durability === "none" ? "n" : "q"}.${lane}`,
+    consumer: (lane) => lane,
+  };
+}
+
+/** Dead letters kept: so many, so long; the oldest go first. */
+const deadLettersKept = 10_000;
+const deadLettersKeptMs = 7 * 86_400_000;
+const apiTimeoutMs = 5000;
+const nanos = (ms: number): number => ms * 1_000_000;
+
+const err = { consumerNotFound: 10014, streamNameInUse: 10058, streamNotFound: 10059 };
+
+interface ApiReply {
+  readonly error?: { readonly code: number; readonly err_code?: number; readonly description: string };
+}
+
+/** One call of the JetStream API. @throws {NatsQueueError} `UNAVAILABLE` where nobody answers. */
+export async function jetStream<Reply>(
+  { connection }: QueueSettings,
+  call: string,
+  body: object = {},
+): Promise<Reply & ApiReply> {
+  try {
+    const message = await connection.request(`$JS.API.${call}`, JSON.stringify(body), { timeout: apiTimeoutMs });
+    return JSON.parse(new TextDecoder().decode(message.data)) as Reply & ApiReply;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new NatsQueueError(
+      "UNAVAILABLE",
+      `JetStream does not answer (${reason}). Is nats-server running with -js, and may this user publish to $JS.API.>?`,
+    );
+  }
+}
+
+interface StreamInfo {
+  readonly created?: string;
+}
+
+/**
+ * Creates what is missing of a queue; what is there stays, except that `"front-end"` brings the limits up to its own
+ * and `"worker"` the consumers. Safe to repeat, on either side.
+ * @returns when the stream was made, in the server's words: another answer than last time means that it was lost.
+ */
+export async function ensureQueue(settings: QueueSettings, role: "front-end" | "worker"): Promise<string> {
+  const names = namesOf(settings);
+  const created = await ensureStream(settings, streamConfig(settings, names), role === "front-end");
+  await ensureStream(settings, deadStreamConfig(settings, names), false);
+  for (const lane of lanes) await ensureConsumer(settings, names, lane, role === "worker");
+  return created;
+}
+
+async function ensureStream(
+  settings: QueueSettings,
+  config: { readonly name: string },
+  mayUpdate: boolean,
+): Promise<string> {
+  const info = await jetStream<StreamInfo>(settings, `STREAM.INFO.${config.name}`);
+  if (info.error?.err_code === err.streamNotFound) {
+    const { error, created } = await jetStream<StreamInfo>(settings, `STREAM.CREATE.${config.name}`, config);
+    if (error === undefined) return created ?? "";
+    // Somebody else was quicker.
+    if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
+    throw refused(config.name, error.description);
+  }
+  if (info.error !== undefined) throw refused(config.name, info.error.description);
+  const { created = "" } = info;
+  if (!mayUpdate) return created;
+  const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, config);
+  if (error !== undefined) throw refused(config.name, error.description);
+  return created;
+}
+
+async function ensureConsumer(
+  settings: QueueSettings,
+  { stream, consumer, lane: subject }: QueueNames,
+  lane: string,
+  mayUpdate: boolean,
+): Promise<void> {
+  const name = consumer(lane);
+  if (!mayUpdate) {
+    const { error } = await jetStream(settings, `CONSUMER.INFO.${stream}.${name}`);
+    if (error?.err_code !== err.consumerNotFound) return;
+  }
+  const config = {
+    durable_name: name,
+    ack_policy: "explicit",
+    ack_wait: nanos(settings.ackWaitMs),
+    max_deliver: settings.maxDeliver,
+    // Workers ask for no more than they can run, and the stream holds no more than maxQueueSize: the default of 1000
+    // would only starve large fleets.
+    max_ack_pending: -1,
+    max_waiting: 2048,
+    filter_subject: subject(lane),
+  };
+  const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, {
+    stream_name: stream,
+    config,
+  });
+  if (error !== undefined) throw refused(`${stream}.${name}`, error.description);
+}
+
+function streamConfig(settings: QueueSettings, names: QueueNames): { readonly name: string } {
+  const { maxQueueSize, maxQueueBytes, maxAgeMs, durability, replicas } = settings;
+  const config = {
+    name: names.stream,
+    subjects: lanes.map((lane) => names.lane(lane)),
+    retention: "workqueue",
+    storage: durability === "memory" ? "memory" : "file",
+    discard: "new",
+    discard_new_per_subject: true,
+    max_msgs_per_subject: maxQueueSize,
+    max_bytes: maxQueueBytes,
+    max_age: nanos(maxAgeMs),
+    duplicate_window: nanos(Math.min(maxAgeMs, 60_000)),
+    num_replicas: replicas,
+  };
+  return config;
+}
+
+function deadStreamConfig({ durability, replicas }: QueueSettings, names: QueueNames): { readonly name: string } {
+  const config = {
+    name: names.deadStream,
+    subjects: [names.deadLetters],
+    retention: "limits",
+    storage: durability === "memory" ? "memory" : "file",
+    discard: "old",
+    max_msgs: deadLettersKept,
+    max_age: nanos(deadLettersKeptMs),
+    num_replicas: replicas,
+  };
+  return config;
+}
+
+function refused(what: string, why: string): NatsQueueError {
+  return new NatsQueueError("UNAVAILABLE", `JetStream refuses ${what}: ${why}.`);
+}

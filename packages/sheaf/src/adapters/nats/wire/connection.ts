@@ -1,0 +1,114 @@
+import type { Clock } from "../../../core/runtime/clock.ts";
+import { warn } from "../../../core/runtime/globals.ts";
+import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
+
+/** What a side of a queue hears of its connection. */
+export interface LinkEvents {
+  disconnected(): void;
+  reconnected(): void;
+  closed(): void;
+}
+
+/** A server that hangs must not keep a process from ending: its last words are waited for this long. */
+const partingMs = 2000;
+
+/** A connection, and whether it is up. */
+export class Link {
+  isConnected: boolean;
+  /** What this side may not listen to, and cannot do without. */
+  refusal: string | undefined;
+  readonly #connection: NatsConnection;
+  readonly #subscriptions: NatsSubscription[] = [];
+  #isLeft = false;
+  #hasReported = false;
+
+  constructor(connection: NatsConnection, events: LinkEvents) {
+    this.#connection = connection;
+    this.isConnected = !connection.isClosed() && connection.info !== undefined;
+    void this.#watch(events);
+  }
+
+  /** False where it is down: what is published then may or may not be sent later, so nothing is. */
+  publish(...[subject, payload, options]: Parameters<NatsConnection["publish"]>): boolean {
+    if (!this.isConnected || this.#connection.isClosed()) return false;
+    try {
+      this.#connection.publish(subject, payload, options);
+    } catch (thrown) {
+      // Its owner is closing it.
+      if (thrown instanceof Error && /^(Draining|Closed)Connection/.test(thrown.name)) return false;
+      throw thrown;
+    }
+    return true;
+  }
+
+  /** `need`: what to do without it; of an optional one it is only said that NATS refuses it. */
+  subscribe(
+    subject: string,
+    on: (message: NatsMessage) => void,
+    { queue, need = "essential" }: { readonly queue?: string; readonly need?: "essential" | "optional" } = {},
+  ): NatsSubscription {
+    const callback = (error: Error | null, message: NatsMessage): void => {
+      if (error !== null) return this.#refused(subject, error, need);
+      try {
+        on(message);
+      } catch (thrown) {
+        // Thrown on, it would end the client's reading of the socket for good.
+        this.reportUnreadable(subject, thrown);
+      }
+    };
+    const subscription = this.#connection.subscribe(subject, queue === undefined ? { callback } : { callback, queue });
+    this.#subscriptions.push(subscription);
+    return subscription;
+  }
+
+  /** Warns once: somebody may send a thousand of them. */
+  reportUnreadable(subject: string, thrown: unknown): void {
+    if (!this.#hasReported)
+      warn(`sheaf: a message on ${subject} cannot be read; further ones are not reported.`, thrown);
+    this.#hasReported = true;
+  }
+
+  /** Waits for what the server has to answer, where it can and while it makes sense; never rejects. */
+  async parted(answer: () => Promise<unknown>, clock: Clock): Promise<void> {
+    if (!this.isConnected) return;
+    let cancel: (() => void) | undefined;
+    const late = new Promise<void>((resolve) => (cancel = clock.after(partingMs, resolve)));
+    const answered = answer().then(
+      () => undefined,
+      () => undefined,
+    );
+    await Promise.race([answered, late]);
+    cancel?.();
+  }
+
+  /** Ends every subscription of this side; the connection stays its owner's. */
+  leave(): void {
+    this.#isLeft = true;
+    if (this.#connection.isClosed()) return;
+    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+  }
+
+  /** The client has ended the subscription, and does not try again. */
+  #refused(subject: string, { message }: Error, need: "essential" | "optional"): void {
+    if (this.#isLeft || this.#connection.isClosed()) return;
+    const refusal = `NATS refuses the subscription to ${subject} (${message}). Allow it, and start this process again.`;
+    if (need === "essential") this.refusal ??= refusal;
+    warn(`sheaf: ${refusal}`);
+  }
+
+  async #watch(events: LinkEvents): Promise<void> {
+    for await (const { type } of this.#connection.status()) {
+      if (this.#isLeft) return;
+      if (type === "disconnect" && this.isConnected) {
+        this.isConnected = false;
+        events.disconnected();
+      } else if (type === "reconnect") {
+        this.isConnected = true;
+        events.reconnected();
+      }
+    }
+    if (this.#isLeft) return;
+    this.isConnected = false;
+    events.closed();
+  }
+}

@@ -1,0 +1,113 @@
+import { isWireError, type WireError } from "../../../core/wire-error.ts";
+
+/** What travels before an item. Short names: it is part of every message. */
+export interface RequestHead {
+  /** Inbox of the front end that waits. */
+  readonly f: string;
+  /** The front end's number of the call. */
+  readonly i: string;
+  /** Milliseconds that were left when it was published. */
+  readonly d: number;
+  /** W3C trace context. */
+  readonly t?: string | undefined;
+  /** What its front end means by the queue, as `fingerprintOf` has it. */
+  readonly s?: string | undefined;
+}
+
+/** What travels before a result. */
+export interface ReplyHead {
+  /** Items in its batch, and the batch's number at that worker. */
+  readonly n: number;
+  readonly b: number;
+  /** The worker. */
+  readonly w: string;
+  /** Dispatch → results, in milliseconds. */
+  readonly m: number;
+  /** Why the batch went. */
+  readonly s: string;
+  /** Which delivery this was; 1 unless something went wrong. */
+  readonly c: number;
+  /** Where the front end says that it has it. In here: servers refuse such a subject as a message's reply. */
+  readonly a?: string | undefined;
+  readonly e?: WireError | undefined;
+}
+
+export interface Request {
+  readonly head: RequestHead;
+  readonly body: Uint8Array;
+}
+
+export interface Reply {
+  readonly head: ReplyHead;
+  readonly body: Uint8Array;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** `[length u32][head as JSON][body]`. */
+export function pack(head: RequestHead | ReplyHead, body: Uint8Array): Uint8Array {
+  const json = encoder.encode(JSON.stringify(head));
+  const bytes = new Uint8Array(4 + json.byteLength + body.byteLength);
+  new DataView(bytes.buffer).setUint32(0, json.byteLength, true);
+  bytes.set(json, 4);
+  bytes.set(body, 4 + json.byteLength);
+  return bytes;
+}
+
+/** An item as its front end sent it. @throws {TypeError | RangeError} when the bytes are nothing that a front end sends. */
+export function requestOf(bytes: Uint8Array): Request {
+  const { head, body } = unpack(bytes);
+  const { f, i, d, t, s } = head;
+  // A subject of a stranger's making could name any subject, or none that can be published to.
+  if (!isSubject(f) || typeof i !== "string" || !/^[\da-z]{1,20}$/.test(i) || !isMs(d))
+    throw new TypeError("It is no item of a front end.");
+  return { head: { f, i, d, t: textOf(t), s: textOf(s) }, body };
+}
+
+/** A worker's answer. @throws {TypeError | RangeError} when the bytes are nothing that a worker sends. */
+export function replyOf(bytes: Uint8Array): Reply {
+  const { head, body } = unpack(bytes);
+  const { n, b, w, m, s, c, a, e } = head;
+  const counts = [n, b, c].every((count) => Number.isSafeInteger(count) && (count as number) >= 0);
+  const texts = typeof w === "string" && typeof s === "string" && (a === undefined || isSubject(a));
+  if (!counts || !texts || (e !== undefined && !isWireError(e))) throw new TypeError("It is no reply of a worker.");
+  // An executor that measures its own runs may have measured nothing.
+  return { head: (isMs(m) ? head : { ...head, m: 0 }) as unknown as ReplyHead, body };
+}
+
+function unpack(bytes: Uint8Array): { readonly head: Readonly<Record<string, unknown>>; readonly body: Uint8Array } {
+  const end = 4 + new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0, true);
+  if (end > bytes.byteLength) throw new RangeError("The message is cut off.");
+  return { head: recordOf(bytes.subarray(4, end)), body: bytes.subarray(end) };
+}
+
+/** A JSON object. @throws {TypeError | SyntaxError} for anything else. */
+export function recordOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  const value = JSON.parse(decoder.decode(bytes)) as unknown;
+  if (typeof value !== "object" || value === null) throw new TypeError("It is no JSON object.");
+  return value as Record<string, unknown>;
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+/** Something that can be published to. */
+const isSubject = (value: unknown): value is string =>
+  typeof value === "string" && value.length <= 1000 && /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(value);
+
+/** A span of time; 1e300 would be none that a timer takes. */
+const isMs = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= 1e15;
+
+/** Eight characters for a description that is too long for every message: FNV-1a, 32 bits. */
+export function fingerprintOf(text: string): string {
+  let hash = 0x811c9dc5;
+  for (const byte of encoder.encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash.toString(16).padStart(8, "0");
+}
+
+/** Names the call in the whole fleet: the front end's inbox ends in a token of its own. */
+export const keyOf = ({ f, i }: RequestHead): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;
+/** Where the front end hears: `a` of the publish, `r` a result, `q` the question whether anybody still waits. */
+export const ackSubject = (inbox: string, id: string): string => `${inbox}.a${id}`;
+export const replySubject = ({ f, i }: RequestHead): string => `${f}.r${i}`;
+export const questionSubject = ({ f, i }: RequestHead): string => `${f}.q${i}`;

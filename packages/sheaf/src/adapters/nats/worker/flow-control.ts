@@ -1,0 +1,106 @@
+import type { BatcherCapacity, BatcherLoad } from "../../../core/batcher.ts";
+import type { Caution } from "./poison-mode.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Pulls } from "./pulls.ts";
+import { lanes } from "../queue/options.ts";
+import type { Timers } from "./timers.ts";
+
+/** After a hand-over a batcher has its turn before more is asked for. */
+const turnMs = 1;
+const toppingUpMs = 2;
+
+export interface IntakeParts {
+  readonly limits: BatcherCapacity;
+  readonly load: () => BatcherLoad;
+  readonly caution: Caution;
+  readonly timers: Timers;
+  readonly pulls: Pulls;
+  /** `"waiting"`: not now, for the queue is not there, or suspects run. `"handing back"`: nothing can run here. */
+  readonly state: () => "taking" | "waiting" | "handing back";
+  /** Gives it to the batcher. */
+  readonly run: (delivery: Delivery) => void;
+  readonly handBack: (delivery: Delivery) => void;
+}
+
+/**
+ * How much a worker takes from the queue, and when the batcher gets it: no more than its free slots can run, so that what
+ * waits, waits where every worker can take it.
+ */
+export class Intake {
+  readonly #parts: IntakeParts;
+  /** Taken, and not yet with the batcher. */
+  #arrived: Delivery[] = [];
+  /** Items that waited behind the last one taken. */
+  #backlog = 0;
+  /** More has been asked for, for the batch that is being collected. */
+  #hasToppedUp = false;
+
+  constructor(parts: IntakeParts) {
+    this.#parts = parts;
+  }
+
+  add(delivery: Delivery): void {
+    this.#arrived.push(delivery);
+  }
+
+  /** So many items wait behind the one that has just come. */
+  sawBacklog(items: number): void {
+    this.#backlog = items;
+  }
+
+  /** Takes out what the batcher has not been given. */
+  empty(): Delivery[] {
+    return this.#arrived.splice(0);
+  }
+
+  /** Something changed: asks for what free slots could run, or gives the batcher what has arrived. */
+  advance(): void {
+    const { limits, caution, pulls, timers } = this.#parts;
+    const { maxBatchSize } = limits;
+    const state = this.#parts.state();
+    if (state === "waiting" || pulls.isCollecting) return;
+    if (state === "handing back") {
+      for (const delivery of this.empty()) this.#parts.handBack(delivery);
+      return;
+    }
+    const arrived = this.#arrived.length;
+    const { queued: waiting, inFlight } = this.#parts.load();
+    const freeSlots = limits.concurrency - inFlight;
+    // Ahead, a whole batch for whoever is free next saves the way; a part of one is not sealed before a slot is free.
+    const isAhead = freeSlots <= 0;
+    if (isAhead && (waiting > 0 || this.#urgent() + this.#backlog < maxBatchSize)) return;
+    const capacity = Math.max(1, freeSlots) * maxBatchSize - waiting;
+    if (arrived === 0) {
+      if (capacity > 0) pulls.ask(caution.isCareful ? 1 : capacity);
+    } else if (!this.#hasToppedUp && this.#couldTopUp(capacity)) {
+      this.#hasToppedUp = true;
+      pulls.ask(capacity - this.#urgent());
+      // The answer comes within a round trip, or the items that are here go without it.
+      timers.after("release", toppingUpMs, () => {
+        if (this.#parts.load().inFlight < limits.concurrency) this.#release(capacity);
+      });
+    } else if (!isAhead || this.#urgent() >= capacity) {
+      this.#release(capacity);
+    }
+  }
+
+  /** More waits for the batch that is being collected; or bulk is here, and the lane above it has not been asked. */
+  #couldTopUp(capacity: number): boolean {
+    if (this.#backlog > 0 && this.#arrived.length < capacity) return true;
+    const urgent = this.#urgent();
+    return urgent < this.#arrived.length && urgent < capacity && !this.#parts.pulls.isOpen("interactive");
+  }
+
+  #urgent(): number {
+    return this.#arrived.reduce((count, { lane }) => count + (lane === "bulk" ? 0 : 1), 0);
+  }
+
+  /** Gives the batcher what has arrived, as much as free slots can run, the highest lane first. */
+  #release(capacity: number): void {
+    this.#parts.timers.cancel("release");
+    this.#hasToppedUp = false;
+    if (this.#arrived.length > capacity) this.#arrived.sort((a, b) => lanes.indexOf(a.lane) - lanes.indexOf(b.lane));
+    for (const delivery of this.#arrived.splice(0, capacity)) this.#parts.run(delivery);
+    this.#parts.timers.after("turn", turnMs, () => this.advance());
+  }
+}

@@ -1,0 +1,61 @@
+import type { BatchRecord } from "../../../policies/policy.ts";
+import type { Link } from "../wire/connection.ts";
+import type { QueueSettings } from "../queue/options.ts";
+import type { QueueNames } from "../queue/topology.ts";
+import type { WorkerInfo } from "../front-end/worker-registry.ts";
+
+/** A faster or slower batch is soon of another time: figures of the largest one are forgotten after this. */
+const largestKeptMs = 60_000;
+const answerEveryMs = 100;
+
+/** What front ends know of a worker: that it is there, and how fast it is. */
+export class Presence {
+  readonly #settings: QueueSettings;
+  readonly #names: QueueNames;
+  readonly #link: Link;
+  readonly #about: () => Omit<WorkerInfo, "runMs" | "runSize">;
+  #saidAtMs = -Infinity;
+  #cancelAnswer: (() => void) | undefined;
+  #largest: { readonly runMs: number; readonly size: number; readonly atMs: number } | undefined;
+
+  constructor(
+    settings: QueueSettings,
+    names: QueueNames,
+    link: Link,
+    about: () => Omit<WorkerInfo, "runMs" | "runSize">,
+  ) {
+    this.#settings = settings;
+    this.#names = names;
+    this.#link = link;
+    this.#about = about;
+  }
+
+  observe({ size, runMs }: BatchRecord): void {
+    const nowMs = this.#settings.clock.now();
+    const isOld = this.#largest !== undefined && nowMs - this.#largest.atMs > largestKeptMs;
+    if (this.#largest === undefined || isOld || size >= this.#largest.size)
+      this.#largest = { runMs, size, atMs: nowMs };
+  }
+
+  /** A front end asks who is there. All hear the answer: where a thousand ask at once, one for all of them must do. */
+  asked(): void {
+    const { clock } = this.#settings;
+    const dueMs = this.#saidAtMs + answerEveryMs - clock.now();
+    if (dueMs <= 0) this.sayAlive();
+    else this.#cancelAnswer ??= clock.after(dueMs, () => this.sayAlive());
+  }
+
+  sayAlive(): void {
+    this.leave();
+    this.#saidAtMs = this.#settings.clock.now();
+    const { runMs = 0, size: runSize = 0 } = this.#largest ?? {};
+    const info: WorkerInfo = { ...this.#about(), runMs, runSize };
+    this.#link.publish(this.#names.alive, JSON.stringify(info));
+  }
+
+  /** Whoever has asked gets no answer. */
+  leave(): void {
+    this.#cancelAnswer?.();
+    this.#cancelAnswer = undefined;
+  }
+}

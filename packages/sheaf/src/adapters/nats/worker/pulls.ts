@@ -1,0 +1,132 @@
+import type { Priority } from "../../../core/options.ts";
+import type { NatsMessage, NatsSubscription } from "../wire/client.ts";
+import { ackTokenOf, type AckToken } from "./delivery.ts";
+import type { Link } from "../wire/connection.ts";
+import { lanes, newInbox, type QueueSettings } from "../queue/options.ts";
+import type { QueueNames } from "../queue/topology.ts";
+
+/** An open request of a lane: gives what waits, or waits for what comes first. */
+interface Pull {
+  readonly number: string;
+  readonly asked: number;
+  got: number;
+  lastAtMs: number;
+  cancelTimer: () => void;
+}
+
+export interface PullEvents {
+  arrived(message: NatsMessage, token: AckToken): void;
+  /** No request has more on its way: what has arrived can go. `isEmpty`: nothing had. */
+  quiet(): void;
+  /** The server knows no such queue, takes no more requests, or says nothing. */
+  refused(): void;
+}
+
+/** How long the server keeps a request for which nothing comes; the worker of a lost one is not asked for so long. */
+const expiresMs = 5000;
+/**
+ * A server says when it gives no more, but one message in a hundred of these is lost (2.9): after so long without another
+ * item the worker stops waiting, and what comes later goes with the next batch.
+ */
+const quietMs = 3;
+const nanosPerMs = 1_000_000;
+
+/** Raw requests to the lanes' consumers: the client's own `fetch` cannot wait for less than a second. */
+export class Pulls {
+  readonly #settings: QueueSettings;
+  readonly #names: QueueNames;
+  readonly #link: Link;
+  readonly #events: PullEvents;
+  readonly #inbox: string;
+  readonly #subscription: NatsSubscription;
+  readonly #open: Map<Priority, Pull> = new Map();
+  #next = 0;
+
+  constructor(settings: QueueSettings, names: QueueNames, link: Link, events: PullEvents) {
+    this.#settings = settings;
+    this.#names = names;
+    this.#link = link;
+    this.#events = events;
+    this.#inbox = newInbox(settings);
+    this.#subscription = link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
+  }
+
+  /** Some items are here and more of them are on their way. */
+  get isCollecting(): boolean {
+    for (const { got } of this.#open.values()) if (got > 0) return true;
+    return false;
+  }
+
+  /** Nothing waits in the lane: whatever comes is sent here. */
+  isOpen(lane: Priority): boolean {
+    return this.#open.has(lane);
+  }
+
+  /** Asks every lane that has no open request, highest first, for up to `items`. */
+  ask(items: number): void {
+    for (const lane of lanes) if (!this.#open.has(lane)) this.#ask(lane, items);
+  }
+
+  /** The connection was cut: the server has forgotten every request. */
+  forget(): void {
+    for (const pull of this.#open.values()) pull.cancelTimer();
+    this.#open.clear();
+  }
+
+  /** Takes no more; resolves when what the server had sent has arrived. */
+  async stop(): Promise<void> {
+    this.forget();
+    await this.#link.parted(() => this.#subscription.drain(), this.#settings.clock);
+  }
+
+  #ask(lane: Priority, items: number): void {
+    const { stream, consumer } = this.#names;
+    const request = JSON.stringify({ batch: items, no_wait: true, expires: expiresMs * nanosPerMs });
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer(lane)}`;
+    const number = (this.#next++).toString(36);
+    if (!this.#link.publish(subject, request, { reply: `${this.#inbox}.${lane}-${number}` })) return;
+    const pull: Pull = { number, asked: items, got: 0, lastAtMs: 0, cancelTimer: () => undefined };
+    // Its own clock ends a request too: the word that it has ended may be lost, or there was nobody to say it.
+    pull.cancelTimer = this.#settings.clock.after(expiresMs + 500, () => {
+      this.#done(lane, pull);
+      this.#events.refused();
+    });
+    this.#open.set(lane, pull);
+  }
+
+  #received(message: NatsMessage): void {
+    const { reply } = message;
+    if (reply === undefined || !reply.startsWith("$JS.ACK.")) return this.#ended(message);
+    const token = ackTokenOf(reply);
+    this.#events.arrived(message, token);
+    const pull = this.#open.get(token.lane);
+    // Undefined where this worker's clock has ended it.
+    if (pull === undefined) return this.#events.quiet();
+    pull.got++;
+    if (pull.got >= pull.asked || token.pending === 0) return this.#done(token.lane, pull);
+    pull.lastAtMs = this.#settings.clock.now();
+    if (pull.got === 1) this.#watchQuiet(token.lane, pull);
+  }
+
+  /** The server's word about a request: it has expired, or was refused. Items carry their own subject, this the inbox. */
+  #ended({ subject, headers }: NatsMessage): void {
+    const [lane, number] = subject.slice(this.#inbox.length + 1).split("-") as [Priority, string];
+    const pull = this.#open.get(lane);
+    if (pull?.number === number) this.#done(lane, pull);
+    if (headers?.code === 503 || headers?.code === 409) this.#events.refused();
+  }
+
+  #watchQuiet(lane: Priority, pull: Pull): void {
+    pull.cancelTimer();
+    pull.cancelTimer = this.#settings.clock.after(quietMs, () => {
+      if (this.#settings.clock.now() - pull.lastAtMs >= quietMs) this.#done(lane, pull);
+      else this.#watchQuiet(lane, pull);
+    });
+  }
+
+  #done(lane: Priority, pull: Pull): void {
+    pull.cancelTimer();
+    if (this.#open.get(lane) === pull) this.#open.delete(lane);
+    this.#events.quiet();
+  }
+}

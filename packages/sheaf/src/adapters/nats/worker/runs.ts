@@ -1,0 +1,146 @@
+import type { Batcher } from "../../../core/batcher.ts";
+import { BatcherError } from "../../../core/errors.ts";
+import type { DeadLetters } from "../queue/dead-letters.ts";
+import { Verdict, type Delivery } from "./delivery.ts";
+import { NatsQueueError, unavailable } from "../wire/errors.ts";
+import type { Hand } from "./in-flight.ts";
+import type { Link } from "../wire/connection.ts";
+import type { QueueSettings } from "../queue/options.ts";
+import type { Replies } from "./replies.ts";
+
+/** What runs the items: any batcher. */
+export type ItemBatcher = Pick<Batcher<unknown, unknown>, "ask">;
+
+export interface RunParts {
+  readonly batcher: ItemBatcher;
+  readonly settings: QueueSettings;
+  readonly link: Link;
+  readonly hand: Hand;
+  readonly replies: Replies;
+  readonly deadLetters: DeadLetters;
+  /** An item has its outcome: there may be room for another. */
+  readonly ended: () => void;
+  /** The batcher takes no more. */
+  readonly closed: () => void;
+}
+
+/** A crashed worker process takes about so long until it can be tried again. */
+const afterCrashMs = 1000;
+
+/** Items from the moment that the batcher gets them to what is said of them: to the caller, and to the queue. */
+export class Runs {
+  readonly counts: { expired: number; cancelled: number; handedBack: number } = {
+    expired: 0,
+    cancelled: 0,
+    handedBack: 0,
+  };
+  readonly #parts: RunParts;
+  /** With the batcher, not settled. */
+  #serving = 0;
+  #whenIdle: (() => void) | undefined;
+  #isGivenUp = false;
+
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when nothing is with the batcher. What still is after `graceMs` goes back to the queue. */
+  async idle(graceMs: number): Promise<void> {
+    if (this.#serving === 0) return;
+    const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    const { clock } = this.#parts.settings;
+    const cancel = graceMs === Infinity ? undefined : clock.after(graceMs, () => this.#giveUp());
+    await idle;
+    cancel?.();
+  }
+
+  async run(delivery: Delivery, company: "alone" | "shared"): Promise<void> {
+    const { batcher, settings, hand, replies, ended } = this.#parts;
+    const { head, body, lane, abort, deadlineAtMs } = delivery;
+    const timeoutMs = deadlineAtMs - settings.clock.now();
+    if (timeoutMs <= 0) return this.#expired(delivery);
+    this.#serving++;
+    try {
+      const item = settings.codec.decode(body);
+      const alone = company === "alone";
+      const answer = await batcher.ask(item, { signal: abort.signal, timeoutMs, priority: lane, alone, tag: head.t });
+      replies.result(delivery, answer);
+      hand.remove(delivery.key);
+    } catch (error) {
+      this.#failed(delivery, error);
+    } finally {
+      this.#serving--;
+      if (this.#serving === 0) this.#whenIdle?.();
+    }
+    ended();
+  }
+
+  /** Somebody else may have it; without JetStream nobody can, and its caller is told. */
+  handBack(delivery: Delivery, error?: unknown, delayMs: number = 0): void {
+    this.counts.handedBack++;
+    if (delivery.ack === undefined) {
+      const message = error instanceof Error ? error.message : "The worker is shutting down.";
+      this.#parts.replies.error(delivery, new NatsQueueError("UNAVAILABLE", message));
+    }
+    this.#finish(delivery, delayMs === 0 ? Verdict.again : Verdict.againAfter(delayMs));
+  }
+
+  /** It is for a worker that serves something else. Its caller is told, not another worker: all may be like this one. */
+  refuse(delivery: Delivery): void {
+    const message =
+      "The worker that took the item serves another model under this name. Start all with the same model.";
+    this.#parts.replies.error(delivery, unavailable(message));
+  }
+
+  /** Nobody waits for it. */
+  drop(delivery: Delivery): void {
+    this.#finish(delivery, Verdict.end);
+  }
+
+  #giveUp(): void {
+    this.#isGivenUp = true;
+    for (const delivery of this.#parts.hand.all()) {
+      this.handBack(delivery);
+      delivery.abort.abort(new Error("The worker is shutting down."));
+    }
+  }
+
+  #expired(delivery: Delivery): void {
+    this.counts.expired++;
+    const message = `The item waited longer than its ${delivery.head.d} ms and was not run.`;
+    this.#parts.replies.error(delivery, new BatcherError("TIMEOUT", message, { timeoutMs: delivery.head.d }));
+    this.#finish(delivery, Verdict.end);
+  }
+
+  #failed(delivery: Delivery, error: unknown): void {
+    if (delivery.isCancelled) {
+      this.counts.cancelled++;
+      return this.#finish(delivery, Verdict.end);
+    }
+    // What was given up has been handed back.
+    if (this.#isGivenUp && delivery.abort.signal.aborted) return;
+    const code = error instanceof BatcherError ? error.code : undefined;
+    // No worker could answer it in time any more, and its caller is told so.
+    const isLate = code === "QUEUE_FULL" && (error as BatcherError).details["expectedMs"] !== undefined;
+    // This worker's own trouble: another one can still serve the caller.
+    if (code === "CLOSED") this.#parts.closed();
+    if (code === "CLOSED" || (code === "QUEUE_FULL" && !isLate)) return this.handBack(delivery, error);
+    if (code === "WORKER_CRASHED" && delivery.ack !== undefined)
+      return this.#crashed(delivery, (error as BatcherError).details, error as Error);
+    this.#parts.replies.error(delivery, error);
+    this.#parts.hand.remove(delivery.key);
+  }
+
+  /** An item on which the model crashes, alone, is given up at once: another try would only crash another worker. */
+  #crashed(delivery: Delivery, { items }: Readonly<Record<string, unknown>>, error: Error): void {
+    if (items !== 1) return this.handBack(delivery, error, afterCrashMs);
+    const { head, body, sequence, deliveries } = delivery;
+    this.#parts.deadLetters.bury({ head, body, sequence, deliveries, reason: error.message });
+    this.#finish(delivery, Verdict.end);
+  }
+
+  #finish(delivery: Delivery, verdict: string): void {
+    this.#parts.hand.remove(delivery.key);
+    if (delivery.ack !== undefined) this.#parts.link.publish(delivery.ack, verdict);
+  }
+}

@@ -1,0 +1,284 @@
+import type { Batcher, BatcherCapacity, BatcherLoad } from "../../../core/batcher.ts";
+import { checkFunction } from "../../../shared/checks.ts";
+import { describe } from "../../../shared/describe.ts";
+import { Arrivals } from "./arrivals.ts";
+import { Caution } from "./poison-mode.ts";
+import type { NatsSubscription } from "../wire/client.ts";
+import { DeadLetters } from "../queue/dead-letters.ts";
+import { Verdict } from "./delivery.ts";
+import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
+import { Hand } from "./in-flight.ts";
+import { Intake } from "./flow-control.ts";
+import { Link } from "../wire/connection.ts";
+import { Presence } from "./heartbeat.ts";
+import { Pulls } from "./pulls.ts";
+import { QueueKeeper } from "../queue/provisioner.ts";
+import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "../queue/options.ts";
+import { Replies } from "./replies.ts";
+import { Runs } from "./runs.ts";
+import { Suspects } from "./redeliveries.ts";
+import { Timers } from "./timers.ts";
+import { namesOf, type QueueNames } from "../queue/topology.ts";
+import { aliveEveryMs, type WorkerInfo } from "../front-end/worker-registry.ts";
+
+/** What happened to items at a worker. */
+export interface WorkerCounts {
+  readonly delivered: number;
+  readonly redelivered: number;
+  readonly expired: number;
+  readonly cancelled: number;
+  readonly handedBack: number;
+  readonly deadLetters: number;
+}
+
+/** Options of `natsWorker`: those of the queue. */
+export interface NatsWorkerOptions extends NatsQueueOptions {
+  /** False while the batcher can run nothing: no item is taken then. Default: always true. */
+  readonly isServing?: (() => boolean) | undefined;
+}
+
+export interface NatsWorker {
+  /** Resolves when the batcher is ready and items are taken; rejects with the reason it never will. */
+  ready(): Promise<void>;
+  /** What happened to items here since the start. */
+  readonly counts: WorkerCounts;
+  /** Why it gets no items; undefined where it does. */
+  readonly trouble: string | undefined;
+  /** The lanes as the NATS server counts them. */
+  figures(): Promise<readonly LaneFigures[]>;
+  /**
+   * Takes no more, finishes what it has, gives back what it has not begun. After `graceMs` (default none) the rest goes
+   * back too. The batcher and the connection stay yours to close.
+   */
+  drain(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+}
+
+/** The part of a batcher that a worker uses. */
+export type WorkerBatcher<In, Out> = Pick<Batcher<In, Out>, "ask" | "capacity" | "load" | "ready" | "subscribe">;
+
+/**
+ * The side of a NATS queue where batches run: answers callers with the batcher's results. Takes no
+ * more than its free slots can run, so that what waits, waits where every worker can take it.
+ * @throws {TypeError | RangeError} a wrong option, with what it got.
+ */
+export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
+  new Worker(batcher, options);
+
+/** Beyond them a worker would ask for more than the others leave it. */
+const mostSlots = 1024;
+
+class Worker implements NatsWorker {
+  readonly #id: string = crypto.randomUUID();
+  readonly #limits: BatcherCapacity;
+  readonly #isReady: Promise<void>;
+  #drained: Promise<void> | undefined;
+  readonly #settings: QueueSettings;
+  readonly #names: QueueNames;
+  readonly #link: Link;
+  readonly #replies: Replies;
+  readonly #pulls: Pulls;
+  readonly #suspects: Suspects;
+  readonly #deadLetters: DeadLetters;
+  readonly #hand: Hand = new Hand();
+  readonly #caution: Caution;
+  readonly #keeper: QueueKeeper;
+  readonly #presence: Presence;
+  readonly #timers: Timers;
+  readonly #intake: Intake;
+  readonly #runs: Runs;
+  readonly #arrivals: Arrivals;
+  readonly #endRecords: () => void;
+  readonly #isServing: () => boolean;
+  /** The queue and its consumers are there; never so without JetStream. */
+  #isEnsured = false;
+  #isStopping = false;
+  /** Core NATS: where items are pushed to. */
+  readonly #pushed: NatsSubscription[] = [];
+
+  constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
+    const { isServing = () => true } = options;
+    if (typeof (batcher as Partial<typeof batcher> | null)?.ask !== "function")
+      throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
+    this.#isServing = isServing;
+    const settings = (this.#settings = queueSettings(options, { isServing: checkFunction }));
+    const names = (this.#names = namesOf(settings));
+    const { maxBatchSize, concurrency } = batcher.capacity;
+    const limits = {
+      maxBatchSize: Math.min(maxBatchSize, settings.maxQueueSize),
+      concurrency: Math.min(concurrency, mostSlots),
+    };
+    this.#limits = limits;
+    const link = (this.#link = new Link(settings.connection, {
+      disconnected: () => this.#pulls.forget(),
+      reconnected: () => this.#reconnected(),
+      closed: () => this.#pulls.forget(),
+    }));
+    this.#timers = new Timers(settings.clock);
+    this.#caution = new Caution(settings, () => link.publish(names.careful));
+    this.#keeper = new QueueKeeper(settings, "worker", () => this.#kept());
+    this.#replies = new Replies(settings, link, this.#id);
+    this.#presence = new Presence(settings, names, link, () => this.#about());
+    this.#deadLetters = new DeadLetters(settings, names, link);
+    this.#runs = new Runs({
+      batcher,
+      settings,
+      link,
+      hand: this.#hand,
+      replies: this.#replies,
+      deadLetters: this.#deadLetters,
+      ended: () => this.#advanceSoon(),
+      closed: () => void this.drain(),
+    });
+    this.#pulls = new Pulls(settings, names, link, {
+      arrived: (message, token) => this.#arrivals.fromQueue(message, token),
+      quiet: () => this.#intake.advance(),
+      refused: () => this.#keeper.keepSoon(),
+    });
+    this.#suspects = new Suspects(settings, {
+      runAlone: (delivery) => this.#runs.run(delivery, "alone"),
+      drop: (delivery) => this.#runs.drop(delivery),
+      handBack: (delivery) => this.#runs.handBack(delivery),
+      idle: () => this.#intake.advance(),
+    });
+    const load = (): BatcherLoad => batcher.load;
+    this.#intake = new Intake({
+      limits,
+      load,
+      caution: this.#caution,
+      timers: this.#timers,
+      pulls: this.#pulls,
+      state: () => this.#state(),
+      run: (delivery) => void this.#runs.run(delivery, "shared"),
+      handBack: (delivery) => this.#runs.handBack(delivery),
+    });
+    this.#arrivals = new Arrivals({
+      settings,
+      link,
+      load,
+      hand: this.#hand,
+      caution: this.#caution,
+      suspects: this.#suspects,
+      intake: this.#intake,
+      runs: this.#runs,
+      replies: this.#replies,
+      isTaking: () => !this.#isStopping && this.#isServing(),
+    });
+    this.#endRecords = batcher.subscribe((record) => {
+      this.#replies.observe(record);
+      this.#presence.observe(record);
+      this.#advanceSoon();
+    });
+    this.#isReady = batcher.ready().then(() => this.#begin());
+    this.#isReady.catch(() => undefined);
+  }
+
+  ready(): Promise<void> {
+    return this.#isReady;
+  }
+
+  get counts(): WorkerCounts {
+    return { ...this.#arrivals.counts, ...this.#runs.counts, deadLetters: this.#deadLetters.count };
+  }
+
+  get trouble(): string | undefined {
+    if (!this.#link.isConnected) return "the connection to NATS is down";
+    return this.#link.refusal ?? this.#keeper.trouble;
+  }
+
+  figures(): Promise<LaneFigures[]> {
+    return laneFigures(this.#settings);
+  }
+
+  drain({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> {
+    return (this.#drained ??= this.#drain(graceMs));
+  }
+
+  /** Begins to take items. The queue is created where it is missing, now or as soon as NATS lets it. */
+  #begin(): void {
+    if (this.#isStopping) return;
+    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(data), { need: "optional" });
+    this.#link.subscribe(this.#names.who, () => this.#presence.asked(), { need: "optional" });
+    // Whoever has just started may have been started because of a poisonous item.
+    this.#caution.begin();
+    if (this.#settings.durability === "none") {
+      for (const lane of lanes)
+        this.#pushed.push(
+          this.#link.subscribe(this.#names.lane(lane), (message) => this.#arrivals.pushed(message, lane), {
+            queue: "workers",
+          }),
+        );
+      this.#keeper.keep();
+    } else {
+      this.#link.subscribe(this.#names.careful, () => this.#caution.begin(), { need: "optional" });
+      this.#deadLetters.watch();
+      this.#keeper.watch(this.#link, () => this.#pulls.forget());
+      this.#keeper.keep();
+      this.#signalProgress();
+    }
+    this.#tick();
+  }
+
+  async #drain(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    this.#presence.sayAlive();
+    await this.#pulls.stop();
+    const { clock } = this.#settings;
+    await this.#link.parted(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())), clock);
+    for (const delivery of [...this.#intake.empty(), ...this.#suspects.stop()]) this.#runs.handBack(delivery);
+    await this.#runs.idle(graceMs);
+    this.#endRecords();
+    this.#keeper.stop();
+    this.#timers.cancelAll();
+    this.#presence.leave();
+    await this.#link.parted(() => this.#settings.connection.flush(), this.#settings.clock);
+    this.#link.leave();
+  }
+
+  #kept(): void {
+    if (this.#settings.durability === "none") return this.#presence.sayAlive();
+    // Requests sent to a consumer that was not there are lost silently.
+    this.#pulls.forget();
+    this.#isEnsured = true;
+    this.#presence.sayAlive();
+    this.#intake.advance();
+  }
+
+  #reconnected(): void {
+    this.#replies.sendUnsent();
+    this.#isEnsured = false;
+    if (this.#settings.durability !== "none") this.#keeper.keep();
+  }
+
+  #state(): "taking" | "waiting" | "handing back" {
+    if (!this.#isEnsured || this.#isStopping || !this.#link.isConnected || this.#suspects.isBusy) return "waiting";
+    return this.#isServing() ? "taking" : "handing back";
+  }
+
+  #advanceSoon(): void {
+    this.#timers.after("turn", 0, () => this.#intake.advance());
+  }
+
+  /** Says of everything here that it is being worked on. Not from the model's thread: a hung process says nothing. */
+  #signalProgress(): void {
+    const { clock, ackWaitMs } = this.#settings;
+    for (const { ack } of this.#hand.silent(clock.now(), ackWaitMs / 3))
+      if (ack !== undefined) this.#link.publish(ack, Verdict.working);
+    this.#timers.after("progress", ackWaitMs / 6, () => this.#signalProgress());
+  }
+
+  #tick(): void {
+    this.#presence.sayAlive();
+    this.#intake.advance();
+    this.#timers.after("tick", aliveEveryMs, () => this.#tick());
+  }
+
+  #about(): Omit<WorkerInfo, "runMs" | "runSize"> {
+    const { concurrency: slots, maxBatchSize } = this.#limits;
+    const { serves } = this.#settings;
+    const takesItems = this.#keeper.wasKept && this.#link.refusal === undefined;
+    const isServing = takesItems && !this.#isStopping && this.#isServing();
+    return { id: this.#id, slots, maxBatchSize, isServing, serves };
+  }
+}
+
+declare const crypto: { randomUUID(): string };

@@ -1,0 +1,101 @@
+import type { CostModel } from "../../policies/cost-model.ts";
+import type { BatchRecord, DispatchReason, QueueView } from "../../policies/policy.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Foresight } from "../features/load-shedding.ts";
+import type { Group } from "../queue/group.ts";
+import { GuardedPolicy } from "./guarded-policy.ts";
+import type { Preview } from "./next-batch.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { Settings } from "../settings.ts";
+
+/** Whether a group that could go does: what the lanes, a flush, the policy, maxWaitMs and deadlines say, in this order of rank. */
+export class Decisions<In, Out> {
+  readonly #settings: Settings<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #dispatcher: Dispatcher<In, Out>;
+  readonly #foresight: Foresight<In, Out>;
+  readonly #policy: GuardedPolicy;
+  readonly #cost: CostModel;
+
+  constructor(
+    settings: Settings<In, Out>,
+    queue: Queue<In>,
+    dispatcher: Dispatcher<In, Out>,
+    foresight: Foresight<In, Out>,
+    cost: CostModel,
+  ) {
+    this.#settings = settings;
+    this.#queue = queue;
+    this.#dispatcher = dispatcher;
+    this.#foresight = foresight;
+    this.#policy = new GuardedPolicy(settings.policy, settings.name);
+    this.#cost = cost;
+  }
+
+  /** `arrivals` items have come in. */
+  arrived(arrivals: number, nowMs: number, freeSlots: number): void {
+    const view = this.#view(nowMs, freeSlots);
+    view.arrivals = arrivals;
+    this.#policy.arrived(view);
+  }
+
+  observe(record: BatchRecord, nowMs: number): void {
+    this.#policy.observe(record, nowMs, this.#cost);
+  }
+
+  /** `dropped`: calls of the group have just been dropped as hopeless. */
+  decide(
+    group: Group<In>,
+    preview: Preview,
+    nowMs: number,
+    freeSlots: number,
+    dropped: boolean,
+  ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
+    const { capacity, waiting, oldestAtMs, withImmediate, isAlone } = preview;
+    if (withImmediate) return { run: capacity, reason: "immediate" };
+    const release = group.releaseReason();
+    if (release !== undefined) return { run: capacity, reason: release };
+    if (isAlone) return { run: capacity, reason: "full" };
+    // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.
+    const interactiveAtMs = group.line(1).oldestAtMs();
+    const view = this.#view(nowMs, Math.max(1, freeSlots)); // ahead, the one that will be free next
+    view.waiting = waiting;
+    view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
+    view.maxBatchSize = capacity;
+    const decision = this.#policy.decide(view);
+    if (typeof decision === "object" && "run" in decision) {
+      const run = clampSize(decision.run, Math.min(waiting, capacity));
+      const full: DispatchReason = preview.closedByWeight ? "weight" : "full";
+      return { run, reason: decision.reason ?? (run >= capacity ? full : group.held ? "hold" : "idle") };
+    }
+    const windowEndsAtMs = oldestAtMs + this.#settings.maxWaitMs;
+    if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
+    group.held = true;
+    if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
+    // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped for ever.
+    const lastChanceAtMs = dropped ? nowMs : this.#foresight.lastChanceAtMs(group, Math.min(waiting, capacity));
+    if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
+    return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
+  }
+
+  #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
+    const { concurrency: slots, maxBatchSize, maxWaitMs } = this.#settings;
+    const waiting = this.#queue.size;
+    return {
+      nowMs,
+      waiting,
+      oldestAtMs: nowMs,
+      outstanding: waiting + this.#dispatcher.running,
+      slots,
+      freeSlots: Math.max(0, freeSlots),
+      maxBatchSize,
+      maxWaitMs,
+      arrivals: 0,
+      cost: this.#cost,
+    };
+  }
+}
+
+function clampSize(size: number, most: number): number {
+  return size >= 1 ? Math.min(Math.floor(size), most) : 1;
+}

@@ -1,0 +1,280 @@
+import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
+import { bisect, shouldBisectByDefault } from "../features/bisect.ts";
+import type { Calls } from "./settlement.ts";
+import type { Chunk } from "../queue/chunk.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { demuxOf } from "./results.ts";
+import { BatcherError } from "../errors.ts";
+import type { Executor } from "../executor.ts";
+import type { OrderKeys } from "../features/order-keys.ts";
+import { Run, type RunEvents } from "./run.ts";
+import type { RunHandle } from "../run-handle.ts";
+import { warnOnce } from "../runtime/globals.ts";
+import type { Settings } from "../settings.ts";
+
+/** What a dispatcher tells the rest: both are called in the batcher's own async context. */
+export interface DispatchEvents<In> extends RunEvents<In> {
+  /** A batch has its outcome; callers are about to be settled. */
+  recorded(record: BatchRecord, nowMs: number): void;
+  /** A batch, a part of one or a single item failed with this error. */
+  failed(error: unknown): void;
+  /** A bisection runs some items of a batch again. */
+  ranAgain(items: number, weight: number): void;
+  /** A slot may have come free. */
+  freed(nowMs: number): void;
+}
+
+type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
+
+/** Runs batches, each in one slot from start to the last of its bisection, and hands their outcome to the callers. */
+export class Dispatcher<In, Out> {
+  /** Batches that hold a slot. */
+  inFlight = 0;
+  /** Items in them. */
+  running = 0;
+  /** Runs that were given up and have not ended. */
+  abandonedNow = 0;
+  abandonedRuns = 0;
+  readonly #executor: Runner<In, Out>;
+  readonly #settings: Settings<In, Out>;
+  readonly #clock: Clock;
+  readonly #calls: Calls<In>;
+  readonly #order: OrderKeys<In> | undefined;
+  readonly #events: DispatchEvents<In>;
+  readonly #runs: Run<In>[] = []; // in no order; each knows its place
+  readonly #inOrder: (results: unknown, items: readonly In[], handle: RunHandle) => ArrayLike<unknown>;
+  #batchId = 0;
+  readonly #warn = warnOnce();
+
+  constructor(
+    executor: Runner<In, Out>,
+    settings: Settings<In, Out>,
+    calls: Calls<In>,
+    order: OrderKeys<In> | undefined,
+    events: DispatchEvents<In>,
+  ) {
+    this.#executor = executor;
+    this.#settings = settings;
+    this.#clock = settings.clock;
+    this.#calls = calls;
+    this.#order = order;
+    this.#events = events;
+    this.#inOrder = demuxOf(settings);
+  }
+
+  start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
+    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs, this.#events);
+    batch.run = run;
+    this.inFlight++;
+    this.running += run.size;
+    run.place = this.#runs.push(run) - 1;
+    void this.#run(run);
+  }
+
+  /** Rejects every caller in flight and tells the runs to stop; their slots are not given to others. */
+  cutOff(error: BatcherError): void {
+    for (const run of this.#runs) {
+      run.calls.run = undefined;
+      this.#calls.failAll(run.calls, error, "rejected");
+      run.abort(error);
+    }
+  }
+
+  /** Resolves when every run has ended that answered its callers and goes on; one that was told to stop is not waited for. */
+  async answeringRunsEnded(): Promise<void> {
+    for (;;) {
+      const run = this.#runs.find((each) => each.unanswered() !== undefined && !each.isAborted);
+      if (run === undefined) return;
+      await new Promise<void>((resolve) => (run.whenOver = resolve));
+    }
+  }
+
+  async #run(run: Run<In>): Promise<void> {
+    const { calls: batch, size } = run;
+    const bisects = this.#settings.onBatchError === "bisect";
+    let nowMs: number;
+    try {
+      const results = this.#inOrder(await this.#attempt(run, run, batch.items, this.#executor), batch.items, run);
+      nowMs = this.#clock.now();
+      this.#record(run, undefined, nowMs);
+      this.#demux(batch, results, nowMs);
+    } catch (error) {
+      nowMs = this.#clock.now();
+      this.#events.failed(error);
+      this.#record(run, { error }, nowMs);
+      if (bisects && !run.abandoned && this.#mayBisect(error)) {
+        await this.#bisect(run, error);
+        nowMs = this.#clock.now();
+      } else {
+        this.#calls.failAll(batch, error);
+      }
+    }
+    batch.run = undefined;
+    run.whenOver?.();
+    const last = this.#runs.pop()!;
+    if (last !== run) this.#runs[(last.place = run.place)] = last;
+    this.inFlight--;
+    this.running -= size;
+    if (!run.abandoned) this.#order?.release(batch);
+    this.#events.freed(nowMs);
+  }
+
+  #demux(batch: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
+    const failedBefore = this.#calls.tally.error;
+    this.#calls.settleAll(batch, results, nowMs);
+    if (this.#calls.tally.error === failedBefore) return;
+    for (let i = 0; i < results.length; i++) if (results[i] instanceof Error) this.#events.failed(results[i]);
+  }
+
+  /** A shouldBisect that throws has no say: the callers get the batch's error, and the warning tells its own. */
+  #mayBisect(error: unknown): boolean {
+    const { shouldBisect = shouldBisectByDefault, name } = this.#settings;
+    try {
+      return shouldBisect(error);
+    } catch (bug) {
+      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
+      return false;
+    }
+  }
+
+  #bisect(run: Run<In>, error: unknown): Promise<void> {
+    const { maxBisectRuns, runOne } = this.#settings;
+    const { calls: batch } = run;
+    run.runMs = undefined; // that of the whole, which failed
+    run.end();
+    const one: Runner<In, Out> | undefined = runOne && {
+      run: async ([item], handle) => [await runOne(item!, handle)],
+    };
+    return bisect(batch, error, {
+      calls: this.#calls,
+      shouldBisect: (partError) => {
+        this.#events.failed(partError);
+        return this.#mayBisect(partError);
+      },
+      maxBisectRuns,
+      isGivenUp: () => run.abandoned,
+      now: () => this.#clock.now(),
+      runAgain: async (indices) => {
+        const { length } = indices;
+        this.#events.ranAgain(length, (run.weight * length) / run.size);
+        const executor = length === 1 && one !== undefined ? one : this.#executor;
+        const items = indices.map((index) => batch.items[index]!);
+        const handle = run.part(indices);
+        try {
+          return this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
+        } finally {
+          handle.end();
+        }
+      },
+    });
+  }
+
+  /** One run of a batch or a part of it, under runTimeoutMs. */
+  #attempt(run: Run<In>, handle: RunHandle, kept: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
+    // The batch function may do what it likes with its array: results by key and a bisection look at the items again.
+    const items = kept.slice();
+    const { runTimeoutMs } = this.#settings;
+    if (runTimeoutMs === undefined) return executor.run(items, handle);
+    return new Promise((resolve, reject) => {
+      let cancel: (() => void) | undefined;
+      let isOver = false;
+      const start = (): void => {
+        cancel?.();
+        if (!isOver && !run.abandoned)
+          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+      };
+      const ended = (settle: () => void): void => {
+        isOver = true;
+        cancel?.();
+        if (run.abandoned) this.#endAbandoned(run);
+        else settle();
+      };
+      run.timer = executor.reportsStart === true ? { start, stop: () => cancel?.() } : undefined;
+      if (run.timer === undefined) start();
+      settled(() => executor.run(items, handle)).then(
+        (results) => ended(() => resolve(results)),
+        (error: unknown) => {
+          // Also a run that was given up may bring the news that the service wants a pause.
+          if (run.abandoned) this.#events.failed(error);
+          ended(() => reject(error));
+        },
+      );
+    });
+  }
+
+  #giveUp(run: Run<In>, runTimeoutMs: number): BatcherError {
+    const error = new BatcherError(
+      "RUN_TIMEOUT",
+      `${this.#settings.name}: a batch of ${run.size} items ran longer than ${runTimeoutMs} ms (runTimeoutMs) and was ` +
+        "given up. Raise runTimeoutMs, lower maxBatchSize, or end the run when context.signal aborts.",
+      { runTimeoutMs, size: run.size, batchId: run.batchId },
+    );
+    run.abandoned = true;
+    // Nobody joins a run that was given up: an item that equals one of its starts a run of its own.
+    for (const slot of run.calls.slots ?? []) slot?.leaveDedupe?.(slot);
+    this.abandonedNow++;
+    this.abandonedRuns++;
+    if (run.isAborted) run.givenUp?.(error);
+    run.abort(error);
+    return error;
+  }
+
+  /** The executor serves again; where the run itself goes on (`stillRuns`), its keys wait for it. */
+  #endAbandoned(run: Run<In>): void {
+    const { stillRuns } = run;
+    this.abandonedNow--;
+    const release = (): void => {
+      this.#order?.release(run.calls);
+      this.#events.freed(this.#clock.now());
+    };
+    if (stillRuns === undefined) return release();
+    stillRuns.then(release, release);
+    this.#events.freed(this.#clock.now());
+  }
+
+  #record(run: Run<In>, failure: { readonly error: unknown } | undefined, nowMs: number): void {
+    const { calls: batch, startedAtMs } = run;
+    const record: BatchRecord = {
+      batchId: run.batchId,
+      reason: run.reason,
+      size: run.size,
+      weight: run.weight,
+      group: run.group,
+      startedAtMs,
+      queueWaitMs: queueWait(batch, startedAtMs),
+      runMs: (run.runMs ??= nowMs - run.beganAtMs),
+      tookMs: nowMs - startedAtMs,
+      outcome: failure === undefined ? "ok" : "error",
+      errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
+      attempt: run.attempt,
+      tags: tagsOf(batch),
+    };
+    this.#events.recorded(record, nowMs);
+  }
+}
+
+function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
+  if (batch.arrivalsMs === undefined) {
+    const waitMs = startedAtMs - batch.firstAtMs;
+    return { mean: waitMs, max: waitMs };
+  }
+  let total = 0;
+  let earliest = startedAtMs;
+  for (let i = 0; i < batch.count; i++) {
+    const arrivedAtMs = batch.arrivalsMs[i]!;
+    total += Math.max(0, startedAtMs - arrivedAtMs); // who joined it running did not wait
+    if (arrivedAtMs < earliest) earliest = arrivedAtMs;
+  }
+  return { mean: total / batch.count, max: startedAtMs - earliest };
+}
+
+/** The tags of its calls, those of the sharers of a slot among them. */
+function tagsOf<In>({ tags, slots }: Chunk<In>): unknown[] | undefined {
+  const sharers = slots?.flatMap((slot) => slot.sharers?.tags ?? []) ?? [];
+  return tags || sharers.length > 0 ? [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined) : undefined;
+}
+
+/** A sync throw equals a rejection, a plain value a promise of it. */
+async function settled<T>(start: () => T | PromiseLike<T>): Promise<T> {
+  return start();
+}

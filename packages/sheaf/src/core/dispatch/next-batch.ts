@@ -1,0 +1,119 @@
+import { Chunk } from "../queue/chunk.ts";
+import type { Group } from "../queue/group.ts";
+import type { OrderKeys } from "../features/order-keys.ts";
+import type { Queue } from "../queue/queue.ts";
+import { Selection, type BatchLimits } from "./selection.ts";
+
+/** What the next batch of a group would be. */
+export interface Preview {
+  /** Items that could go; more than fit where counting them all would cost a scan. */
+  waiting: number;
+  oldestAtMs: number;
+  /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
+  capacity: number;
+  /** Weight of what could go; the number of items without weights. */
+  weight: number;
+  closedByWeight: boolean;
+  /** It is one item that shares its batch with no other. */
+  isAlone: boolean;
+  /** An immediate item is among them; one that its order key blocks is not. */
+  withImmediate: boolean;
+}
+
+/** Says *which* items go: lanes, order and weight are weighed here and nowhere else. When they go is the scheduler's. */
+export class NextBatch<In> {
+  readonly #limits: BatchLimits;
+  readonly #queue: Queue<In>;
+  readonly #order: OrderKeys<In> | undefined;
+  readonly #sharesRuns: boolean;
+  readonly #selection: Selection<In>;
+
+  /** `sharesRuns`: an item that runs can be joined until it is settled. */
+  constructor(limits: BatchLimits, queue: Queue<In>, order: OrderKeys<In> | undefined, sharesRuns: boolean) {
+    this.#limits = limits;
+    this.#queue = queue;
+    this.#order = order;
+    this.#sharesRuns = sharesRuns;
+    this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
+  }
+
+  /** Seen from a free slot: what the next batch of this group could be; `waiting` is 0 where all are blocked. */
+  preview(group: Group<In>, nowMs: number): Preview {
+    const { maxBatchSize } = this.#limits;
+    if (this.#isRow()) {
+      return {
+        waiting: group.waiting,
+        oldestAtMs: group.oldestAtMs(),
+        capacity: maxBatchSize,
+        weight: group.waiting,
+        closedByWeight: false,
+        isAlone: false,
+        withImmediate: group.line(0).live > 0,
+      };
+    }
+    const selection = this.#selection;
+    const count = selection.choose(group, maxBatchSize, nowMs);
+    const { closedByWeight, weight, withImmediate, isAlone } = selection;
+    const capacity = closedByWeight || isAlone ? count : maxBatchSize;
+    return {
+      // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
+      waiting: count === capacity && this.#order === undefined ? group.waiting : count,
+      oldestAtMs: this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs,
+      capacity,
+      weight,
+      closedByWeight,
+      isAlone,
+      withImmediate,
+    };
+  }
+
+  /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. `onlyAlone`: one that is. */
+  take(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): Chunk<In> | undefined {
+    const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
+    const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs, onlyAlone);
+    if (batch === undefined) return undefined;
+    if (batch.slots !== undefined) this.#leaveKeys(batch);
+    this.#queue.served(group);
+    return batch;
+  }
+
+  /** Whatever is in front can go, in one batch. */
+  #isRow(): boolean {
+    return this.#order === undefined && this.#limits.maxBatchWeight === Infinity && this.#queue.alone === 0;
+  }
+
+  /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
+  #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
+    if (!this.#isRow()) return undefined;
+    const [immediate, interactive, bulk] = group.lines;
+    const line = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
+    if (line.live !== group.waiting) return undefined;
+    let head = line.head!;
+    const isWhole = head.live === head.count && head.count <= limit;
+    const batch = isWhole ? this.#queue.takeHead(line) : new Chunk<In>(head.epoch, undefined);
+    while (batch.count < limit && line.live > 0) {
+      head = line.head!;
+      while (head.settlers[head.head] === undefined) head.head++;
+      this.#queue.move(head, head.head, batch);
+    }
+    return batch;
+  }
+
+  #takeChosen(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean): Chunk<In> | undefined {
+    const { chunks, indices } = this.#selection;
+    const count = this.#selection.choose(group, limit, nowMs, onlyAlone);
+    if (count === 0) return undefined;
+    const batch = new Chunk<In>(chunks[0]!.epoch, undefined);
+    for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);
+    chunks.length = 0;
+    return batch;
+  }
+
+  /** The batch's items wait no more: their order keys are held by it, and equal items may start a slot of their own. */
+  #leaveKeys(batch: Chunk<In>): void {
+    for (const slot of batch.slots!) {
+      if (slot.order !== undefined) this.#order!.taken(slot, batch);
+      if (!this.#sharesRuns) slot.leaveDedupe?.(slot);
+    }
+  }
+}

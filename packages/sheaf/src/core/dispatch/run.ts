@@ -1,0 +1,112 @@
+import type { Chunk } from "../queue/chunk.ts";
+import { BatcherError } from "../errors.ts";
+import { RunHandle } from "../run-handle.ts";
+import { newAbortController } from "../runtime/globals.ts";
+import type { DispatchReason } from "../../policies/policy.ts";
+
+/** What a run may tell by itself, before it has an outcome. */
+export interface RunEvents<In> {
+  /** It wants nothing dispatched for so many milliseconds. */
+  paused(durationMs: number): void;
+  /** It asks its service again, for so many items. Returns the time. */
+  retried(items: number, weight: number): number;
+  /** It gives one of its items its result. */
+  answered(calls: Chunk<In>, index: number, result: unknown): void;
+}
+
+/** One batch in flight. */
+export class Run<In> extends RunHandle {
+  readonly weight: number;
+  readonly calls: Chunk<In>;
+  readonly reason: DispatchReason;
+  readonly group: unknown;
+  readonly startedAtMs: number;
+  /** The run whose time counts began then: a service that is asked again after a pause did not take the pause. */
+  beganAtMs: number;
+  /** Its index among the runs in flight. */
+  place = 0;
+  /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
+  abandoned = false;
+  /** Under runTimeoutMs, with an executor that `reportsStart`. */
+  timer: { start(): void; stop(): void } | undefined = undefined;
+  /** Where an abandoned run goes on after it was settled. */
+  stillRuns: Promise<unknown> | undefined = undefined;
+  givenUp: ((error: Error) => void) | undefined = undefined;
+  /** Set by who waits for its end: called when it ends, aborts or is given up. */
+  whenOver: (() => void) | undefined = undefined;
+  readonly #told: RunEvents<In>;
+  #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
+  #aborted: { readonly reason: unknown } | undefined = undefined;
+
+  constructor(
+    batchId: number,
+    calls: Chunk<In>,
+    weight: number,
+    reason: DispatchReason,
+    group: unknown,
+    startedAtMs: number,
+    told: RunEvents<In>,
+  ) {
+    super(batchId, calls.count);
+    this.weight = weight;
+    this.calls = calls;
+    this.reason = reason;
+    this.group = group;
+    this.startedAtMs = this.beganAtMs = startedAtMs;
+    this.#told = told;
+  }
+
+  override pause(durationMs: number): void {
+    this.#told.paused(durationMs);
+  }
+
+  override countRun(items: number = this.size): void {
+    this.attempt++;
+    this.beganAtMs = this.#told.retried(items, (this.weight * items) / this.size);
+  }
+
+  override started(): void {
+    this.timer?.start();
+  }
+
+  override stopped(): void {
+    this.timer?.stop();
+  }
+
+  override runsUntil(ended: Promise<unknown>): void {
+    this.stillRuns = ended;
+  }
+
+  override onGivenUp(listener: (error: Error) => void): void {
+    this.givenUp = listener;
+  }
+
+  override deliver(index: number, result: unknown): boolean {
+    if (this.abandoned || !super.deliver(index, result)) return false;
+    this.#told.answered(this.calls, index, result);
+    return true;
+  }
+
+  /** Made when the batch function asks for it: most never do. */
+  override get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = newAbortController();
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  abandonedByAll(): void {
+    this.abort(new BatcherError("CLOSED", "Every caller of this batch has gone."));
+  }
+
+  get isAborted(): boolean {
+    return this.#aborted !== undefined;
+  }
+
+  abort(reason: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(reason);
+    this.whenOver?.();
+  }
+}

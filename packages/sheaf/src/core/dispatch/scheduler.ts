@@ -1,0 +1,257 @@
+import type { BatchRecord } from "../../policies/policy.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Calls } from "./settlement.ts";
+import { shortestTimerMs, type Clock } from "../runtime/clock.ts";
+import { DeadlineTimer } from "./deadline-timer.ts";
+import { Decisions } from "./decision.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { Foresight } from "../features/load-shedding.ts";
+import type { Group } from "../queue/group.ts";
+import type { LearnedCost } from "../observe/learned-cost.ts";
+import type { NextBatch } from "./next-batch.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { RateLimiter } from "../features/rate-limit.ts";
+import { isBoundToRequests } from "../runtime/globals.ts";
+import type { Settings } from "../settings.ts";
+import { StallWatch } from "./stall-watch.ts";
+
+/** Batches that end without the event loop's turn (a synchronous batch function) may follow each other this long. */
+const longestTurnMs = 10;
+/** Of #tryGroup: a batch has started. */
+const started = -1;
+
+/** The parts that a scheduler drives. */
+export interface SchedulerParts<In, Out> {
+  readonly settings: Settings<In, Out>;
+  readonly queue: Queue<In>;
+  readonly next: NextBatch<In>;
+  readonly calls: Calls<In>;
+  readonly admission: Admission<In, Out>;
+  readonly dispatcher: Dispatcher<In, Out>;
+  readonly limiter: RateLimiter;
+  readonly cost: LearnedCost;
+}
+
+/**
+ * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
+ *
+ * One loop, started with the batcher, awaits a promise that arrivals resolve. Its async context is that of
+ * `createBatcher`, whoever wakes it, so batches and timers started there never inherit a caller's context.
+ * A burst (everything that arrives before the loop gets its turn) shares one time stamp and one wake-up.
+ * Where promises and timers end with the request that made them, each wake-up starts in the request that caused it.
+ */
+export class Scheduler<In, Out> {
+  /** Arrival time of the current burst. */
+  stampMs = 0;
+  /** No dispatch while false: the executor is not ready. */
+  open = false;
+  readonly #parts: SchedulerParts<In, Out>;
+  readonly #clock: Clock;
+  readonly #foresight: Foresight<In, Out>;
+  readonly #decisions: Decisions<In, Out>;
+  readonly #deadlines: DeadlineTimer<In, Out>;
+  readonly #stallWatch: StallWatch;
+  #wake: () => void = () => undefined;
+  #bursting = false;
+  #arrivals = 0;
+  #stopped = false;
+  #turnEndPending = false;
+  #turnStartedAtMs = 0;
+  #timerAtMs = Infinity;
+  #cancelTimer: () => void = () => undefined;
+
+  constructor(parts: SchedulerParts<In, Out>) {
+    this.#parts = parts;
+    this.#clock = parts.settings.clock;
+    const { settings, queue, calls, admission, dispatcher, cost } = parts;
+    this.#foresight = new Foresight(settings, calls, admission, cost);
+    this.#decisions = new Decisions(settings, queue, dispatcher, this.#foresight, cost);
+    this.#deadlines = new DeadlineTimer(settings.clock, calls, admission);
+    this.#stallWatch = new StallWatch(settings);
+    if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
+    else void this.#loop();
+  }
+
+  /** Notes `count` items that are about to enter the queue; `stampMs` is their arrival time. */
+  arriving(count: number): void {
+    // Not every wake-up is an arrival: a burst that a flush or an abort began has no stamp yet.
+    if (this.#arrivals === 0) {
+      this.stampMs = this.#clock.now();
+      this.wake();
+    }
+    this.#arrivals += count;
+  }
+
+  /** Something changed: look again at the end of this turn. Safe to call from any async context. */
+  wake(): void {
+    if (this.#bursting) return;
+    this.#bursting = true;
+    this.#wake();
+  }
+
+  /** A slot came free; called in the batcher's own context. A full batch goes at once, the rest at the turn's end. */
+  freed(nowMs: number): void {
+    this.#stallWatch.progressed();
+    const { queue, settings } = this.#parts;
+    if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) this.#dispatchAll(nowMs);
+    else this.#atTurnEnd(nowMs);
+    this.#keepWatch();
+  }
+
+  observe(record: BatchRecord, nowMs: number): void {
+    this.#foresight.observe(record);
+    this.#decisions.observe(record, nowMs);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelTimer();
+    this.#deadlines.stop();
+    this.#stallWatch.stop();
+    this.wake();
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stopped) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+      this.#look();
+    }
+  }
+
+  async #lookInThisRequest(): Promise<void> {
+    await Promise.resolve();
+    // What an earlier request armed has gone with it; where that request still runs, its timers only look once more.
+    this.#turnEndPending = false;
+    this.#timerAtMs = Infinity;
+    this.#look();
+  }
+
+  #look(): void {
+    this.#bursting = false;
+    if (this.#arrivals > 0) {
+      this.#decisions.arrived(this.#arrivals, this.stampMs, this.#freeSlots());
+      this.#arrivals = 0;
+    }
+    this.#atTurnEnd(this.stampMs);
+    this.#keepWatch();
+  }
+
+  /** At the end of the turn, so that whatever arrives in one turn of the event loop can share a batch. */
+  #atTurnEnd(nowMs: number): void {
+    const { queue, admission } = this.#parts;
+    if (this.#turnEndPending || this.#stopped) return;
+    if (queue.size === 0 && admission.door.waiters === 0) return;
+    if (this.#freeSlots() <= 0 && !this.#mayGoAhead()) return;
+    this.#requestTurnEnd(nowMs);
+  }
+
+  #requestTurnEnd(nowMs: number): void {
+    this.#turnEndPending = true;
+    this.#turnStartedAtMs = nowMs;
+    this.#clock.after(0, () => {
+      this.#turnEndPending = false;
+      this.#dispatchAll(this.#clock.now());
+    });
+  }
+
+  /** False once batches have followed each other for too long in one turn: timers and I/O must get theirs. */
+  #isWithinTurn(nowMs: number): boolean {
+    if (this.#turnEndPending) return nowMs - this.#turnStartedAtMs < longestTurnMs;
+    this.#requestTurnEnd(nowMs);
+    return true;
+  }
+
+  #freeSlots(): number {
+    const { dispatcher, settings } = this.#parts;
+    if (!this.open || this.#stopped || dispatcher.abandonedNow >= settings.concurrency) return 0;
+    return settings.concurrency - dispatcher.inFlight;
+  }
+
+  /** Whether a full batch may be handed to a busy slot, to hide the time that it takes to wake up for the next. */
+  #mayGoAhead(): boolean {
+    const { dispatcher, settings, queue } = this.#parts;
+    if (settings.ahead === 0 || queue.size < settings.maxBatchSize) return false;
+    if (!this.open || this.#stopped || dispatcher.abandonedNow > 0) return false;
+    return dispatcher.inFlight < settings.concurrency * (1 + settings.ahead);
+  }
+
+  #dispatchAll(nowMs: number): void {
+    const { admission, queue } = this.#parts;
+    admission.feed();
+    while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
+      this.#stallWatch.progressed();
+      admission.feed();
+      // A batch function may have worked before it returned; where no slot is left nobody asks.
+      if (this.#freeSlots() > 0) nowMs = this.#clock.now();
+    }
+    this.#keepWatch();
+  }
+
+  /** Starts the next batch of the first group that may go now, or arms the timer for the earliest that will. */
+  #dispatchOne(nowMs: number): boolean {
+    const { queue } = this.#parts;
+    let againAtMs = Infinity;
+    const tryGroup = (group: Group<In>): boolean => {
+      const atMs = this.#tryGroup(group, nowMs);
+      if (atMs === started) return true;
+      if (atMs < againAtMs) againAtMs = atMs;
+      return false;
+    };
+    const only = queue.onlyGroup;
+    if (only === undefined ? queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
+    if (againAtMs < this.#timerAtMs) this.#arm(againAtMs, nowMs);
+    return false;
+  }
+
+  /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
+  #tryGroup(group: Group<In>, nowMs: number): number {
+    const { queue, next, limiter, dispatcher, admission, settings } = this.#parts;
+    const freeSlots = this.#freeSlots();
+    const isAhead = freeSlots <= 0;
+    const dropped = !isAhead && this.#foresight.dropHopeless(group, nowMs);
+    const preview = next.preview(group, nowMs);
+    if (preview.waiting === 0) return Infinity;
+    const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
+    preview.capacity = capacity;
+    // Ahead go full batches only: a partial one goes on filling until a slot is free.
+    if (isAhead && (preview.isAlone || preview.waiting < capacity)) return Infinity;
+    const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
+    if (readyAtMs > nowMs) return readyAtMs;
+    const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
+    if (isAhead && !("run" in decision && decision.run >= capacity)) return Infinity;
+    const goes = "run" in decision;
+    // What is alone is never held, also behind others that are.
+    const takesAlone = !goes && queue.alone > 0;
+    const run = goes ? Math.min(decision.run, capacity) : 1;
+    const batch = goes || takesAlone ? next.take(group, run, nowMs, takesAlone) : undefined;
+    if (batch === undefined) return goes ? Infinity : decision.waitUntilMs;
+    const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
+    limiter.spend(nowMs, batch.count, weight);
+    group.held = false;
+    dispatcher.start(batch, goes ? decision.reason : "full", group.key, weight, nowMs);
+    return started;
+  }
+
+  /** An armed timer is never cleared because its reason went: on firing it only looks again. */
+  #arm(atMs: number, nowMs: number): void {
+    this.#cancelTimer();
+    this.#timerAtMs = atMs;
+    this.#cancelTimer = this.#clock.after(Math.max(shortestTimerMs, atMs - nowMs), () => {
+      this.#timerAtMs = Infinity;
+      this.#dispatchAll(this.#clock.now());
+    });
+  }
+
+  #keepWatch(): void {
+    const { queue, dispatcher } = this.#parts;
+    this.#deadlines.look();
+    this.#stallWatch.look(queue.size > 0 && this.#freeSlots() <= 0, queue.size, dispatcher.inFlight);
+  }
+}
+
+function weightOf(weights: readonly number[] | undefined, count: number, padded: boolean): number {
+  if (weights === undefined) return count;
+  return padded
+    ? count * weights.reduce((heaviest, weight) => Math.max(heaviest, weight), 0)
+    : weights.reduce((sum, weight) => sum + weight, 0);
+}

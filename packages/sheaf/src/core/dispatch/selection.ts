@@ -1,0 +1,192 @@
+import { placeOf } from "../queue/blocked-calls.ts";
+import type { Chunk, Slot } from "../queue/chunk.ts";
+import { bulkPromotionMs, type Group } from "../queue/group.ts";
+import type { Line } from "../queue/lane-queue.ts";
+
+/** What may go in one batch. */
+export interface BatchLimits {
+  readonly maxBatchSize: number;
+  readonly maxBatchWeight: number;
+  readonly padded: boolean;
+}
+
+/** So many entries are passed to fill a batch with others, at most: 10,000 that are alone must not be walked over again. */
+const mostPassed = 1024;
+
+/**
+ * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Entries that
+ * it finds blocked by their order key are set aside, so that each is met once and not by every choice. Reused: the last
+ * choice stands in `chunks` and `indices`.
+ */
+export class Selection<In> {
+  readonly chunks: Chunk<In>[] = [];
+  readonly indices: number[] = [];
+  weight = 0;
+  /** The next item would have been too much for maxBatchWeight. */
+  closedByWeight = false;
+  /** It is one item that shares its batch with no other. */
+  isAlone = false;
+  withImmediate = false;
+  /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
+  oldestAtMs: number = Infinity;
+  readonly #limits: BatchLimits;
+  readonly #setAside: (chunk: Chunk<In>, index: number) => void;
+  #choice = 0;
+
+  constructor(limits: BatchLimits, setAside: (chunk: Chunk<In>, index: number) => void) {
+    this.#limits = limits;
+    this.#setAside = setAside;
+  }
+
+  /**
+   * Chooses at most `limit` entries in the order in which they should go; returns how many. An entry that is alone goes
+   * when it is first; behind others it stays where it is and they pass it. `onlyAlone`: the first of those.
+   */
+  choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
+    const cursors = group.lines.map((line) => new Cursor(line, limit)) as Cursors<In>;
+    const [immediate, interactive, bulk] = cursors;
+    const { maxBatchWeight, padded } = this.#limits;
+    let count = 0;
+    let weight = 0;
+    let heaviest = 0;
+    let oldestAtMs = Infinity;
+    let passed = 0;
+    this.#choice++;
+    this.closedByWeight = false;
+    this.isAlone = false;
+    this.withImmediate = false;
+    while (count < limit) {
+      let cursor = immediate;
+      if (immediate.atEnd()) {
+        // Bulk fills what interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
+        const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
+        if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.arrivedAtMs())) cursor = bulk;
+        else if (!interactive.atEnd()) cursor = interactive;
+        else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
+        else break;
+      }
+      const { chunk, index } = cursor.take();
+      const isAlone = chunk.alone?.[index] === true;
+      if (isAlone ? count > 0 : onlyAlone) {
+        if (++passed > mostPassed) break;
+        continue;
+      }
+      if (!this.#admits(chunk, index, cursors)) continue;
+      oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
+      if (chunk.weights !== undefined) {
+        const itemWeight = chunk.weights[index]!;
+        const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
+        // The first item that does not fit closes the batch: a smaller one behind it must not overtake.
+        if (heavier > maxBatchWeight && count > 0) {
+          this.closedByWeight = true;
+          break;
+        }
+        heaviest = Math.max(heaviest, itemWeight);
+        weight = heavier;
+      }
+      // Only one that goes counts: behind a blocked one, bulk may be what it waits for, in this group or in another.
+      if (chunk.line!.lane === 0) this.withImmediate = true;
+      this.chunks[count] = chunk;
+      this.indices[count] = index;
+      count++;
+      if (isAlone) {
+        this.isAlone = true;
+        break;
+      }
+    }
+    // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their line.
+    for (const cursor of cursors) {
+      oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
+      if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.line.outOfPlaceAtMs);
+    }
+    this.oldestAtMs = oldestAtMs;
+    this.weight = weight;
+    return count;
+  }
+
+  /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
+  #firstAdmitted(cursor: Cursor<In>, cursors: Cursors<In>): number {
+    while (!cursor.atEnd()) {
+      const { chunk, index } = cursor.take();
+      if (this.#admits(chunk, index, cursors)) return chunk.arrivedAtMs(index);
+    }
+    return Infinity;
+  }
+
+  #admits(chunk: Chunk<In>, index: number, cursors: Cursors<In>): boolean {
+    const slot = chunk.slots?.[index];
+    if (slot?.order === undefined) return true;
+    if (!slot.order.admits(slot, this.#choice)) {
+      this.#setAside(chunk, index);
+      return false;
+    }
+    // The one behind it may follow in the same batch. In a line it is met there, set aside it is not.
+    const { behind } = slot;
+    const line = behind?.chunk.line;
+    if (line?.group === chunk.line!.group && behind!.chunk.row === line.aside) cursors[line.lane].insert(behind!);
+    return true;
+  }
+}
+
+type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
+
+/** Walks the live entries of a line without taking them, those that are back from being set aside in their places. */
+class Cursor<In> {
+  readonly line: Line<In>;
+  #chunk: Chunk<In> | undefined;
+  #index: number;
+  /** By place; what is before the index has been taken. */
+  #back: Slot<In>[] | undefined;
+  #backAt = 0;
+
+  constructor(line: Line<In>, limit: number) {
+    this.line = line;
+    this.#chunk = line.head;
+    this.#index = (this.#chunk?.head ?? 0) - 1;
+    this.#advance();
+    // One more than can go: the oldest of those that stay.
+    if (line.aside !== undefined) this.#back = line.aside.ready.slice(0, limit + 1);
+  }
+
+  atEnd(): boolean {
+    return this.#chunk === undefined && this.#back?.[this.#backAt] === undefined;
+  }
+
+  arrivedAtMs(): number {
+    const back = this.#nextBack();
+    return back === undefined ? this.#chunk!.arrivedAtMs(this.#index) : back.chunk.arrivedAtMs(back.index);
+  }
+
+  take(): { readonly chunk: Chunk<In>; readonly index: number } {
+    const back = this.#nextBack();
+    if (back !== undefined) {
+      this.#backAt++;
+      return back;
+    }
+    const taken = { chunk: this.#chunk!, index: this.#index };
+    this.#advance();
+    return taken;
+  }
+
+  insert(slot: Slot<In>): void {
+    this.#back ??= [];
+    this.#back.splice(Math.max(this.#backAt, placeOf(this.#back, slot)), 0, slot);
+  }
+
+  /** The next entry, where that is one that was set aside. */
+  #nextBack(): Slot<In> | undefined {
+    const back = this.#back?.[this.#backAt];
+    if (back === undefined || this.#chunk === undefined) return back;
+    return back.place < this.#chunk.slots![this.#index]!.place ? back : undefined;
+  }
+
+  #advance(): void {
+    this.#index++;
+    while (this.#chunk !== undefined) {
+      while (this.#index < this.#chunk.count && this.#chunk.settlers[this.#index] === undefined) this.#index++;
+      if (this.#index < this.#chunk.count) return;
+      this.#chunk = this.#chunk.next;
+      this.#index = 0;
+    }
+  }
+}

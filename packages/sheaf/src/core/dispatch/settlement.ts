@@ -1,0 +1,188 @@
+import { reject, type Chunk } from "../queue/chunk.ts";
+import { BatcherError } from "../errors.ts";
+import { RollingHistogram } from "../observe/rolling-histogram.ts";
+import type { OrderKeys } from "../features/order-keys.ts";
+import type { Queue } from "../queue/queue.ts";
+import { Watch, type Withdrawals } from "../queue/cancellation.ts";
+
+export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
+
+/**
+ * The one place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
+ * out of its chunk is what makes it happen exactly once.
+ */
+export class Calls<In> implements Withdrawals<In> {
+  readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
+  readonly latencyMs: RollingHistogram = new RollingHistogram();
+  readonly watch: Watch<In> = new Watch(this);
+  readonly #now: () => number;
+  readonly #name: string;
+  readonly #order: OrderKeys<In> | undefined;
+  /** Room may have come free in the queue. */
+  readonly #changed: () => void;
+  #queue: Queue<In> | undefined;
+
+  constructor(now: () => number, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
+    this.#now = now;
+    this.#name = name;
+    this.#order = order;
+    this.#changed = changed;
+  }
+
+  attach(queue: Queue<In>): void {
+    this.#queue = queue;
+  }
+
+  /** Gives every caller of a batch that is still there its result: the hot path, `settle` for all of them. */
+  settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
+    if (chunk.slots !== undefined || chunk.epochs !== undefined) {
+      for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
+      return;
+    }
+    const { settlers, arrivalsMs, count } = chunk;
+    let ok = 0;
+    for (let i = 0; i < count; i++) {
+      const settler = settlers[i];
+      if (settler === undefined) continue;
+      const result = results[i];
+      if (result instanceof Error) {
+        this.settle(chunk, i, result, nowMs);
+        continue;
+      }
+      settlers[i] = undefined;
+      ok++;
+      if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);
+      if (typeof settler === "function") settler(result);
+      else settler.fulfil(result, chunk as Chunk, i, nowMs);
+    }
+    if (arrivalsMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
+    this.tally.ok += ok;
+    chunk.live -= ok;
+    chunk.epoch.settled(ok);
+    if (chunk.live === 0) this.watch.forget(chunk);
+  }
+
+  /** Gives one entry of a batch its result; an `Error` rejects that caller only. */
+  settle(chunk: Chunk<In>, index: number, result: unknown, nowMs: number): void {
+    this.#finish(chunk, index, result instanceof Error ? "error" : "ok", result, nowMs);
+  }
+
+  fail(chunk: Chunk<In>, index: number, error: unknown, nowMs: number): void {
+    this.#finish(chunk, index, "error", error, nowMs);
+  }
+
+  /** Rejects every caller that is left in a chunk with the same error. */
+  failAll(chunk: Chunk<In>, error: unknown, outcome: Outcome = "error"): void {
+    const nowMs = this.#now();
+    for (let i = 0; i < chunk.count; i++) this.#finish(chunk, i, outcome, error, nowMs);
+  }
+
+  /**
+   * One caller goes before its result, waiting or running. Its item goes with it unless somebody shares it, who then
+   * takes the place.
+   */
+  withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
+    const settler = chunk.settlers[index];
+    if (settler === undefined) return;
+    this.tally[outcome]++;
+    const epoch = chunk.epochOf(index);
+    const isHanded = this.#handToSharer(chunk, index);
+    if (!isHanded) this.#remove(chunk, index);
+    reject(settler, error);
+    epoch.settled(1);
+    // The heir's signal may be aborting in this very moment, and its own listener went with the chunk it left.
+    const signal = isHanded ? chunk.signals?.[index] : undefined;
+    if (signal?.aborted === true) this.aborted(chunk, index, signal.reason);
+  }
+
+  aborted(chunk: Chunk<In>, index: number, reason: unknown): void {
+    this.withdraw(chunk, index, reason, "aborted");
+  }
+
+  expired(chunk: Chunk<In>, index: number): void {
+    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
+    this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.line !== undefined), "timeout");
+  }
+
+  /** A waiting call whose batch would end after its deadline: it is told now, and its place goes to one in time. */
+  foreseen(chunk: Chunk<In>, index: number, likelyMs: number): void {
+    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
+    this.withdraw(chunk, index, foreseenError(this.#name, waitedMs, likelyMs), "timeout");
+  }
+
+  /** No-op where the caller has gone. */
+  #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
+    const settler = chunk.settlers[index];
+    if (settler === undefined) return;
+    this.watch.leave(chunk, index);
+    this.tally[outcome]++;
+    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
+    if (outcome !== "ok") reject(settler, value);
+    else if (typeof settler === "function") settler(value);
+    else settler.fulfil(value, chunk as Chunk, index, nowMs);
+    chunk.epochOf(index).settled(1);
+    const slot = chunk.slots?.[index];
+    slot?.leaveDedupe?.(slot);
+    const sharers = slot?.sharers;
+    if (sharers !== undefined) {
+      sharers.run = chunk.run;
+      for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
+    }
+  }
+
+  #remove(chunk: Chunk<In>, index: number): void {
+    this.watch.leave(chunk, index);
+    const slot = chunk.slots?.[index];
+    slot?.leaveDedupe?.(slot);
+    if (chunk.line !== undefined) {
+      chunk.items[index] = undefined as In;
+      if (slot?.order !== undefined) this.#order!.leaves(slot);
+      this.#queue!.removed(chunk, index);
+      this.#changed();
+    }
+    if (chunk.live === 0) chunk.run?.abandonedByAll();
+  }
+
+  #handToSharer(chunk: Chunk<In>, index: number): boolean {
+    const sharers = chunk.slots?.[index]?.sharers;
+    if (sharers === undefined || sharers.live === 0) return false;
+    const heir = sharers.settlers.findIndex((settler) => settler !== undefined);
+    chunk.settlers[index] = sharers.settlers[heir];
+    // The item has waited since its first caller came, however late its heir did: it must not be held from anew.
+    chunk.line?.keepAge(chunk.arrivedAtMs(index));
+    chunk.arriveAt(index, sharers.arrivedAtMs(heir));
+    if (chunk.signals !== undefined) chunk.signals[index] = undefined;
+    if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
+    if (chunk.tags !== undefined) chunk.tags[index] = undefined;
+    if (sharers.tags?.[heir] !== undefined) {
+      (chunk.tags ??= [])[index] = sharers.tags[heir];
+      sharers.tags[heir] = undefined;
+    }
+    this.watch.move(sharers, heir, chunk, index);
+    this.watch.leave(sharers, heir);
+    return true;
+  }
+}
+
+export function timeoutError(name: string, waitedMs: number, neverRan: boolean): BatcherError {
+  const timeoutMs = round(waitedMs);
+  const what = neverRan ? "it was still waiting and will not run" : "its batch was running and its result is dropped";
+  return new BatcherError(
+    "TIMEOUT",
+    `${name}: no result within ${timeoutMs} ms (timeoutMs); ${what}. Raise timeoutMs, or add capacity.`,
+    { timeoutMs, predicted: false, waiting: neverRan },
+  );
+}
+
+function foreseenError(name: string, waitedMs: number, likelyMs: number): BatcherError {
+  const timeoutMs = round(waitedMs);
+  return new BatcherError(
+    "TIMEOUT",
+    `${name}: dropped before it ran: its batch takes about ${round(likelyMs)} ms and would end more than ` +
+      `${timeoutMs} ms (timeoutMs) after the call. Raise timeoutMs, add capacity, or set maxQueueSize: "auto".`,
+    { timeoutMs, predicted: true, waiting: true, likelyMs },
+  );
+}
+
+/** To a microsecond: the difference of two times is a little off what the caller gave. */
+const round = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -1,0 +1,79 @@
+import type { Calls } from "../dispatch/settlement.ts";
+import type { Chunk } from "../queue/chunk.ts";
+import { BatcherError } from "../errors.ts";
+
+/** How a failed batch is taken apart; see `bisect`. */
+export interface Bisection<In> {
+  readonly calls: Calls<In>;
+  readonly shouldBisect: (error: unknown) => boolean;
+  /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
+  readonly maxBisectRuns: number | undefined;
+  /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
+  runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
+  /** A run went past runTimeoutMs: the batch has lost its slot and nothing of it is run any more. */
+  isGivenUp(): boolean;
+  now(): number;
+}
+
+/**
+ * Isolates the items that a batch failed for: halves are run left then right, and a half that fails is halved again,
+ * until the bad items stand alone. k bad items among n cost at most about 2k·log2(n/k) + 2k runs (group testing by
+ * binary splitting), so the default bound finds at least 4 exactly. What is left when the runs are spent gets the
+ * batch's error.
+ */
+export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {
+  let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
+  const parts: number[][] = [];
+  const failWithTheRest = (part: number[], reason: unknown): void => {
+    for (const rest of [part, ...parts]) for (const index of rest) how.calls.fail(batch, index, reason, how.now());
+  };
+  const split = (part: number[], partError: unknown): void => {
+    const culprit = (partError as { itemIndex?: unknown } | null | undefined)?.itemIndex;
+    if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
+      how.calls.fail(batch, part[culprit]!, partError, how.now());
+      parts.push(part.filter((_, position) => position !== culprit));
+    } else if (part.length === 1) {
+      how.calls.fail(batch, part[0]!, partError, how.now());
+    } else {
+      const middle = Math.ceil(part.length / 2);
+      parts.push(part.slice(middle), part.slice(0, middle));
+    }
+  };
+
+  split([...batch.items.keys()], error);
+  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    // Callers that have gone meanwhile are not worth a run.
+    const alive = part.filter((index) => batch.settlers[index] !== undefined);
+    if (alive.length === 0) continue;
+    if (runsLeft-- <= 0) return failWithTheRest(alive, error);
+    try {
+      const results = await how.runAgain(alive);
+      alive.forEach((index, position) => how.calls.settle(batch, index, results[position], how.now()));
+    } catch (partError) {
+      if (how.isGivenUp()) return failWithTheRest(alive, partError);
+      if (how.shouldBisect(partError)) split(alive, partError);
+      else for (const index of alive) how.calls.fail(batch, index, partError, how.now());
+    }
+  }
+}
+
+const statusesOfTheService = new Set([401, 403, 408, 429]);
+
+/** False for errors that are the service's and not an item's: running parts again would only load it more. */
+export function shouldBisectByDefault(error: unknown): boolean {
+  if (error instanceof BatcherError) {
+    return error.code !== "RESULT_COUNT" && error.code !== "RUN_TIMEOUT" && error.code !== "WORKER_CRASHED";
+  }
+  if (typeof error !== "object" || error === null) return true;
+  const { name, code, status, statusCode, cause } = error as Record<string, unknown>;
+  if (name === "AbortError" || name === "TimeoutError") return false;
+  const httpStatus = typeof status === "number" ? status : statusCode;
+  if (typeof httpStatus === "number") return !statusesOfTheService.has(httpStatus) && httpStatus < 500;
+  if (typeof code === "string" && isSocketError(code)) return false;
+  // fetch wraps the socket's error: TypeError("fetch failed", { cause: ECONNREFUSED }).
+  return !(typeof cause === "object" && cause !== null && isSocketError(String((cause as { code?: unknown }).code)));
+}
+
+/** Codes of Node's sockets and of undici. */
+export const isSocketError = (code: string): boolean =>
+  /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_|EHOST|ENET|EADDR|UND_ERR|ESOCKET|ERR_SOCKET|ERR_STREAM)/.test(code);

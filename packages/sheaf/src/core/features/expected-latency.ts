@@ -1,0 +1,48 @@
+import type { CostModel } from "../../policies/cost-model.ts";
+
+/** What is in a batcher, and how it is served. */
+export interface Backlog {
+  /** Items. */
+  readonly waiting: number;
+  /** Batches. */
+  readonly inFlight: number;
+  readonly slots: number;
+  readonly maxBatchSize: number;
+}
+
+/** One batch of about that size is enough to know it; four of other sizes make a line. */
+const isKnown = (cost: CostModel, size: number): boolean => cost.seen(size) > 0.5 || cost.batches >= 4;
+
+/** Arrival to result of one item more behind what waits; undefined before the cost of a batch is known. */
+export function expectedLatencyMs(
+  cost: CostModel,
+  { waiting, inFlight, slots, maxBatchSize }: Backlog,
+): number | undefined {
+  const size = Math.min(maxBatchSize, waiting + 1);
+  if (!isKnown(cost, size)) return undefined;
+  return ((Math.floor(waiting / size) + inFlight) / slots + 1) * cost.at(size);
+}
+
+/** How long what waits takes to leave the queue; undefined before the cost of a batch is known. */
+export function drainMs(cost: CostModel, { waiting, slots, maxBatchSize }: Backlog): number | undefined {
+  const size = Math.min(maxBatchSize, Math.max(1, waiting));
+  if (!isKnown(cost, size)) return undefined;
+  return (Math.ceil(waiting / size) / slots) * cost.at(size);
+}
+
+/** Most items that may wait, however fast runs are and however long callers do: what takes no time has no bound of its own. */
+const mostWaiting = 1_000_000;
+
+/**
+ * Items that can wait and still be answered within `withinMs`, by Little's law: what the slots serve in the time that a
+ * last run leaves, less a tenth, at most a million. No number above 0 before 4 batches are known, or where none follows.
+ */
+export function queueBound(cost: CostModel, withinMs: number, slots: number, maxBatchSize: number): number {
+  if (cost.batches < 4) return 0;
+  // An unlimited batch may take half of the time at most.
+  const size = maxBatchSize < Infinity ? maxBatchSize : Math.max(1, (withinMs / 2 - cost.fixedMs) / cost.perItemMs);
+  const runMs = cost.at(size);
+  const most = Math.min(size, 1e9);
+  // Never less than a batch: the queue must be able to fill one.
+  return Math.min(mostWaiting, Math.ceil(Math.max(0.9 * ((most * slots) / runMs) * (withinMs - runMs), most)));
+}

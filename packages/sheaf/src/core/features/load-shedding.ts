@@ -1,0 +1,64 @@
+import type { BatchRecord } from "../../policies/policy.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Calls } from "../dispatch/settlement.ts";
+import { queueBound } from "./expected-latency.ts";
+import type { Group } from "../queue/group.ts";
+import type { LearnedCost } from "../observe/learned-cost.ts";
+import { earliestDeadlineMs, everyLate } from "./past-deadline.ts";
+import type { Settings } from "../settings.ts";
+
+/** What follows from deadlines and learned run times: who is dropped, how long a hold may last, how many may wait. */
+export class Foresight<In, Out> {
+  readonly #settings: Settings<In, Out>;
+  readonly #calls: Calls<In>;
+  readonly #admission: Admission<In, Out>;
+  readonly #cost: LearnedCost;
+  /** Lately measured ÷ expected, at most 1. */
+  #pace = 1;
+
+  constructor(settings: Settings<In, Out>, calls: Calls<In>, admission: Admission<In, Out>, cost: LearnedCost) {
+    this.#cost = cost;
+    this.#settings = settings;
+    this.#calls = calls;
+    this.#admission = admission;
+  }
+
+  /** Feeds the cost model with the batch, after comparing the two. */
+  observe({ size, runMs, outcome }: BatchRecord): void {
+    if (outcome === "error") return;
+    const expectedMs = this.#cost.at(size);
+    // Small batches, all that is left when the rest is dropped, must show that large ones are fast again.
+    if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
+    this.#cost.observe(size, runMs);
+    const { maxQueueSize, timeoutMs, concurrency, maxBatchSize } = this.#settings;
+    if (maxQueueSize !== "auto") return;
+    const bound = queueBound(this.#cost, timeoutMs!, concurrency, maxBatchSize);
+    if (bound > 0) this.#admission.maxQueueSize = bound;
+  }
+
+  /**
+   * Drops waiting calls whose batch would end after their deadline, and says whether there were any. Running what will
+   * be late anyway would make the next ones late too: under overload nobody would be in time.
+   */
+  dropHopeless(group: Group<In>, nowMs: number): boolean {
+    if (this.#calls.watch.nextDeadlineMs === Infinity) return false;
+    const likelyMs = this.#likelyMs(Math.min(group.waiting, this.#settings.maxBatchSize));
+    if (this.#calls.watch.nextDeadlineMs >= nowMs + likelyMs) return false;
+    const before = group.waiting;
+    everyLate(group, nowMs + likelyMs, (chunk, index) => this.#calls.foreseen(chunk, index, likelyMs));
+    return group.waiting < before;
+  }
+
+  /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
+  lastChanceAtMs(group: Group<In>, size: number): number {
+    if (this.#calls.watch.nextDeadlineMs === Infinity) return Infinity;
+    const likelyMs = this.#likelyMs(size);
+    return likelyMs > 0 ? earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
+  }
+
+  /** What a batch of this size is unlikely to exceed, `s(size)` + 1.5 mean deviations; 0 before 4 batches are known. */
+  #likelyMs(size: number): number {
+    const { batches, noise } = this.#cost;
+    return batches < 4 ? 0 : this.#cost.at(size) * (1 + 1.5 * noise) * Math.min(1, this.#pace);
+  }
+}

@@ -1,0 +1,32 @@
+import type { Chunk, ListEntry } from "../queue/chunk.ts";
+
+/** The calls of one caller, settled together: what settles each, by its index. */
+export type List = (index: number) => ListEntry;
+
+/** `many`: all results; rejects with the first error, while the other items run on. */
+export function manyList<Out>(size: number, resolve: (results: Out[]) => void, reject: (error: unknown) => void): List {
+  const collect = collectorOf(size, resolve);
+  return (index) => ({ fulfil: (value) => collect(index, value as Out), reject });
+}
+
+/** `settle` and `askAll`: every outcome, with `valueOf` each result; never rejects. */
+export function settleList<Out>(
+  size: number,
+  resolve: (outcomes: PromiseSettledResult<Out>[]) => void,
+  valueOf: (value: unknown, chunk: Chunk, index: number, nowMs: number) => Out = (value) => value as Out,
+): List {
+  const collect = collectorOf(size, resolve);
+  return (index) => ({
+    fulfil: (...outcome) => collect(index, { status: "fulfilled", value: valueOf(...outcome) }),
+    reject: (reason) => collect(index, { status: "rejected", reason }),
+  });
+}
+
+function collectorOf<T>(size: number, resolve: (values: T[]) => void): (index: number, value: T) => void {
+  const values = new Array<T>(size);
+  let left = size;
+  return (index, value) => {
+    values[index] = value;
+    if (--left === 0) resolve(values);
+  };
+}

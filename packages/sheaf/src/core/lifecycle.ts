@@ -1,0 +1,120 @@
+import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
+import type { Epochs } from "./queue/epoch.ts";
+import { BatcherError } from "./errors.ts";
+import type { Executor } from "./executor.ts";
+import type { AbortSignalLike } from "./runtime/globals.ts";
+import { checkNotNegative } from "../shared/checks.ts";
+
+/** From when a batcher runs batches, what it finishes on request, and how it ends. */
+export class Life<In, Out> {
+  /** Set once it takes no more calls: what they get. */
+  refusal: { readonly error: unknown } | undefined = undefined;
+  /** Resolves when batches can run; rejects with the reason they never will. */
+  readiness: Promise<void> = Promise.resolve();
+  readonly #parts: SchedulerParts<In, Out>;
+  readonly #scheduler: Scheduler<In, Out>;
+  readonly #epochs: Epochs;
+  readonly #executor: Pick<Executor<In, Out>, "close">;
+  #closing: Promise<void> | undefined = undefined;
+
+  constructor(
+    parts: SchedulerParts<In, Out>,
+    scheduler: Scheduler<In, Out>,
+    epochs: Epochs,
+    executor: Pick<Executor<In, Out>, "close">,
+  ) {
+    this.#parts = parts;
+    this.#scheduler = scheduler;
+    this.#epochs = epochs;
+    this.#executor = executor;
+  }
+
+  /** Begins; a batch function, which is no executor, can run at once. */
+  begin(executor: Pick<Executor<In, Out>, "ready"> | undefined): void {
+    const signal = this.#signal;
+    if (executor === undefined) this.#scheduler.open = true;
+    else {
+      this.readiness = (async () => this.#parts.cost.warmedUp((await executor.ready()) ?? []))();
+      this.readiness.then(this.#open, this.#fail);
+    }
+    if (signal?.aborted === true) this.#closeOnAbort();
+    else signal?.addEventListener("abort", this.#closeOnAbort, { once: true });
+  }
+
+  flush(): Promise<void> {
+    const { queue, admission } = this.#parts;
+    if (queue.size === 0 && admission.door.waiters === 0) return Promise.resolve();
+    const epoch = this.#epochs.separate("flush");
+    queue.relabel(epoch);
+    admission.relabelDoor(epoch);
+    this.#scheduler.wake();
+    return this.#epochs.settlement(epoch, false);
+  }
+
+  drain(): Promise<void> {
+    const epoch = this.#epochs.seal("drain");
+    this.#parts.queue.release();
+    this.#scheduler.wake();
+    return this.#epochs.settlement(epoch, true);
+  }
+
+  close(graceMs: number | undefined): Promise<void> {
+    try {
+      if (graceMs !== undefined) checkNotNegative("graceMs", graceMs);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    this.refusal ??= { error: this.closedError("closed; it takes no more calls.") };
+    this.#closing ??= this.#finish();
+    if (graceMs !== undefined && graceMs !== Infinity) {
+      const cancel = this.#parts.settings.clock.after(graceMs, () => this.#cutOff(graceMs));
+      this.#closing.then(cancel, cancel);
+    }
+    return this.#closing;
+  }
+
+  closedError(message: string): BatcherError {
+    return new BatcherError("CLOSED", `${this.#parts.settings.name}: ${message}`);
+  }
+
+  get #signal(): AbortSignalLike | undefined {
+    const signal = this.#parts.settings.signal as unknown as AbortSignalLike | undefined;
+    return signal;
+  }
+
+  readonly #closeOnAbort = (): void => void this.close(undefined).catch(() => undefined);
+
+  readonly #open = (): void => {
+    this.#scheduler.open = true;
+    this.#scheduler.wake();
+  };
+
+  readonly #fail = (error: unknown): void => {
+    this.refusal ??= { error };
+    this.#withdrawAll(error);
+  };
+
+  async #finish(): Promise<void> {
+    await this.drain();
+    await this.#parts.dispatcher.answeringRunsEnded();
+    this.#scheduler.stop();
+    this.#signal?.removeEventListener("abort", this.#closeOnAbort);
+    await this.#executor.close();
+  }
+
+  #cutOff(graceMs: number): void {
+    const error = this.closedError(`closed; the call was cut off after ${graceMs} ms (graceMs).`);
+    this.#withdrawAll(error);
+    this.#parts.dispatcher.cutOff(error);
+  }
+
+  #withdrawAll(error: unknown): void {
+    const { admission, queue, calls } = this.#parts;
+    admission.dismissAll(error);
+    queue.everyChunk((chunk) => {
+      for (let i = 0; i < chunk.count; i++) {
+        while (chunk.settlers[i] !== undefined) calls.withdraw(chunk, i, error, "rejected");
+      }
+    });
+  }
+}

@@ -1,0 +1,52 @@
+import type { Busy } from "./utilisation.ts";
+import type { Distribution } from "./rolling-histogram.ts";
+import type { CostEstimate, Verdict } from "./verdict.ts";
+
+/** What advice is derived from; see BatcherStats. */
+export interface AdviceInput {
+  readonly batches: number;
+  readonly fillRate: number;
+  readonly queueWaitMs: Distribution;
+  readonly runMs: Distribution;
+  readonly costModel: CostEstimate | null;
+  readonly verdict: Verdict;
+  /** Null where it is not known. */
+  readonly busy: Busy | null;
+}
+
+const batchesNeeded = 50;
+
+/** Sentences that say what the figures mean and what to do; none before 50 batches. */
+export function advise(stats: AdviceInput): string[] {
+  if (stats.batches < batchesNeeded) return [];
+  return [bottleneck, slotBound, gainsNothing].flatMap((rule) => rule(stats) ?? []);
+}
+
+type Rule = (stats: AdviceInput) => string | undefined;
+
+/** Only where twice the size would take less time per item by a tenth, even at the least fixed cost. */
+const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {
+  if (fillRate <= 0.95 || queueWaitMs.p50 === 0 || costModel === null || verdict.verdict !== "gains") return undefined;
+  const [fixedMs] = costModel.fixedMsRange;
+  const itemsMs = costModel.perItemMsRange[1] * verdict.batchSize;
+  return 2 * (fixedMs + itemsMs) > 1.1 * (fixedMs + 2 * itemsMs)
+    ? `Batches are ${percent(fillRate)} full, and an item takes less time in a larger one: maxBatchSize is the ` +
+        "bottleneck, raise it if the run allows."
+    : undefined;
+};
+
+/** A hold or a rate limit makes items wait too, but leaves slots free. */
+const slotBound: Rule = ({ queueWaitMs, runMs, busy }) =>
+  busy !== null && busy.slotShare > 0.8 && busy.cpuCores < 0.5 && queueWaitMs.p50 > runMs.p50
+    ? `Items wait ${queueWaitMs.p50.toFixed(1)} ms for runs of ${runMs.p50.toFixed(1)} ms: every slot is taken while this ` +
+      `process uses ${percent(busy.cpuCores)} of a core. Raise concurrency, if what the runs wait for can take more.`
+    : undefined;
+
+/** Where batches hold hardly more than one item there is nothing to give up. */
+const gainsNothing: Rule = ({ verdict: { verdict, batchSize, low, high, runs } }) =>
+  verdict === "gains-nothing" && batchSize > 1.5
+    ? `Do not batch: with ${batchSize.toFixed(1)} items a run, items take ${low!.toFixed(2)} to ${high!.toFixed(2)} times ` +
+      `as long one by one (95 % range, ${runs} runs), so batching gains nothing.`
+    : undefined;
+
+const percent = (share: number): string => `${Math.round(share * 100)} %`;

@@ -1,0 +1,114 @@
+import type { RunTime } from "../executor.ts";
+import { sampleOf, type Bucket, type RunSample } from "./run-sample.ts";
+import { verdictOf, type CostEstimate, type Verdict } from "./verdict.ts";
+import { lineThrough, sum, weightedSum, type WeightedLine } from "./weighted-line.ts";
+
+export interface Judgement {
+  readonly costModel: CostEstimate | null;
+  readonly verdict: Verdict;
+}
+
+/** Runs before a size counts by itself, and before an item alone does: of mixed items a few may all be short. */
+const leastOfSize = 5;
+const leastAlone = 10;
+/** How far a size may lie off the straight line unnoticed, as a relative variance. */
+const leastMisfit = 0.05 ** 2;
+/** How far one item alone may where none was seen, for each factor of e below the smallest size. */
+const extrapolation = 0.2;
+/** How much the machine's pace may change from stretch to stretch unnoticed. */
+const paceStep = 0.07;
+/** Standard errors on either side of an estimate: 95 %. */
+const width = 2;
+
+/** What runs cost and what batching gains, from runs in the order in which they ended. */
+export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): Judgement {
+  const sample = sampleOf(runs, basis === "runs" ? leastOfSize : 1);
+  const { buckets, rare, count, batchSize } = sample;
+  const verdict: Verdict = { verdict: "measuring", batchSize, speedup: null, low: null, high: null, runs: count };
+  if (rare.length > 0.3 * count || count === 0) return { costModel: null, verdict };
+  const { line, misfit } = fit(buckets);
+  const alone = buckets.findIndex((bucket) => bucket.size === 1 && bucket.runs.length >= leastAlone);
+  if (!line.hasSlope) return { costModel: null, verdict };
+
+  // What an item alone takes: what was seen, drawn towards the line as far as that is the surer of the two.
+  const seen = alone < 0 ? 0 : misfit / (misfit + buckets[alone]!.variance);
+  const aloneShares = line.shares(1).map((share, k) => (1 - seen) * share + (k === alone ? seen : 0));
+  const smallest = buckets.reduce((least, bucket) => (bucket.size < least.size ? bucket : least));
+  const leastMs = smallest.runMs / smallest.size / 2;
+  const aloneMs = Math.min(Math.max(weightedSum(aloneShares, buckets), leastMs), smallest.runMs);
+  // What a batch takes: what was seen; of rare sizes, what the line says.
+  const rareShares = line.shares(sum(rare, (run) => run.size) / (rare.length || 1));
+  const batchShares = buckets.map((bucket, k) => (bucket.runs.length + rare.length * rareShares[k]!) / count);
+  const batchMs = weightedSum(batchShares, buckets);
+
+  // How the speed-up moves with each size's run time, and with how far sizes lie off the line.
+  const gains = buckets.map(({ runMs }, k) => (aloneShares[k]! / aloneMs - batchShares[k]! / batchMs) * runMs);
+  const unseen = alone < 0 ? (extrapolation * Math.log(smallest.size)) ** 2 : 0;
+  const offLine = sum(buckets, ({ runMs }, k) => (k === alone ? 0 : (aloneShares[k]! * runMs) / aloneMs) ** 2);
+  const variance =
+    sum(buckets, (bucket, k) => gains[k]! ** 2 * bucket.variance) +
+    ((1 - seen) ** 2 + offLine) * misfit +
+    unseen +
+    paceVariance(sample, gains);
+  return {
+    costModel: costOf(line, sample, misfit, basis),
+    verdict: verdictOf(sample, (batchSize * aloneMs) / batchMs, width * Math.sqrt(variance)),
+  };
+}
+
+/**
+ * A machine's pace wanders, and passes for a difference of sizes that ran at different times. With every size in every
+ * stretch this is next to nothing; where each has its time alone nothing can be said.
+ */
+function paceVariance({ buckets, stretches }: RunSample, gains: readonly number[]): number {
+  const byStretch = new Float64Array(stretches);
+  buckets.forEach(({ runs }, k) => {
+    for (const run of runs) byStretch[run.stretch]! += gains[k]! / runs.length;
+  });
+  let before = 0;
+  const wander = sum([...byStretch], (gain) => (before += gain) ** 2);
+  return wander > 1 ? Infinity : paceStep ** 2 * wander;
+}
+
+/** The line through the buckets, and how far they lie off it: a relative variance. */
+function fit(buckets: Bucket[]): { line: WeightedLine; misfit: number } {
+  let misfit = leastMisfit;
+  for (let round = 0; ; round++) {
+    for (const bucket of buckets) bucket.weight = 1 / (bucket.runMs ** 2 * (bucket.variance + misfit));
+    const line = lineThrough(buckets);
+    const freedom = buckets.length - 2;
+    if (round > 0 || freedom < 1) return { line, misfit };
+    misfit = Math.max(
+      misfit,
+      sum(buckets, ({ size, runMs, variance }) => (1 - line.at(size) / runMs) ** 2 - variance) / freedom,
+    );
+  }
+}
+
+function costOf(
+  line: WeightedLine,
+  { buckets, count, batchSize }: RunSample,
+  misfit: number,
+  basis: CostEstimate["basis"],
+): CostEstimate {
+  const fixed = line.shares(0);
+  const perItem = line.shares(1).map((share, k) => share - fixed[k]!);
+  const range = (shares: readonly number[]): [number, number] => {
+    const ms = weightedSum(shares, buckets);
+    const spread =
+      width * Math.sqrt(sum(buckets, (bucket, k) => (shares[k]! * bucket.runMs) ** 2 * (bucket.variance + misfit)));
+    return [Math.max(0, ms - spread), Math.max(0, ms + spread)];
+  };
+  const fixedMs = line.at(0);
+  const perItemMs = line.at(1) - fixedMs;
+  // Neither part of a cost is negative.
+  const meanMs = line.at(batchSize);
+  return {
+    fixedMs: perItemMs < 0 ? meanMs : Math.max(0, fixedMs),
+    perItemMs: fixedMs < 0 ? meanMs / batchSize : Math.max(0, perItemMs),
+    fixedMsRange: range(fixed),
+    perItemMsRange: range(perItem),
+    runs: count,
+    basis,
+  };
+}

@@ -1,0 +1,133 @@
+import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
+import { advise } from "./advice.ts";
+import type { BusyWatch } from "./utilisation.ts";
+import { RollingHistogram, type Distribution } from "./rolling-histogram.ts";
+import type { LearnedCost } from "./learned-cost.ts";
+import type { Cost } from "../options.ts";
+import type { CostEstimate, Verdict } from "./verdict.ts";
+
+/** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
+export interface BatcherStats {
+  readonly name: string;
+  /** Items waiting. */
+  readonly queued: number;
+  /** Batches in flight. */
+  readonly inFlight: number;
+  readonly items: {
+    readonly ok: number;
+    readonly error: number;
+    readonly timeout: number;
+    readonly aborted: number;
+    readonly rejected: number;
+  };
+  readonly batches: number;
+  /** Extra runs of bisections. */
+  readonly bisectRuns: number;
+  /** Runs given up after runTimeoutMs. */
+  readonly abandonedRuns: number;
+  readonly meanBatchSize: number;
+  /** 0…1: mean of size / maxBatchSize or weight / maxBatchWeight, whichever is larger for the batch; 0 if unlimited. */
+  readonly fillRate: number;
+  /** Arrival → dispatch, mean of each batch. */
+  readonly queueWaitMs: Distribution;
+  /** Dispatch → results. */
+  readonly runMs: Distribution;
+  /** Arrival → settled, of every call whose batch ended. */
+  readonly latencyMs: Distribution;
+  /** Run time as a line through batch sizes, from the last 512 batches; null before two sizes have run five times. */
+  readonly costModel: CostEstimate | null;
+  /** What batching gains, from the same batches. */
+  readonly verdict: Verdict;
+  /** In the unit of the `cost` option; null without it. */
+  readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
+  /** Batches by why they went; every reason, 0 where none went for it. */
+  readonly reasons: Readonly<Record<DispatchReason, number>>;
+  readonly advice: readonly string[];
+}
+
+/** Everything statistical, derived from batch records. */
+export class Statistics {
+  readonly queueWaitMs: RollingHistogram = new RollingHistogram();
+  readonly runMs: RollingHistogram = new RollingHistogram();
+  readonly #maxBatchSize: number;
+  readonly #maxBatchWeight: number;
+  readonly #cost: Cost | undefined;
+  readonly #learned: LearnedCost;
+  readonly #reasons: Record<DispatchReason, number> = noReasons();
+  #batches = 0;
+  #items = 0;
+  #weight = 0;
+  #extraRuns = 0;
+  #fillSum = 0;
+  #runMs = 0;
+  readonly #busy: BusyWatch | undefined;
+
+  /** Without `busy` nothing is said of slots and CPU. */
+  constructor(
+    limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
+    cost: Cost | undefined,
+    learned: LearnedCost,
+    busy?: BusyWatch,
+  ) {
+    this.#maxBatchSize = limits.maxBatchSize;
+    this.#maxBatchWeight = limits.maxBatchWeight;
+    this.#cost = cost;
+    this.#learned = learned;
+    this.#busy = busy;
+  }
+
+  observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs }: BatchRecord): void {
+    this.#batches++;
+    this.#items += size;
+    this.#weight += weight;
+    this.#fillSum += Math.max(size / this.#maxBatchSize, weight / this.#maxBatchWeight);
+    this.#reasons[reason]++;
+    this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
+    this.runMs.record(startedAtMs + runMs, runMs);
+    this.#runMs += runMs;
+  }
+
+  ranAgain(): void {
+    this.#extraRuns++;
+  }
+
+  /** The part of a snapshot that comes from batches. */
+  snapshot(
+    nowMs: number,
+  ): Omit<BatcherStats, "name" | "queued" | "inFlight" | "items" | "abandonedRuns" | "latencyMs"> {
+    const meanBatchSize = this.#batches === 0 ? 0 : this.#items / this.#batches;
+    const derived = {
+      batches: this.#batches,
+      bisectRuns: this.#extraRuns,
+      meanBatchSize,
+      fillRate: this.#batches === 0 ? 0 : this.#fillSum / this.#batches,
+      queueWaitMs: this.queueWaitMs.distribution(nowMs),
+      runMs: this.runMs.distribution(nowMs),
+      ...this.#learned.judgement(),
+      cost: this.#costs(),
+      reasons: { ...this.#reasons },
+    };
+    return { ...derived, advice: advise({ ...derived, busy: this.#busy?.look(this.#runMs) ?? null }) };
+  }
+
+  #costs(): BatcherStats["cost"] {
+    if (this.#cost === undefined) return null;
+    const { perRun = 0, perItem = 0, perWeight = 0 } = this.#cost;
+    const ofItems = this.#items * perItem + this.#weight * perWeight;
+    const total = (this.#batches + this.#extraRuns) * perRun + ofItems;
+    if (this.#items === 0) return { total, perItem: 0, perItemUnbatched: 0 };
+    return { total, perItem: total / this.#items, perItemUnbatched: perRun + ofItems / this.#items };
+  }
+}
+
+/** Every reason a batch can go for, with none gone. */
+export const noReasons = (): Record<DispatchReason, number> => ({
+  full: 0,
+  idle: 0,
+  hold: 0,
+  window: 0,
+  flush: 0,
+  drain: 0,
+  immediate: 0,
+  weight: 0,
+});

@@ -1,0 +1,285 @@
+import type { Arrival, Terms } from "./arrival.ts";
+import { Chunk, reject, type KeyOrder, type Lane, type LaneGroup, type Settler, type Slot } from "./chunk.ts";
+import { timeoutError, type Calls, type Outcome } from "../dispatch/settlement.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import { Door, type Feed } from "./waiters.ts";
+import type { Epoch, Epochs } from "./epoch.ts";
+import { BatcherError } from "../errors.ts";
+import { drainMs, expectedLatencyMs, type Backlog } from "../features/expected-latency.ts";
+import { defaults } from "../options.ts";
+import type { OrderKeys } from "../features/order-keys.ts";
+import type { Queue } from "./queue.ts";
+import { describe } from "../../shared/describe.ts";
+import type { Settings } from "../settings.ts";
+
+/**
+ * Lets calls into the queue: asks the key functions, shares equal items, refuses what does not fit and holds at the
+ * door what may wait for room.
+ */
+export class Admission<In, Out> {
+  readonly door: Door<In>;
+  /** Most items that may wait in the queue. `"auto"`: the default until run times are known, then as forecast. */
+  maxQueueSize: number;
+  readonly #settings: Settings<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #calls: Calls<In>;
+  readonly #epochs: Epochs;
+  readonly #order: OrderKeys<In> | undefined;
+  readonly #cost: CostModel;
+  readonly #inFlight: () => number;
+  /** Items that an equal call joins, by dedupe key. */
+  readonly #equal: Map<unknown, Slot<In>> = new Map();
+  readonly #leaveDedupe = (slot: Slot<In>): void => {
+    if (this.#equal.get(slot.dedupeKey) === slot) this.#equal.delete(slot.dedupeKey);
+  };
+
+  constructor(
+    settings: Settings<In, Out>,
+    queue: Queue<In>,
+    calls: Calls<In>,
+    epochs: Epochs,
+    order: OrderKeys<In> | undefined,
+    cost: CostModel,
+    inFlight: () => number,
+  ) {
+    this.#settings = settings;
+    this.#cost = cost;
+    this.#inFlight = inFlight;
+    this.door = new Door(calls.watch.aborts);
+    this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
+    this.#queue = queue;
+    this.#calls = calls;
+    this.#epochs = epochs;
+    this.#order = order;
+  }
+
+  hasRoom(): boolean {
+    return this.#queue.size < this.maxQueueSize && this.door.waiters === 0;
+  }
+
+  /**
+   * Lets one call in, shares its item or holds it at the door.
+   * @throws what refuses it: an item that is too large, what a key function threw, or `QUEUE_FULL`.
+   */
+  enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
+    const arrival = this.#arrivalOf(item, terms.alone);
+    if (this.#share(arrival, settler, terms)) return;
+    if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
+    else this.#hold(item, arrival, settler, terms, mayWait);
+  }
+
+  /** Out of line: a closure in `enter` would cost every call a context. */
+  #hold(item: In, arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
+    this.enterList([item], () => settler, terms, mayWait, arrival);
+  }
+
+  /**
+   * Lets in as much of a list as there is room for and holds the rest at the door.
+   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of it.
+   */
+  enterList(
+    items: ArrayLike<In>,
+    settlerAt: (index: number) => Settler,
+    terms: Terms,
+    mayWait: boolean,
+    arrival?: Arrival<In>,
+  ): void {
+    if (!this.hasRoom() && !(mayWait && this.door.waiters < this.maxQueueSize)) {
+      this.#calls.tally.rejected += items.length;
+      throw this.#fullError();
+    }
+    const epoch = this.#epochs.current;
+    const { signal } = terms;
+    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
+    epoch.unsettled += items.length;
+    this.door.add(feed, () => this.#dismiss(feed, signal!.reason, "aborted"));
+    this.feed();
+  }
+
+  /** Lets in who waits at the door, in order of arrival, while there is room. */
+  feed(): void {
+    if (this.door.waiters === 0) return;
+    for (let feed = this.door.first(); feed !== undefined; feed = this.door.first()) {
+      while (feed.position < feed.items.length) {
+        if (this.#queue.size >= this.maxQueueSize) return;
+        const index = this.door.next(feed);
+        const settler = feed.settlerAt(index);
+        const { epoch } = feed;
+        try {
+          const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, feed.alone);
+          if (!this.#share(arrival, settler, feed)) this.#push(arrival, settler, feed, epoch);
+        } catch (error) {
+          reject(settler, error);
+        }
+        epoch.settled(1); // it counts in the queue now
+      }
+      this.door.remove(feed);
+    }
+  }
+
+  /** Who waits at the door and has run out of time gets `TIMEOUT`. */
+  expire(nowMs: number): void {
+    for (const feed of this.door.expired(nowMs)) {
+      const error = timeoutError(this.#settings.name, feed.deadlineMs - feed.arrivedAtMs, true);
+      this.#dismiss(feed, error, "timeout");
+    }
+  }
+
+  /** Turns away everyone at the door. */
+  dismissAll(error: unknown): void {
+    for (const feed of this.door.feeds()) this.#dismiss(feed, error, "rejected");
+  }
+
+  /** Everyone at the door counts in this epoch from now on. */
+  relabelDoor(epoch: Epoch): void {
+    for (const feed of this.door.feeds()) {
+      this.#epochs.takeOver(feed.epoch, epoch, feed.items.length - feed.position);
+      feed.epoch = epoch;
+    }
+  }
+
+  /**
+   * Refuses what would probably not be answered in time, the last of `items`: an answer at once is worth more to a caller
+   * than one after the deadline, and a queue that is older than its deadlines serves nobody.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  refuseLate(items: number, lane: Lane, timeoutMs: number): void {
+    const { refuseLate = Infinity, name } = this.#settings;
+    const ahead = this.#queue.ahead(lane) + this.door.items;
+    if (ahead === 0 || !this.hasRoom()) return;
+    const expectedMs = expectedLatencyMs(this.#cost, { ...this.#backlog, waiting: ahead + items - 1 });
+    if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
+    this.#calls.tally.rejected += items;
+    throw new BatcherError(
+      "QUEUE_FULL",
+      `${name}: a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
+        `${ahead} items wait before it. Retry later, raise timeoutMs or add capacity.`,
+      { expectedMs, timeoutMs, queued: this.#queue.size, drainMs: drainMs(this.#cost, this.#backlog) },
+    );
+  }
+
+  get #backlog(): Backlog {
+    const { concurrency: slots, maxBatchSize } = this.#settings;
+    return { waiting: this.#queue.size, inFlight: this.#inFlight(), slots, maxBatchSize };
+  }
+
+  #fullError(): BatcherError {
+    const { name } = this.#settings;
+    const { size } = this.#queue;
+    return new BatcherError(
+      "QUEUE_FULL",
+      `${name}: the queue is full: ${size} items wait (maxQueueSize ${this.maxQueueSize}). ` +
+        'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".',
+      { queued: size, maxQueueSize: this.maxQueueSize, drainMs: drainMs(this.#cost, this.#backlog) },
+    );
+  }
+
+  #dismiss(feed: Feed<In>, error: unknown, outcome: Outcome): void {
+    this.door.remove(feed);
+    for (; feed.position < feed.items.length; feed.position++) {
+      this.#calls.tally[outcome]++;
+      reject(feed.settlerAt(feed.position), error);
+      feed.epoch.settled(1);
+    }
+  }
+
+  /** Asks the key functions, and throws what one threw; also where the item is too large. */
+  #arrivalOf(item: In, alone: boolean): Arrival<In> {
+    const { weigh, groupKey, orderKey, dedupeKey, maxBatchWeight = Infinity, name } = this.#settings;
+    try {
+      const weight = weigh === undefined ? 1 : weigh(item);
+      if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
+        throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
+      }
+      if (weight > maxBatchWeight) {
+        throw new BatcherError(
+          "ITEM_TOO_LARGE",
+          `${name}: the item weighs ${weight}, more than a whole batch may (maxBatchWeight ${maxBatchWeight}). ` +
+            "Split it, or raise maxBatchWeight.",
+          { weight, maxBatchWeight },
+        );
+      }
+      return {
+        item,
+        weight,
+        group: groupKey?.(item),
+        orderKey: orderKey?.(item),
+        dedupeKey: alone ? undefined : dedupeKey?.(item),
+      };
+    } catch (error) {
+      this.#calls.tally.rejected++;
+      throw error;
+    }
+  }
+
+  #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
+    const { item, weight, orderKey, dedupeKey } = arrival;
+    const { arrivedAtMs, lane, alone } = terms;
+    const group = this.#queue.groupOf(arrival.group);
+    // It must not overtake an earlier item of its key, so those come along to its lane, ahead of it.
+    const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
+    if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
+
+    const chunk = this.#queue.push(item, settler, arrivedAtMs, group.line(lane), epoch);
+    const index = chunk.count - 1;
+    if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
+    if (alone) this.#queue.isolate(chunk, index);
+    this.#note(chunk, index, terms);
+    if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
+
+    const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
+    const slot: Slot<In> = {
+      chunk,
+      index,
+      order: undefined,
+      ahead: undefined,
+      behind: undefined,
+      place: this.#order?.nextPlace() ?? 0,
+      dedupeKey,
+      sharers: undefined,
+      leaveDedupe,
+    };
+    (chunk.slots ??= [])[index] = slot;
+    if (dedupeKey !== undefined) this.#equal.set(dedupeKey, slot);
+    if (orderKey !== undefined) this.#order!.enter(slot, orderKey, lane);
+  }
+
+  /** Joins an equal item: no slot of its own, no room, and, where it waits, the higher priority of the two. */
+  #share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
+    const { dedupeKey } = arrival;
+    const slot = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
+    if (slot === undefined) return false;
+    const { arrivedAtMs, lane } = terms;
+    const epoch = slot.chunk.epochOf(slot.index);
+    if (slot.sharers === undefined || slot.sharers.live === 0) slot.sharers = new Chunk<In>(epoch, undefined);
+    const { sharers } = slot;
+    sharers.push(arrival.item, settler, arrivedAtMs);
+    epoch.unsettled++;
+    this.#note(sharers, sharers.count - 1, terms);
+    const { line } = slot.chunk;
+    if (line !== undefined && lane < line.lane) {
+      if (slot.order !== undefined) this.#lift(slot.order, slot, line.group, lane);
+      this.#queue.promote(slot.chunk, slot.index, lane);
+    }
+    return true;
+  }
+
+  #note(chunk: Chunk<In>, index: number, { signal, deadlineMs, tag }: Terms): void {
+    if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
+    if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
+    if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
+  }
+
+  /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
+  #lift(order: KeyOrder<In>, last: Slot<In> | undefined, group: LaneGroup<In>, lane: Lane): void {
+    if (order.first === undefined || order.lowestLane <= lane) return;
+    let lowestLane: Lane = lane;
+    for (let slot: Slot<In> | undefined = order.first; slot !== undefined; slot = slot.behind) {
+      const line = slot.chunk.line!;
+      if (last === undefined && line.group !== group) lowestLane = line.lane > lowestLane ? line.lane : lowestLane;
+      if (slot === last) return;
+      if (line.group === group && line.lane > lane) this.#queue.promote(slot.chunk, slot.index, lane);
+    }
+    order.lowestLane = lowestLane;
+  }
+}

@@ -1,0 +1,93 @@
+import { AbortListeners } from "../runtime/abort-listeners.ts";
+import type { Chunk } from "./chunk.ts";
+import type { AbortSignalLike } from "../runtime/globals.ts";
+
+/** What Watch reports: the entry is still live. */
+export interface Withdrawals<In> {
+  aborted(chunk: Chunk<In>, index: number, reason: unknown): void;
+  expired(chunk: Chunk<In>, index: number): void;
+}
+
+/** Watches the signals and deadlines of calls, waiting or running, and reports the calls whose caller has gone. */
+export class Watch<In> {
+  /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
+  nextDeadlineMs: number = Infinity;
+  /** Also for those who wait at the door. */
+  readonly aborts: AbortListeners = new AbortListeners();
+  readonly #report: Withdrawals<In>;
+  /** Chunks in which a live entry may have a deadline. */
+  readonly #timed: Set<Chunk<In>> = new Set();
+
+  constructor(report: Withdrawals<In>) {
+    this.#report = report;
+  }
+
+  signal(chunk: Chunk<In>, index: number, signal: AbortSignalLike): void {
+    (chunk.signals ??= [])[index] = signal;
+    const listeners = (chunk.listeners ??= new Map());
+    if (listeners.has(signal)) return;
+    const listener = (): void => this.#abort(chunk, signal);
+    listeners.set(signal, listener);
+    this.aborts.add(signal, listener);
+  }
+
+  deadline(chunk: Chunk<In>, index: number, atMs: number): void {
+    (chunk.deadlinesMs ??= [])[index] = atMs;
+    if (atMs < chunk.earliestDeadlineMs) chunk.earliestDeadlineMs = atMs;
+    if (atMs < this.nextDeadlineMs) this.nextDeadlineMs = atMs;
+    this.#timed.add(chunk);
+  }
+
+  /** The entry stands elsewhere now, and is watched there. */
+  move(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
+    const signal = from.signals?.[index];
+    if (signal !== undefined) this.signal(to, at, signal);
+    const deadlineMs = from.deadlinesMs?.[index];
+    if (deadlineMs !== undefined) this.deadline(to, at, deadlineMs);
+  }
+
+  /** The entry is live no more: it is settled, or stands elsewhere. */
+  leave(chunk: Chunk<In>, index: number): void {
+    chunk.settlers[index] = undefined;
+    if (--chunk.live === 0) this.forget(chunk);
+  }
+
+  /** No entry of the chunk is live any more. */
+  forget(chunk: Chunk<In>): void {
+    if (chunk.listeners !== undefined) {
+      for (const [signal, listener] of chunk.listeners) this.aborts.remove(signal, listener);
+      chunk.listeners = undefined;
+    }
+    if (chunk.deadlinesMs !== undefined) this.#timed.delete(chunk);
+    if (this.#timed.size === 0) this.nextDeadlineMs = Infinity;
+  }
+
+  /** Reports every live entry whose deadline has come. */
+  expire(nowMs: number): void {
+    let next = Infinity;
+    for (const chunk of this.#timed) {
+      if (chunk.earliestDeadlineMs <= nowMs) this.#expireIn(chunk, nowMs);
+      if (chunk.earliestDeadlineMs < next) next = chunk.earliestDeadlineMs;
+    }
+    this.nextDeadlineMs = next;
+  }
+
+  #expireIn(chunk: Chunk<In>, nowMs: number): void {
+    const deadlinesMs = chunk.deadlinesMs!;
+    let earliest = Infinity;
+    for (let i = 0; i < chunk.count; i++) {
+      // A withdrawn caller's place can be taken by one who shares the item: look again until it holds.
+      while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= nowMs) this.#report.expired(chunk, i);
+      if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < earliest) earliest = deadlinesMs[i]!;
+    }
+    chunk.earliestDeadlineMs = earliest;
+  }
+
+  #abort(chunk: Chunk<In>, signal: AbortSignalLike): void {
+    for (let i = 0; i < chunk.count; i++) {
+      while (chunk.settlers[i] !== undefined && chunk.signals![i] === signal) {
+        this.#report.aborted(chunk, i, signal.reason);
+      }
+    }
+  }
+}

@@ -1,0 +1,185 @@
+import type { Epoch } from "./epoch.ts";
+import type { AbortSignalLike } from "../runtime/globals.ts";
+
+/**
+ * What settles one call: the resolve function of its promise, or an entry of a list. Of a promise only `resolve` is
+ * kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its bytes.
+ */
+export type Settler = ((value: unknown) => void) | ListEntry;
+
+/** A call that belongs to a list (`many`, `settle`), or that asks how its item ran: the chunk knows, while it runs. */
+export interface ListEntry {
+  fulfil(value: unknown, chunk: Chunk, index: number, nowMs: number): void;
+  reject(error: unknown): void;
+}
+
+export function reject(settler: Settler, error: unknown): void {
+  if (typeof settler === "function") settler(Promise.reject(error));
+  else settler.reject(error);
+}
+
+/** What a chunk that runs knows of its batch. */
+export interface BatchInFlight {
+  readonly batchId: number;
+  readonly size: number;
+  readonly startedAtMs: number;
+  /** Once its run has ended. */
+  readonly runMs: number | undefined;
+  abandonedByAll(): void;
+}
+
+/** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
+export type Lane = 0 | 1 | 2;
+
+// Where a chunk stands, as far as a holder of the chunk asks. The classes import this module and not the reverse.
+
+/** A `ChunkRow`. */
+export interface Row<In> {
+  head: Chunk<In> | undefined;
+  tail: Chunk<In> | undefined;
+  append(chunk: Chunk<In>): void;
+  unlink(chunk: Chunk<In>): void;
+  everyChunk(visit: (chunk: Chunk<In>) => void): void;
+}
+
+/** An `Aside`. */
+export interface RowAside<In> extends Row<In> {
+  readonly ready: Slot<In>[];
+  offer(slot: Slot<In>): void;
+  withdraw(slot: Slot<In>): void;
+}
+
+/** A `Line`. */
+export interface RowInLane<In> extends Row<In> {
+  readonly group: LaneGroup<In>;
+  readonly lane: Lane;
+  live: number;
+  aside: RowAside<In> | undefined;
+  outOfPlaceAtMs: number;
+  count(calls: number): void;
+  keepAge(arrivedAtMs: number): void;
+  oldestAtMs(): number;
+}
+
+/** A `Group`. */
+export interface LaneGroup<In> {
+  readonly key: unknown;
+  readonly waiting: number;
+  released: number;
+  line(lane: Lane): RowInLane<In>;
+}
+
+/** An `OrderKey`. */
+export interface KeyOrder<In> {
+  readonly key: unknown;
+  first: Slot<In> | undefined;
+  holder: Chunk<In> | undefined;
+  lowestLane: Lane;
+  admits(slot: Slot<In>, choice: number): boolean;
+  add(slot: Slot<In>): void;
+  remove(slot: Slot<In>): void;
+}
+
+/**
+ * Where an item stands, for the features that must find it again: order and dedupe. Only batchers with an `orderKey` or
+ * `dedupeKey` make slots.
+ */
+export interface Slot<In> {
+  chunk: Chunk<In>;
+  index: number;
+  order: KeyOrder<In> | undefined;
+  /** Its neighbours among the waiting items of its order key. */
+  ahead: Slot<In> | undefined;
+  behind: Slot<In> | undefined;
+  /** Where the batcher has an `orderKey`: who entered the line earlier has the lower place. */
+  place: number;
+  dedupeKey: unknown;
+  /** Further callers of the same item; a chunk of its own that stands in no line. */
+  sharers: Chunk<In> | undefined;
+  /** Takes it out of the map of equal items that can be joined. */
+  leaveDedupe: ((slot: Slot<In>) => void) | undefined;
+}
+
+/**
+ * Calls in a row, as parallel arrays. A chunk waits in a line of the queue; a batch is a chunk that has left it, so a
+ * full chunk becomes a batch without a copy. Whoever takes an entry's settler settles the call: `undefined` there means
+ * settled, and for a waiting entry that it is gone.
+ */
+export class Chunk<In = unknown> {
+  items: In[] = [];
+  settlers: (Settler | undefined)[];
+  /** Arrival of every entry, as long as they have one in common: those of a burst do. */
+  firstAtMs: number = 0;
+  /** Arrival of each, once they differ. */
+  arrivalsMs: number[] | undefined = undefined;
+  /** Entries pushed so far, settled ones included. */
+  count = 0;
+  /** While it waits: entries before this one have been taken or are gone. */
+  head = 0;
+  /** Entries not settled. */
+  live = 0;
+  epoch: Epoch;
+  /** The line it waits in; `undefined` once it is a batch, or where it holds the sharers of a slot. */
+  line: RowInLane<In> | undefined;
+  /** The chunks among which it waits: the line itself, or what the line has set aside. */
+  row: Row<In> | undefined = undefined;
+  next: Chunk<In> | undefined = undefined;
+  previous: Chunk<In> | undefined = undefined;
+  /** While it runs. */
+  run: BatchInFlight | undefined = undefined;
+
+  // Side arrays, made when the first entry needs one; an entry without has a hole.
+  /** Only where a batch mixes epochs. */
+  epochs: Epoch[] | undefined = undefined;
+  signals: (AbortSignalLike | undefined)[] | undefined = undefined;
+  deadlinesMs: number[] | undefined = undefined;
+  weights: number[] | undefined = undefined;
+  tags: unknown[] | undefined = undefined;
+  /** True for an entry that shares its batch with no other. */
+  alone: boolean[] | undefined = undefined;
+  slots: Slot<In>[] | undefined = undefined;
+  /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
+  listeners: Map<AbortSignalLike, () => void> | undefined = undefined;
+  /** A lower bound of the deadlines of live entries. */
+  earliestDeadlineMs: number = Infinity;
+
+  /** `expected`: entries that will probably come; room for them is made at once. */
+  constructor(epoch: Epoch, line: RowInLane<In> | undefined, expected: number = 0) {
+    this.epoch = epoch;
+    this.line = line;
+    this.settlers = new Array<Settler | undefined>(expected);
+  }
+
+  push(item: In, settler: Settler, arrivedAtMs: number): void {
+    this.settlers[this.count] = settler;
+    this.fill(item, arrivedAtMs);
+  }
+
+  /** Completes the next entry, whose settler stands in its place already. */
+  fill(item: In, arrivedAtMs: number): void {
+    const index = this.count++;
+    this.items[index] = item;
+    if (index === 0) this.firstAtMs = arrivedAtMs;
+    else if (this.arrivalsMs !== undefined || arrivedAtMs !== this.firstAtMs) this.arriveAt(index, arrivedAtMs);
+    this.live++;
+  }
+
+  arrivedAtMs(index: number): number {
+    return this.arrivalsMs === undefined ? this.firstAtMs : this.arrivalsMs[index]!;
+  }
+
+  /** Arrival of its first live entry; a chunk in a line has one. */
+  firstLiveAtMs(): number {
+    while (this.settlers[this.head] === undefined) this.head++;
+    return this.arrivedAtMs(this.head);
+  }
+
+  arriveAt(index: number, atMs: number): void {
+    this.arrivalsMs ??= new Array<number>(this.count).fill(this.firstAtMs);
+    this.arrivalsMs[index] = atMs;
+  }
+
+  epochOf(index: number): Epoch {
+    return this.epochs === undefined ? this.epoch : this.epochs[index]!;
+  }
+}

@@ -1,0 +1,211 @@
+import { Aside } from "./blocked-calls.ts";
+import type { ChunkRow } from "./chunk-list.ts";
+import { Chunk, type Settler, type Lane } from "./chunk.ts";
+import type { Epoch, Epochs } from "./epoch.ts";
+import { Group } from "./group.ts";
+import { Groups } from "./groups.ts";
+import type { Line } from "./lane-queue.ts";
+import type { OrderKeys } from "../features/order-keys.ts";
+import type { Watch } from "./cancellation.ts";
+
+/**
+ * Owns the waiting calls: in which group, lane and chunk each stands, from when it enters until it is taken or gone.
+ * Which of them go next is `NextBatch`'s.
+ */
+export class Queue<In> {
+  /** Items waiting. */
+  size = 0;
+  /** Those of them that share their batch with no other. */
+  alone = 0;
+  /** Those of each lane. */
+  readonly #inLane: [number, number, number] = [0, 0, 0];
+  readonly #chunkSize: number;
+  readonly #epochs: Epochs;
+  readonly #watch: Watch<In>;
+  readonly #order: OrderKeys<In> | undefined;
+  /** The one group of a batcher without groupKey, which is never forgotten. */
+  readonly #only: Group<In> | undefined;
+  readonly #groups: Groups<In> = new Groups();
+
+  constructor(
+    maxBatchSize: number,
+    epochs: Epochs,
+    watch: Watch<In>,
+    order: OrderKeys<In> | undefined,
+    grouped: boolean,
+  ) {
+    // A chunk that fills up just as a batch does becomes one without a copy.
+    this.#chunkSize = Math.min(maxBatchSize, 256);
+    this.#epochs = epochs;
+    this.#watch = watch;
+    this.#order = order;
+    this.#only = grouped ? undefined : new Group<In>(undefined);
+  }
+
+  groupOf(key: unknown): Group<In> {
+    return this.#only ?? this.#groups.of(key);
+  }
+
+  /** The one group of a batcher without groupKey. */
+  get onlyGroup(): Group<In> | undefined {
+    return this.#only;
+  }
+
+  /** Items of a lane and those above it. */
+  ahead(lane: Lane): number {
+    return lane === 2 ? this.size : this.#inLane[0] + (lane && this.#inLane[1]);
+  }
+
+  /** Groups in the order in which they should be served; stops when `visit` returns true. */
+  everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
+    // Immediate items go before all others, and a group with nothing but bulk goes last.
+    for (let lane: Lane = this.#inLane[0] > 0 ? 0 : 1; lane <= 2; lane++) {
+      for (const group of this.#groups.inTurn()) if (group.firstLane(nowMs) === lane && visit(group)) return true;
+    }
+    return false;
+  }
+
+  /** A batch of this group has been taken. */
+  served(group: Group<In>): void {
+    if (this.#only === undefined) this.#groups.served(group);
+  }
+
+  /** Appends an item; it stands at `count - 1` of the returned chunk. */
+  push(item: In, settler: Settler, arrivedAtMs: number, line: Line<In>, epoch: Epoch): Chunk<In> {
+    const chunk = this.tail(line, epoch);
+    chunk.settlers[chunk.count] = settler;
+    this.fill(chunk, line, item, arrivedAtMs);
+    return chunk;
+  }
+
+  /** The chunk whose next entry is the next of this line, or of what it has set aside. */
+  tail(line: Line<In>, epoch: Epoch, row: ChunkRow<In> = line): Chunk<In> {
+    const { tail } = row;
+    if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
+    // Behind a full chunk comes another, as often as not.
+    const chunk = new Chunk<In>(epoch, line, tail === undefined ? 0 : this.#chunkSize);
+    row.append(chunk);
+    return chunk;
+  }
+
+  /** Completes the next entry of `tail`, whose settler stands in its place already. */
+  fill(chunk: Chunk<In>, line: Line<In>, item: In, arrivedAtMs: number): void {
+    chunk.fill(item, arrivedAtMs);
+    this.#count(line, chunk.epoch, 1);
+    chunk.epoch.unsettled++;
+  }
+
+  /** The entry shares its batch with no other. */
+  isolate(chunk: Chunk<In>, index: number): void {
+    (chunk.alone ??= [])[index] = true;
+    this.alone++;
+  }
+
+  /** An entry of a waiting chunk has been taken or has gone: whoever did it has emptied its place. */
+  removed(chunk: Chunk<In>, index: number): void {
+    const line = chunk.line!;
+    if (chunk.alone?.[index] === true) this.alone--;
+    this.#count(line, chunk.epoch, -1);
+    if (chunk.live > 0) return;
+    chunk.row!.unlink(chunk);
+    if (this.#only === undefined && line.group.waiting === 0) this.#groups.forget(line.group);
+  }
+
+  /** Moves a waiting entry to the end of a higher lane of its group. */
+  promote(chunk: Chunk<In>, index: number, lane: Lane): void {
+    const line = chunk.line!;
+    if (lane >= line.lane) return;
+    const target = line.group.line(lane);
+    target.keepAge(chunk.arrivedAtMs(index));
+    this.#moveWithin(chunk, index, target, target);
+    const slot = chunk.slots![index]!; // only what can be found again is promoted
+    if (this.#order !== undefined) slot.place = this.#order.nextPlace();
+  }
+
+  /** Its order key blocks it: it leaves the line until it is the first of a key that nobody holds. */
+  setAside(chunk: Chunk<In>, index: number): void {
+    const line = chunk.line!;
+    this.#moveWithin(chunk, index, line, (line.aside ??= new Aside<In>()));
+  }
+
+  /** Takes the chunk at the head of a line as a batch; all its entries must be live. */
+  takeHead(line: Line<In>): Chunk<In> {
+    const head = line.head!;
+    this.#count(line, head.epoch, -head.count);
+    line.unlink(head);
+    return head;
+  }
+
+  /** Moves a live waiting entry with everything that belongs to it to the end of another chunk. */
+  move(from: Chunk<In>, index: number, to: Chunk<In>): void {
+    const at = to.count;
+    const epoch = from.epochOf(index);
+    if (to.epochs !== undefined) to.epochs[at] = epoch;
+    else if (to.epoch !== epoch) {
+      if (at === 0) to.epoch = epoch;
+      else (to.epochs = new Array<Epoch>(at).fill(to.epoch))[at] = epoch;
+    }
+    to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
+    if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
+    if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
+    if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
+    if (from.slots !== undefined) {
+      const slot = from.slots[index]!;
+      from.line!.aside?.withdraw(slot);
+      (to.slots ??= [])[at] = slot;
+      slot.chunk = to;
+      slot.index = at;
+    }
+    this.#watch.move(from, index, to, at);
+    from.items[index] = undefined as In;
+    this.#watch.leave(from, index);
+    this.removed(from, index);
+  }
+
+  /** Everything that waits now goes without further holding. */
+  release(): void {
+    this.#everyGroup((group) => (group.released = group.waiting));
+  }
+
+  /** Everything that waits now counts in this epoch from now on, and goes without further holding. */
+  relabel(epoch: Epoch): void {
+    this.everyChunk((chunk) => {
+      let calls = chunk.live;
+      for (let i = chunk.head; chunk.slots !== undefined && i < chunk.count; i++) {
+        const sharers = chunk.settlers[i] === undefined ? undefined : chunk.slots[i]?.sharers;
+        if (sharers === undefined) continue;
+        calls += sharers.live;
+        sharers.epoch = epoch;
+      }
+      this.#epochs.takeOver(chunk.epoch, epoch, calls);
+      chunk.epoch = epoch;
+    });
+    this.release();
+  }
+
+  /** The visitor may empty the chunk. */
+  everyChunk(visit: (chunk: Chunk<In>) => void): void {
+    this.#everyGroup((group) => group.everyChunk(visit));
+  }
+
+  #everyGroup(visit: (group: Group<In>) => void): void {
+    if (this.#only !== undefined) visit(this.#only);
+    else for (const group of this.#groups.all()) visit(group);
+  }
+
+  #moveWithin(chunk: Chunk<In>, index: number, line: Line<In>, row: ChunkRow<In>): void {
+    const epoch = chunk.epochOf(index);
+    const to = this.tail(line, epoch, row);
+    // First in, then out: a group in which nothing waited meanwhile would be forgotten.
+    this.#count(line, epoch, 1);
+    if (chunk.alone?.[index] === true) this.alone++;
+    this.move(chunk, index, to);
+  }
+
+  #count(line: Line<In>, epoch: Epoch, calls: number): void {
+    this.size += calls;
+    line.count(calls);
+    this.#inLane[line.lane] += calls;
+    if (epoch.release !== undefined) line.group.released += calls;
+  }
+}

@@ -1,0 +1,36 @@
+import { monotonicNow, setImmediateOrSoon, startTimer } from "./globals.ts";
+
+/** Where time enters. Inject another one for tests and simulations (`sheaf/tuning` has two). */
+export interface Clock {
+  /** Milliseconds from any fixed origin; never goes back. */
+  now(): number;
+  /**
+   * Calls back once, `delayMs` from now or a little later; 0 means at the end of this turn of the event loop, after the
+   * callbacks that are already due. Returns a function that cancels it.
+   */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+/** A timer shorter than this could come back before its moment by rounding alone, for ever. */
+export const shortestTimerMs = 0.001;
+
+/**
+ * The real clock of this runtime. Its timers take at least 1.1 ms, whatever they are asked for: a shorter delay looks at
+ * the clock at the end of each turn of the event loop instead, which keeps a hold of a fraction of a millisecond short.
+ */
+export const systemClock: Clock = {
+  now: monotonicNow,
+  after: (delayMs, callback) => {
+    if (delayMs >= 1) return startTimer(callback, delayMs);
+    return delayMs > 0 ? poll(monotonicNow() + delayMs, callback) : setImmediateOrSoon(callback);
+  },
+};
+
+function poll(dueAtMs: number, callback: () => void): () => void {
+  let cancel: () => void;
+  const look = (): void => {
+    cancel = setImmediateOrSoon(() => (monotonicNow() >= dueAtMs ? callback() : look()));
+  };
+  look();
+  return () => cancel();
+}

@@ -1,0 +1,246 @@
+import { invariant } from "../../core/runtime/invariant.ts";
+import type { RunHandle } from "../../core/run-handle.ts";
+import { openOrEnd, type Link, type OpenLink } from "./connection.ts";
+import { Kind, message, unpackError, type Message } from "../wire/message.ts";
+import { pack, unpack, type Packed, type RowOwnership } from "../wire/pack.ts";
+
+/**
+ * The life of an instance. `ready` and `busy` serve; `draining` finishes what it has; `dead` is the end.
+ */
+export type InstanceState = "starting" | "warming" | "ready" | "busy" | "draining" | "dead";
+
+/** What is known of one instance: one loaded copy of the model, in a thread or process of its own. */
+export interface InstanceInfo {
+  /** 1, 2, 3 … per executor; a replacement has a new one. */
+  readonly id: number;
+  readonly state: InstanceState;
+  /** `"serving"`; `"successor"`: loading, to replace one that is recycled; `"quarantined"`: runs suspects of a crash;
+   *  `"hung"`: past its run timeout and not to be stopped safely. */
+  readonly role: InstanceRole;
+  /** Of a process; undefined for a thread. */
+  readonly pid: number | undefined;
+  /** Batches it answered. */
+  readonly batches: number;
+  /** Last sample, in bytes: resident memory of a process, JavaScript heap and buffers of a thread. 0 before the first. */
+  readonly memoryBytes: number;
+}
+
+export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
+
+/** One batch on its way through a pool. Settled once, by whoever holds it. */
+export interface Run {
+  readonly items: readonly unknown[];
+  readonly handle: RunHandle;
+  readonly attempt: number;
+  resolve(results: unknown[]): void;
+  reject(error: unknown): void;
+}
+
+export interface InstanceOptions {
+  readonly open: OpenLink;
+  readonly resultRows: RowOwnership;
+}
+
+export interface InstanceEvents {
+  /** The state changed, or there is room for another batch. */
+  changed(instance: Instance): void;
+  /** It ended. `lost` is what it had and did not answer, the running one first. */
+  ended(instance: Instance, lost: readonly Run[], why: string, error: Error | undefined): void;
+  /** It was not ready in time and cannot be stopped: it is left behind, and `ended` comes when it ends after all. */
+  left(instance: Instance, error: Error): void;
+}
+
+/** One worker and the batches it holds; they run in the order they were given. */
+export class Instance {
+  readonly id: number;
+  role: InstanceRole;
+  state: InstanceState = "starting";
+  batches = 0;
+  /** It has been ready: it loaded and warmed up. */
+  loaded = false;
+  /** It was told to end. */
+  draining = false;
+  memoryBytes = 0;
+  /** Set when `load` or `warmUp` failed. */
+  loadError: Error | undefined;
+  /** Resolves when its thread or process has ended. */
+  readonly whenDead: Promise<void>;
+  #dead: (() => void) | undefined;
+  readonly #resultRows: RowOwnership;
+  readonly #link: Link;
+  readonly #events: InstanceEvents;
+  #runs: { readonly id: number; readonly run: Run }[] = [];
+  #nextRunId = 1;
+  #killed = false;
+
+  constructor(id: number, role: InstanceRole, options: InstanceOptions, events: InstanceEvents) {
+    this.id = id;
+    this.role = role;
+    this.#events = events;
+    this.#resultRows = options.resultRows;
+    this.whenDead = new Promise((resolve) => (this.#dead = resolve));
+    this.#link = openOrEnd(options.open, {
+      message: (received) => this.#receive(received),
+      ended: (why, error) => this.#ended(why, error),
+    });
+  }
+
+  /** Batches it holds: the running one and those handed over ahead. */
+  get outstanding(): number {
+    return this.#runs.length;
+  }
+
+  get serves(): boolean {
+    return !this.#killed && (this.state === "ready" || this.state === "busy");
+  }
+
+  get info(): InstanceInfo {
+    const { id, state, role, batches, memoryBytes } = this;
+    return { id, state, role, pid: this.#link.pid, batches, memoryBytes };
+  }
+
+  /** Hands over a batch; one that cannot be packed is rejected and leaves the instance as it was. */
+  run(run: Run): void {
+    invariant(this.serves, "a batch goes to an instance that serves");
+    let packed: Packed;
+    try {
+      packed = pack(run.items);
+    } catch (error) {
+      run.reject(error);
+      return;
+    }
+    const id = this.#nextRunId++;
+    this.#runs.push({ id, run });
+    // Sent before anybody hears of it: a listener may hand over the next one.
+    this.#link.send(message(Kind.batch, id, run.attempt, packed));
+    if (this.#runs.length === 1) {
+      run.handle.started();
+      this.#link.hold(true);
+      this.#become("busy");
+    }
+  }
+
+  /** Tells the worker that nobody waits for this batch any more. */
+  abort(run: Run): void {
+    const held = this.#runs.find((candidate) => candidate.run === run);
+    if (held !== undefined) this.#link.send(message(Kind.abort, held.id));
+  }
+
+  holds(run: Run): boolean {
+    return this.#runs.some((held) => held.run === run);
+  }
+
+  /** Whether this batch is the one that runs; the others wait for it. */
+  isRunning(run: Run): boolean {
+    return this.#runs[0]?.run === run;
+  }
+
+  /** Takes back every batch: its answers are no longer heard. */
+  takeBack(): Run[] {
+    const runs = this.#runs.map(({ run }) => run);
+    for (const { id } of this.#runs) this.#link.send(message(Kind.abort, id));
+    this.#runs = [];
+    return runs;
+  }
+
+  /** Finishes what it has, unloads and ends. */
+  drain(): void {
+    if (this.draining || this.state === "dead") return;
+    this.draining = true;
+    this.#become("draining");
+    this.#link.send(message(Kind.close));
+  }
+
+  /** Ends it at once. False where that cannot be done safely. */
+  kill(): boolean {
+    this.#killed = this.#link.kill();
+    return this.#killed;
+  }
+
+  /** Lets this process end while the worker is still there. */
+  letGo(): void {
+    this.#link.hold(false);
+  }
+
+  #receive(received: Message): void {
+    switch (received.kind) {
+      case Kind.warming:
+        return this.#become("warming");
+      case Kind.ready:
+        if (this.draining) return;
+        this.loaded = true;
+        this.#link.hold(false);
+        return this.#become("ready");
+      case Kind.loadFailed:
+        this.loadError = unpackError(received.packed as Packed);
+        return;
+      case Kind.answer:
+        return this.#answerOne(received);
+      case Kind.results:
+      case Kind.failure:
+        return this.#answer(received);
+      default:
+        invariant(false, `unknown message kind ${received.kind}`);
+    }
+  }
+
+  #answerOne({ id, value: index, packed }: Message): void {
+    const held = this.#runs[0];
+    if (held?.id !== id) return; // taken back in the meantime
+    try {
+      held.run.handle.deliver(index, unpack(packed as Packed, this.#resultRows)[0]);
+    } catch (error) {
+      held.run.handle.deliver(index, error); // nested too deep for the stack here
+    }
+  }
+
+  #answer({ kind, id, value: runMs, memoryBytes, packed }: Message): void {
+    const held = this.#runs[0];
+    // Taken back in the meantime.
+    if (held === undefined) return;
+    invariant(held.id === id, "a worker answers in the order it was asked");
+    this.#runs.shift();
+    this.#runs[0]?.run.handle.started();
+    this.batches++;
+    if (memoryBytes > 0) this.memoryBytes = memoryBytes;
+    held.run.handle.measured(runMs);
+    if (kind === Kind.failure) {
+      held.run.reject(unpackError(packed as Packed));
+    } else {
+      this.#resolve(held.run, packed as Packed);
+    }
+    if (this.#runs.length === 0 && this.state === "busy") {
+      this.#link.hold(false);
+      this.#become("ready");
+    } else {
+      this.#events.changed(this);
+    }
+  }
+
+  /** What a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
+  #resolve(run: Run, packed: Packed): void {
+    let results: unknown[];
+    try {
+      results = unpack(packed, this.#resultRows);
+    } catch (error) {
+      return run.reject(error);
+    }
+    run.resolve(results);
+  }
+
+  #become(state: InstanceState): void {
+    if (this.state === "dead" || (this.draining && state !== "draining")) return;
+    this.state = state;
+    this.#events.changed(this);
+  }
+
+  #ended(why: string, error: Error | undefined): void {
+    const lost = this.#runs.map(({ run }) => run);
+    this.#runs = [];
+    // It runs again or ends; until then it waits, which is not timed.
+    lost[0]?.handle.stopped();
+    this.state = "dead";
+    this.#dead?.();
+    this.#events.ended(this, lost, why, error);
+  }
+}

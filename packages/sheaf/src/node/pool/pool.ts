@@ -1,0 +1,188 @@
+import { systemClock, type Clock } from "../../core/runtime/clock.ts";
+import { BatcherError } from "../../core/errors.ts";
+import { type RunHandle, runHandleOf } from "../../core/run-handle.ts";
+import type { Instance, InstanceInfo, Run } from "./instance.ts";
+import { Instances, type InstancesOptions } from "./instances.ts";
+import { Places, type PlacesOptions } from "./supervisor.ts";
+import { Quarantine } from "./quarantine.ts";
+import type { InstanceEvent, WorkerExecutor } from "../worker-executor.ts";
+
+/** What the pool needs to know, whatever its workers live in. */
+export interface PoolOptions extends InstancesOptions, PlacesOptions {
+  readonly ahead: 0 | 1;
+  readonly onWorkerCrash: "isolate" | "fail";
+  readonly closeTimeoutMs: number;
+  readonly clock?: Clock | undefined;
+}
+
+// Batches that wait for an instance. A batcher hands over no more than it has slots; this bounds everyone else.
+const maxWaiting = 1024;
+
+/** Hands batches to the instances, and sees to it that each is settled once, whatever becomes of the one that has it. */
+export class Pool<In, Out> implements WorkerExecutor<In, Out> {
+  readonly slots: number;
+  readonly ahead: 0 | 1;
+  readonly reportsStart = true;
+  readonly #options: PoolOptions;
+  readonly #waiting: Run[] = [];
+  readonly #instances: Instances;
+  readonly #places: Places;
+  readonly #quarantine: Quarantine;
+  readonly #started: Promise<void>;
+  #startedWith: { resolve(): void; reject(error: Error): void } | undefined;
+  #failure: Error | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.slots = options.instances;
+    this.ahead = options.ahead;
+    this.#started = new Promise((resolve, reject) => {
+      this.#startedWith = { resolve, reject };
+    });
+    // Whoever does not ask ready() hears of it from the first batch.
+    this.#started.catch(() => undefined);
+    const clock = options.clock ?? systemClock;
+    this.#instances = new Instances(options, clock);
+    this.#quarantine = new Quarantine(options.name, this.#instances, clock);
+    this.#places = new Places(options, this.#instances, clock, {
+      changed: () => this.#dispatch(),
+      started: () => this.#startedWith?.resolve(),
+      crashed: (lost, error) => {
+        this.#rescue(lost, error);
+        this.#dispatch();
+      },
+      over: (failure, lost) => this.#fail(failure, lost),
+    });
+  }
+
+  get restarts(): number {
+    return this.#places.restarts;
+  }
+
+  ready(): Promise<void> {
+    return this.#failure === undefined ? this.#started : Promise.reject(this.#failure);
+  }
+
+  run(items: In[], context: RunHandle): Promise<ArrayLike<Out | Error>> {
+    const handle = runHandleOf(context);
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) return reject(this.#failure);
+      if (this.#closing !== undefined) return reject(closed(this.#options.name));
+      if (this.#waiting.length >= maxWaiting) {
+        return reject(
+          new BatcherError(
+            "QUEUE_FULL",
+            `${this.#options.name}: ${maxWaiting} batches wait for a worker. Put a batcher before it.`,
+            { waiting: maxWaiting },
+          ),
+        );
+      }
+      const { signal } = handle;
+      const onAbort = (): void => this.#aborted(run, signal.reason);
+      const settle = (): void => signal.removeEventListener("abort", onAbort);
+      const run: Run = {
+        // The batcher empties the places of callers that have gone; a batch that waits or runs again needs them all.
+        items: items.slice(),
+        handle,
+        attempt: handle.attempt,
+        resolve(results) {
+          settle();
+          resolve(results as (Out | Error)[]);
+        },
+        reject(error) {
+          settle();
+          reject(error);
+        },
+      };
+      signal.addEventListener("abort", onAbort);
+      handle.onGivenUp((error) => this.#aborted(run, error));
+      this.#waiting.push(run);
+      this.#dispatch();
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  instances(): readonly InstanceInfo[] {
+    return [...this.#places.lost, ...[...this.#instances.alive].map((instance) => instance.info)];
+  }
+
+  onInstance(listener: (event: InstanceEvent) => void): () => void {
+    return this.#instances.listen(listener);
+  }
+
+  /** Waiting batches go to the instance that has least to do: an idle one first, else one batch ahead. */
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const instance = this.#places.idlest(this.ahead);
+      if (instance === undefined) return;
+      instance.run(this.#waiting.shift() as Run);
+    }
+  }
+
+  /** What a dead instance held. The first was running: it is the suspect. The others never began. */
+  #rescue(lost: readonly Run[], error: Error): void {
+    const [suspect, ...innocent] = lost;
+    if (suspect === undefined) return;
+    if (this.#failure !== undefined || this.#closing !== undefined) {
+      suspect.reject(error);
+      for (const run of innocent) run.reject(this.#failure ?? error);
+      return;
+    }
+    this.#waiting.unshift(...innocent);
+    if (this.#options.onWorkerCrash === "fail") suspect.reject(error);
+    else this.#quarantine.isolate(suspect, error);
+  }
+
+  #aborted(run: Run, reason: unknown): void {
+    const at = this.#waiting.indexOf(run);
+    if (at >= 0) {
+      this.#waiting.splice(at, 1);
+      return run.reject(reason);
+    }
+    if (this.#quarantine.aborted(run, reason)) return;
+    const instance = [...this.#instances.alive].find((candidate) => candidate.holds(run));
+    if (instance === undefined) return;
+    if (!isRunTimeout(reason)) return instance.abort(run);
+    if (instance.isRunning(run)) return this.#hung(instance, run, reason as Error);
+    // Whoever counted from the hand-over gives up a batch that never began: no reason to end the worker.
+    instance.abort(run);
+    run.reject(reason);
+  }
+
+  /** A process is killed; a thread cannot be, so it is taken out of service and another takes its place. */
+  #hung(instance: Instance, run: Run, reason: Error): void {
+    this.#waiting.unshift(...instance.takeBack().filter((other) => other !== run));
+    run.handle.runsUntil(instance.whenDead);
+    run.reject(reason);
+    this.#instances.tell({ instance: instance.info, why: reason.message });
+    if (instance.kill()) return;
+    this.#instances.leave(instance);
+    this.#places.replaceHung(instance, reason);
+    this.#dispatch();
+  }
+
+  /** The end: nothing runs any more, and every batch says why. */
+  #fail(failure: Error, lost: readonly Run[]): void {
+    this.#failure = failure;
+    this.#startedWith?.reject(failure);
+    for (const run of [...lost, ...this.#waiting.splice(0)]) run.reject(failure);
+    for (const instance of this.#instances.alive) if (instance.role !== "quarantined") instance.drain();
+  }
+
+  async #close(): Promise<void> {
+    this.#places.stop();
+    this.#startedWith?.reject(closed(this.#options.name));
+    await this.#quarantine.close();
+    for (const run of this.#waiting.splice(0)) run.reject(closed(this.#options.name));
+    await this.#instances.close(this.#options.closeTimeoutMs);
+  }
+}
+
+const closed = (name: string): BatcherError => new BatcherError("CLOSED", `${name} is closed.`);
+
+const isRunTimeout = (reason: unknown): boolean => reason instanceof BatcherError && reason.code === "RUN_TIMEOUT";

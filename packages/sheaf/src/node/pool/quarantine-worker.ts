@@ -1,0 +1,115 @@
+import type { Clock } from "../../core/runtime/clock.ts";
+import { BatcherError } from "../../core/errors.ts";
+import type { Instance, Run } from "./instance.ts";
+import type { Instances } from "./instances.ts";
+import { RestartBudget } from "./restart-budget.ts";
+
+export type Outcome =
+  | { readonly results: unknown[] }
+  | { readonly error: unknown }
+  /** The worker ended during the run. */
+  | { readonly crash: Error }
+  /** There was no worker to run it in, which says nothing about the items. */
+  | { readonly notRun: Error };
+
+/** The one instance in which suspects run: started when it is needed, and again after each crash. */
+export class QuarantineWorker {
+  readonly #name: string;
+  readonly #instances: Instances;
+  readonly #clock: Clock;
+  // Of its own: a crash that a suspect causes here is no reason to stop serving the others.
+  readonly #budget: RestartBudget;
+  #instance: Instance | undefined;
+  /** Waits for the instance. */
+  #next: Run | undefined;
+  #settle: ((outcome: Outcome) => void) | undefined;
+  #cancelRestart: (() => void) | undefined;
+
+  constructor(name: string, instances: Instances, clock: Clock) {
+    this.#name = name;
+    this.#instances = instances;
+    this.#clock = clock;
+    this.#budget = new RestartBudget(clock);
+  }
+
+  /** Runs a part of a batch, one at a time; never rejects. */
+  run({ items, handle, attempt }: Pick<Run, "items" | "handle" | "attempt">): Promise<Outcome> {
+    return new Promise((resolve) => {
+      this.#settle = (outcome) => {
+        this.#settle = undefined;
+        this.#next = undefined;
+        resolve(outcome);
+      };
+      this.#next = {
+        items,
+        handle,
+        attempt,
+        resolve: (results) => this.#settle?.({ results }),
+        reject: (error) => this.#settle?.({ error }),
+      };
+      this.#begin();
+    });
+  }
+
+  /** Ends the run that is under way, with whatever it takes: a hung one cannot be told to stop. */
+  giveUp(handle: Run["handle"], reason: Error): void {
+    this.#cancelRestart?.();
+    const instance = this.#instance;
+    this.#instance = undefined;
+    if (instance !== undefined) {
+      instance.takeBack();
+      handle.runsUntil(instance.whenDead);
+      if (!instance.kill()) this.#instances.leave(instance);
+    }
+    this.#settle?.({ notRun: reason });
+  }
+
+  /** Lets go of the instance, until there is something to run again. */
+  rest(): void {
+    this.#instance?.drain();
+    this.#instance = undefined;
+  }
+
+  #begin(): void {
+    this.#instance ??= this.#start();
+    const next = this.#next;
+    if (next === undefined || !this.#instance.serves) return;
+    this.#next = undefined;
+    this.#instance.run(next);
+  }
+
+  #start(): Instance {
+    return this.#instances.open("quarantined", {
+      changed: (instance) => {
+        if (instance === this.#instance && instance.serves) this.#begin();
+      },
+      ended: (instance, _lost, why, error) => {
+        if (instance === this.#instance)
+          this.#ended(instance, instance.loadError ?? error ?? new Error(`the worker ended: ${why}`));
+        else this.#instances.tell({ instance: instance.info });
+      },
+      left: (instance, error) => this.#ended(instance, error),
+    });
+  }
+
+  #ended(instance: Instance, error: Error): void {
+    this.#instances.tell({ instance: instance.info, why: error.message });
+    this.#instance = undefined;
+    if (instance.loaded) this.#settle?.({ crash: error });
+    else this.#startAgain(error);
+  }
+
+  /** It ended before it had anything to run: for want of memory or of handles, or by the operator's hand. */
+  #startAgain(error: Error): void {
+    if (this.#next === undefined) return;
+    const delayMs = this.#budget.crashed();
+    if (delayMs !== undefined) {
+      this.#cancelRestart = this.#clock.after(delayMs, () => this.#begin());
+      return;
+    }
+    const message =
+      `${this.#name}: the worker ended during this batch, and none could be started to run it again ` +
+      `(${this.#budget.rule}): ${error.message}`;
+    this.#settle?.({ notRun: new BatcherError("WORKER_CRASHED", message, {}, error) });
+  }
+}

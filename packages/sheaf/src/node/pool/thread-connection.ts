@@ -1,0 +1,51 @@
+import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
+import type { HostOptions } from "../worker/host.ts";
+import type { Link, LinkEvents } from "./connection.ts";
+import { threadEntry } from "../worker/entry.ts";
+import { post, received, type Posted } from "../wire/thread-message.ts";
+
+export interface ThreadLinkOptions extends HostOptions {
+  readonly heapLimitMb: number | undefined;
+}
+
+/** What a worker thread is started with. */
+export interface ThreadData {
+  readonly host: HostOptions;
+  readonly port: MessagePort;
+}
+
+/**
+ * A worker thread: batches are transferred, not copied again, over a port of their own, so that what a module posts to its
+ * `parentPort` cannot get in between.
+ */
+export function openThread({ heapLimitMb, ...host }: ThreadLinkOptions, events: LinkEvents): Link {
+  const { port1: port, port2 } = new MessageChannel();
+  const worker = new Worker(threadEntry, {
+    workerData: { host, port: port2 } satisfies ThreadData,
+    transferList: [port2],
+    name: "sheaf",
+    ...(heapLimitMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
+  });
+  let uncaught: Error | undefined;
+  port.on("message", (posted: Posted) => events.message(received(posted)));
+  port.on("messageerror", (error) => (uncaught = error));
+  // The worker alone says whether this process stays alive.
+  port.unref();
+  // Uncaught in the worker, or its heap is full; `exit` follows.
+  worker.on("error", (error: unknown) => (uncaught = error instanceof Error ? error : new Error(String(error))));
+  worker.on("exit", (code) => {
+    // What it posted before its end comes before its end.
+    for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
+      events.message(received(left.message as Posted));
+    }
+    port.close();
+    events.ended(uncaught?.message ?? `exit code ${code}`, uncaught);
+  });
+  return {
+    pid: undefined,
+    send: (message) => post(port, message),
+    // Terminating a thread inside native code aborts the whole process.
+    kill: () => false,
+    hold: (alive) => (alive ? worker.ref() : worker.unref()),
+  };
+}

@@ -1,0 +1,97 @@
+import { describeError, rebuildError } from "../../core/wire-error.ts";
+import { isError } from "./write.ts";
+import { headBytes, pack, unpack, type Packed } from "./pack.ts";
+
+/** Kinds of messages between a pool and its workers. */
+export const Kind = {
+  // to the worker
+  load: 1,
+  batch: 2,
+  abort: 3,
+  close: 4,
+  // from the worker
+  warming: 16,
+  ready: 17,
+  loadFailed: 18,
+  results: 19,
+  failure: 20,
+  /** The result of one item, before those of the others. */
+  answer: 22,
+  /** Nobody caught an error in a process; its end follows. */
+  uncaught: 21,
+} as const;
+
+export interface Message {
+  readonly kind: number;
+  /** The batch it is about, as its instance counts them; 0 for none. */
+  readonly id: number;
+  /** `batch`: the attempt. `results` and `failure`: the run time in milliseconds. `answer`: the index of the item. Else 0. */
+  readonly value: number;
+  /** Memory the worker holds, in bytes, with `results` now and then; else 0. */
+  readonly memoryBytes: number;
+  readonly packed: Packed | undefined;
+}
+
+/** One end of the way between a pool and a worker. */
+export interface Port {
+  send(message: Message): void;
+}
+
+/**
+ * A message as it travels: one buffer that starts with its head, and its large rows. The head: kind u32, id u32,
+ * value f64, memoryBytes f64, bytes of the buffer f64, number of large rows u32, a mark u32 that only messages have.
+ */
+export type Sealed = Packed;
+
+export const message = (kind: number, id = 0, value = 0, packed?: Packed, memoryBytes = 0): Message => ({
+  kind,
+  id,
+  value,
+  memoryBytes,
+  packed,
+});
+
+const mark = 0x5e1eafed;
+
+// Numbers of a head are written and read here: four views for every message would cost more than the copy.
+const head = new ArrayBuffer(headBytes);
+const headWords = new Uint32Array(head);
+const headFloats = new Float64Array(head);
+
+/** Writes the head into the packed buffer. */
+export function seal({ kind, id, value, memoryBytes, packed }: Message): Sealed {
+  const buffer = packed?.buffer ?? new ArrayBuffer(headBytes);
+  headWords[0] = kind;
+  headWords[1] = id;
+  headFloats[1] = value;
+  headFloats[2] = memoryBytes;
+  headFloats[3] = buffer.byteLength;
+  headWords[8] = packed?.large.length ?? 0;
+  headWords[9] = mark;
+  new Uint32Array(buffer, 0, headWords.length).set(headWords);
+  return { buffer, large: packed?.large ?? [] };
+}
+
+export function unseal({ buffer, large }: Sealed): Message {
+  headWords.set(new Uint32Array(buffer, 0, headWords.length));
+  return {
+    kind: headWords[0] as number,
+    id: headWords[1] as number,
+    value: headFloats[1] as number,
+    memoryBytes: headFloats[2] as number,
+    packed: buffer.byteLength === headBytes ? undefined : { buffer, large },
+  };
+}
+
+/** What the head says of the pieces to come. @throws {Error} it is no head: something else wrote to the pipe. */
+export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; largeRows: number } {
+  new Uint8Array(head).set(headOfBuffer);
+  if (headWords[9] !== mark) throw new Error("what came over the pipe of a worker is no message of its");
+  return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
+}
+
+/** An error is a list of one slot. */
+export const packError = (thrown: unknown): Packed =>
+  pack([isError(thrown) ? thrown : rebuildError(describeError(thrown))]);
+
+export const unpackError = (packed: Packed): Error => unpack(packed, "own")[0] as Error;

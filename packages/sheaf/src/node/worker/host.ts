@@ -1,0 +1,188 @@
+import { getPriority, setPriority } from "node:os";
+import { checkResults } from "../../core/dispatch/results.ts";
+import { RunHandle } from "../../core/run-handle.ts";
+import { workerOf, type LoadedWorker, type RunContext } from "../define-worker.ts";
+import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";
+import { pack, unpack, type Packed } from "../wire/pack.ts";
+
+/** What a worker is started with. */
+export interface HostOptions {
+  readonly url: string;
+  readonly data: unknown;
+  /** How far the scheduling priority of the thread or process is lowered; 0 leaves it as it is. */
+  readonly niceness: number;
+}
+
+/** What differs between a thread and a process. */
+export interface Home {
+  readonly port: Port;
+  /** Resolves when what was sent survives the end of the worker; undefined where it does already. */
+  sent(): Promise<void> | undefined;
+  /** Bytes the worker holds; sampled at most once a second. */
+  memoryBytes(): number;
+  /** Ends the thread or process once what was sent is on its way. */
+  exit(): void;
+}
+
+const memorySampleMs = 1000;
+const lowestPriority = 19;
+
+/** The worker's side: loads the module once, then runs batches one after the other, in the order they came. */
+export class Host {
+  readonly #home: Home;
+  readonly #waiting: Message[] = [];
+  // Batches that nobody waits for any more, and the controller of the running one if it was asked for.
+  readonly #aborted = new Set<number>();
+  #abortRunning: AbortController | undefined;
+  #runningId = 0;
+  #worker: LoadedWorker | undefined;
+  #model: unknown;
+  #running = false;
+  #sampledAtMs = -Infinity;
+
+  constructor(home: Home) {
+    this.#home = home;
+  }
+
+  /** Loads the worker; what comes in meanwhile waits. */
+  load(options: HostOptions): void {
+    this.#running = true;
+    void this.#load(options).then(() => this.#runWaiting());
+  }
+
+  async #load({ url, data, niceness }: HostOptions): Promise<void> {
+    const { port } = this.#home;
+    try {
+      lowerPriority(niceness);
+      const worker = workerOf((await import(url)) as { default?: unknown }, url);
+      this.#model = await worker.load?.(data);
+      port.send(message(Kind.warming));
+      await worker.warmUp?.(this.#model);
+      this.#worker = worker;
+      port.send(message(Kind.ready));
+    } catch (error) {
+      port.send(message(Kind.loadFailed, 0, 0, packError(error)));
+      this.#home.exit();
+    }
+  }
+
+  receive(received: Message): void {
+    if (received.kind === Kind.abort) return this.#abort(received.id);
+    this.#waiting.push(received);
+    if (!this.#running) void this.#runWaiting();
+  }
+
+  #abort(id: number): void {
+    const known = id === this.#runningId || this.#waiting.some((waiting) => waiting.id === id);
+    if (!known) return;
+    this.#aborted.add(id);
+    if (id === this.#runningId) this.#abortRunning?.abort();
+  }
+
+  async #runWaiting(): Promise<void> {
+    this.#running = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (next.kind === Kind.close) await this.#close();
+      else await this.#runBatch(next);
+    }
+    this.#running = false;
+  }
+
+  async #runBatch({ id, value: attempt, packed }: Message): Promise<void> {
+    const startedAtMs = performance.now();
+    let reply: Packed;
+    let kind: number = Kind.results;
+    this.#runningId = id;
+    try {
+      if (this.#aborted.has(id)) throw new DOMException("Nobody waits for this batch any more.", "AbortError");
+      reply = pack(await this.#run(unpack(packed as Packed, "view"), id, attempt));
+    } catch (error) {
+      kind = Kind.failure;
+      reply = packError(error);
+    }
+    const endedAtMs = performance.now();
+    this.#runningId = 0;
+    this.#abortRunning = undefined;
+    this.#aborted.delete(id);
+    this.#home.port.send(message(kind, id, endedAtMs - startedAtMs, reply, this.#memoryBytes(endedAtMs)));
+    // A run that ends this process, or only keeps it busy, must not take or keep the results of the one before.
+    const sent = this.#home.sent();
+    if (sent !== undefined) await sent;
+  }
+
+  async #run(items: unknown[], id: number, attempt: number): Promise<ArrayLike<unknown>> {
+    const handle = new AnswerHandle(id, items.length, (index, result) => {
+      this.#home.port.send(message(Kind.answer, id, index, pack([result])));
+    });
+    const context = this.#context(id, attempt, handle);
+    const worker = this.#worker as LoadedWorker;
+    const model = this.#model;
+    const prepared = worker.preprocess === undefined ? items : await worker.preprocess(items, model);
+    try {
+      const raw = await worker.run(prepared, model, context);
+      const results = worker.postprocess === undefined ? raw : await worker.postprocess(prepared, raw, model);
+      return checkResults(results, items.length, "the worker", handle.unanswered());
+    } finally {
+      handle.end();
+    }
+  }
+
+  // A controller costs microseconds and most runs never look: made when `signal` is first read.
+  #context(id: number, attempt: number, { answer }: AnswerHandle): RunContext {
+    const signal = (): AbortSignal => {
+      if (id !== this.#runningId) return AbortSignal.abort();
+      this.#abortRunning ??= new AbortController();
+      if (this.#aborted.has(id)) this.#abortRunning.abort();
+      return this.#abortRunning.signal;
+    };
+    return {
+      attempt,
+      answer,
+      get signal() {
+        return signal();
+      },
+    };
+  }
+
+  #memoryBytes(nowMs: number): number {
+    if (nowMs - this.#sampledAtMs < memorySampleMs) return 0;
+    this.#sampledAtMs = nowMs;
+    return this.#home.memoryBytes();
+  }
+
+  async #close(): Promise<void> {
+    try {
+      await this.#worker?.unload?.(this.#model);
+    } catch (error) {
+      console.error("Sheaf: unload failed:", error);
+    }
+    this.#home.exit();
+  }
+}
+
+/** Sends what a run answers early, each item's once. */
+class AnswerHandle extends RunHandle {
+  readonly #send: (index: number, result: unknown) => void;
+
+  constructor(id: number, size: number, send: (index: number, result: unknown) => void) {
+    super(id, size);
+    this.#send = send;
+  }
+
+  override deliver(index: number, result: unknown): boolean {
+    if (this.isAnswered(index)) return false;
+    // First sent, then noted: one that cannot be packed is not answered.
+    this.#send(index, result);
+    return super.deliver(index, result);
+  }
+}
+
+// On Linux a thread has a priority of its own; elsewhere this would slow the whole process, so the caller gives 0 there.
+function lowerPriority(niceness: number): void {
+  if (niceness === 0) return;
+  try {
+    setPriority(0, Math.min(lowestPriority, getPriority() + niceness));
+  } catch {
+    // Not permitted in some sandboxes; the worker then competes on equal terms.
+  }
+}

@@ -1,0 +1,20 @@
+// The entry of every worker thread.
+import { workerData } from "node:worker_threads";
+import { Host } from "./host.ts";
+import type { ThreadData } from "../pool/thread-connection.ts";
+import { post, received, type Posted } from "../wire/thread-message.ts";
+
+const { host: options, port } = workerData as ThreadData;
+const host = new Host({
+  port: { send: (message) => post(port, message) },
+  // What was posted arrives, whatever becomes of this thread.
+  sent: () => undefined,
+  memoryBytes: () => {
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  },
+  // In a worker thread this ends the thread.
+  exit: () => process.exit(0),
+});
+port.on("message", (posted: Posted) => host.receive(received(posted)));
+host.load(options);
