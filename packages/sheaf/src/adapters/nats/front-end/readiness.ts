@@ -21,7 +21,7 @@ export class Standing {
   readonly #events: StandingEvents;
   readonly #keeper: QueueKeeper;
   #isReady: () => void = () => undefined;
-  #streamCreated: string | undefined;
+  #identity: string | undefined;
   /** Accepted before a cut, or before somebody deleted the queue: gone, should it turn out to be another one. */
   #mayBeLost: readonly Call[] = [];
 
@@ -31,7 +31,7 @@ export class Standing {
     this.#events = events;
     this.workers = new WorkersSeen(settings.clock);
     this.ready = new Promise((resolve) => (this.#isReady = resolve));
-    this.#keeper = new QueueKeeper(settings, "front-end", (created) => this.#kept(created));
+    this.#keeper = new QueueKeeper(settings, "front-end", (identity) => this.#kept(identity));
   }
 
   /** Why the queue cannot be used, where it cannot. */
@@ -70,16 +70,16 @@ export class Standing {
     this.#keeper.stop();
   }
 
-  #kept(created: string): void {
-    const isAnother = this.#streamCreated !== undefined && this.#streamCreated !== created;
+  #kept(identity: string): void {
+    const isAnother = this.#identity !== undefined && this.#identity !== identity;
     if (isAnother) for (const call of this.#mayBeLost) this.#events.lost(call);
     this.#mayBeLost = [];
-    this.#streamCreated = created;
+    this.#identity = identity;
     this.#link.publish(namesOf(this.#settings).who);
     this.#readyOnce();
   }
 
   #readyOnce(): void {
-    if (this.#streamCreated !== undefined && this.workers.list().length > 0) this.#isReady();
+    if (this.#identity !== undefined && this.workers.list().length > 0) this.#isReady();
   }
 }

@@ -9,15 +9,15 @@ const againMs = 500;
 export class QueueKeeper {
   readonly #settings: QueueSettings;
   readonly #role: "front-end" | "worker";
-  readonly #kept: (created: string) => void;
+  readonly #kept: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
   #isStopped = false;
   #wasKept = false;
   #trouble: string | undefined;
   #warnedOf: string | undefined;
 
-  /** `kept` is called each time the queue was seen to be there, with the moment of its making; at once without JetStream. */
-  constructor(settings: QueueSettings, role: "front-end" | "worker", kept: (created: string) => void) {
+  /** `kept` is called each time the queue was seen to be there, with its identity; at once without JetStream. */
+  constructor(settings: QueueSettings, role: "front-end" | "worker", kept: (identity: string) => void) {
     this.#settings = settings;
     this.#role = role;
     this.#kept = kept;
@@ -53,10 +53,10 @@ export class QueueKeeper {
       return this.#kept("");
     }
     void ensureQueue(this.#settings, this.#role).then(
-      (created) => {
+      (identity) => {
         this.#trouble = this.#warnedOf = undefined;
         this.#wasKept = true;
-        if (!this.#isStopped) this.#kept(created);
+        if (!this.#isStopped) this.#kept(identity);
       },
       (error: Error) => this.#failed(error.message),
     );

@@ -71,20 +71,30 @@ export async function jetStream<Reply>(
 
 interface StreamInfo {
   readonly created?: string;
+  readonly config?: { readonly description?: string };
 }
 
 /**
  * Creates what is missing of a queue; what is there stays, except that `"front-end"` brings the limits up to its own
  * and `"worker"` the consumers. Safe to repeat, on either side.
- * @returns when the stream was made, in the server's words: another answer than last time means that it was lost.
+ * @returns the stream's identity: another one than last time means that the queue was lost.
  */
 export async function ensureQueue(settings: QueueSettings, role: "front-end" | "worker"): Promise<string> {
   const names = namesOf(settings);
-  const created = await ensureStream(settings, streamConfig(settings, names), role === "front-end");
+  const identity = await ensureStream(settings, streamConfig(settings, names), role === "front-end");
   await ensureStream(settings, deadStreamConfig(settings, names), false);
   for (const lane of lanes) await ensureConsumer(settings, names, lane, role === "worker");
-  return created;
+  return identity;
 }
+
+/**
+ * A stream on disk is known by its description, set once: `created` moves when the server restarts after an update. One in
+ * memory keeps its description over a restart, and loses what it held: there the moved `created` tells the truth.
+ */
+const identityOf = ({ durability }: QueueSettings, { config, created = "" }: StreamInfo): string => {
+  const description = config?.description ?? "";
+  return durability === "memory" || description === "" ? `${description} ${created}` : description;
+};
 
 async function ensureStream(
   settings: QueueSettings,
@@ -93,18 +103,20 @@ async function ensureStream(
 ): Promise<string> {
   const info = await jetStream<StreamInfo>(settings, `STREAM.INFO.${config.name}`);
   if (info.error?.err_code === err.streamNotFound) {
-    const { error, created } = await jetStream<StreamInfo>(settings, `STREAM.CREATE.${config.name}`, config);
-    if (error === undefined) return created ?? "";
+    const described = { ...config, description: `sheaf ${crypto.randomUUID()}` };
+    const { error, ...made } = await jetStream<StreamInfo>(settings, `STREAM.CREATE.${config.name}`, described);
+    if (error === undefined) return identityOf(settings, made);
     // Somebody else was quicker.
     if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
     throw refused(config.name, error.description);
   }
   if (info.error !== undefined) throw refused(config.name, info.error.description);
-  const { created = "" } = info;
-  if (!mayUpdate) return created;
-  const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, config);
-  if (error !== undefined) throw refused(config.name, error.description);
-  return created;
+  if (mayUpdate) {
+    const { description } = info.config ?? {};
+    const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, { ...config, description });
+    if (error !== undefined) throw refused(config.name, error.description);
+  }
+  return identityOf(settings, info);
 }
 
 async function ensureConsumer(
@@ -171,3 +183,5 @@ function deadStreamConfig({ durability, replicas }: QueueSettings, names: QueueN
 function refused(what: string, why: string): NatsQueueError {
   return new NatsQueueError("UNAVAILABLE", `JetStream refuses ${what}: ${why}.`);
 }
+
+declare const crypto: { randomUUID(): string };
