@@ -160,7 +160,7 @@ const moduleUrl = new URL("data:text/javascript,export default { run: (items) =>
 for (const [what, wrong] of [
   ["instances 0", () => workerThread(moduleUrl, { instances: 0 })],
   ["instances Infinity", () => workerThread(moduleUrl, { instances: Infinity })],
-  ["ahead 2", () => workerThread(moduleUrl, { ahead: 2 as 1 })],
+  ["prefetch 2", () => workerThread(moduleUrl, { prefetch: 2 as 1 })],
   ["recycleAfterBatches 0", () => workerThread(moduleUrl, { recycleAfterBatches: 0 })],
   ["maxMemoryMb 0", () => workerThread(moduleUrl, { maxMemoryMb: 0 })],
   ["heapLimitMb Infinity", () => workerThread(moduleUrl, { heapLimitMb: Infinity })],

@@ -45,10 +45,10 @@ export function serve(words: readonly string[], streams: CommandStreams): Promis
 async function serveModels(entries: readonly ModelEntry[], settings: Settings, exact: boolean): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
   const { openApp } = await import("../server/http/app.ts");
-  const { listenEarly } = await import("../server/http/startup-listener.ts");
+  const { listenDuringStartup } = await import("../server/http/startup-listener.ts");
   const app = openApp(settings);
   const models = entries.map(({ model, name }) => name ?? modelName(model));
-  const early = await listenEarly(app, settings, models);
+  const early = await listenDuringStartup(app, settings, models);
   app.log.info({ models }, `listening on ${early.url}`);
   let server: SheafServer;
   try {

@@ -5,12 +5,12 @@ import { jsonOf } from "../server/http/body.ts";
 import { callOptionsOf } from "../server/protocols/call-options.ts";
 import { traceIdOf } from "../server/observe/log.ts";
 import { boundedDepth } from "../server/codec/inputs.ts";
-import { hungUp, invalid, messageOf, Problem, problemOf } from "../server/http/problem.ts";
+import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../server/http/problem.ts";
 import { problemFor } from "../server/http/replies.ts";
 import type { Settings } from "../server/settings.ts";
 import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts";
-import type { Lane } from "./lane.ts";
-import { draining, type Lanes } from "./lanes.ts";
+import type { KeyBatcher } from "./key-batcher.ts";
+import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { upstreamHeaders, upstreamUrl } from "./target.ts";
 import { post, UpstreamError, type UpstreamReply } from "./upstream.ts";
 
@@ -18,9 +18,13 @@ import { post, UpstreamError, type UpstreamReply } from "./upstream.ts";
 export async function answerEmbeddings(
   request: FastifyRequest,
   reply: FastifyReply,
-  { lanes, base, settings }: { readonly lanes: Lanes; readonly base: string; readonly settings: Settings },
+  {
+    keyBatchers,
+    base,
+    settings,
+  }: { readonly keyBatchers: KeyBatchers; readonly base: string; readonly settings: Settings },
 ): Promise<FastifyReply> {
-  if (lanes.isDraining) throw draining();
+  if (keyBatchers.isDraining) throw draining();
   const batchable = batchableRequest(boundedDepth(jsonOf(request.body), ""));
   const options = callOptionsOf(request, settings);
   if (batchable === undefined)
@@ -28,14 +32,14 @@ export async function answerEmbeddings(
   const { model, calls } = batchable;
   if (calls.length > settings.maxInputs)
     throw invalid("input", `an array of at most ${settings.maxInputs} inputs (MAX_INPUTS)`, calls);
-  const lane = lanes.of(request.url, upstreamHeaders(request.headers), model);
-  const outcomes = await lane.settle(calls, options).catch((error: unknown) => {
-    throw problemFor(error, lane);
+  const keyBatcher = keyBatchers.of(request.url, upstreamHeaders(request.headers), model);
+  const outcomes = await keyBatcher.settle(calls, options).catch((error: unknown) => {
+    throw problemFor(error, keyBatcher);
   });
   const failedAt = outcomes.findIndex(({ status }) => status === "rejected");
   if (failedAt < 0) return reply.send(bodyOf(outcomes.map((outcome) => (outcome as { value: EmbeddingPart }).value)));
   const { reason } = outcomes[failedAt] as PromiseRejectedResult;
-  if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, lane, options.signal);
+  if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, keyBatcher, options.signal);
   // One line for each caller; the batch has a line of its own, at a level that is seen.
   request.log.debug({ status: reason.status, traceId: traceIdOf(request) }, "the upstream refused");
   return passOn(reply, renamed(reason, failedAt, batchable));
@@ -53,7 +57,7 @@ async function alone(
   try {
     return await post(url, upstreamHeaders(headers), String(body), { signal: either, maxReplyBytes });
   } catch (error) {
-    if (signal!.aborted) throw hungUp();
+    if (signal!.aborted) throw clientClosedRequest();
     if (timeout.aborted) throw new Problem("TIMEOUT", `The upstream gave no answer within ${timeoutMs} ms.`);
     throw error;
   }
@@ -88,10 +92,10 @@ function bodyOf(parts: readonly EmbeddingPart[]): Record<string, unknown> {
   return { object: "list", ...envelope, data, usage };
 }
 
-function problemOfCall(error: unknown, lane: Lane, signal: AbortSignal | undefined): Problem {
-  if (signal?.aborted === true) return hungUp();
+function problemOfCall(error: unknown, keyBatcher: KeyBatcher, signal: AbortSignal | undefined): Problem {
+  if (signal?.aborted === true) return clientClosedRequest();
   const isKnown = error instanceof Problem || error instanceof BatcherError;
   if (isKnown && error.code !== "RESULT_COUNT")
-    return error.code === "QUEUE_FULL" ? problemFor(error, lane) : problemOf(error);
+    return error.code === "QUEUE_FULL" ? problemFor(error, keyBatcher) : problemOf(error);
   return new Problem("UPSTREAM_ERROR", messageOf(error), { cause: error });
 }

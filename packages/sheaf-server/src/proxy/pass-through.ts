@@ -1,9 +1,9 @@
 import replyFrom from "@fastify/reply-from";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { OpenReplies } from "../server/http/in-flight-replies.ts";
-import { hungUp, Problem } from "../server/http/problem.ts";
+import { InFlightReplies } from "../server/http/in-flight-replies.ts";
+import { clientClosedRequest, Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
-import { draining, type Lanes } from "./lanes.ts";
+import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { upstreamUrl } from "./target.ts";
 import { unreachable } from "./upstream.ts";
 
@@ -13,9 +13,13 @@ import { unreachable } from "./upstream.ts";
  */
 export async function passThrough(
   app: FastifyInstance,
-  { lanes, base, settings }: { readonly lanes: Lanes; readonly base: string; readonly settings: Settings },
-): Promise<OpenReplies> {
-  const open = new OpenReplies(app);
+  {
+    keyBatchers,
+    base,
+    settings,
+  }: { readonly keyBatchers: KeyBatchers; readonly base: string; readonly settings: Settings },
+): Promise<InFlightReplies> {
+  const open = new InFlightReplies(app);
   await app.register(replyFrom, {
     base: new URL(base).origin,
     // It would log where requests go, query and all.
@@ -34,7 +38,7 @@ export async function passThrough(
   // With CORS_ORIGINS the answer to a preflight is the proxy's own.
   const method = app.supportedMethods.filter((name) => name !== "OPTIONS" || settings.corsOrigins.length === 0);
   const passOn = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if (lanes.isDraining) throw draining();
+    if (keyBatchers.isDraining) throw draining();
     const url = new URL(upstreamUrl(base, request.url));
     void reply.from(url.pathname + url.search, {
       rewriteRequestHeaders: (_request, headers) => withoutHop(headers),
@@ -62,7 +66,7 @@ function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> 
 }
 
 function problemOfLoss(error: Error, { raw }: FastifyRequest, { runTimeoutMs }: Settings): Problem {
-  if (raw.socket.destroyed) return hungUp();
+  if (raw.socket.destroyed) return clientClosedRequest();
   if ((error.cause as { code?: unknown } | undefined)?.code === "UND_ERR_HEADERS_TIMEOUT")
     return new Problem("RUN_TIMEOUT", `The upstream gave no answer within ${runTimeoutMs} ms (RUN_TIMEOUT_MS).`);
   return unreachable(error);

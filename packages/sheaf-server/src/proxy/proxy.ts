@@ -5,13 +5,13 @@ import { takeJsonAsBytes } from "../server/http/body.ts";
 import { closeApp } from "../server/http/close-app.ts";
 import { crossOrigin } from "../server/http/cross-origin.ts";
 import { logBatches } from "../server/observe/log.ts";
-import { OpenReplies } from "../server/http/in-flight-replies.ts";
+import { InFlightReplies } from "../server/http/in-flight-replies.ts";
 import { healthRoutes } from "../server/observe/health.ts";
 import { metricsRoute } from "../server/observe/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../server/settings.ts";
 import { packageVersion } from "../server/version.ts";
 import { answerEmbeddings } from "./embeddings-route.ts";
-import { Lanes } from "./lanes.ts";
+import { KeyBatchers } from "./key-batchers.ts";
 import { passThrough } from "./pass-through.ts";
 
 /** As far as APIs nest it: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
@@ -45,41 +45,41 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
   const app = openApp(settings, Math.max(settings.requestTimeoutMs, settings.runTimeoutMs));
-  const lanes = new Lanes(base, settings);
-  const replies = new OpenReplies(app);
+  const keyBatchers = new KeyBatchers(base, settings);
+  const replies = new InFlightReplies(app);
   replies.cutAfter(settings.replyTimeoutMs, app);
-  const parts = { lanes, base, settings };
+  const parts = { keyBatchers, base, settings };
   await crossOrigin(app, settings.corsOrigins);
   answerProblems(app);
   app.addHook("onSend", (_request, reply, _payload, done) => {
-    if (lanes.isDraining) reply.header("connection", "close");
+    if (keyBatchers.isDraining) reply.header("connection", "close");
     done();
   });
-  logBatches(app.log, lanes.name, lanes);
+  logBatches(app.log, keyBatchers.name, keyBatchers);
   await app.register(async (own) => {
     takeJsonAsBytes(own);
     // The schemas of shared routes are for /openapi.json, which a gateway has none of.
     own.setValidatorCompiler(() => () => true);
     own.setSerializerCompiler(() => (value) => JSON.stringify(value));
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
-    const status = (): string => (lanes.isDraining ? "draining" : "ok");
+    const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");
     healthRoutes(own, () => ({ status: status() }));
-    metricsRoute(own, [lanes], () => []);
+    metricsRoute(own, [keyBatchers], () => []);
     await dashboardPlugin(own, {
       title: "Sheaf proxy",
       version: packageVersion(),
-      batchers: [lanes],
+      batchers: [keyBatchers],
       state: () => ({ status: status(), batchers: {} }),
     });
   });
-  let passing: OpenReplies | undefined;
+  let passing: InFlightReplies | undefined;
   await app.register(async (others) => void (passing = await passThrough(others, parts)));
 
   return {
     app,
     listen: () => listen(app, settings),
     close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
-      const [isComplete] = await Promise.all([lanes.close(graceMs), passing!.left(graceMs)]);
+      const [isComplete] = await Promise.all([keyBatchers.close(graceMs), passing!.left(graceMs)]);
       await closeApp(app, replies);
       return isComplete;
     },

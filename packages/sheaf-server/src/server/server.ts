@@ -6,7 +6,7 @@ import { documentRoutes } from "./protocols/openapi.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
 import type { Models } from "./models/models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
-import { OpenReplies } from "./http/in-flight-replies.ts";
+import { InFlightReplies } from "./http/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./http/cross-origin.ts";
 import { joinFleet } from "./fleet/join-fleet.ts";
@@ -44,7 +44,7 @@ export async function serverOn(app: FastifyInstance, options: ServerOptions): Pr
   const settings = { ...defaultSettings, ...options.settings };
   const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
-  const replies = new OpenReplies(app);
+  const replies = new InFlightReplies(app);
   replies.cutAfter(settings.replyTimeoutMs, app);
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);

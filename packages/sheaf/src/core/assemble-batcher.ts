@@ -3,16 +3,16 @@ import { Admission } from "./queue/admission.ts";
 import type { Terms } from "./queue/arrival.ts";
 import { answerOf, type Answer } from "./answer.ts";
 import type { Batcher, BatcherLoad, Result } from "./batcher.ts";
-import { BusyWatch } from "./observe/utilisation.ts";
-import { Calls } from "./dispatch/settlement.ts";
+import { UtilisationMeter } from "./observe/utilisation.ts";
+import { Settlement } from "./dispatch/settlement.ts";
 import type { Chunk, Settler } from "./queue/chunk.ts";
 import { systemClock } from "./runtime/clock.ts";
 import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { Epochs } from "./queue/epoch.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { LearnedCost } from "./observe/learned-cost.ts";
-import { Life } from "./lifecycle.ts";
-import { manyList, settleList, type List } from "./features/multi-call.ts";
+import { Lifecycle } from "./lifecycle.ts";
+import { manyCall, settleCall, type MultiCall } from "./features/multi-call.ts";
 import { mapOver } from "./features/map.ts";
 import type { BatcherOptions, CallOptions } from "./options.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
@@ -35,7 +35,7 @@ const capture = (resolve: (value: never) => void): void => {
 };
 
 /** As `createBatcher`, with the default policy as an argument: the core itself prefers none. */
-export function batcherWith<In, Out>(
+export function assembleBatcher<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
@@ -52,20 +52,26 @@ export function batcherWith<In, Out>(
   };
   const order = settings.orderKey === undefined ? undefined : new OrderKeys<In>();
   const epochs = new Epochs();
-  const calls = new Calls<In>(
+  const calls = new Settlement<In>(
     () => clock.now(),
     name,
     order,
     () => scheduler.wake(),
   );
-  const queue = new Queue<In>(settings.maxBatchSize, epochs, calls.watch, order, settings.groupKey !== undefined);
+  const queue = new Queue<In>(
+    settings.maxBatchSize,
+    epochs,
+    calls.cancellation,
+    order,
+    settings.groupKey !== undefined,
+  );
   calls.attach(queue);
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
   const cost = new LearnedCost();
   const admission = new Admission<In, Out>(settings, queue, calls, epochs, order, cost, () => dispatcher.inFlight);
   // On a clock of its own, as in a simulation, a batcher says nothing about this process.
-  const busy = clock === systemClock ? new BusyWatch(settings.concurrency) : undefined;
-  const statistics = new Statistics(limits, settings.cost, cost, busy);
+  const utilisation = clock === systemClock ? new UtilisationMeter(settings.concurrency) : undefined;
+  const statistics = new Statistics(limits, settings.cost, cost, utilisation);
   const listeners = new Set<(record: BatchRecord) => void>();
   const dispatcher = new Dispatcher<In, Out>(executor, settings, calls, order, {
     recorded: (record, nowMs) => {
@@ -92,12 +98,12 @@ export function batcherWith<In, Out>(
   });
   const parts = { settings, queue, next, calls, admission, dispatcher, limiter, cost };
   const scheduler = new Scheduler<In, Out>(parts);
-  const life = new Life<In, Out>(parts, scheduler, epochs, executor);
+  const lifecycle = new Lifecycle<In, Out>(parts, scheduler, epochs, executor);
 
-  const line = settings.groupKey === undefined ? queue.groupOf(undefined).line(1) : undefined;
+  const laneQueue = settings.groupKey === undefined ? queue.groupOf(undefined).laneQueue(1) : undefined;
   // No key, weight, deadline or signal: nothing to ask and nothing to watch.
   const isPlain =
-    line !== undefined &&
+    laneQueue !== undefined &&
     settings.weigh === undefined &&
     settings.orderKey === undefined &&
     settings.dedupeKey === undefined &&
@@ -108,12 +114,12 @@ export function batcherWith<In, Out>(
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
     // First of all: a clock may call the batcher, and what it does must not come between a call and its place.
     scheduler.arriving(1);
-    if (isPlain && (typeof callOptions !== "object" || callOptions === null) && life.refusal === undefined) {
+    if (isPlain && (typeof callOptions !== "object" || callOptions === null) && lifecycle.refusal === undefined) {
       if (admission.hasRoom()) {
-        const chunk = queue.tail(line, epochs.current);
+        const chunk = queue.tail(laneQueue, epochs.current);
         if (target !== chunk) target = chunk as unknown as Chunk;
         const promise = new Promise<Out>(capture);
-        queue.fill(chunk, line, item, scheduler.stampMs);
+        queue.fill(chunk, laneQueue, item, scheduler.stampMs);
         return promise;
       }
     }
@@ -131,9 +137,9 @@ export function batcherWith<In, Out>(
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
     const isObject = typeof callOptions === "object" && callOptions !== null;
     const { signal, timeoutMs, priority, tag, alone = false } = isObject ? callOptions : {};
-    if (life.refusal !== undefined) {
+    if (lifecycle.refusal !== undefined) {
       calls.tally.rejected += items;
-      throw life.refusal.error;
+      throw lifecycle.refusal.error;
     }
     if (isObject) checkCallOptions(callOptions);
     const watched = signal as unknown as AbortSignalLike | undefined;
@@ -152,7 +158,7 @@ export function batcherWith<In, Out>(
   const enterList = <T>(
     items: Iterable<In>,
     callOptions: CallOptions | undefined,
-    listOf: (size: number, resolve: (value: T) => void, reject: (error: unknown) => void) => List,
+    listOf: (size: number, resolve: (value: T) => void, reject: (error: unknown) => void) => MultiCall,
   ): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       const array = arrayOf(items);
@@ -180,12 +186,12 @@ export function batcherWith<In, Out>(
       }),
 
     askAll: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]> =>
-      enterList(items, callOptions, (size, resolve) => settleList(size, resolve, answerOf<Out>)),
+      enterList(items, callOptions, (size, resolve) => settleCall(size, resolve, answerOf<Out>)),
 
-    many: (items: Iterable<In>, callOptions?: CallOptions): Promise<Out[]> => enterList(items, callOptions, manyList),
+    many: (items: Iterable<In>, callOptions?: CallOptions): Promise<Out[]> => enterList(items, callOptions, manyCall),
 
     settle: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Out>[]> =>
-      enterList(items, callOptions, (size, resolve) => settleList(size, resolve)),
+      enterList(items, callOptions, (size, resolve) => settleCall(size, resolve)),
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
@@ -202,7 +208,7 @@ export function batcherWith<In, Out>(
             reject(watched.reason);
           };
           if (watched.aborted) passOn();
-          else calls.watch.aborts.add(watched, passOn);
+          else calls.cancellation.aborts.add(watched, passOn);
         });
       };
       return mapOver<In, Out>(items, {
@@ -214,19 +220,19 @@ export function batcherWith<In, Out>(
           return enter(item, { ...callOptions, signal: controller.signal }, true);
         },
         withdraw: () => {
-          if (watched !== undefined) calls.watch.aborts.remove(watched, passOn);
-          controller.abort(life.closedError("map() ended before this item had run."));
+          if (watched !== undefined) calls.cancellation.aborts.remove(watched, passOn);
+          controller.abort(lifecycle.closedError("map() ended before this item had run."));
         },
       });
     },
 
-    flush: (): Promise<void> => life.flush(),
+    flush: (): Promise<void> => lifecycle.flush(),
 
-    drain: (): Promise<void> => life.drain(),
+    drain: (): Promise<void> => lifecycle.drain(),
 
-    close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}): Promise<void> => life.close(graceMs),
+    close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}): Promise<void> => lifecycle.close(graceMs),
 
-    ready: (): Promise<void> => life.readiness,
+    ready: (): Promise<void> => lifecycle.readiness,
 
     stats: (): BatcherStats => {
       const nowMs = clock.now();
@@ -250,10 +256,10 @@ export function batcherWith<In, Out>(
 
     capacity: { maxBatchSize: settings.maxBatchSize, concurrency: settings.concurrency },
 
-    [Symbol.asyncDispose]: (): Promise<void> => life.close(undefined),
+    [Symbol.asyncDispose]: (): Promise<void> => lifecycle.close(undefined),
   };
 
-  life.begin(typeof run === "function" ? undefined : executor);
+  lifecycle.begin(typeof run === "function" ? undefined : executor);
   const load = (): BatcherLoad => ({ queued: queue.size, inFlight: dispatcher.inFlight });
   Object.defineProperties(call, { name: { value: name }, load: { get: load } });
   return Object.assign(call, methods) as unknown as Batcher<In, Result<Out>>;

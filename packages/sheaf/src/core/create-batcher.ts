@@ -1,5 +1,5 @@
 import { auto } from "../policies/auto.ts";
-import { batcherWith } from "./assemble-batcher.ts";
+import { assembleBatcher } from "./assemble-batcher.ts";
 import type { Batcher, Result } from "./batcher.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import type { BatcherOptions } from "./options.ts";
@@ -12,5 +12,5 @@ export function createBatcher<In, Out, OnMissing extends "undefined" | "error" =
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out> & { readonly onMissing?: OnMissing | undefined } = {},
 ): Batcher<In, [OnMissing] extends ["error"] ? Exclude<Result<Out>, undefined> : Result<Out>> {
-  return batcherWith(run, options, auto) as never;
+  return assembleBatcher(run, options, auto) as never;
 }

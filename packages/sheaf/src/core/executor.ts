@@ -34,7 +34,7 @@ export interface Executor<In, Out> {
   /** Batches it runs at once; the default `concurrency`. Integer >= 1. */
   readonly slots: number;
   /** 0 or 1: *full* batches that may be handed to a busy instance early, to hide its wake-up. Default 0. */
-  readonly ahead?: number | undefined;
+  readonly prefetch?: number | undefined;
   /**
    * Batches may wait in it, for an instance that is started again or for the one before: it calls `handle.started()` when
    * a run begins, `handle.stopped()` when it waits again, and `runTimeoutMs` counts in between. Default false: from

@@ -6,7 +6,7 @@ import type { AbortSignalLike } from "./runtime/globals.ts";
 import { checkNotNegative } from "../shared/checks.ts";
 
 /** From when a batcher runs batches, what it finishes on request, and how it ends. */
-export class Life<In, Out> {
+export class Lifecycle<In, Out> {
   /** Set once it takes no more calls: what they get. */
   refusal: { readonly error: unknown } | undefined = undefined;
   /** Resolves when batches can run; rejects with the reason they never will. */
@@ -43,10 +43,10 @@ export class Life<In, Out> {
 
   flush(): Promise<void> {
     const { queue, admission } = this.#parts;
-    if (queue.size === 0 && admission.door.waiters === 0) return Promise.resolve();
+    if (queue.size === 0 && admission.waiters.size === 0) return Promise.resolve();
     const epoch = this.#epochs.separate("flush");
     queue.relabel(epoch);
-    admission.relabelDoor(epoch);
+    admission.relabelWaiters(epoch);
     this.#scheduler.wake();
     return this.#epochs.settlement(epoch, false);
   }

@@ -30,7 +30,7 @@ export interface Settings<In, Out> extends Omit<
   readonly maxWaitMs: number;
   readonly concurrency: number;
   /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */
-  readonly ahead: number;
+  readonly prefetch: number;
   readonly maxQueueSize: number | "auto";
   readonly clock: Clock;
   readonly name: string;
@@ -60,7 +60,7 @@ export function settingsOf<In, Out>(
     maxBatchSize: options.maxBatchSize ?? defaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
     concurrency: options.concurrency ?? slots,
-    ahead: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.ahead ?? 0),
+    prefetch: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.prefetch ?? 0),
     maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,
     onQueueFull: options.onQueueFull,
     maxBatchWeight: options.maxBatchWeight,

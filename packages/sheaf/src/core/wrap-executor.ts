@@ -15,9 +15,9 @@ export function wrapExecutor<In, Out>(
   inner: Executor<never, unknown>,
   { run, ready = () => inner.ready(), close = () => inner.close() }: ExecutorWrap<In, Out>,
 ): Executor<In, Out> {
-  const { slots, ahead, reportsStart } = inner;
+  const { slots, prefetch, reportsStart } = inner;
   // Required: a property that executors get one day must not be lost here.
-  return { slots, ahead, reportsStart, ready, run, close } satisfies Required<Executor<In, Out>>;
+  return { slots, prefetch, reportsStart, ready, run, close } satisfies Required<Executor<In, Out>>;
 }
 
 /** A batch function as an executor of so many slots (integer >= 1, default 1): ready at once, with nothing to close. */

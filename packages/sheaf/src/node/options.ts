@@ -25,7 +25,7 @@ export interface WorkerOptions<Data = unknown> {
   /** Names the workers in errors. Default: the file name of the worker module. */
   readonly name?: string | undefined;
   /** Full batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
-  readonly ahead?: 0 | 1 | undefined;
+  readonly prefetch?: 0 | 1 | undefined;
   /**
    * What becomes of a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance, until
    * the bad items are found; for work that may be repeated, as a model's. `"fail"`: its callers get `WORKER_CRASHED`.
@@ -67,7 +67,7 @@ export interface WorkerSettings {
   readonly data: unknown;
   readonly name: string;
   readonly instances: number;
-  readonly ahead: 0 | 1;
+  readonly prefetch: 0 | 1;
   readonly onWorkerCrash: "isolate" | "fail";
   readonly recycleAfterBatches: number;
   readonly maxMemoryBytes: number;
@@ -83,7 +83,7 @@ const workerChecks: Record<keyof WorkerOptions, Check> = {
   instances: checkCount,
   data: () => undefined,
   name: checkText,
-  ahead: oneOf(0, 1),
+  prefetch: oneOf(0, 1),
   onWorkerCrash: oneOf("isolate", "fail"),
   recycleAfterBatches: checkCountOrInfinity,
   maxMemoryMb: checkPositive,
@@ -107,7 +107,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     instances = 1,
     data,
     name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1),
-    ahead = 1,
+    prefetch: prefetch = 1,
     onWorkerCrash = "isolate",
     recycleAfterBatches = Infinity,
     maxMemoryMb = Infinity,
@@ -123,7 +123,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     data,
     name,
     instances,
-    ahead,
+    prefetch,
     onWorkerCrash,
     recycleAfterBatches,
     maxMemoryBytes: maxMemoryMb * 1024 * 1024,

@@ -20,7 +20,7 @@ const healthy: AdviceInput = {
     basis: "runs",
   },
   verdict: { verdict: "gains", batchSize: 16, speedup: 8.6, low: 7, high: 10, runs: 300 },
-  busy: { cpuCores: 0.1, slotShare: 0.9 },
+  utilisation: { cpuCores: 0.1, slotShare: 0.9 },
 };
 const adviceFor = (changed: Partial<AdviceInput>): string => advise({ ...healthy, ...changed }).join("\n");
 
@@ -56,9 +56,9 @@ test("a wait longer than the run, with all slots taken and little CPU used, is s
     adviceFor(waiting),
     /Items wait 25\.0 ms for runs of 10\.0 ms: every slot is taken while this process uses 10 % of a core/,
   );
-  for (const busy of [{ cpuCores: 0.9, slotShare: 0.9 }, { cpuCores: 0.1, slotShare: 0.3 }, null])
+  for (const utilisation of [{ cpuCores: 0.9, slotShare: 0.9 }, { cpuCores: 0.1, slotShare: 0.3 }, null])
     // prettier-ignore
-    assert.equal(adviceFor({ ...waiting, busy }), "");
+    assert.equal(adviceFor({ ...waiting, utilisation }), "");
 });
 
 test("where the whole range says so, batching gains nothing, and the range is named", () => {

@@ -189,7 +189,7 @@ test("a wrapped executor keeps every property that a batcher asks for, and its o
   const told: string[] = [];
   const inner = {
     slots: 3,
-    ahead: 1,
+    prefetch: 1,
     reportsStart: true,
     ready: async () => void told.push("inner ready"),
     run: async (items: string[]) => items.map((item) => item.length),
@@ -199,8 +199,8 @@ test("a wrapped executor keeps every property that a batcher asks for, and its o
     run: (items: number[]) => inner.run(items.map((item) => "x".repeat(item))),
     close: async () => void told.push("own close"),
   });
-  const { slots, ahead, reportsStart } = wrapped;
-  assert.deepEqual({ slots, ahead, reportsStart }, { slots: 3, ahead: 1, reportsStart: true });
+  const { slots, prefetch, reportsStart } = wrapped;
+  assert.deepEqual({ slots, prefetch, reportsStart }, { slots: 3, prefetch: 1, reportsStart: true });
   const batcher = createBatcher(wrapped, { policy: greedy() });
   assert.deepEqual(await batcher.many([2, 5]), [2, 5]);
   await batcher.close();

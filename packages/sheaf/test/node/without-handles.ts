@@ -8,7 +8,7 @@ import type probe from "./probe-worker.js";
 const url = new URL("./probe-worker.js", import.meta.url);
 const [, , kind, batch] = process.argv;
 const isGuilty = batch === "exit";
-const options = { onWorkerCrash: isGuilty ? "fail" : "isolate", ahead: 0 } as const;
+const options = { onWorkerCrash: isGuilty ? "fail" : "isolate", prefetch: 0 } as const;
 const executor =
   kind === "thread" ? workerThread<typeof probe>(url, options) : workerProcess<typeof probe>(url, options);
 const call = createBatcher(executor, { maxBatchSize: 1 });

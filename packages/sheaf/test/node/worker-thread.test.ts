@@ -17,7 +17,7 @@ test("a batch runs in another thread, in order, on a model that was loaded once"
 });
 
 test("instances run side by side, each with a model of its own", async () => {
-  await using call = createBatcher(workerThread<typeof probe>(probeUrl, { instances: 2, ahead: 0 }), {
+  await using call = createBatcher(workerThread<typeof probe>(probeUrl, { instances: 2, prefetch: 0 }), {
     maxBatchSize: 1,
   });
   await call.ready();
@@ -112,7 +112,7 @@ test("wrong options are named with what they got", () => {
     () =>
       workerThread(probeUrl, options);
   assert.throws(wrong({ instances: 0 }), new RangeError("instances must be an integer >= 1, got 0"));
-  assert.throws(wrong({ ahead: 2 }), new RangeError("ahead must be 0 or 1, got 2"));
+  assert.throws(wrong({ prefetch: 2 }), new RangeError("prefetch must be 0 or 1, got 2"));
   assert.throws(wrong({ niceness: 40 }), new RangeError("niceness must be an integer from 0 to 19, got 40"));
   assert.throws(() => workerThread("./model.js"), /new URL\("\.\/model\.js", import\.meta\.url\)/);
 });

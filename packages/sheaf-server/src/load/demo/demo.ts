@@ -37,7 +37,7 @@ const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 /** Runs the acts one after the other, on a real batcher and a real worker process; ends both whatever happens. */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   const { durationMs, signal } = options;
-  const executor = workerProcess<typeof worker>(new URL(`./demo-worker${extension}`, import.meta.url), { ahead: 0 });
+  const executor = workerProcess<typeof worker>(new URL(`./demo-worker${extension}`, import.meta.url), { prefetch: 0 });
   // Only the last batcher owns the worker: closing the others must not end it.
   const shared = {
     slots: 1,

@@ -69,7 +69,7 @@ type Samples = readonly unknown[] | ((index: number) => unknown);
 
 function ofWorker({ workerUrl, data, ...spec }: ModelSpec, instances: number, samples: Samples): TuneTarget {
   // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
-  const executor = workerThread(workerUrl, { instances, data, ahead: 0 }) as Executor<unknown, unknown>;
+  const executor = workerThread(workerUrl, { instances, data, prefetch: 0 }) as Executor<unknown, unknown>;
   const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
   const selfTest = async (): Promise<BatchVerdict> => {
     if (spec.selfTest !== undefined) return spec;

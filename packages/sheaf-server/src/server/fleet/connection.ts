@@ -15,7 +15,7 @@ export class FleetConnection {
   /** Rejects where it can never be: wrong credentials, a file that is not there. */
   readonly client: Promise<NatsClient>;
   /** Why it is not there yet. */
-  trouble: string | undefined = "it connects";
+  unavailableReason: string | undefined = "it connects";
   readonly #log: Pick<FastifyBaseLogger, "info" | "warn">;
   readonly #logged: Set<string> = new Set();
   #connection: NatsConnection | undefined;
@@ -44,7 +44,7 @@ export class FleetConnection {
         const connection = (this.#connection = await connect(options));
         if (this.#isClosed) await connection.close();
         else if (this.#logged.size > 0) this.#log.info("NATS is connected");
-        this.trouble = undefined;
+        this.unavailableReason = undefined;
         void this.#watch(connection);
         return { connection, headers };
       } catch (error) {
@@ -53,7 +53,7 @@ export class FleetConnection {
           throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
           });
-        this.trouble = message;
+        this.unavailableReason = message;
         this.#warnOnce(`NATS cannot be reached, and is tried again: ${message}`);
       }
       await sleep(connectAgainMs);

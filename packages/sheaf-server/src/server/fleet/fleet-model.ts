@@ -70,13 +70,13 @@ export class FleetModel implements ServedModel {
     if (this.#isClosed) return "closed";
     if (this.#failure !== undefined) return "failed";
     if (!this.#isReady) return "loading";
-    return this.#trouble() === undefined ? "ready" : "unavailable";
+    return this.#unavailableReason() === undefined ? "ready" : "unavailable";
   }
 
   get failure(): unknown {
     if (this.#failure !== undefined) return this.#failure;
-    const trouble = this.#isClosed ? undefined : this.#trouble();
-    return trouble === undefined ? undefined : new Error(trouble);
+    const unavailableReason = this.#isClosed ? undefined : this.#unavailableReason();
+    return unavailableReason === undefined ? undefined : new Error(unavailableReason);
   }
 
   get workers(): WorkerExecutor<never, unknown> | undefined {
@@ -163,12 +163,12 @@ export class FleetModel implements ServedModel {
     this.#figuresAtMs = performance.now();
   }
 
-  #trouble(): string | undefined {
-    if (this.#frontEnd === undefined) return `there is no connection to NATS: ${this.#connection.trouble}`;
+  #unavailableReason(): string | undefined {
+    if (this.#frontEnd === undefined) return `there is no connection to NATS: ${this.#connection.unavailableReason}`;
     if (!this.isConnected) return "the connection to NATS is down";
     if (this.#isReady && this.fleet.length > 0) return undefined;
-    const { trouble } = this.#frontEnd;
-    if (trouble !== undefined) return `the queue cannot be used: ${trouble}`;
+    const { unavailableReason } = this.#frontEnd;
+    if (unavailableReason !== undefined) return `the queue cannot be used: ${unavailableReason}`;
     if (this.fleet.length > 0) return "the queue is not there yet";
     return this.#frontEnd.workers().length > 0
       ? "the workers of this name serve another model; start gateways and workers with the same model"
@@ -181,7 +181,7 @@ export class FleetModel implements ServedModel {
 
   #open(): NatsFrontEnd<unknown, unknown> {
     if (this.#frontEnd !== undefined) return this.#frontEnd;
-    throw new Problem("NOT_READY", `${this.name}: ${this.#trouble()}.`, { headers: { "retry-after": "1" } });
+    throw new Problem("NOT_READY", `${this.name}: ${this.#unavailableReason()}.`, { headers: { "retry-after": "1" } });
   }
 
   /**

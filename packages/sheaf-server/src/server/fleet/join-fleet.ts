@@ -39,6 +39,6 @@ function fedModel(definition: ModelDefinition, settings: Settings, connection: F
     await worker.ready();
     return worker;
   };
-  model.feedFrom(open, () => `there is no connection to NATS: ${connection.trouble}`);
+  model.takeFromQueue(open, () => `there is no connection to NATS: ${connection.unavailableReason}`);
   return model;
 }

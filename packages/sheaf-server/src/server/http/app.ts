@@ -2,10 +2,10 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify, { LogController, type FastifyError, type FastifyInstance } from "fastify";
 import { pino } from "pino";
-import { answerBrokenRequests } from "./client-errors.ts";
+import { answerClientErrors } from "./client-errors.ts";
 import { logDestination } from "../observe/log-destination.ts";
 import { logProblem } from "../observe/log.ts";
-import { hungUp, problemOf, type Problem } from "./problem.ts";
+import { clientClosedRequest, problemOf, type Problem } from "./problem.ts";
 import { sendProblem } from "./replies.ts";
 import { requestId } from "./request-id.ts";
 import type { Settings } from "../settings.ts";
@@ -34,7 +34,7 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
       connectionsCheckingInterval: Math.min(5000, Math.ceil(settings.uploadTimeoutMs / 4)),
     },
     forceCloseConnections: "idle",
-    clientErrorHandler: answerBrokenRequests,
+    clientErrorHandler: answerClientErrors,
     frameworkErrors: (error, _request, reply) => sendProblem(reply, problemOf(error)),
     // The routes answer it themselves, with a problem document.
     return503OnClosing: false,
@@ -48,7 +48,7 @@ export function answerProblems(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
     // What Node says of an upload that ended in the middle.
     const isCutOff = request.raw.destroyed && (error as { code?: unknown }).code === "ECONNRESET";
-    const problem = isCutOff ? hungUp() : problemOf(error);
+    const problem = isCutOff ? clientClosedRequest() : problemOf(error);
     logProblem(request, problem);
     sendProblem(reply, problem);
   });

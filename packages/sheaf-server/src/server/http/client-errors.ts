@@ -4,7 +4,7 @@ import { Problem, problemBody } from "./problem.ts";
 import { requestId } from "./request-id.ts";
 
 /** Answers what is no HTTP request, has too many headers, or takes too long to arrive; then closes the connection. */
-export function answerBrokenRequests(error: Error & { code?: string }, socket: Socket): void {
+export function answerClientErrors(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from "fastify";
-import type { OpenReplies } from "./in-flight-replies.ts";
-import { readWhatArrived } from "./drain-accept-queue.ts";
+import type { InFlightReplies } from "./in-flight-replies.ts";
+import { drainAcceptQueue } from "./drain-accept-queue.ts";
 
 /** How long the last replies may take to leave once every result is there. */
 const lastRepliesMs = 2000;
 
 /** Ends an app whose work is done: what reached this machine before is still answered, then every connection goes. */
-export async function closeApp(app: FastifyInstance, replies: OpenReplies): Promise<void> {
-  await readWhatArrived(app.server);
+export async function closeApp(app: FastifyInstance, replies: InFlightReplies): Promise<void> {
+  await drainAcceptQueue(app.server);
   const closed = app.close();
   // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
   await replies.left(lastRepliesMs);

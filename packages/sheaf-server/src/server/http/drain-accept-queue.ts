@@ -4,7 +4,7 @@ import type { Server } from "node:http";
  * Gives the event loop turns until some in a row bring no connection: what reached this machine before now is read and
  * answered. Closing at once would cut requests that wait in the kernel, sent long before anybody said to stop.
  */
-export async function readWhatArrived(server: Server): Promise<void> {
+export async function drainAcceptQueue(server: Server): Promise<void> {
   let connections = 0;
   const count = (): void => void connections++;
   server.on("connection", count);

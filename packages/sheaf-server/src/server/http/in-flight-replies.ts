@@ -5,7 +5,7 @@ import type { FastifyInstance } from "fastify";
 const longestLookMs = 5000;
 
 /** The replies to requests that came in, until they are sent whole or their client hangs up. Made before any route. */
-export class OpenReplies {
+export class InFlightReplies {
   readonly #open = new Set<ServerResponse>();
   #whenNone: (() => void) | undefined;
 

@@ -77,7 +77,7 @@ export function invalid(path: string, expected: string, got: unknown): Problem {
 }
 
 /** Nobody reads it, and it is no failure of the server's: only a log at debug shows it. */
-export const hungUp = (): Problem => new Problem("BAD_REQUEST", "The client hung up.");
+export const clientClosedRequest = (): Problem => new Problem("BAD_REQUEST", "The client hung up.");
 
 /** The message of anything thrown. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : describe(thrown));

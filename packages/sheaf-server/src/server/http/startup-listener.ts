@@ -8,7 +8,7 @@ import { requestId } from "./request-id.ts";
 import type { Settings } from "../settings.ts";
 
 /** An app's server that listens before the app has its routes. */
-export interface EarlyListener {
+export interface StartupListener {
   readonly url: string;
   /** From now on the app answers, on the connections that are open too. After `app.ready()`. */
   open(): void;
@@ -20,11 +20,11 @@ export interface EarlyListener {
  * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
  * everything else is told to come back. Whoever watches the process would else take a large model for a dead server.
  */
-export async function listenEarly(
+export async function listenDuringStartup(
   app: FastifyInstance,
   settings: Settings,
   models: readonly string[],
-): Promise<EarlyListener> {
+): Promise<StartupListener> {
   const { server } = app;
   const ofApp = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");

@@ -34,7 +34,7 @@ export class LocalModel implements ServedModel {
   /** In a fleet, what brings its items, once it is ready. */
   worker: NatsWorker | undefined;
   #fed: Promise<void> | undefined;
-  #feedTrouble: (() => string | undefined) | undefined;
+  #queueUnavailableReason: (() => string | undefined) | undefined;
   #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
   #workersState: ModelState | undefined;
@@ -89,15 +89,16 @@ export class LocalModel implements ServedModel {
 
   /**
    * Takes its items from a queue, from when it is ready until it closes; only then is it ready to its server.
-   * `trouble` says why `open` has not resolved yet.
+   * `unavailableReason` says why `open` has not resolved yet.
    */
-  feedFrom(open: () => Promise<NatsWorker>, trouble: () => string | undefined): void {
+  takeFromQueue(open: () => Promise<NatsWorker>, unavailableReason: () => string | undefined): void {
     const opening = async (): Promise<void> => {
       await this.batcher.ready();
       if (this.#phase === "closed") return;
       this.worker = await open();
     };
-    this.#feedTrouble = () => (this.worker === undefined ? trouble() : this.worker.trouble);
+    this.#queueUnavailableReason = () =>
+      this.worker === undefined ? unavailableReason() : this.worker.unavailableReason;
     this.#fed = opening();
     this.#fed.catch((error: unknown) => {
       this.#failure ??= error;
@@ -123,14 +124,14 @@ export class LocalModel implements ServedModel {
 
   get state(): ModelState {
     const { ownState } = this;
-    return ownState === "ready" && this.#feedTrouble?.() !== undefined ? "unavailable" : ownState;
+    return ownState === "ready" && this.#queueUnavailableReason?.() !== undefined ? "unavailable" : ownState;
   }
 
   /** Why it cannot run, where it cannot. */
   get failure(): unknown {
     if (this.#failure !== undefined) return this.#failure;
-    const trouble = this.ownState === "ready" ? this.#feedTrouble?.() : undefined;
-    return trouble === undefined ? undefined : new Error(trouble);
+    const unavailableReason = this.ownState === "ready" ? this.#queueUnavailableReason?.() : undefined;
+    return unavailableReason === undefined ? undefined : new Error(unavailableReason);
   }
 
   /** Whether it can run here, however its items come. */

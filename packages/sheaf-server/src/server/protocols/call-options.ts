@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { Priority } from "sheaf";
 import { traceparentOf } from "../observe/log.ts";
-import { hungUp, invalid } from "../http/problem.ts";
+import { clientClosedRequest, invalid } from "../http/problem.ts";
 import type { InferOptions } from "../models/served-model.ts";
 import type { Settings } from "../settings.ts";
 
@@ -57,6 +57,6 @@ function hangUpSignal(request: IncomingMessage): AbortSignal {
 
 function abortedOnce(emitter: NodeJS.EventEmitter, event: "aborted" | "close"): AbortSignal {
   const controller = new AbortController();
-  emitter.once(event, () => controller.abort(hungUp()));
+  emitter.once(event, () => controller.abort(clientClosedRequest()));
   return controller.signal;
 }

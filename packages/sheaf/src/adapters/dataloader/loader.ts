@@ -1,4 +1,4 @@
-import { batcherWith } from "../../core/assemble-batcher.ts";
+import { assembleBatcher } from "../../core/assemble-batcher.ts";
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
 import { checkResults } from "../../core/dispatch/results.ts";
 import { greedy, type BatchContext, type Batcher, type BatchResults, type BatcherStats } from "../../index.ts";
@@ -61,7 +61,7 @@ export class DataLoader<K, V, C = K> {
     this.#clock = clock;
     this.#givesUp = runTimeoutMs !== undefined;
     this.#maxBatchSize = batch ? Math.floor(maxBatchSize) : 1;
-    this.#batcher = batcherWith<Entry<K>, V>(
+    this.#batcher = assembleBatcher<Entry<K>, V>(
       (entries, context) => this.#load(entries, context),
       {
         name: name ?? "DataLoader",

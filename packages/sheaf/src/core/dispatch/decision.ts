@@ -1,7 +1,7 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView } from "../../policies/policy.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Foresight } from "../features/load-shedding.ts";
+import type { LoadShedding } from "../features/load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import { GuardedPolicy } from "./guarded-policy.ts";
 import type { Preview } from "./next-batch.ts";
@@ -13,7 +13,7 @@ export class Decisions<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
   readonly #dispatcher: Dispatcher<In, Out>;
-  readonly #foresight: Foresight<In, Out>;
+  readonly #shedding: LoadShedding<In, Out>;
   readonly #policy: GuardedPolicy;
   readonly #cost: CostModel;
 
@@ -21,13 +21,13 @@ export class Decisions<In, Out> {
     settings: Settings<In, Out>,
     queue: Queue<In>,
     dispatcher: Dispatcher<In, Out>,
-    foresight: Foresight<In, Out>,
+    shedding: LoadShedding<In, Out>,
     cost: CostModel,
   ) {
     this.#settings = settings;
     this.#queue = queue;
     this.#dispatcher = dispatcher;
-    this.#foresight = foresight;
+    this.#shedding = shedding;
     this.#policy = new GuardedPolicy(settings.policy, settings.name);
     this.#cost = cost;
   }
@@ -57,7 +57,7 @@ export class Decisions<In, Out> {
     if (release !== undefined) return { run: capacity, reason: release };
     if (isAlone) return { run: capacity, reason: "full" };
     // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.
-    const interactiveAtMs = group.line(1).oldestAtMs();
+    const interactiveAtMs = group.laneQueue(1).oldestAtMs();
     const view = this.#view(nowMs, Math.max(1, freeSlots)); // ahead, the one that will be free next
     view.waiting = waiting;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
@@ -73,7 +73,7 @@ export class Decisions<In, Out> {
     group.held = true;
     if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
     // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped for ever.
-    const lastChanceAtMs = dropped ? nowMs : this.#foresight.lastChanceAtMs(group, Math.min(waiting, capacity));
+    const lastChanceAtMs = dropped ? nowMs : this.#shedding.lastChanceAtMs(group, Math.min(waiting, capacity));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
     return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
   }

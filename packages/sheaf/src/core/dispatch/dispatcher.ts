@@ -1,9 +1,9 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { bisect, shouldBisectByDefault } from "../features/bisect.ts";
-import type { Calls } from "./settlement.ts";
+import type { Settlement } from "./settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { demuxOf } from "./results.ts";
+import { resultsInOrder } from "./results.ts";
 import { BatcherError } from "../errors.ts";
 import type { Executor } from "../executor.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
@@ -38,7 +38,7 @@ export class Dispatcher<In, Out> {
   readonly #executor: Runner<In, Out>;
   readonly #settings: Settings<In, Out>;
   readonly #clock: Clock;
-  readonly #calls: Calls<In>;
+  readonly #calls: Settlement<In>;
   readonly #order: OrderKeys<In> | undefined;
   readonly #events: DispatchEvents<In>;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
@@ -49,7 +49,7 @@ export class Dispatcher<In, Out> {
   constructor(
     executor: Runner<In, Out>,
     settings: Settings<In, Out>,
-    calls: Calls<In>,
+    calls: Settlement<In>,
     order: OrderKeys<In> | undefined,
     events: DispatchEvents<In>,
   ) {
@@ -59,7 +59,7 @@ export class Dispatcher<In, Out> {
     this.#calls = calls;
     this.#order = order;
     this.#events = events;
-    this.#inOrder = demuxOf(settings);
+    this.#inOrder = resultsInOrder(settings);
   }
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
@@ -211,7 +211,7 @@ export class Dispatcher<In, Out> {
     );
     run.abandoned = true;
     // Nobody joins a run that was given up: an item that equals one of its starts a run of its own.
-    for (const slot of run.calls.slots ?? []) slot?.leaveDedupe?.(slot);
+    for (const ref of run.calls.refs ?? []) ref?.leaveDedupe?.(ref);
     this.abandonedNow++;
     this.abandonedRuns++;
     if (run.isAborted) run.givenUp?.(error);
@@ -269,9 +269,11 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
 }
 
 /** The tags of its calls, those of the sharers of a slot among them. */
-function tagsOf<In>({ tags, slots }: Chunk<In>): unknown[] | undefined {
-  const sharers = slots?.flatMap((slot) => slot.sharers?.tags ?? []) ?? [];
-  return tags || sharers.length > 0 ? [...(tags ?? []), ...sharers].filter((tag) => tag !== undefined) : undefined;
+function tagsOf<In>({ tags, refs: slots }: Chunk<In>): unknown[] | undefined {
+  const duplicates = slots?.flatMap((ref) => ref.duplicates?.tags ?? []) ?? [];
+  return tags || duplicates.length > 0
+    ? [...(tags ?? []), ...duplicates].filter((tag) => tag !== undefined)
+    : undefined;
 }
 
 /** A sync throw equals a rejection, a plain value a promise of it. */

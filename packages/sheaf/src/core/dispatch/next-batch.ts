@@ -48,7 +48,7 @@ export class NextBatch<In> {
         weight: group.waiting,
         closedByWeight: false,
         isAlone: false,
-        withImmediate: group.line(0).live > 0,
+        withImmediate: group.laneQueue(0).live > 0,
       };
     }
     const selection = this.#selection;
@@ -72,7 +72,7 @@ export class NextBatch<In> {
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
     const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs, onlyAlone);
     if (batch === undefined) return undefined;
-    if (batch.slots !== undefined) this.#leaveKeys(batch);
+    if (batch.refs !== undefined) this.#leaveKeys(batch);
     this.#queue.served(group);
     return batch;
   }
@@ -85,14 +85,14 @@ export class NextBatch<In> {
   /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
   #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
     if (!this.#isRow()) return undefined;
-    const [immediate, interactive, bulk] = group.lines;
-    const line = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
-    if (line.live !== group.waiting) return undefined;
-    let head = line.head!;
+    const [immediate, interactive, bulk] = group.laneQueues;
+    const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
+    if (laneQueue.live !== group.waiting) return undefined;
+    let head = laneQueue.head!;
     const isWhole = head.live === head.count && head.count <= limit;
-    const batch = isWhole ? this.#queue.takeHead(line) : new Chunk<In>(head.epoch, undefined);
-    while (batch.count < limit && line.live > 0) {
-      head = line.head!;
+    const batch = isWhole ? this.#queue.takeHead(laneQueue) : new Chunk<In>(head.epoch, undefined);
+    while (batch.count < limit && laneQueue.live > 0) {
+      head = laneQueue.head!;
       while (head.settlers[head.head] === undefined) head.head++;
       this.#queue.move(head, head.head, batch);
     }
@@ -111,9 +111,9 @@ export class NextBatch<In> {
 
   /** The batch's items wait no more: their order keys are held by it, and equal items may start a slot of their own. */
   #leaveKeys(batch: Chunk<In>): void {
-    for (const slot of batch.slots!) {
-      if (slot.order !== undefined) this.#order!.taken(slot, batch);
-      if (!this.#sharesRuns) slot.leaveDedupe?.(slot);
+    for (const ref of batch.refs!) {
+      if (ref.order !== undefined) this.#order!.taken(ref, batch);
+      if (!this.#sharesRuns) ref.leaveDedupe?.(ref);
     }
   }
 }

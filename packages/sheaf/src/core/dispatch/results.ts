@@ -5,7 +5,7 @@ import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../settings.ts";
 
 /** Puts what batch functions return in the order of their items, and checks it. */
-export function demuxOf<In>({
+export function resultsInOrder<In>({
   name,
   resultKey = (item) => item,
   onMissing,

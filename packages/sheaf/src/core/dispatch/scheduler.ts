@@ -1,11 +1,11 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
-import type { Calls } from "./settlement.ts";
+import type { Settlement } from "./settlement.ts";
 import { shortestTimerMs, type Clock } from "../runtime/clock.ts";
 import { DeadlineTimer } from "./deadline-timer.ts";
 import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { Foresight } from "../features/load-shedding.ts";
+import { LoadShedding } from "../features/load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
@@ -25,7 +25,7 @@ export interface SchedulerParts<In, Out> {
   readonly settings: Settings<In, Out>;
   readonly queue: Queue<In>;
   readonly next: NextBatch<In>;
-  readonly calls: Calls<In>;
+  readonly calls: Settlement<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly limiter: RateLimiter;
@@ -47,7 +47,7 @@ export class Scheduler<In, Out> {
   open = false;
   readonly #parts: SchedulerParts<In, Out>;
   readonly #clock: Clock;
-  readonly #foresight: Foresight<In, Out>;
+  readonly #shedding: LoadShedding<In, Out>;
   readonly #decisions: Decisions<In, Out>;
   readonly #deadlines: DeadlineTimer<In, Out>;
   readonly #stallWatch: StallWatch;
@@ -64,8 +64,8 @@ export class Scheduler<In, Out> {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
     const { settings, queue, calls, admission, dispatcher, cost } = parts;
-    this.#foresight = new Foresight(settings, calls, admission, cost);
-    this.#decisions = new Decisions(settings, queue, dispatcher, this.#foresight, cost);
+    this.#shedding = new LoadShedding(settings, calls, admission, cost);
+    this.#decisions = new Decisions(settings, queue, dispatcher, this.#shedding, cost);
     this.#deadlines = new DeadlineTimer(settings.clock, calls, admission);
     this.#stallWatch = new StallWatch(settings);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
@@ -99,7 +99,7 @@ export class Scheduler<In, Out> {
   }
 
   observe(record: BatchRecord, nowMs: number): void {
-    this.#foresight.observe(record);
+    this.#shedding.observe(record);
     this.#decisions.observe(record, nowMs);
   }
 
@@ -140,7 +140,7 @@ export class Scheduler<In, Out> {
   #atTurnEnd(nowMs: number): void {
     const { queue, admission } = this.#parts;
     if (this.#turnEndPending || this.#stopped) return;
-    if (queue.size === 0 && admission.door.waiters === 0) return;
+    if (queue.size === 0 && admission.waiters.size === 0) return;
     if (this.#freeSlots() <= 0 && !this.#mayGoAhead()) return;
     this.#requestTurnEnd(nowMs);
   }
@@ -170,9 +170,9 @@ export class Scheduler<In, Out> {
   /** Whether a full batch may be handed to a busy slot, to hide the time that it takes to wake up for the next. */
   #mayGoAhead(): boolean {
     const { dispatcher, settings, queue } = this.#parts;
-    if (settings.ahead === 0 || queue.size < settings.maxBatchSize) return false;
+    if (settings.prefetch === 0 || queue.size < settings.maxBatchSize) return false;
     if (!this.open || this.#stopped || dispatcher.abandonedNow > 0) return false;
-    return dispatcher.inFlight < settings.concurrency * (1 + settings.ahead);
+    return dispatcher.inFlight < settings.concurrency * (1 + settings.prefetch);
   }
 
   #dispatchAll(nowMs: number): void {
@@ -208,7 +208,7 @@ export class Scheduler<In, Out> {
     const { queue, next, limiter, dispatcher, admission, settings } = this.#parts;
     const freeSlots = this.#freeSlots();
     const isAhead = freeSlots <= 0;
-    const dropped = !isAhead && this.#foresight.dropHopeless(group, nowMs);
+    const dropped = !isAhead && this.#shedding.shed(group, nowMs);
     const preview = next.preview(group, nowMs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);

@@ -1,7 +1,7 @@
 import { placeOf } from "../queue/blocked-calls.ts";
-import type { Chunk, Slot } from "../queue/chunk.ts";
+import type { Chunk, ItemRef } from "../queue/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
-import type { Line } from "../queue/lane-queue.ts";
+import type { LaneQueue } from "../queue/lane-queue.ts";
 
 /** What may go in one batch. */
 export interface BatchLimits {
@@ -43,7 +43,7 @@ export class Selection<In> {
    * when it is first; behind others it stays where it is and they pass it. `onlyAlone`: the first of those.
    */
   choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
-    const cursors = group.lines.map((line) => new Cursor(line, limit)) as Cursors<In>;
+    const cursors = group.laneQueues.map((laneQueue) => new Cursor(laneQueue, limit)) as Cursors<In>;
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
     let count = 0;
@@ -85,7 +85,7 @@ export class Selection<In> {
         weight = heavier;
       }
       // Only one that goes counts: behind a blocked one, bulk may be what it waits for, in this group or in another.
-      if (chunk.line!.lane === 0) this.withImmediate = true;
+      if (chunk.laneQueue!.lane === 0) this.withImmediate = true;
       this.chunks[count] = chunk;
       this.indices[count] = index;
       count++;
@@ -97,7 +97,7 @@ export class Selection<In> {
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their line.
     for (const cursor of cursors) {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
-      if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.line.outOfPlaceAtMs);
+      if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.laneQueue.outOfPlaceAtMs);
     }
     this.oldestAtMs = oldestAtMs;
     this.weight = weight;
@@ -114,16 +114,17 @@ export class Selection<In> {
   }
 
   #admits(chunk: Chunk<In>, index: number, cursors: Cursors<In>): boolean {
-    const slot = chunk.slots?.[index];
-    if (slot?.order === undefined) return true;
-    if (!slot.order.admits(slot, this.#choice)) {
+    const ref = chunk.refs?.[index];
+    if (ref?.order === undefined) return true;
+    if (!ref.order.admits(ref, this.#choice)) {
       this.#setAside(chunk, index);
       return false;
     }
     // The one behind it may follow in the same batch. In a line it is met there, set aside it is not.
-    const { behind } = slot;
-    const line = behind?.chunk.line;
-    if (line?.group === chunk.line!.group && behind!.chunk.row === line.aside) cursors[line.lane].insert(behind!);
+    const { next: behind } = ref;
+    const laneQueue = behind?.chunk.laneQueue;
+    if (laneQueue?.group === chunk.laneQueue!.group && behind!.chunk.list === laneQueue.blocked)
+      cursors[laneQueue.lane].insert(behind!);
     return true;
   }
 }
@@ -132,20 +133,20 @@ type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
 
 /** Walks the live entries of a line without taking them, those that are back from being set aside in their places. */
 class Cursor<In> {
-  readonly line: Line<In>;
+  readonly laneQueue: LaneQueue<In>;
   #chunk: Chunk<In> | undefined;
   #index: number;
   /** By place; what is before the index has been taken. */
-  #back: Slot<In>[] | undefined;
+  #back: ItemRef<In>[] | undefined;
   #backAt = 0;
 
-  constructor(line: Line<In>, limit: number) {
-    this.line = line;
-    this.#chunk = line.head;
+  constructor(laneQueue: LaneQueue<In>, limit: number) {
+    this.laneQueue = laneQueue;
+    this.#chunk = laneQueue.head;
     this.#index = (this.#chunk?.head ?? 0) - 1;
     this.#advance();
     // One more than can go: the oldest of those that stay.
-    if (line.aside !== undefined) this.#back = line.aside.ready.slice(0, limit + 1);
+    if (laneQueue.blocked !== undefined) this.#back = laneQueue.blocked.ready.slice(0, limit + 1);
   }
 
   atEnd(): boolean {
@@ -168,16 +169,16 @@ class Cursor<In> {
     return taken;
   }
 
-  insert(slot: Slot<In>): void {
+  insert(ref: ItemRef<In>): void {
     this.#back ??= [];
-    this.#back.splice(Math.max(this.#backAt, placeOf(this.#back, slot)), 0, slot);
+    this.#back.splice(Math.max(this.#backAt, placeOf(this.#back, ref)), 0, ref);
   }
 
   /** The next entry, where that is one that was set aside. */
-  #nextBack(): Slot<In> | undefined {
+  #nextBack(): ItemRef<In> | undefined {
     const back = this.#back?.[this.#backAt];
     if (back === undefined || this.#chunk === undefined) return back;
-    return back.place < this.#chunk.slots![this.#index]!.place ? back : undefined;
+    return back.place < this.#chunk.refs![this.#index]!.place ? back : undefined;
   }
 
   #advance(): void {

@@ -3,7 +3,7 @@ import { BatcherError } from "../errors.ts";
 import { RollingHistogram } from "../observe/rolling-histogram.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import { Watch, type Withdrawals } from "../queue/cancellation.ts";
+import { Cancellation, type Withdrawals } from "../queue/cancellation.ts";
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
@@ -11,10 +11,10 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
  * The one place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
  * out of its chunk is what makes it happen exactly once.
  */
-export class Calls<In> implements Withdrawals<In> {
+export class Settlement<In> implements Withdrawals<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
-  readonly watch: Watch<In> = new Watch(this);
+  readonly cancellation: Cancellation<In> = new Cancellation(this);
   readonly #now: () => number;
   readonly #name: string;
   readonly #order: OrderKeys<In> | undefined;
@@ -35,7 +35,7 @@ export class Calls<In> implements Withdrawals<In> {
 
   /** Gives every caller of a batch that is still there its result: the hot path, `settle` for all of them. */
   settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
-    if (chunk.slots !== undefined || chunk.epochs !== undefined) {
+    if (chunk.refs !== undefined || chunk.epochs !== undefined) {
       for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
       return;
     }
@@ -59,7 +59,7 @@ export class Calls<In> implements Withdrawals<In> {
     this.tally.ok += ok;
     chunk.live -= ok;
     chunk.epoch.settled(ok);
-    if (chunk.live === 0) this.watch.forget(chunk);
+    if (chunk.live === 0) this.cancellation.forget(chunk);
   }
 
   /** Gives one entry of a batch its result; an `Error` rejects that caller only. */
@@ -101,11 +101,11 @@ export class Calls<In> implements Withdrawals<In> {
 
   expired(chunk: Chunk<In>, index: number): void {
     const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
-    this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.line !== undefined), "timeout");
+    this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.laneQueue !== undefined), "timeout");
   }
 
   /** A waiting call whose batch would end after its deadline: it is told now, and its place goes to one in time. */
-  foreseen(chunk: Chunk<In>, index: number, likelyMs: number): void {
+  shed(chunk: Chunk<In>, index: number, likelyMs: number): void {
     const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
     this.withdraw(chunk, index, foreseenError(this.#name, waitedMs, likelyMs), "timeout");
   }
@@ -114,29 +114,29 @@ export class Calls<In> implements Withdrawals<In> {
   #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
-    this.watch.leave(chunk, index);
+    this.cancellation.leave(chunk, index);
     this.tally[outcome]++;
     this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
     if (outcome !== "ok") reject(settler, value);
     else if (typeof settler === "function") settler(value);
     else settler.fulfil(value, chunk as Chunk, index, nowMs);
     chunk.epochOf(index).settled(1);
-    const slot = chunk.slots?.[index];
-    slot?.leaveDedupe?.(slot);
-    const sharers = slot?.sharers;
-    if (sharers !== undefined) {
-      sharers.run = chunk.run;
-      for (let i = 0; i < sharers.count; i++) this.#finish(sharers, i, outcome, value, nowMs);
+    const ref = chunk.refs?.[index];
+    ref?.leaveDedupe?.(ref);
+    const duplicates = ref?.duplicates;
+    if (duplicates !== undefined) {
+      duplicates.run = chunk.run;
+      for (let i = 0; i < duplicates.count; i++) this.#finish(duplicates, i, outcome, value, nowMs);
     }
   }
 
   #remove(chunk: Chunk<In>, index: number): void {
-    this.watch.leave(chunk, index);
-    const slot = chunk.slots?.[index];
-    slot?.leaveDedupe?.(slot);
-    if (chunk.line !== undefined) {
+    this.cancellation.leave(chunk, index);
+    const ref = chunk.refs?.[index];
+    ref?.leaveDedupe?.(ref);
+    if (chunk.laneQueue !== undefined) {
       chunk.items[index] = undefined as In;
-      if (slot?.order !== undefined) this.#order!.leaves(slot);
+      if (ref?.order !== undefined) this.#order!.leaves(ref);
       this.#queue!.removed(chunk, index);
       this.#changed();
     }
@@ -144,22 +144,22 @@ export class Calls<In> implements Withdrawals<In> {
   }
 
   #handToSharer(chunk: Chunk<In>, index: number): boolean {
-    const sharers = chunk.slots?.[index]?.sharers;
-    if (sharers === undefined || sharers.live === 0) return false;
-    const heir = sharers.settlers.findIndex((settler) => settler !== undefined);
-    chunk.settlers[index] = sharers.settlers[heir];
+    const duplicates = chunk.refs?.[index]?.duplicates;
+    if (duplicates === undefined || duplicates.live === 0) return false;
+    const heir = duplicates.settlers.findIndex((settler) => settler !== undefined);
+    chunk.settlers[index] = duplicates.settlers[heir];
     // The item has waited since its first caller came, however late its heir did: it must not be held from anew.
-    chunk.line?.keepAge(chunk.arrivedAtMs(index));
-    chunk.arriveAt(index, sharers.arrivedAtMs(heir));
+    chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
+    chunk.arriveAt(index, duplicates.arrivedAtMs(heir));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;
     if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
     if (chunk.tags !== undefined) chunk.tags[index] = undefined;
-    if (sharers.tags?.[heir] !== undefined) {
-      (chunk.tags ??= [])[index] = sharers.tags[heir];
-      sharers.tags[heir] = undefined;
+    if (duplicates.tags?.[heir] !== undefined) {
+      (chunk.tags ??= [])[index] = duplicates.tags[heir];
+      duplicates.tags[heir] = undefined;
     }
-    this.watch.move(sharers, heir, chunk, index);
-    this.watch.leave(sharers, heir);
+    this.cancellation.move(duplicates, heir, chunk, index);
+    this.cancellation.leave(duplicates, heir);
     return true;
   }
 }

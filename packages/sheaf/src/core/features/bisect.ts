@@ -1,10 +1,10 @@
-import type { Calls } from "../dispatch/settlement.ts";
+import type { Settlement } from "../dispatch/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../errors.ts";
 
 /** How a failed batch is taken apart; see `bisect`. */
 export interface Bisection<In> {
-  readonly calls: Calls<In>;
+  readonly calls: Settlement<In>;
   readonly shouldBisect: (error: unknown) => boolean;
   /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
   readonly maxBisectRuns: number | undefined;

@@ -1,22 +1,22 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
-import type { Calls } from "../dispatch/settlement.ts";
+import type { Settlement } from "../dispatch/settlement.ts";
 import { queueBound } from "./expected-latency.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
-import { earliestDeadlineMs, everyLate } from "./past-deadline.ts";
+import { earliestDeadlineMs, eachPastDeadline } from "./past-deadline.ts";
 import type { Settings } from "../settings.ts";
 
 /** What follows from deadlines and learned run times: who is dropped, how long a hold may last, how many may wait. */
-export class Foresight<In, Out> {
+export class LoadShedding<In, Out> {
   readonly #settings: Settings<In, Out>;
-  readonly #calls: Calls<In>;
+  readonly #calls: Settlement<In>;
   readonly #admission: Admission<In, Out>;
   readonly #cost: LearnedCost;
   /** Lately measured ÷ expected, at most 1. */
   #pace = 1;
 
-  constructor(settings: Settings<In, Out>, calls: Calls<In>, admission: Admission<In, Out>, cost: LearnedCost) {
+  constructor(settings: Settings<In, Out>, calls: Settlement<In>, admission: Admission<In, Out>, cost: LearnedCost) {
     this.#cost = cost;
     this.#settings = settings;
     this.#calls = calls;
@@ -40,18 +40,18 @@ export class Foresight<In, Out> {
    * Drops waiting calls whose batch would end after their deadline, and says whether there were any. Running what will
    * be late anyway would make the next ones late too: under overload nobody would be in time.
    */
-  dropHopeless(group: Group<In>, nowMs: number): boolean {
-    if (this.#calls.watch.nextDeadlineMs === Infinity) return false;
+  shed(group: Group<In>, nowMs: number): boolean {
+    if (this.#calls.cancellation.nextDeadlineMs === Infinity) return false;
     const likelyMs = this.#likelyMs(Math.min(group.waiting, this.#settings.maxBatchSize));
-    if (this.#calls.watch.nextDeadlineMs >= nowMs + likelyMs) return false;
+    if (this.#calls.cancellation.nextDeadlineMs >= nowMs + likelyMs) return false;
     const before = group.waiting;
-    everyLate(group, nowMs + likelyMs, (chunk, index) => this.#calls.foreseen(chunk, index, likelyMs));
+    eachPastDeadline(group, nowMs + likelyMs, (chunk, index) => this.#calls.shed(chunk, index, likelyMs));
     return group.waiting < before;
   }
 
   /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
   lastChanceAtMs(group: Group<In>, size: number): number {
-    if (this.#calls.watch.nextDeadlineMs === Infinity) return Infinity;
+    if (this.#calls.cancellation.nextDeadlineMs === Infinity) return Infinity;
     const likelyMs = this.#likelyMs(size);
     return likelyMs > 0 ? earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
   }

@@ -1,20 +1,24 @@
-import type { Chunk, ListEntry } from "../queue/chunk.ts";
+import type { Chunk, MultiCallEntry } from "../queue/chunk.ts";
 
 /** The calls of one caller, settled together: what settles each, by its index. */
-export type List = (index: number) => ListEntry;
+export type MultiCall = (index: number) => MultiCallEntry;
 
 /** `many`: all results; rejects with the first error, while the other items run on. */
-export function manyList<Out>(size: number, resolve: (results: Out[]) => void, reject: (error: unknown) => void): List {
+export function manyCall<Out>(
+  size: number,
+  resolve: (results: Out[]) => void,
+  reject: (error: unknown) => void,
+): MultiCall {
   const collect = collectorOf(size, resolve);
   return (index) => ({ fulfil: (value) => collect(index, value as Out), reject });
 }
 
 /** `settle` and `askAll`: every outcome, with `valueOf` each result; never rejects. */
-export function settleList<Out>(
+export function settleCall<Out>(
   size: number,
   resolve: (outcomes: PromiseSettledResult<Out>[]) => void,
   valueOf: (value: unknown, chunk: Chunk, index: number, nowMs: number) => Out = (value) => value as Out,
-): List {
+): MultiCall {
   const collect = collectorOf(size, resolve);
   return (index) => ({
     fulfil: (...outcome) => collect(index, { status: "fulfilled", value: valueOf(...outcome) }),

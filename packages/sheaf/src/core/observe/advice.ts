@@ -1,4 +1,4 @@
-import type { Busy } from "./utilisation.ts";
+import type { Utilisation } from "./utilisation.ts";
 import type { Distribution } from "./rolling-histogram.ts";
 import type { CostEstimate, Verdict } from "./verdict.ts";
 
@@ -11,7 +11,7 @@ export interface AdviceInput {
   readonly costModel: CostEstimate | null;
   readonly verdict: Verdict;
   /** Null where it is not known. */
-  readonly busy: Busy | null;
+  readonly utilisation: Utilisation | null;
 }
 
 const batchesNeeded = 50;
@@ -36,10 +36,10 @@ const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {
 };
 
 /** A hold or a rate limit makes items wait too, but leaves slots free. */
-const slotBound: Rule = ({ queueWaitMs, runMs, busy }) =>
-  busy !== null && busy.slotShare > 0.8 && busy.cpuCores < 0.5 && queueWaitMs.p50 > runMs.p50
+const slotBound: Rule = ({ queueWaitMs, runMs, utilisation }) =>
+  utilisation !== null && utilisation.slotShare > 0.8 && utilisation.cpuCores < 0.5 && queueWaitMs.p50 > runMs.p50
     ? `Items wait ${queueWaitMs.p50.toFixed(1)} ms for runs of ${runMs.p50.toFixed(1)} ms: every slot is taken while this ` +
-      `process uses ${percent(busy.cpuCores)} of a core. Raise concurrency, if what the runs wait for can take more.`
+      `process uses ${percent(utilisation.cpuCores)} of a core. Raise concurrency, if what the runs wait for can take more.`
     : undefined;
 
 /** Where batches hold hardly more than one item there is nothing to give up. */

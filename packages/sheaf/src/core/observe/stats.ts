@@ -1,6 +1,6 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { advise } from "./advice.ts";
-import type { BusyWatch } from "./utilisation.ts";
+import type { UtilisationMeter } from "./utilisation.ts";
 import { RollingHistogram, type Distribution } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Cost } from "../options.ts";
@@ -60,20 +60,20 @@ export class Statistics {
   #extraRuns = 0;
   #fillSum = 0;
   #runMs = 0;
-  readonly #busy: BusyWatch | undefined;
+  readonly #utilisation: UtilisationMeter | undefined;
 
   /** Without `busy` nothing is said of slots and CPU. */
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
     cost: Cost | undefined,
     learned: LearnedCost,
-    busy?: BusyWatch,
+    utilisation?: UtilisationMeter,
   ) {
     this.#maxBatchSize = limits.maxBatchSize;
     this.#maxBatchWeight = limits.maxBatchWeight;
     this.#cost = cost;
     this.#learned = learned;
-    this.#busy = busy;
+    this.#utilisation = utilisation;
   }
 
   observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs }: BatchRecord): void {
@@ -107,7 +107,7 @@ export class Statistics {
       cost: this.#costs(),
       reasons: { ...this.#reasons },
     };
-    return { ...derived, advice: advise({ ...derived, busy: this.#busy?.look(this.#runMs) ?? null }) };
+    return { ...derived, advice: advise({ ...derived, utilisation: this.#utilisation?.look(this.#runMs) ?? null }) };
   }
 
   #costs(): BatcherStats["cost"] {

@@ -1,7 +1,7 @@
 import { monotonicNow, processCpuMs } from "../runtime/globals.ts";
 
 /** How busy something was: 1 is one core, or all slots. */
-export interface Busy {
+export interface Utilisation {
   readonly cpuCores: number;
   readonly slotShare: number;
 }
@@ -15,7 +15,7 @@ interface Mark {
 const spanMs = 10_000;
 
 /** Tells from two looks how busy the process and the slots were in between: over the last 10 to 20 s, or since the last look. */
-export class BusyWatch {
+export class UtilisationMeter {
   readonly #slots: number;
   #older: Mark | undefined;
   #newer: Mark | undefined;
@@ -26,7 +26,7 @@ export class BusyWatch {
   }
 
   /** `runMs`: run time of all batches so far. Null where the runtime does not tell its CPU time. */
-  look(runMs: number): Busy | null {
+  look(runMs: number): Utilisation | null {
     const now = markAt(runMs);
     if (now === undefined || this.#older === undefined || this.#newer === undefined) return null;
     if (now.atMs - this.#newer.atMs >= spanMs) {

@@ -1,8 +1,8 @@
 import type { Arrival, Terms } from "./arrival.ts";
-import { Chunk, reject, type KeyOrder, type Lane, type LaneGroup, type Settler, type Slot } from "./chunk.ts";
-import { timeoutError, type Calls, type Outcome } from "../dispatch/settlement.ts";
+import { Chunk, reject, type KeyOrder, type Lane, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
+import { timeoutError, type Settlement, type Outcome } from "../dispatch/settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
-import { Door, type Feed } from "./waiters.ts";
+import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "../errors.ts";
 import { drainMs, expectedLatencyMs, type Backlog } from "../features/expected-latency.ts";
@@ -17,26 +17,26 @@ import type { Settings } from "../settings.ts";
  * door what may wait for room.
  */
 export class Admission<In, Out> {
-  readonly door: Door<In>;
+  readonly waiters: Waiters<In>;
   /** Most items that may wait in the queue. `"auto"`: the default until run times are known, then as forecast. */
   maxQueueSize: number;
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
-  readonly #calls: Calls<In>;
+  readonly #calls: Settlement<In>;
   readonly #epochs: Epochs;
   readonly #order: OrderKeys<In> | undefined;
   readonly #cost: CostModel;
   readonly #inFlight: () => number;
   /** Items that an equal call joins, by dedupe key. */
-  readonly #equal: Map<unknown, Slot<In>> = new Map();
-  readonly #leaveDedupe = (slot: Slot<In>): void => {
-    if (this.#equal.get(slot.dedupeKey) === slot) this.#equal.delete(slot.dedupeKey);
+  readonly #equal: Map<unknown, ItemRef<In>> = new Map();
+  readonly #leaveDedupe = (ref: ItemRef<In>): void => {
+    if (this.#equal.get(ref.dedupeKey) === ref) this.#equal.delete(ref.dedupeKey);
   };
 
   constructor(
     settings: Settings<In, Out>,
     queue: Queue<In>,
-    calls: Calls<In>,
+    calls: Settlement<In>,
     epochs: Epochs,
     order: OrderKeys<In> | undefined,
     cost: CostModel,
@@ -45,7 +45,7 @@ export class Admission<In, Out> {
     this.#settings = settings;
     this.#cost = cost;
     this.#inFlight = inFlight;
-    this.door = new Door(calls.watch.aborts);
+    this.waiters = new Waiters(calls.cancellation.aborts);
     this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
     this.#calls = calls;
@@ -54,7 +54,7 @@ export class Admission<In, Out> {
   }
 
   hasRoom(): boolean {
-    return this.#queue.size < this.maxQueueSize && this.door.waiters === 0;
+    return this.#queue.size < this.maxQueueSize && this.waiters.size === 0;
   }
 
   /**
@@ -84,25 +84,25 @@ export class Admission<In, Out> {
     mayWait: boolean,
     arrival?: Arrival<In>,
   ): void {
-    if (!this.hasRoom() && !(mayWait && this.door.waiters < this.maxQueueSize)) {
+    if (!this.hasRoom() && !(mayWait && this.waiters.size < this.maxQueueSize)) {
       this.#calls.tally.rejected += items.length;
       throw this.#fullError();
     }
     const epoch = this.#epochs.current;
     const { signal } = terms;
-    const feed: Feed<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
+    const feed: Waiter<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
     epoch.unsettled += items.length;
-    this.door.add(feed, () => this.#dismiss(feed, signal!.reason, "aborted"));
+    this.waiters.add(feed, () => this.#dismiss(feed, signal!.reason, "aborted"));
     this.feed();
   }
 
   /** Lets in who waits at the door, in order of arrival, while there is room. */
   feed(): void {
-    if (this.door.waiters === 0) return;
-    for (let feed = this.door.first(); feed !== undefined; feed = this.door.first()) {
+    if (this.waiters.size === 0) return;
+    for (let feed = this.waiters.first(); feed !== undefined; feed = this.waiters.first()) {
       while (feed.position < feed.items.length) {
         if (this.#queue.size >= this.maxQueueSize) return;
-        const index = this.door.next(feed);
+        const index = this.waiters.next(feed);
         const settler = feed.settlerAt(index);
         const { epoch } = feed;
         try {
@@ -113,13 +113,13 @@ export class Admission<In, Out> {
         }
         epoch.settled(1); // it counts in the queue now
       }
-      this.door.remove(feed);
+      this.waiters.remove(feed);
     }
   }
 
   /** Who waits at the door and has run out of time gets `TIMEOUT`. */
   expire(nowMs: number): void {
-    for (const feed of this.door.expired(nowMs)) {
+    for (const feed of this.waiters.expired(nowMs)) {
       const error = timeoutError(this.#settings.name, feed.deadlineMs - feed.arrivedAtMs, true);
       this.#dismiss(feed, error, "timeout");
     }
@@ -127,12 +127,12 @@ export class Admission<In, Out> {
 
   /** Turns away everyone at the door. */
   dismissAll(error: unknown): void {
-    for (const feed of this.door.feeds()) this.#dismiss(feed, error, "rejected");
+    for (const feed of this.waiters.all()) this.#dismiss(feed, error, "rejected");
   }
 
   /** Everyone at the door counts in this epoch from now on. */
-  relabelDoor(epoch: Epoch): void {
-    for (const feed of this.door.feeds()) {
+  relabelWaiters(epoch: Epoch): void {
+    for (const feed of this.waiters.all()) {
       this.#epochs.takeOver(feed.epoch, epoch, feed.items.length - feed.position);
       feed.epoch = epoch;
     }
@@ -145,7 +145,7 @@ export class Admission<In, Out> {
    */
   refuseLate(items: number, lane: Lane, timeoutMs: number): void {
     const { refuseLate = Infinity, name } = this.#settings;
-    const ahead = this.#queue.ahead(lane) + this.door.items;
+    const ahead = this.#queue.ahead(lane) + this.waiters.items;
     if (ahead === 0 || !this.hasRoom()) return;
     const expectedMs = expectedLatencyMs(this.#cost, { ...this.#backlog, waiting: ahead + items - 1 });
     if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
@@ -174,8 +174,8 @@ export class Admission<In, Out> {
     );
   }
 
-  #dismiss(feed: Feed<In>, error: unknown, outcome: Outcome): void {
-    this.door.remove(feed);
+  #dismiss(feed: Waiter<In>, error: unknown, outcome: Outcome): void {
+    this.waiters.remove(feed);
     for (; feed.position < feed.items.length; feed.position++) {
       this.#calls.tally[outcome]++;
       reject(feed.settlerAt(feed.position), error);
@@ -220,7 +220,7 @@ export class Admission<In, Out> {
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
     if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
 
-    const chunk = this.#queue.push(item, settler, arrivedAtMs, group.line(lane), epoch);
+    const chunk = this.#queue.push(item, settler, arrivedAtMs, group.laneQueue(lane), epoch);
     const index = chunk.count - 1;
     if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
     if (alone) this.#queue.isolate(chunk, index);
@@ -228,57 +228,58 @@ export class Admission<In, Out> {
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
     const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
-    const slot: Slot<In> = {
+    const ref: ItemRef<In> = {
       chunk,
       index,
       order: undefined,
-      ahead: undefined,
-      behind: undefined,
+      previous: undefined,
+      next: undefined,
       place: this.#order?.nextPlace() ?? 0,
       dedupeKey,
-      sharers: undefined,
+      duplicates: undefined,
       leaveDedupe,
     };
-    (chunk.slots ??= [])[index] = slot;
-    if (dedupeKey !== undefined) this.#equal.set(dedupeKey, slot);
-    if (orderKey !== undefined) this.#order!.enter(slot, orderKey, lane);
+    (chunk.refs ??= [])[index] = ref;
+    if (dedupeKey !== undefined) this.#equal.set(dedupeKey, ref);
+    if (orderKey !== undefined) this.#order!.enter(ref, orderKey, lane);
   }
 
   /** Joins an equal item: no slot of its own, no room, and, where it waits, the higher priority of the two. */
   #share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
     const { dedupeKey } = arrival;
-    const slot = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
-    if (slot === undefined) return false;
+    const ref = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
+    if (ref === undefined) return false;
     const { arrivedAtMs, lane } = terms;
-    const epoch = slot.chunk.epochOf(slot.index);
-    if (slot.sharers === undefined || slot.sharers.live === 0) slot.sharers = new Chunk<In>(epoch, undefined);
-    const { sharers } = slot;
-    sharers.push(arrival.item, settler, arrivedAtMs);
+    const epoch = ref.chunk.epochOf(ref.index);
+    if (ref.duplicates === undefined || ref.duplicates.live === 0) ref.duplicates = new Chunk<In>(epoch, undefined);
+    const { duplicates: duplicates } = ref;
+    duplicates.push(arrival.item, settler, arrivedAtMs);
     epoch.unsettled++;
-    this.#note(sharers, sharers.count - 1, terms);
-    const { line } = slot.chunk;
-    if (line !== undefined && lane < line.lane) {
-      if (slot.order !== undefined) this.#lift(slot.order, slot, line.group, lane);
-      this.#queue.promote(slot.chunk, slot.index, lane);
+    this.#note(duplicates, duplicates.count - 1, terms);
+    const { laneQueue } = ref.chunk;
+    if (laneQueue !== undefined && lane < laneQueue.lane) {
+      if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);
+      this.#queue.promote(ref.chunk, ref.index, lane);
     }
     return true;
   }
 
   #note(chunk: Chunk<In>, index: number, { signal, deadlineMs, tag }: Terms): void {
-    if (signal !== undefined) this.#calls.watch.signal(chunk, index, signal);
-    if (deadlineMs !== Infinity) this.#calls.watch.deadline(chunk, index, deadlineMs);
+    if (signal !== undefined) this.#calls.cancellation.signal(chunk, index, signal);
+    if (deadlineMs !== Infinity) this.#calls.cancellation.deadline(chunk, index, deadlineMs);
     if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
   }
 
   /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
-  #lift(order: KeyOrder<In>, last: Slot<In> | undefined, group: LaneGroup<In>, lane: Lane): void {
+  #lift(order: KeyOrder<In>, last: ItemRef<In> | undefined, group: LaneGroup<In>, lane: Lane): void {
     if (order.first === undefined || order.lowestLane <= lane) return;
     let lowestLane: Lane = lane;
-    for (let slot: Slot<In> | undefined = order.first; slot !== undefined; slot = slot.behind) {
-      const line = slot.chunk.line!;
-      if (last === undefined && line.group !== group) lowestLane = line.lane > lowestLane ? line.lane : lowestLane;
-      if (slot === last) return;
-      if (line.group === group && line.lane > lane) this.#queue.promote(slot.chunk, slot.index, lane);
+    for (let ref: ItemRef<In> | undefined = order.first; ref !== undefined; ref = ref.next) {
+      const laneQueue = ref.chunk.laneQueue!;
+      if (last === undefined && laneQueue.group !== group)
+        lowestLane = laneQueue.lane > lowestLane ? laneQueue.lane : lowestLane;
+      if (ref === last) return;
+      if (laneQueue.group === group && laneQueue.lane > lane) this.#queue.promote(ref.chunk, ref.index, lane);
     }
     order.lowestLane = lowestLane;
   }

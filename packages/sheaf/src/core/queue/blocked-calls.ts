@@ -1,28 +1,28 @@
-import { ChunkRow } from "./chunk-list.ts";
-import type { RowAside, Slot } from "./chunk.ts";
+import { ChunkList } from "./chunk-list.ts";
+import type { BlockedList, ItemRef } from "./chunk.ts";
 
 /**
  * The calls of a line that their order key blocks, kept out of it so that nobody walks over them: 10,000 items behind
  * one that runs cost the others nothing. Their chunks stand in no order; who is next is known to the key.
  */
-export class Aside<In> extends ChunkRow<In> implements RowAside<In> {
+export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
   /** By place: the calls that may go again, each the first of a key that no batch holds. */
-  readonly ready: Slot<In>[] = [];
+  readonly ready: ItemRef<In>[] = [];
 
   /** The first of its key, and nobody holds the key any more. */
-  offer(slot: Slot<In>): void {
-    this.ready.splice(placeOf(this.ready, slot), 0, slot);
+  offer(ref: ItemRef<In>): void {
+    this.ready.splice(placeOf(this.ready, ref), 0, ref);
   }
 
   /** The slot is about to leave; it need not have been offered. */
-  withdraw(slot: Slot<In>): void {
-    const at = placeOf(this.ready, slot);
-    if (this.ready[at] === slot) this.ready.splice(at, 1);
+  withdraw(ref: ItemRef<In>): void {
+    const at = placeOf(this.ready, ref);
+    if (this.ready[at] === ref) this.ready.splice(at, 1);
   }
 }
 
 /** Where the slot stands, or would stand, among slots sorted by place. */
-export function placeOf<In>(sorted: readonly Slot<In>[], { place }: Slot<In>): number {
+export function placeOf<In>(sorted: readonly ItemRef<In>[], { place }: ItemRef<In>): number {
   let low = 0;
   let high = sorted.length;
   while (low < high) {

@@ -9,7 +9,7 @@ export interface Withdrawals<In> {
 }
 
 /** Watches the signals and deadlines of calls, waiting or running, and reports the calls whose caller has gone. */
-export class Watch<In> {
+export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineMs: number = Infinity;
   /** Also for those who wait at the door. */

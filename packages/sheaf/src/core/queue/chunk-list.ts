@@ -1,12 +1,12 @@
-import type { Chunk, Row } from "./chunk.ts";
+import type { Chunk, List } from "./chunk.ts";
 
 /** Linked chunks in which calls wait. A chunk leaves when none of its calls waits any more. */
-export class ChunkRow<In> implements Row<In> {
+export class ChunkList<In> implements List<In> {
   head: Chunk<In> | undefined = undefined;
   tail: Chunk<In> | undefined = undefined;
 
   append(chunk: Chunk<In>): void {
-    chunk.row = this;
+    chunk.list = this;
     chunk.previous = this.tail;
     if (this.tail === undefined) this.head = chunk;
     else this.tail.next = chunk;
@@ -19,7 +19,7 @@ export class ChunkRow<In> implements Row<In> {
     else previous.next = next;
     if (next === undefined) this.tail = previous;
     else next.previous = previous;
-    chunk.line = chunk.row = chunk.previous = chunk.next = undefined;
+    chunk.laneQueue = chunk.list = chunk.previous = chunk.next = undefined;
   }
 
   /** The visitor may empty the chunk, which unlinks it. */

@@ -5,10 +5,10 @@ import type { AbortSignalLike } from "../runtime/globals.ts";
  * What settles one call: the resolve function of its promise, or an entry of a list. Of a promise only `resolve` is
  * kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its bytes.
  */
-export type Settler = ((value: unknown) => void) | ListEntry;
+export type Settler = ((value: unknown) => void) | MultiCallEntry;
 
 /** A call that belongs to a list (`many`, `settle`), or that asks how its item ran: the chunk knows, while it runs. */
-export interface ListEntry {
+export interface MultiCallEntry {
   fulfil(value: unknown, chunk: Chunk, index: number, nowMs: number): void;
   reject(error: unknown): void;
 }
@@ -34,7 +34,7 @@ export type Lane = 0 | 1 | 2;
 // Where a chunk stands, as far as a holder of the chunk asks. The classes import this module and not the reverse.
 
 /** A `ChunkRow`. */
-export interface Row<In> {
+export interface List<In> {
   head: Chunk<In> | undefined;
   tail: Chunk<In> | undefined;
   append(chunk: Chunk<In>): void;
@@ -43,18 +43,18 @@ export interface Row<In> {
 }
 
 /** An `Aside`. */
-export interface RowAside<In> extends Row<In> {
-  readonly ready: Slot<In>[];
-  offer(slot: Slot<In>): void;
-  withdraw(slot: Slot<In>): void;
+export interface BlockedList<In> extends List<In> {
+  readonly ready: ItemRef<In>[];
+  offer(ref: ItemRef<In>): void;
+  withdraw(ref: ItemRef<In>): void;
 }
 
 /** A `Line`. */
-export interface RowInLane<In> extends Row<In> {
+export interface LaneList<In> extends List<In> {
   readonly group: LaneGroup<In>;
   readonly lane: Lane;
   live: number;
-  aside: RowAside<In> | undefined;
+  blocked: BlockedList<In> | undefined;
   outOfPlaceAtMs: number;
   count(calls: number): void;
   keepAge(arrivedAtMs: number): void;
@@ -66,38 +66,38 @@ export interface LaneGroup<In> {
   readonly key: unknown;
   readonly waiting: number;
   released: number;
-  line(lane: Lane): RowInLane<In>;
+  laneQueue(lane: Lane): LaneList<In>;
 }
 
 /** An `OrderKey`. */
 export interface KeyOrder<In> {
   readonly key: unknown;
-  first: Slot<In> | undefined;
+  first: ItemRef<In> | undefined;
   holder: Chunk<In> | undefined;
   lowestLane: Lane;
-  admits(slot: Slot<In>, choice: number): boolean;
-  add(slot: Slot<In>): void;
-  remove(slot: Slot<In>): void;
+  admits(ref: ItemRef<In>, choice: number): boolean;
+  add(ref: ItemRef<In>): void;
+  remove(ref: ItemRef<In>): void;
 }
 
 /**
  * Where an item stands, for the features that must find it again: order and dedupe. Only batchers with an `orderKey` or
  * `dedupeKey` make slots.
  */
-export interface Slot<In> {
+export interface ItemRef<In> {
   chunk: Chunk<In>;
   index: number;
   order: KeyOrder<In> | undefined;
   /** Its neighbours among the waiting items of its order key. */
-  ahead: Slot<In> | undefined;
-  behind: Slot<In> | undefined;
+  previous: ItemRef<In> | undefined;
+  next: ItemRef<In> | undefined;
   /** Where the batcher has an `orderKey`: who entered the line earlier has the lower place. */
   place: number;
   dedupeKey: unknown;
   /** Further callers of the same item; a chunk of its own that stands in no line. */
-  sharers: Chunk<In> | undefined;
+  duplicates: Chunk<In> | undefined;
   /** Takes it out of the map of equal items that can be joined. */
-  leaveDedupe: ((slot: Slot<In>) => void) | undefined;
+  leaveDedupe: ((ref: ItemRef<In>) => void) | undefined;
 }
 
 /**
@@ -120,9 +120,9 @@ export class Chunk<In = unknown> {
   live = 0;
   epoch: Epoch;
   /** The line it waits in; `undefined` once it is a batch, or where it holds the sharers of a slot. */
-  line: RowInLane<In> | undefined;
+  laneQueue: LaneList<In> | undefined;
   /** The chunks among which it waits: the line itself, or what the line has set aside. */
-  row: Row<In> | undefined = undefined;
+  list: List<In> | undefined = undefined;
   next: Chunk<In> | undefined = undefined;
   previous: Chunk<In> | undefined = undefined;
   /** While it runs. */
@@ -137,16 +137,16 @@ export class Chunk<In = unknown> {
   tags: unknown[] | undefined = undefined;
   /** True for an entry that shares its batch with no other. */
   alone: boolean[] | undefined = undefined;
-  slots: Slot<In>[] | undefined = undefined;
+  refs: ItemRef<In>[] | undefined = undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
   listeners: Map<AbortSignalLike, () => void> | undefined = undefined;
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
 
   /** `expected`: entries that will probably come; room for them is made at once. */
-  constructor(epoch: Epoch, line: RowInLane<In> | undefined, expected: number = 0) {
+  constructor(epoch: Epoch, laneQueue: LaneList<In> | undefined, expected: number = 0) {
     this.epoch = epoch;
-    this.line = line;
+    this.laneQueue = laneQueue;
     this.settlers = new Array<Settler | undefined>(expected);
   }
 

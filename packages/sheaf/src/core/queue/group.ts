@@ -1,5 +1,5 @@
 import type { Chunk, Lane } from "./chunk.ts";
-import { Line } from "./lane-queue.ts";
+import { LaneQueue } from "./lane-queue.ts";
 
 /** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
 export const bulkPromotionMs = 5000;
@@ -7,7 +7,7 @@ export const bulkPromotionMs = 5000;
 /** The waiting calls of one group key: never shares a batch with another group. */
 export class Group<In = unknown> {
   readonly key: unknown;
-  readonly lines: readonly [Line<In>, Line<In>, Line<In>];
+  readonly laneQueues: readonly [LaneQueue<In>, LaneQueue<In>, LaneQueue<In>];
   /** The policy asked to hold it: its next batch is a "hold" rather than an "idle" one. */
   held = false;
   /** Waiting calls that a flush or drain told to go without further holding. */
@@ -17,21 +17,21 @@ export class Group<In = unknown> {
 
   constructor(key: unknown) {
     this.key = key;
-    this.lines = [new Line<In>(this, 0), new Line<In>(this, 1), new Line<In>(this, 2)];
+    this.laneQueues = [new LaneQueue<In>(this, 0), new LaneQueue<In>(this, 1), new LaneQueue<In>(this, 2)];
   }
 
   get waiting(): number {
-    const [immediate, interactive, bulk] = this.lines;
+    const [immediate, interactive, bulk] = this.laneQueues;
     return immediate.live + interactive.live + bulk.live;
   }
 
-  line(lane: Lane): Line<In> {
-    return this.lines[lane];
+  laneQueue(lane: Lane): LaneQueue<In> {
+    return this.laneQueues[lane];
   }
 
   /** The lane by which it is served: that of the first item to go. */
   firstLane(nowMs: number): Lane {
-    const [immediate, interactive, bulk] = this.lines;
+    const [immediate, interactive, bulk] = this.laneQueues;
     if (immediate.live > 0) return 0;
     return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
   }
@@ -39,8 +39,8 @@ export class Group<In = unknown> {
   /** Why those that are released go. */
   releaseReason(): "flush" | "drain" | undefined {
     if (this.released === 0) return undefined;
-    for (const line of this.lines) {
-      for (const row of [line, line.aside]) {
+    for (const laneQueue of this.laneQueues) {
+      for (const row of [laneQueue, laneQueue.blocked]) {
         for (let chunk = row?.head; chunk !== undefined; chunk = chunk.next) {
           if (chunk.epoch.release !== undefined) return chunk.epoch.release;
         }
@@ -51,14 +51,14 @@ export class Group<In = unknown> {
 
   /** The visitor may empty the chunk. */
   everyChunk(visit: (chunk: Chunk<In>) => void): void {
-    for (const line of this.lines) {
-      line.everyChunk(visit);
-      line.aside?.everyChunk(visit);
+    for (const laneQueue of this.laneQueues) {
+      laneQueue.everyChunk(visit);
+      laneQueue.blocked?.everyChunk(visit);
     }
   }
 
   oldestAtMs(): number {
-    const [immediate, interactive, bulk] = this.lines;
+    const [immediate, interactive, bulk] = this.laneQueues;
     return Math.min(immediate.oldestAtMs(), interactive.oldestAtMs(), bulk.oldestAtMs());
   }
 }

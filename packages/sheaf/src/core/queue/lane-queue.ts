@@ -1,14 +1,14 @@
-import { ChunkRow } from "./chunk-list.ts";
-import type { Lane, LaneGroup, RowAside, RowInLane } from "./chunk.ts";
+import { ChunkList } from "./chunk-list.ts";
+import type { Lane, LaneGroup, BlockedList, LaneList } from "./chunk.ts";
 
 /** The waiting calls of one lane of one group, first in first out. */
-export class Line<In = unknown> extends ChunkRow<In> implements RowInLane<In> {
+export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<In> {
   readonly group: LaneGroup<In>;
   readonly lane: Lane;
   /** Calls that wait here, those set aside among them. */
   live = 0;
   /** Calls that their order key blocks, from the first that was met on the way to a batch on. */
-  aside: RowAside<In> | undefined = undefined;
+  blocked: BlockedList<In> | undefined = undefined;
   /**
    * Arrival of the oldest item whose place does not tell its age: promotion puts an item last, and an item can outlive
    * the caller that it came with. A lower bound until the line is empty.
@@ -34,7 +34,7 @@ export class Line<In = unknown> extends ChunkRow<In> implements RowInLane<In> {
   /** Arrival of its oldest item that is not known to be blocked, `Infinity` without one. */
   oldestAtMs(): number {
     const { head } = this;
-    const back = this.aside?.ready[0];
+    const back = this.blocked?.ready[0];
     if (head === undefined && back === undefined) return Infinity;
     const backAtMs = back === undefined ? Infinity : back.chunk.arrivedAtMs(back.index);
     return Math.min(head === undefined ? Infinity : head.firstLiveAtMs(), backAtMs, this.outOfPlaceAtMs);

@@ -1,12 +1,12 @@
-import { Aside } from "./blocked-calls.ts";
-import type { ChunkRow } from "./chunk-list.ts";
+import { BlockedCalls } from "./blocked-calls.ts";
+import type { ChunkList } from "./chunk-list.ts";
 import { Chunk, type Settler, type Lane } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
-import type { Line } from "./lane-queue.ts";
+import type { LaneQueue } from "./lane-queue.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
-import type { Watch } from "./cancellation.ts";
+import type { Cancellation } from "./cancellation.ts";
 
 /**
  * Owns the waiting calls: in which group, lane and chunk each stands, from when it enters until it is taken or gone.
@@ -21,7 +21,7 @@ export class Queue<In> {
   readonly #inLane: [number, number, number] = [0, 0, 0];
   readonly #chunkSize: number;
   readonly #epochs: Epochs;
-  readonly #watch: Watch<In>;
+  readonly #cancellation: Cancellation<In>;
   readonly #order: OrderKeys<In> | undefined;
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly #only: Group<In> | undefined;
@@ -30,14 +30,14 @@ export class Queue<In> {
   constructor(
     maxBatchSize: number,
     epochs: Epochs,
-    watch: Watch<In>,
+    watch: Cancellation<In>,
     order: OrderKeys<In> | undefined,
     grouped: boolean,
   ) {
     // A chunk that fills up just as a batch does becomes one without a copy.
     this.#chunkSize = Math.min(maxBatchSize, 256);
     this.#epochs = epochs;
-    this.#watch = watch;
+    this.#cancellation = watch;
     this.#order = order;
     this.#only = grouped ? undefined : new Group<In>(undefined);
   }
@@ -71,27 +71,27 @@ export class Queue<In> {
   }
 
   /** Appends an item; it stands at `count - 1` of the returned chunk. */
-  push(item: In, settler: Settler, arrivedAtMs: number, line: Line<In>, epoch: Epoch): Chunk<In> {
-    const chunk = this.tail(line, epoch);
+  push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneQueue<In>, epoch: Epoch): Chunk<In> {
+    const chunk = this.tail(laneQueue, epoch);
     chunk.settlers[chunk.count] = settler;
-    this.fill(chunk, line, item, arrivedAtMs);
+    this.fill(chunk, laneQueue, item, arrivedAtMs);
     return chunk;
   }
 
   /** The chunk whose next entry is the next of this line, or of what it has set aside. */
-  tail(line: Line<In>, epoch: Epoch, row: ChunkRow<In> = line): Chunk<In> {
+  tail(laneQueue: LaneQueue<In>, epoch: Epoch, row: ChunkList<In> = laneQueue): Chunk<In> {
     const { tail } = row;
     if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
     // Behind a full chunk comes another, as often as not.
-    const chunk = new Chunk<In>(epoch, line, tail === undefined ? 0 : this.#chunkSize);
+    const chunk = new Chunk<In>(epoch, laneQueue, tail === undefined ? 0 : this.#chunkSize);
     row.append(chunk);
     return chunk;
   }
 
   /** Completes the next entry of `tail`, whose settler stands in its place already. */
-  fill(chunk: Chunk<In>, line: Line<In>, item: In, arrivedAtMs: number): void {
+  fill(chunk: Chunk<In>, laneQueue: LaneQueue<In>, item: In, arrivedAtMs: number): void {
     chunk.fill(item, arrivedAtMs);
-    this.#count(line, chunk.epoch, 1);
+    this.#count(laneQueue, chunk.epoch, 1);
     chunk.epoch.unsettled++;
   }
 
@@ -103,36 +103,36 @@ export class Queue<In> {
 
   /** An entry of a waiting chunk has been taken or has gone: whoever did it has emptied its place. */
   removed(chunk: Chunk<In>, index: number): void {
-    const line = chunk.line!;
+    const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;
-    this.#count(line, chunk.epoch, -1);
+    this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
-    chunk.row!.unlink(chunk);
-    if (this.#only === undefined && line.group.waiting === 0) this.#groups.forget(line.group);
+    chunk.list!.unlink(chunk);
+    if (this.#only === undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
   }
 
   /** Moves a waiting entry to the end of a higher lane of its group. */
   promote(chunk: Chunk<In>, index: number, lane: Lane): void {
-    const line = chunk.line!;
-    if (lane >= line.lane) return;
-    const target = line.group.line(lane);
+    const laneQueue = chunk.laneQueue!;
+    if (lane >= laneQueue.lane) return;
+    const target = laneQueue.group.laneQueue(lane);
     target.keepAge(chunk.arrivedAtMs(index));
     this.#moveWithin(chunk, index, target, target);
-    const slot = chunk.slots![index]!; // only what can be found again is promoted
-    if (this.#order !== undefined) slot.place = this.#order.nextPlace();
+    const ref = chunk.refs![index]!; // only what can be found again is promoted
+    if (this.#order !== undefined) ref.place = this.#order.nextPlace();
   }
 
   /** Its order key blocks it: it leaves the line until it is the first of a key that nobody holds. */
   setAside(chunk: Chunk<In>, index: number): void {
-    const line = chunk.line!;
-    this.#moveWithin(chunk, index, line, (line.aside ??= new Aside<In>()));
+    const laneQueue = chunk.laneQueue!;
+    this.#moveWithin(chunk, index, laneQueue, (laneQueue.blocked ??= new BlockedCalls<In>()));
   }
 
   /** Takes the chunk at the head of a line as a batch; all its entries must be live. */
-  takeHead(line: Line<In>): Chunk<In> {
-    const head = line.head!;
-    this.#count(line, head.epoch, -head.count);
-    line.unlink(head);
+  takeHead(laneQueue: LaneQueue<In>): Chunk<In> {
+    const head = laneQueue.head!;
+    this.#count(laneQueue, head.epoch, -head.count);
+    laneQueue.unlink(head);
     return head;
   }
 
@@ -149,16 +149,16 @@ export class Queue<In> {
     if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
-    if (from.slots !== undefined) {
-      const slot = from.slots[index]!;
-      from.line!.aside?.withdraw(slot);
-      (to.slots ??= [])[at] = slot;
-      slot.chunk = to;
-      slot.index = at;
+    if (from.refs !== undefined) {
+      const ref = from.refs[index]!;
+      from.laneQueue!.blocked?.withdraw(ref);
+      (to.refs ??= [])[at] = ref;
+      ref.chunk = to;
+      ref.index = at;
     }
-    this.#watch.move(from, index, to, at);
+    this.#cancellation.move(from, index, to, at);
     from.items[index] = undefined as In;
-    this.#watch.leave(from, index);
+    this.#cancellation.leave(from, index);
     this.removed(from, index);
   }
 
@@ -171,11 +171,11 @@ export class Queue<In> {
   relabel(epoch: Epoch): void {
     this.everyChunk((chunk) => {
       let calls = chunk.live;
-      for (let i = chunk.head; chunk.slots !== undefined && i < chunk.count; i++) {
-        const sharers = chunk.settlers[i] === undefined ? undefined : chunk.slots[i]?.sharers;
-        if (sharers === undefined) continue;
-        calls += sharers.live;
-        sharers.epoch = epoch;
+      for (let i = chunk.head; chunk.refs !== undefined && i < chunk.count; i++) {
+        const duplicates = chunk.settlers[i] === undefined ? undefined : chunk.refs[i]?.duplicates;
+        if (duplicates === undefined) continue;
+        calls += duplicates.live;
+        duplicates.epoch = epoch;
       }
       this.#epochs.takeOver(chunk.epoch, epoch, calls);
       chunk.epoch = epoch;
@@ -193,19 +193,19 @@ export class Queue<In> {
     else for (const group of this.#groups.all()) visit(group);
   }
 
-  #moveWithin(chunk: Chunk<In>, index: number, line: Line<In>, row: ChunkRow<In>): void {
+  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): void {
     const epoch = chunk.epochOf(index);
-    const to = this.tail(line, epoch, row);
+    const to = this.tail(laneQueue, epoch, row);
     // First in, then out: a group in which nothing waited meanwhile would be forgotten.
-    this.#count(line, epoch, 1);
+    this.#count(laneQueue, epoch, 1);
     if (chunk.alone?.[index] === true) this.alone++;
     this.move(chunk, index, to);
   }
 
-  #count(line: Line<In>, epoch: Epoch, calls: number): void {
+  #count(laneQueue: LaneQueue<In>, epoch: Epoch, calls: number): void {
     this.size += calls;
-    line.count(calls);
-    this.#inLane[line.lane] += calls;
-    if (epoch.release !== undefined) line.group.released += calls;
+    laneQueue.count(calls);
+    this.#inLane[laneQueue.lane] += calls;
+    if (epoch.release !== undefined) laneQueue.group.released += calls;
   }
 }

@@ -1,14 +1,14 @@
 import type { Message, Port } from "../wire/message.ts";
 
 /** What a pool hears of a worker. Messages come in the order they were sent, all of them before `ended`. */
-export interface LinkEvents {
+export interface WorkerConnectionEvents {
   message(message: Message): void;
   /** Once: the worker is gone. `why` ends a sentence: "exit code 1", "signal SIGKILL". */
   ended(why: string, error: Error | undefined): void;
 }
 
 /** The pool's end of a worker thread or process. */
-export interface Link extends Port {
+export interface WorkerConnection extends Port {
   /** Of a process; undefined for a thread. */
   readonly pid: number | undefined;
   /** Ends it at once, whatever it does. False where that cannot be done safely: a thread inside native code. */
@@ -18,10 +18,10 @@ export interface Link extends Port {
 }
 
 /** Starts a worker. */
-export type OpenLink = (events: LinkEvents) => Link;
+export type OpenConnection = (events: WorkerConnectionEvents) => WorkerConnection;
 
 /** A worker that cannot even be created (no memory, no room for its arguments) ends as any other does, not with a throw. */
-export function openOrEnd(open: OpenLink, events: LinkEvents): Link {
+export function openOrEnd(open: OpenConnection, events: WorkerConnectionEvents): WorkerConnection {
   try {
     return open(events);
   } catch (thrown) {

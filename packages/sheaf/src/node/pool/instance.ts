@@ -1,6 +1,6 @@
 import { invariant } from "../../core/runtime/invariant.ts";
 import type { RunHandle } from "../../core/run-handle.ts";
-import { openOrEnd, type Link, type OpenLink } from "./connection.ts";
+import { openOrEnd, type WorkerConnection, type OpenConnection } from "./connection.ts";
 import { Kind, message, unpackError, type Message } from "../wire/message.ts";
 import { pack, unpack, type Packed, type RowOwnership } from "../wire/pack.ts";
 
@@ -28,7 +28,7 @@ export interface InstanceInfo {
 export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
 /** One batch on its way through a pool. Settled once, by whoever holds it. */
-export interface Run {
+export interface Job {
   readonly items: readonly unknown[];
   readonly handle: RunHandle;
   readonly attempt: number;
@@ -37,7 +37,7 @@ export interface Run {
 }
 
 export interface InstanceOptions {
-  readonly open: OpenLink;
+  readonly open: OpenConnection;
   readonly resultRows: RowOwnership;
 }
 
@@ -45,7 +45,7 @@ export interface InstanceEvents {
   /** The state changed, or there is room for another batch. */
   changed(instance: Instance): void;
   /** It ended. `lost` is what it had and did not answer, the running one first. */
-  ended(instance: Instance, lost: readonly Run[], why: string, error: Error | undefined): void;
+  ended(instance: Instance, lost: readonly Job[], why: string, error: Error | undefined): void;
   /** It was not ready in time and cannot be stopped: it is left behind, and `ended` comes when it ends after all. */
   left(instance: Instance, error: Error): void;
 }
@@ -67,9 +67,9 @@ export class Instance {
   readonly whenDead: Promise<void>;
   #dead: (() => void) | undefined;
   readonly #resultRows: RowOwnership;
-  readonly #link: Link;
+  readonly #connection: WorkerConnection;
   readonly #events: InstanceEvents;
-  #runs: { readonly id: number; readonly run: Run }[] = [];
+  #jobs: { readonly id: number; readonly run: Job }[] = [];
   #nextRunId = 1;
   #killed = false;
 
@@ -79,7 +79,7 @@ export class Instance {
     this.#events = events;
     this.#resultRows = options.resultRows;
     this.whenDead = new Promise((resolve) => (this.#dead = resolve));
-    this.#link = openOrEnd(options.open, {
+    this.#connection = openOrEnd(options.open, {
       message: (received) => this.#receive(received),
       ended: (why, error) => this.#ended(why, error),
     });
@@ -87,7 +87,7 @@ export class Instance {
 
   /** Batches it holds: the running one and those handed over ahead. */
   get outstanding(): number {
-    return this.#runs.length;
+    return this.#jobs.length;
   }
 
   get serves(): boolean {
@@ -96,11 +96,11 @@ export class Instance {
 
   get info(): InstanceInfo {
     const { id, state, role, batches, memoryBytes } = this;
-    return { id, state, role, pid: this.#link.pid, batches, memoryBytes };
+    return { id, state, role, pid: this.#connection.pid, batches, memoryBytes };
   }
 
   /** Hands over a batch; one that cannot be packed is rejected and leaves the instance as it was. */
-  run(run: Run): void {
+  run(run: Job): void {
     invariant(this.serves, "a batch goes to an instance that serves");
     let packed: Packed;
     try {
@@ -110,36 +110,36 @@ export class Instance {
       return;
     }
     const id = this.#nextRunId++;
-    this.#runs.push({ id, run });
+    this.#jobs.push({ id, run });
     // Sent before anybody hears of it: a listener may hand over the next one.
-    this.#link.send(message(Kind.batch, id, run.attempt, packed));
-    if (this.#runs.length === 1) {
+    this.#connection.send(message(Kind.batch, id, run.attempt, packed));
+    if (this.#jobs.length === 1) {
       run.handle.started();
-      this.#link.hold(true);
+      this.#connection.hold(true);
       this.#become("busy");
     }
   }
 
   /** Tells the worker that nobody waits for this batch any more. */
-  abort(run: Run): void {
-    const held = this.#runs.find((candidate) => candidate.run === run);
-    if (held !== undefined) this.#link.send(message(Kind.abort, held.id));
+  abort(run: Job): void {
+    const held = this.#jobs.find((candidate) => candidate.run === run);
+    if (held !== undefined) this.#connection.send(message(Kind.abort, held.id));
   }
 
-  holds(run: Run): boolean {
-    return this.#runs.some((held) => held.run === run);
+  holds(run: Job): boolean {
+    return this.#jobs.some((held) => held.run === run);
   }
 
   /** Whether this batch is the one that runs; the others wait for it. */
-  isRunning(run: Run): boolean {
-    return this.#runs[0]?.run === run;
+  isRunning(run: Job): boolean {
+    return this.#jobs[0]?.run === run;
   }
 
   /** Takes back every batch: its answers are no longer heard. */
-  takeBack(): Run[] {
-    const runs = this.#runs.map(({ run }) => run);
-    for (const { id } of this.#runs) this.#link.send(message(Kind.abort, id));
-    this.#runs = [];
+  reclaim(): Job[] {
+    const runs = this.#jobs.map(({ run }) => run);
+    for (const { id } of this.#jobs) this.#connection.send(message(Kind.abort, id));
+    this.#jobs = [];
     return runs;
   }
 
@@ -148,18 +148,18 @@ export class Instance {
     if (this.draining || this.state === "dead") return;
     this.draining = true;
     this.#become("draining");
-    this.#link.send(message(Kind.close));
+    this.#connection.send(message(Kind.close));
   }
 
   /** Ends it at once. False where that cannot be done safely. */
   kill(): boolean {
-    this.#killed = this.#link.kill();
+    this.#killed = this.#connection.kill();
     return this.#killed;
   }
 
   /** Lets this process end while the worker is still there. */
-  letGo(): void {
-    this.#link.hold(false);
+  unref(): void {
+    this.#connection.hold(false);
   }
 
   #receive(received: Message): void {
@@ -169,7 +169,7 @@ export class Instance {
       case Kind.ready:
         if (this.draining) return;
         this.loaded = true;
-        this.#link.hold(false);
+        this.#connection.hold(false);
         return this.#become("ready");
       case Kind.loadFailed:
         this.loadError = unpackError(received.packed as Packed);
@@ -185,7 +185,7 @@ export class Instance {
   }
 
   #answerOne({ id, value: index, packed }: Message): void {
-    const held = this.#runs[0];
+    const held = this.#jobs[0];
     if (held?.id !== id) return; // taken back in the meantime
     try {
       held.run.handle.deliver(index, unpack(packed as Packed, this.#resultRows)[0]);
@@ -195,12 +195,12 @@ export class Instance {
   }
 
   #answer({ kind, id, value: runMs, memoryBytes, packed }: Message): void {
-    const held = this.#runs[0];
+    const held = this.#jobs[0];
     // Taken back in the meantime.
     if (held === undefined) return;
     invariant(held.id === id, "a worker answers in the order it was asked");
-    this.#runs.shift();
-    this.#runs[0]?.run.handle.started();
+    this.#jobs.shift();
+    this.#jobs[0]?.run.handle.started();
     this.batches++;
     if (memoryBytes > 0) this.memoryBytes = memoryBytes;
     held.run.handle.measured(runMs);
@@ -209,8 +209,8 @@ export class Instance {
     } else {
       this.#resolve(held.run, packed as Packed);
     }
-    if (this.#runs.length === 0 && this.state === "busy") {
-      this.#link.hold(false);
+    if (this.#jobs.length === 0 && this.state === "busy") {
+      this.#connection.hold(false);
       this.#become("ready");
     } else {
       this.#events.changed(this);
@@ -218,7 +218,7 @@ export class Instance {
   }
 
   /** What a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
-  #resolve(run: Run, packed: Packed): void {
+  #resolve(run: Job, packed: Packed): void {
     let results: unknown[];
     try {
       results = unpack(packed, this.#resultRows);
@@ -235,8 +235,8 @@ export class Instance {
   }
 
   #ended(why: string, error: Error | undefined): void {
-    const lost = this.#runs.map(({ run }) => run);
-    this.#runs = [];
+    const lost = this.#jobs.map(({ run }) => run);
+    this.#jobs = [];
     // It runs again or ends; until then it waits, which is not timed.
     lost[0]?.handle.stopped();
     this.state = "dead";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/errors.ts";
 import { Instance, type InstanceEvents, type InstanceRole } from "./instance.ts";
-import type { OpenLink } from "./connection.ts";
+import type { OpenConnection } from "./connection.ts";
 import type { InstanceEvent } from "../worker-executor.ts";
 
 export interface InstancesOptions {
@@ -9,7 +9,7 @@ export interface InstancesOptions {
   readonly name: string;
   readonly resultRows: "own" | "view";
   readonly loadTimeoutMs: number;
-  readonly open: OpenLink;
+  readonly open: OpenConnection;
 }
 
 /** Every instance of a pool, whatever its role: starts them, bounds their loading, and tells listeners of them. */
@@ -42,7 +42,7 @@ export class Instances {
       changed: (changed) => {
         // Nobody waits for one that was told to end, and a timer would keep the program alive for it.
         if (changed.loaded || changed.draining) cancelLoad();
-        if (this.#listeners.size > 0) this.tell({ instance: changed.info });
+        if (this.#listeners.size > 0) this.emit({ instance: changed.info });
         events.changed(changed);
       },
       ended: (dead, lost, why, error) => {
@@ -69,7 +69,7 @@ export class Instances {
   leave(instance: Instance): void {
     instance.role = "hung";
     instance.drain();
-    instance.letGo();
+    instance.unref();
   }
 
   listen(listener: (event: InstanceEvent) => void): () => void {
@@ -77,7 +77,7 @@ export class Instances {
     return () => this.#listeners.delete(listener);
   }
 
-  tell(event: InstanceEvent): void {
+  emit(event: InstanceEvent): void {
     for (const listener of this.#listeners) {
       try {
         listener(event);
@@ -96,7 +96,7 @@ export class Instances {
     const cancel = this.#clock.after(timeoutMs, () => this.#whenStill?.());
     if (this.hung < this.#alive.size) await still;
     cancel();
-    for (const instance of this.#alive) if (!instance.kill()) instance.letGo();
+    for (const instance of this.#alive) if (!instance.kill()) instance.unref();
   }
 
   #giveUpLoad(instance: Instance, events: InstanceEvents): void {

@@ -1,15 +1,15 @@
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/errors.ts";
 import { type RunHandle, runHandleOf } from "../../core/run-handle.ts";
-import type { Instance, InstanceInfo, Run } from "./instance.ts";
+import type { Instance, InstanceInfo, Job } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
-import { Places, type PlacesOptions } from "./supervisor.ts";
+import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
 import type { InstanceEvent, WorkerExecutor } from "../worker-executor.ts";
 
 /** What the pool needs to know, whatever its workers live in. */
-export interface PoolOptions extends InstancesOptions, PlacesOptions {
-  readonly ahead: 0 | 1;
+export interface PoolOptions extends InstancesOptions, SupervisorOptions {
+  readonly prefetch: 0 | 1;
   readonly onWorkerCrash: "isolate" | "fail";
   readonly closeTimeoutMs: number;
   readonly clock?: Clock | undefined;
@@ -21,12 +21,12 @@ const maxWaiting = 1024;
 /** Hands batches to the instances, and sees to it that each is settled once, whatever becomes of the one that has it. */
 export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   readonly slots: number;
-  readonly ahead: 0 | 1;
+  readonly prefetch: 0 | 1;
   readonly reportsStart = true;
   readonly #options: PoolOptions;
-  readonly #waiting: Run[] = [];
+  readonly #waiting: Job[] = [];
   readonly #instances: Instances;
-  readonly #places: Places;
+  readonly #supervisor: Supervisor;
   readonly #quarantine: Quarantine;
   readonly #started: Promise<void>;
   #startedWith: { resolve(): void; reject(error: Error): void } | undefined;
@@ -36,7 +36,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   constructor(options: PoolOptions) {
     this.#options = options;
     this.slots = options.instances;
-    this.ahead = options.ahead;
+    this.prefetch = options.prefetch;
     this.#started = new Promise((resolve, reject) => {
       this.#startedWith = { resolve, reject };
     });
@@ -45,7 +45,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     const clock = options.clock ?? systemClock;
     this.#instances = new Instances(options, clock);
     this.#quarantine = new Quarantine(options.name, this.#instances, clock);
-    this.#places = new Places(options, this.#instances, clock, {
+    this.#supervisor = new Supervisor(options, this.#instances, clock, {
       changed: () => this.#dispatch(),
       started: () => this.#startedWith?.resolve(),
       crashed: (lost, error) => {
@@ -57,7 +57,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   get restarts(): number {
-    return this.#places.restarts;
+    return this.#supervisor.restarts;
   }
 
   ready(): Promise<void> {
@@ -81,7 +81,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
       const { signal } = handle;
       const onAbort = (): void => this.#aborted(run, signal.reason);
       const settle = (): void => signal.removeEventListener("abort", onAbort);
-      const run: Run = {
+      const run: Job = {
         // The batcher empties the places of callers that have gone; a batch that waits or runs again needs them all.
         items: items.slice(),
         handle,
@@ -108,7 +108,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   instances(): readonly InstanceInfo[] {
-    return [...this.#places.lost, ...[...this.#instances.alive].map((instance) => instance.info)];
+    return [...this.#supervisor.lost, ...[...this.#instances.alive].map((instance) => instance.info)];
   }
 
   onInstance(listener: (event: InstanceEvent) => void): () => void {
@@ -118,14 +118,14 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   /** Waiting batches go to the instance that has least to do: an idle one first, else one batch ahead. */
   #dispatch(): void {
     while (this.#waiting.length > 0) {
-      const instance = this.#places.idlest(this.ahead);
+      const instance = this.#supervisor.idlest(this.prefetch);
       if (instance === undefined) return;
-      instance.run(this.#waiting.shift() as Run);
+      instance.run(this.#waiting.shift() as Job);
     }
   }
 
   /** What a dead instance held. The first was running: it is the suspect. The others never began. */
-  #rescue(lost: readonly Run[], error: Error): void {
+  #rescue(lost: readonly Job[], error: Error): void {
     const [suspect, ...innocent] = lost;
     if (suspect === undefined) return;
     if (this.#failure !== undefined || this.#closing !== undefined) {
@@ -138,7 +138,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     else this.#quarantine.isolate(suspect, error);
   }
 
-  #aborted(run: Run, reason: unknown): void {
+  #aborted(run: Job, reason: unknown): void {
     const at = this.#waiting.indexOf(run);
     if (at >= 0) {
       this.#waiting.splice(at, 1);
@@ -155,19 +155,19 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   /** A process is killed; a thread cannot be, so it is taken out of service and another takes its place. */
-  #hung(instance: Instance, run: Run, reason: Error): void {
-    this.#waiting.unshift(...instance.takeBack().filter((other) => other !== run));
+  #hung(instance: Instance, run: Job, reason: Error): void {
+    this.#waiting.unshift(...instance.reclaim().filter((other) => other !== run));
     run.handle.runsUntil(instance.whenDead);
     run.reject(reason);
-    this.#instances.tell({ instance: instance.info, why: reason.message });
+    this.#instances.emit({ instance: instance.info, why: reason.message });
     if (instance.kill()) return;
     this.#instances.leave(instance);
-    this.#places.replaceHung(instance, reason);
+    this.#supervisor.replaceHung(instance, reason);
     this.#dispatch();
   }
 
   /** The end: nothing runs any more, and every batch says why. */
-  #fail(failure: Error, lost: readonly Run[]): void {
+  #fail(failure: Error, lost: readonly Job[]): void {
     this.#failure = failure;
     this.#startedWith?.reject(failure);
     for (const run of [...lost, ...this.#waiting.splice(0)]) run.reject(failure);
@@ -175,7 +175,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   async #close(): Promise<void> {
-    this.#places.stop();
+    this.#supervisor.stop();
     this.#startedWith?.reject(closed(this.#options.name));
     await this.#quarantine.close();
     for (const run of this.#waiting.splice(0)) run.reject(closed(this.#options.name));

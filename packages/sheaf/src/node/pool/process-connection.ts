@@ -3,17 +3,20 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { FrameReader, writeFrame } from "../wire/frame.ts";
 import type { HostOptions } from "../worker/host.ts";
-import type { Link, LinkEvents } from "./connection.ts";
+import type { WorkerConnection, WorkerConnectionEvents } from "./connection.ts";
 import { Kind, message, unpackError } from "../wire/message.ts";
 import { pack, type Packed } from "../wire/pack.ts";
 import { processEntry } from "../worker/entry.ts";
 
-export interface ProcessLinkOptions extends HostOptions {
+export interface ProcessOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
 }
 
 /** A worker process: frames over a pipe of its own, so that what it prints cannot get in between. */
-export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events: LinkEvents): Link {
+export function openProcess(
+  { heapLimitMb, ...host }: ProcessOptions,
+  events: WorkerConnectionEvents,
+): WorkerConnection {
   const flags = [
     ...inheritedFlags(process.execArgv),
     ...(heapLimitMb === undefined ? [] : [`--max-old-space-size=${Math.ceil(heapLimitMb)}`]),
@@ -55,7 +58,7 @@ export function openProcess({ heapLimitMb, ...host }: ProcessLinkOptions, events
     if (child.pid === undefined) end(error.message, error);
   });
 
-  const send: Link["send"] = (sent) => {
+  const send: WorkerConnection["send"] = (sent) => {
     if (ended || pipe === undefined || pipe.destroyed) return;
     writeFrame(pipe, sent);
   };

@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/errors.ts";
-import type { Instance, Run } from "./instance.ts";
+import type { Instance, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 import { RestartBudget } from "./restart-budget.ts";
 
@@ -21,7 +21,7 @@ export class QuarantineWorker {
   readonly #budget: RestartBudget;
   #instance: Instance | undefined;
   /** Waits for the instance. */
-  #next: Run | undefined;
+  #next: Job | undefined;
   #settle: ((outcome: Outcome) => void) | undefined;
   #cancelRestart: (() => void) | undefined;
 
@@ -33,7 +33,7 @@ export class QuarantineWorker {
   }
 
   /** Runs a part of a batch, one at a time; never rejects. */
-  run({ items, handle, attempt }: Pick<Run, "items" | "handle" | "attempt">): Promise<Outcome> {
+  run({ items, handle, attempt }: Pick<Job, "items" | "handle" | "attempt">): Promise<Outcome> {
     return new Promise((resolve) => {
       this.#settle = (outcome) => {
         this.#settle = undefined;
@@ -52,12 +52,12 @@ export class QuarantineWorker {
   }
 
   /** Ends the run that is under way, with whatever it takes: a hung one cannot be told to stop. */
-  giveUp(handle: Run["handle"], reason: Error): void {
+  giveUp(handle: Job["handle"], reason: Error): void {
     this.#cancelRestart?.();
     const instance = this.#instance;
     this.#instance = undefined;
     if (instance !== undefined) {
-      instance.takeBack();
+      instance.reclaim();
       handle.runsUntil(instance.whenDead);
       if (!instance.kill()) this.#instances.leave(instance);
     }
@@ -86,14 +86,14 @@ export class QuarantineWorker {
       ended: (instance, _lost, why, error) => {
         if (instance === this.#instance)
           this.#ended(instance, instance.loadError ?? error ?? new Error(`the worker ended: ${why}`));
-        else this.#instances.tell({ instance: instance.info });
+        else this.#instances.emit({ instance: instance.info });
       },
       left: (instance, error) => this.#ended(instance, error),
     });
   }
 
   #ended(instance: Instance, error: Error): void {
-    this.#instances.tell({ instance: instance.info, why: error.message });
+    this.#instances.emit({ instance: instance.info, why: error.message });
     this.#instance = undefined;
     if (instance.loaded) this.#settle?.({ crash: error });
     else this.#startAgain(error);

@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/errors.ts";
-import type { Run } from "./instance.ts";
+import type { Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 import { QuarantineWorker, type Outcome } from "./quarantine-worker.ts";
 
@@ -15,7 +15,7 @@ interface Part {
 }
 
 interface Suspect {
-  readonly run: Run;
+  readonly run: Job;
   readonly crash: Error;
   abort: { readonly reason: unknown } | undefined;
 }
@@ -38,7 +38,7 @@ export class Quarantine {
   }
 
   /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
-  isolate(run: Run, crash: Error): void {
+  isolate(run: Job, crash: Error): void {
     // Nobody waits for it: one that hangs here would hold up everybody behind it.
     if (run.handle.signal.aborted) return run.reject(run.handle.signal.reason);
     this.#suspects.push({ run, crash, abort: undefined });
@@ -46,7 +46,7 @@ export class Quarantine {
   }
 
   /** Whether the batch is here. It ends with `reason` then: nobody waits for it. */
-  aborted(run: Run, reason: unknown): boolean {
+  aborted(run: Job, reason: unknown): boolean {
     const suspect = [this.#running, ...this.#suspects].find((candidate) => candidate?.run === run);
     if (suspect === undefined) return false;
     suspect.abort ??= { reason };

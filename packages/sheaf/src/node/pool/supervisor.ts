@@ -1,10 +1,10 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/errors.ts";
-import type { Instance, InstanceInfo, Run } from "./instance.ts";
+import type { Instance, InstanceInfo, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 import { RestartBudget } from "./restart-budget.ts";
 
-export interface PlacesOptions {
+export interface SupervisorOptions {
   /** Names the worker in errors. */
   readonly name: string;
   readonly instances: number;
@@ -12,15 +12,15 @@ export interface PlacesOptions {
   readonly maxMemoryBytes: number;
 }
 
-export interface PlacesEvents {
+export interface SupervisorEvents {
   /** An instance that serves changed its state, or has room for another batch. */
   changed(): void;
   /** Every place has an instance that is ready, for the first time. */
   started(): void;
   /** An instance crashed; its place is taken care of. `lost` is what it held, the running one first. */
-  crashed(lost: readonly Run[], error: Error): void;
+  crashed(lost: readonly Job[], error: Error): void;
   /** No place will be filled again. */
-  over(failure: Error, lost: readonly Run[]): void;
+  over(failure: Error, lost: readonly Job[]): void;
 }
 
 /** A place for one serving instance, kept filled. */
@@ -40,25 +40,25 @@ interface Place {
 const leastServiceMs = 10_000;
 
 /** Keeps `instances` places filled: starts again what crashed or hangs, within a budget, and replaces what is worn out. */
-export class Places {
+export class Supervisor {
   restarts = 0;
-  readonly #options: PlacesOptions;
+  readonly #options: SupervisorOptions;
   readonly #instances: Instances;
   readonly #clock: Clock;
-  readonly #events: PlacesEvents;
+  readonly #events: SupervisorEvents;
   readonly #budget: RestartBudget;
-  readonly #places: Place[] = [];
+  readonly #supervisor: Place[] = [];
   #hasStarted = false;
   #isOver = false;
 
-  constructor(options: PlacesOptions, instances: Instances, clock: Clock, events: PlacesEvents) {
+  constructor(options: SupervisorOptions, instances: Instances, clock: Clock, events: SupervisorEvents) {
     this.#options = options;
     this.#instances = instances;
     this.#clock = clock;
     this.#events = events;
     this.#budget = new RestartBudget(clock);
     for (let i = 0; i < options.instances; i++) {
-      this.#places.push({
+      this.#supervisor.push({
         instance: this.#open("serving"),
         sinceMs: clock.now(),
         successor: undefined,
@@ -72,7 +72,7 @@ export class Places {
   /** The instance that has least to do, of those that hold at most `most` batches. */
   idlest(most: number): Instance | undefined {
     let best: Instance | undefined;
-    for (const { instance } of this.#places) {
+    for (const { instance } of this.#supervisor) {
       if (!instance.serves || instance.outstanding > most) continue;
       if (best === undefined || instance.outstanding < best.outstanding) best = instance;
     }
@@ -81,7 +81,7 @@ export class Places {
 
   /** The dead of places that will not be filled again. */
   get lost(): readonly InstanceInfo[] {
-    return this.#places
+    return this.#supervisor
       .filter(({ instance, lost }) => lost && instance.state === "dead")
       .map(({ instance }) => instance.info);
   }
@@ -95,7 +95,7 @@ export class Places {
   /** From now on nothing is started or replaced. */
   stop(): void {
     this.#isOver = true;
-    for (const place of this.#places) place.cancelRestart?.();
+    for (const place of this.#supervisor) place.cancelRestart?.();
   }
 
   #open(role: "serving" | "successor"): Instance {
@@ -120,7 +120,7 @@ export class Places {
   }
 
   #checkStarted(): void {
-    if (this.#hasStarted || !this.#places.every(({ instance, lost }) => lost || instance.serves)) return;
+    if (this.#hasStarted || !this.#supervisor.every(({ instance, lost }) => lost || instance.serves)) return;
     this.#hasStarted = true;
     this.#events.started();
   }
@@ -131,7 +131,7 @@ export class Places {
     if (lost || successor !== undefined || this.#isOver || !instance.serves) return false;
     const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - sinceMs >= leastServiceMs;
     if (instance.batches < recycleAfterBatches && !tooBig) return false;
-    return this.#places.every((place) => place.successor === undefined);
+    return this.#supervisor.every((place) => place.successor === undefined);
   }
 
   #recycle(place: Place): void {
@@ -140,7 +140,7 @@ export class Places {
       instance.batches >= this.#options.recycleAfterBatches
         ? `${instance.batches} batches (recycleAfterBatches)`
         : `${Math.round(instance.memoryBytes / 1024 / 1024)} MB (maxMemoryMb)`;
-    this.#instances.tell({ instance: instance.info, why: `is being replaced after ${why}` });
+    this.#instances.emit({ instance: instance.info, why: `is being replaced after ${why}` });
     place.successor = this.#open("successor");
   }
 
@@ -152,9 +152,9 @@ export class Places {
     successor.role = "serving";
   }
 
-  #ended(instance: Instance, lost: readonly Run[], why: string, error: Error | undefined): void {
+  #ended(instance: Instance, lost: readonly Job[], why: string, error: Error | undefined): void {
     const wasExpected = instance.draining || this.#placeOf(instance) === undefined;
-    if (wasExpected && lost.length === 0) this.#instances.tell({ instance: instance.info });
+    if (wasExpected && lost.length === 0) this.#instances.emit({ instance: instance.info });
     else this.#crashed(instance, lost, instance.loadError ?? this.#crashError(instance, why, error));
     this.#restoreHung();
   }
@@ -169,8 +169,8 @@ export class Places {
     );
   }
 
-  #crashed(instance: Instance, lost: readonly Run[], error: Error): void {
-    this.#instances.tell({ instance: instance.info, why: error.message });
+  #crashed(instance: Instance, lost: readonly Job[], error: Error): void {
+    this.#instances.emit({ instance: instance.info, why: error.message });
     const place = this.#placeOf(instance);
     if (this.#isFirstStart(place)) return this.#end(error, lost);
     if (place !== undefined) this.#replace(place, instance, error);
@@ -179,7 +179,7 @@ export class Places {
 
   /** A thread that hangs in `load` stays behind. */
   #left(instance: Instance, error: Error): void {
-    this.#instances.tell({ instance: instance.info, why: error.message });
+    this.#instances.emit({ instance: instance.info, why: error.message });
     const place = this.#placeOf(instance);
     if (this.#isFirstStart(place)) return this.#end(error, []);
     if (place?.successor === instance) this.#replace(place, instance, error);
@@ -217,7 +217,7 @@ export class Places {
   /** A hung thread has ended after all: a place that waits for that may be filled. */
   #restoreHung(): void {
     if (this.#isOver) return;
-    const place = this.#places.find(
+    const place = this.#supervisor.find(
       ({ instance, lost, cancelRestart }) =>
         instance.state === "dead" && instance.role === "hung" && !lost && cancelRestart === undefined,
     );
@@ -226,8 +226,8 @@ export class Places {
 
   #lose(place: Place, error: Error): void {
     place.lost = true;
-    this.#instances.tell({ instance: place.instance.info });
-    if (this.#places.some(({ lost }) => !lost)) return this.#checkStarted();
+    this.#instances.emit({ instance: place.instance.info });
+    if (this.#supervisor.some(({ lost }) => !lost)) return this.#checkStarted();
     const failure = new BatcherError(
       "WORKER_CRASHED",
       `${this.#options.name}: no worker is left; they crashed too often (${this.#budget.rule}). The last one: ${error.message}`,
@@ -237,14 +237,14 @@ export class Places {
     this.#end(failure, []);
   }
 
-  #end(failure: Error, lost: readonly Run[]): void {
+  #end(failure: Error, lost: readonly Job[]): void {
     if (this.#isOver) return;
     this.stop();
-    for (const place of this.#places) place.lost = true;
+    for (const place of this.#supervisor) place.lost = true;
     this.#events.over(failure, lost);
   }
 
   #placeOf(instance: Instance): Place | undefined {
-    return this.#places.find((place) => place.instance === instance || place.successor === instance);
+    return this.#supervisor.find((place) => place.instance === instance || place.successor === instance);
   }
 }

@@ -1,10 +1,10 @@
 import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
 import type { HostOptions } from "../worker/host.ts";
-import type { Link, LinkEvents } from "./connection.ts";
+import type { WorkerConnection, WorkerConnectionEvents } from "./connection.ts";
 import { threadEntry } from "../worker/entry.ts";
 import { post, received, type Posted } from "../wire/thread-message.ts";
 
-export interface ThreadLinkOptions extends HostOptions {
+export interface ThreadOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface ThreadData {
  * A worker thread: batches are transferred, not copied again, over a port of their own, so that what a module posts to its
  * `parentPort` cannot get in between.
  */
-export function openThread({ heapLimitMb, ...host }: ThreadLinkOptions, events: LinkEvents): Link {
+export function openThread({ heapLimitMb, ...host }: ThreadOptions, events: WorkerConnectionEvents): WorkerConnection {
   const { port1: port, port2 } = new MessageChannel();
   const worker = new Worker(threadEntry, {
     workerData: { host, port: port2 } satisfies ThreadData,

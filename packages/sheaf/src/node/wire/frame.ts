@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { piecesOf, seal, unseal, type Message } from "./message.ts";
+import { piecesOf, encodeHead, decodeHead, type Message } from "./message.ts";
 import { headBytes } from "./pack.ts";
 
 /*
@@ -14,7 +14,7 @@ const scratchBytes = 64 * 1024;
 
 /** The pieces to write, in order: the message's own memory, not copies. */
 export function frameOf(message: Message): Uint8Array[] {
-  const { buffer, large } = seal(message);
+  const { buffer, large } = encodeHead(message);
   const main = new Uint8Array(buffer);
   if (large.length === 0) return [main];
   const lengths = Float64Array.from(large, (row) => row.byteLength);
@@ -95,7 +95,7 @@ export class FrameReader {
   }
 
   #emit(main: Uint8Array<ArrayBuffer>): void {
-    const message = unseal({ buffer: main.buffer, large: this.#large });
+    const message = decodeHead({ buffer: main.buffer, large: this.#large });
     this.#main = undefined;
     this.#lengths = undefined;
     this.#large = [];

@@ -41,7 +41,7 @@ export interface Port {
  * A message as it travels: one buffer that starts with its head, and its large rows. The head: kind u32, id u32,
  * value f64, memoryBytes f64, bytes of the buffer f64, number of large rows u32, a mark u32 that only messages have.
  */
-export type Sealed = Packed;
+export type Encoded = Packed;
 
 export const message = (kind: number, id = 0, value = 0, packed?: Packed, memoryBytes = 0): Message => ({
   kind,
@@ -59,7 +59,7 @@ const headWords = new Uint32Array(head);
 const headFloats = new Float64Array(head);
 
 /** Writes the head into the packed buffer. */
-export function seal({ kind, id, value, memoryBytes, packed }: Message): Sealed {
+export function encodeHead({ kind, id, value, memoryBytes, packed }: Message): Encoded {
   const buffer = packed?.buffer ?? new ArrayBuffer(headBytes);
   headWords[0] = kind;
   headWords[1] = id;
@@ -72,7 +72,7 @@ export function seal({ kind, id, value, memoryBytes, packed }: Message): Sealed 
   return { buffer, large: packed?.large ?? [] };
 }
 
-export function unseal({ buffer, large }: Sealed): Message {
+export function decodeHead({ buffer, large }: Encoded): Message {
   headWords.set(new Uint32Array(buffer, 0, headWords.length));
   return {
     kind: headWords[0] as number,

@@ -1,4 +1,4 @@
-import { seal, unseal, type Message } from "./message.ts";
+import { encodeHead, decodeHead, type Message } from "./message.ts";
 import { transferable } from "./pack.ts";
 
 /** What is posted between threads: the buffer alone, or with its large rows; an object around it would cost a clone. */
@@ -9,12 +9,12 @@ interface Poster {
 }
 
 export function post(port: Poster, message: Message): void {
-  const { packed, transfer } = transferable(seal(message));
+  const { packed, transfer } = transferable(encodeHead(message));
   port.postMessage(packed.large.length === 0 ? packed.buffer : transfer, transfer);
 }
 
 export function received(posted: Posted): Message {
-  if (posted instanceof ArrayBuffer) return unseal({ buffer: posted, large: [] });
+  if (posted instanceof ArrayBuffer) return decodeHead({ buffer: posted, large: [] });
   const [buffer, ...large] = posted;
-  return unseal({ buffer: buffer as ArrayBuffer, large: large.map((row) => new Uint8Array(row)) });
+  return decodeHead({ buffer: buffer as ArrayBuffer, large: large.map((row) => new Uint8Array(row)) });
 }

@@ -14,7 +14,7 @@ export interface HostOptions {
 }
 
 /** What differs between a thread and a process. */
-export interface Home {
+export interface WorkerRuntime {
   readonly port: Port;
   /** Resolves when what was sent survives the end of the worker; undefined where it does already. */
   sent(): Promise<void> | undefined;
@@ -29,7 +29,7 @@ const lowestPriority = 19;
 
 /** The worker's side: loads the module once, then runs batches one after the other, in the order they came. */
 export class Host {
-  readonly #home: Home;
+  readonly #home: WorkerRuntime;
   readonly #waiting: Message[] = [];
   // Batches that nobody waits for any more, and the controller of the running one if it was asked for.
   readonly #aborted = new Set<number>();
@@ -40,7 +40,7 @@ export class Host {
   #running = false;
   #sampledAtMs = -Infinity;
 
-  constructor(home: Home) {
+  constructor(home: WorkerRuntime) {
     this.#home = home;
   }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/tuning/index.js";
-import { Presence } from "../../../dist/adapters/nats/worker/heartbeat.js";
+import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
 import { startNats } from "../../../../../test/support/nats-server.mjs";
@@ -59,7 +59,7 @@ test("a queue that the server refuses is said, and one that it takes later is us
   const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
   await rig.worker(queue, double, { maxQueueBytes: 2 ** 50 });
   const refused = /JetStream refuses SHEAF_test.*: insufficient storage/;
-  await until(() => refused.test(front.trouble ?? ""), "its front end says so");
+  await until(() => refused.test(front.unavailableReason ?? ""), "its front end says so");
   const warned = /cannot be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
   await until(() => mock.calls.some(({ arguments: [text] }) => warned.test(String(text))), "it is warned of");
   assert.deepEqual(front.workers(), [], "a worker without a queue does not serve");
@@ -99,7 +99,7 @@ test("a thousand front ends that ask who is there are answered together", () => 
   const said: string[] = [];
   const link = { publish: (subject: string) => said.push(subject) };
   const about = () => ({ id: "w", slots: 1, maxBatchSize: 1, isServing: true });
-  const presence = new Presence({ clock } as never, { alive: "alive" } as never, link as never, about);
+  const presence = new Heartbeat({ clock } as never, { alive: "alive" } as never, link as never, about);
   for (let i = 0; i < 1000; i++) presence.asked();
   assert.equal(said.length, 1, "the first at once");
   clock.advance(1000);
@@ -164,8 +164,8 @@ test("a side that may not listen to its own subjects says which", { skip }, asyn
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("withoutInbox"), headers, queue: "q" });
-  await until(() => front.trouble !== undefined, "it says so");
-  assert.match(front.trouble!, /NATS refuses the subscription to _INBOX\.\w+\.\* .*start this process again/);
+  await until(() => front.unavailableReason !== undefined, "it says so");
+  assert.match(front.unavailableReason!, /NATS refuses the subscription to _INBOX\.\w+\.\* .*start this process again/);
   assert.match(String(mock.calls[0]!.arguments[0]), /refuses the subscription/);
   await front.close({ graceMs: 0 });
 });

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manualClock } from "../../../dist/tuning/index.js";
-import { WorkersSeen, workerInfoOf } from "../../../dist/adapters/nats/front-end/worker-registry.js";
+import { WorkerRegistry, workerInfoOf } from "../../../dist/adapters/nats/front-end/worker-registry.js";
 
 const info = { id: "w", slots: 1, maxBatchSize: 32, isServing: true, runMs: 10, runSize: 20 };
 
 test("a worker that is silent for 5 s is gone, and back when it is heard again", () => {
   const clock = manualClock();
-  const seen = new WorkersSeen(clock);
+  const seen = new WorkerRegistry(clock);
   seen.begin();
-  seen.heard(info);
+  seen.add(info);
   for (let ms = 0; ms < 5000; ms += 100) clock.advance(100);
   assert.equal(seen.list().length, 1);
   clock.advance(100);
   assert.deepEqual(seen.list(), []);
-  seen.heard(info);
+  seen.add(info);
   assert.deepEqual(seen.list(), [info]);
   seen.stop();
 });
@@ -27,9 +27,9 @@ test("a pause of the front end itself is no silence of its workers", () => {
     now: () => nowMs,
     after: (_delayMs: number, callback: () => void) => (due.push(callback), () => undefined),
   };
-  const seen = new WorkersSeen(clock);
+  const seen = new WorkerRegistry(clock);
   seen.begin();
-  seen.heard(info);
+  seen.add(info);
   nowMs += 60_000;
   assert.equal(seen.list().length, 1, "before anything that waits in the socket was read");
   due.shift()!();
@@ -42,9 +42,9 @@ test("a pause of the front end itself is no silence of its workers", () => {
 });
 
 test("how long items take is told from what workers say of themselves; other words are refused", () => {
-  const seen = new WorkersSeen(manualClock());
+  const seen = new WorkerRegistry(manualClock());
   assert.equal(seen.drainMs(10), undefined);
-  seen.heard(info);
+  seen.add(info);
   assert.equal(seen.drainMs(40), 20);
   const said = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
   assert.deepEqual(workerInfoOf(said(info)), info);

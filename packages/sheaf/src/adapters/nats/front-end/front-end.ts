@@ -3,7 +3,7 @@ import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import { check, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
 import type { Answer } from "../wire/answer.ts";
-import { Calls } from "./pending-calls.ts";
+import { PendingCalls } from "./pending-calls.ts";
 import type { LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
 import type { WorkerInfo } from "./worker-registry.ts";
@@ -47,7 +47,7 @@ export interface NatsFrontEnd<In, Out> {
   /** The connection is up. */
   readonly isConnected: boolean;
   /** Why the queue cannot be used, in the server's words; undefined where it can. */
-  readonly trouble: string | undefined;
+  readonly unavailableReason: string | undefined;
   /** Workers heard of in the last seconds that take items. */
   workers(): readonly WorkerInfo[];
   /** How long `items` will take the workers there are, in milliseconds; undefined before it can be told. */
@@ -73,7 +73,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
   const settings = queueSettings(options, frontEndChecks);
   const { timeoutMs = Math.min(30_000, settings.maxAgeMs), name = settings.queue, maxBatchSize = 32 } = options;
   checkTimeout(timeoutMs, settings.maxAgeMs);
-  const calls = new Calls(settings, { name, maxBatchSize });
+  const calls = new PendingCalls(settings, { name, maxBatchSize });
 
   const ask = (item: In, callOptions: NatsCallOptions = {}): Promise<Answer<Out>> => {
     const ms = callOptions.timeoutMs ?? timeoutMs;
@@ -115,7 +115,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     ask(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
   Object.defineProperty(frontEnd, "name", { value: name });
   Object.defineProperty(frontEnd, "isConnected", { get: () => calls.isConnected });
-  Object.defineProperty(frontEnd, "trouble", { get: () => calls.trouble });
+  Object.defineProperty(frontEnd, "unavailableReason", { get: () => calls.unavailableReason });
   Object.defineProperty(frontEnd, "counts", { get: () => calls.counts });
   return Object.assign(frontEnd, methods) as unknown as NatsFrontEnd<In, Out>;
 }

@@ -9,27 +9,27 @@ import { DeadLetters } from "../queue/dead-letters.ts";
 import { fingerprintOf, keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
-import { Link } from "../wire/connection.ts";
-import { Publishes } from "./publisher.ts";
+import { QueueConnection } from "../wire/connection.ts";
+import { Publisher } from "./publisher.ts";
 import { newInbox, type QueueSettings } from "../queue/options.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
-import { Standing } from "./readiness.ts";
+import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
-import type { WorkersSeen } from "./worker-registry.ts";
+import type { WorkerRegistry } from "./worker-registry.ts";
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
-export class Calls {
+export class PendingCalls {
   readonly batches: SeenBatches;
   readonly #settings: QueueSettings;
   readonly #name: string;
   readonly #names: QueueNames;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
   readonly #inbox: string;
   readonly #open: Map<string, Call> = new Map();
-  readonly #publishes: Publishes;
+  readonly #publishes: Publisher;
   readonly #signals: AbortListeners = new AbortListeners();
   readonly #deadLetters: DeadLetters;
-  readonly #standing: Standing;
+  readonly #readiness: Readiness;
   /** What every item says of the worker that it needs. */
   readonly #fingerprint: string | undefined;
   #next = 0;
@@ -44,30 +44,30 @@ export class Calls {
     this.batches = new SeenBatches(name, maxBatchSize);
     this.#inbox = newInbox(settings);
     this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
-    this.#link = new Link(settings.connection, {
+    this.#link = new QueueConnection(settings.connection, {
       disconnected: () => this.#disconnected(),
-      reconnected: () => this.#standing.lookNow(),
+      reconnected: () => this.#readiness.lookNow(),
       closed: () => this.#gone(),
     });
-    this.#standing = new Standing(settings, this.#link, {
+    this.#readiness = new Readiness(settings, this.#link, {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
       lost: (call) => this.#lost(call),
     });
     const own = { inbox: this.#inbox, name };
-    this.#publishes = new Publishes(settings, this.#link, own, {
+    this.#publishes = new Publisher(settings, this.#link, own, {
       accepted: (call, sequence) => this.#accepted(call, sequence),
       refused: (call, error) => this.#end(call, "rejected", error),
       unanswered: (call, error) => this.#cancel(call, "rejected", error),
-      missing: () => this.#standing.lookSoon(),
+      missing: () => this.#readiness.lookSoon(),
     });
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
     if (settings.durability !== "none") this.#deadLetters.watch();
-    this.#standing.begin();
+    this.#readiness.begin();
   }
 
-  get workers(): WorkersSeen {
-    return this.#standing.workers;
+  get workers(): WorkerRegistry {
+    return this.#readiness.workers;
   }
 
   get isConnected(): boolean {
@@ -75,8 +75,8 @@ export class Calls {
   }
 
   /** Why the queue cannot be used, where it cannot. */
-  get trouble(): string | undefined {
-    return this.#standing.trouble;
+  get unavailableReason(): string | undefined {
+    return this.#readiness.unavailableReason;
   }
 
   get counts(): { lateReplies: number; deadLetters: number; republished: number } {
@@ -88,7 +88,7 @@ export class Calls {
   }
 
   ready(): Promise<void> {
-    return this.#standing.ready;
+    return this.#readiness.ready;
   }
 
   figures(): Promise<LaneFigures[]> {
@@ -134,8 +134,8 @@ export class Calls {
     await empty;
     cancel?.();
     this.#publishes.stop();
-    this.#standing.stop();
-    this.#link.leave();
+    this.#readiness.stop();
+    this.#link.close();
   }
 
   #enter(item: unknown, options: StartOptions, settle: Pick<Call, "resolve" | "reject" | "admitted">): Call {
@@ -277,14 +277,14 @@ export class Calls {
     // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
-    this.#standing.doubt();
+    this.#readiness.doubt();
   }
 
   /** Its owner has closed the connection: nothing comes any more, and no timer may keep the process alive. */
   #gone(): void {
     this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
     this.#publishes.stop();
-    this.#standing.stop();
+    this.#readiness.stop();
   }
 
   #failAll(error: unknown): void {

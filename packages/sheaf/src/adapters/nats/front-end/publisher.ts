@@ -3,7 +3,7 @@ import type { Call } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { ackSubject, keyOf, recordOf } from "../wire/envelope.ts";
 import { unavailable } from "../wire/errors.ts";
-import type { Link } from "../wire/connection.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
@@ -14,7 +14,7 @@ const mostUnanswered = 10_000;
 /** JetStream's number for a stream that cannot store one message more: per lane, or in bytes. */
 const queueFull = 10077;
 
-export interface PublishEvents {
+export interface PublisherEvents {
   accepted(call: Call, sequence: number | undefined): void;
   /** The queue does not have it. */
   refused(call: Call, error: Error): void;
@@ -25,20 +25,25 @@ export interface PublishEvents {
 }
 
 /** Brings items into the queue, and hears whether they are in it. */
-export class Publishes {
+export class Publisher {
   /** Publishes that were repeated. */
   repeated = 0;
   readonly #settings: QueueSettings;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
   readonly #inbox: string;
   /** Names the front end in errors. */
   readonly #name: string;
-  readonly #events: PublishEvents;
+  readonly #events: PublisherEvents;
   /** Oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
   #cancelSweep: (() => void) | undefined;
 
-  constructor(settings: QueueSettings, link: Link, own: { inbox: string; name: string }, events: PublishEvents) {
+  constructor(
+    settings: QueueSettings,
+    link: QueueConnection,
+    own: { inbox: string; name: string },
+    events: PublisherEvents,
+  ) {
     this.#settings = settings;
     this.#link = link;
     this.#inbox = own.inbox;

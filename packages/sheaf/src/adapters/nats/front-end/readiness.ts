@@ -1,11 +1,11 @@
 import type { Call } from "./call.ts";
-import type { Link } from "../wire/connection.ts";
-import { QueueKeeper } from "../queue/provisioner.ts";
+import type { QueueConnection } from "../wire/connection.ts";
+import { QueueProvisioner } from "../queue/provisioner.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import { namesOf } from "../queue/topology.ts";
-import { workerInfoOf, WorkersSeen } from "./worker-registry.ts";
+import { workerInfoOf, WorkerRegistry } from "./worker-registry.ts";
 
-export interface StandingEvents {
+export interface ReadinessEvents {
   /** Those that the queue has, by now. */
   accepted(): readonly Call[];
   /** The queue that had it is another one now. */
@@ -13,41 +13,41 @@ export interface StandingEvents {
 }
 
 /** Whether a front end can be used: its queue is there, and a worker serves it. Notices a queue that was lost. */
-export class Standing {
-  readonly workers: WorkersSeen;
+export class Readiness {
+  readonly workers: WorkerRegistry;
   readonly ready: Promise<void>;
   readonly #settings: QueueSettings;
-  readonly #link: Link;
-  readonly #events: StandingEvents;
-  readonly #keeper: QueueKeeper;
+  readonly #link: QueueConnection;
+  readonly #events: ReadinessEvents;
+  readonly #provisioner: QueueProvisioner;
   #isReady: () => void = () => undefined;
   #identity: string | undefined;
   /** Accepted before a cut, or before somebody deleted the queue: gone, should it turn out to be another one. */
   #mayBeLost: readonly Call[] = [];
 
-  constructor(settings: QueueSettings, link: Link, events: StandingEvents) {
+  constructor(settings: QueueSettings, link: QueueConnection, events: ReadinessEvents) {
     this.#settings = settings;
     this.#link = link;
     this.#events = events;
-    this.workers = new WorkersSeen(settings.clock);
+    this.workers = new WorkerRegistry(settings.clock);
     this.ready = new Promise((resolve) => (this.#isReady = resolve));
-    this.#keeper = new QueueKeeper(settings, "front-end", (identity) => this.#kept(identity));
+    this.#provisioner = new QueueProvisioner(settings, "front-end", (identity) => this.#kept(identity));
   }
 
   /** Why the queue cannot be used, where it cannot. */
-  get trouble(): string | undefined {
-    return this.#link.refusal ?? this.#keeper.trouble;
+  get unavailableReason(): string | undefined {
+    return this.#link.refusal ?? this.#provisioner.unavailableReason;
   }
 
   /** Sees to the queue, and listens to what workers and the server say of it. */
   begin(): void {
     this.#link.subscribe(namesOf(this.#settings).alive, ({ data }) => {
-      this.workers.heard(workerInfoOf(data));
+      this.workers.add(workerInfoOf(data));
       this.#readyOnce();
     });
     this.workers.begin();
-    if (this.#settings.durability !== "none") this.#keeper.watch(this.#link, () => this.doubt());
-    this.#keeper.keep();
+    if (this.#settings.durability !== "none") this.#provisioner.watch(this.#link, () => this.doubt());
+    this.#provisioner.provision();
   }
 
   /** Something happened after which the queue may be another one. */
@@ -57,17 +57,17 @@ export class Standing {
 
   /** The connection is back. */
   lookNow(): void {
-    this.#keeper.keep();
+    this.#provisioner.provision();
   }
 
   /** The server knows no such queue. */
   lookSoon(): void {
-    this.#keeper.keepSoon();
+    this.#provisioner.provisionSoon();
   }
 
   stop(): void {
     this.workers.stop();
-    this.#keeper.stop();
+    this.#provisioner.stop();
   }
 
   #kept(identity: string): void {
@@ -75,7 +75,7 @@ export class Standing {
     if (isAnother) for (const call of this.#mayBeLost) this.#events.lost(call);
     this.#mayBeLost = [];
     this.#identity = identity;
-    this.#link.publish(namesOf(this.#settings).who);
+    this.#link.publish(namesOf(this.#settings).discover);
     this.#readyOnce();
   }
 

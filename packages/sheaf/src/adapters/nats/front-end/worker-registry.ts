@@ -34,7 +34,7 @@ const longestTurnMs = 1000;
 const lookEveryMs = 500;
 
 /** The workers that a front end has heard of lately. */
-export class WorkersSeen {
+export class WorkerRegistry {
   readonly #clock: Clock;
   readonly #seen: Map<string, { readonly info: WorkerInfo; readonly awakeAtMs: number }> = new Map();
   /** Time that this process listened, up to its last look: a pause of its own is nobody's silence. */
@@ -57,7 +57,7 @@ export class WorkersSeen {
     this.#cancelLook?.();
   }
 
-  heard(info: WorkerInfo): void {
+  add(info: WorkerInfo): void {
     if (this.#seen.size >= mostWorkers && !this.#seen.has(info.id)) return;
     this.#seen.set(info.id, { info, awakeAtMs: this.#awakeNowMs });
   }

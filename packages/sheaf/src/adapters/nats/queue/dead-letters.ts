@@ -1,7 +1,7 @@
 import { describeError } from "../../../core/wire-error.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import { keyOf, pack, recordOf, replySubject, requestOf, type RequestHead } from "../wire/envelope.ts";
-import type { Link } from "../wire/connection.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
 import { jetStream, type QueueNames } from "./topology.ts";
 
@@ -28,9 +28,9 @@ export class DeadLetters {
   count = 0;
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
 
-  constructor(settings: QueueSettings, names: QueueNames, link: Link) {
+  constructor(settings: QueueSettings, names: QueueNames, link: QueueConnection) {
     this.#settings = settings;
     this.#names = names;
     this.#link = link;
@@ -54,7 +54,7 @@ export class DeadLetters {
   }
 
   /** Publishes the copy and tells the front end. The caller ends the message itself. */
-  bury({ head, body, sequence, deliveries, reason }: DeadItem): void {
+  write({ head, body, sequence, deliveries, reason }: DeadItem): void {
     this.count++;
     const headers = this.#settings.headers();
     headers.set("Nats-Msg-Id", `dlq-${this.#names.stream}-${sequence}`);
@@ -81,7 +81,7 @@ export class DeadLetters {
     if (message?.data === undefined) return;
     const { head, body } = requestOf(Uint8Array.from(atob(message.data), (char) => char.charCodeAt(0)));
     const reason = `no worker finished it: each one that took it ended or was cut off (${keyOf(head)})`;
-    this.bury({ head, body, sequence: String(sequence), deliveries, reason });
+    this.write({ head, body, sequence: String(sequence), deliveries, reason });
     await jetStream(this.#settings, `STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true });
   }
 }

@@ -1,19 +1,19 @@
 import { warn } from "../../../core/runtime/globals.ts";
-import type { Link } from "../wire/connection.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
 import { ensureQueue, namesOf } from "./topology.ts";
 
 const againMs = 500;
 
 /** Sees to it that the queue is there: when asked, and again until it is. */
-export class QueueKeeper {
+export class QueueProvisioner {
   readonly #settings: QueueSettings;
   readonly #role: "front-end" | "worker";
   readonly #kept: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
   #isStopped = false;
   #wasKept = false;
-  #trouble: string | undefined;
+  #unavailableReason: string | undefined;
   #warnedOf: string | undefined;
 
   /** `kept` is called each time the queue was seen to be there, with its identity; at once without JetStream. */
@@ -24,37 +24,37 @@ export class QueueKeeper {
   }
 
   /** Why the queue could not be seen to be there the last time; undefined where it could, or has not been tried. */
-  get trouble(): string | undefined {
-    return this.#trouble;
+  get unavailableReason(): string | undefined {
+    return this.#unavailableReason;
   }
 
   /** It was there once. */
-  get wasKept(): boolean {
+  get wasProvisioned(): boolean {
     return this.#wasKept;
   }
 
   /** Hears of an operator who deletes the queue or a part of it. `deleted` is called before it is made again. */
-  watch(link: Link, deleted: () => void): void {
+  watch(link: QueueConnection, deleted: () => void): void {
     const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
     for (const subject of [streamDeleted, consumerDeleted])
       link.subscribe(
         subject,
         () => {
           deleted();
-          this.keepSoon();
+          this.provisionSoon();
         },
         { need: "optional" },
       );
   }
 
-  keep(): void {
+  provision(): void {
     if (this.#settings.durability === "none") {
       this.#wasKept = true;
       return this.#kept("");
     }
     void ensureQueue(this.#settings, this.#role).then(
       (identity) => {
-        this.#trouble = this.#warnedOf = undefined;
+        this.#unavailableReason = this.#warnedOf = undefined;
         this.#wasKept = true;
         if (!this.#isStopped) this.#kept(identity);
       },
@@ -62,22 +62,22 @@ export class QueueKeeper {
     );
   }
 
-  keepSoon(): void {
+  provisionSoon(): void {
     if (this.#isStopped || this.#cancelAgain !== undefined) return;
     this.#cancelAgain = this.#settings.clock.after(againMs, () => {
       this.#cancelAgain = undefined;
-      this.keep();
+      this.provision();
     });
   }
 
   #failed(reason: string): void {
     // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody hears of it.
-    if (reason === this.#trouble && reason !== this.#warnedOf && !this.#isStopped) {
+    if (reason === this.#unavailableReason && reason !== this.#warnedOf && !this.#isStopped) {
       warn(`sheaf: the queue ${this.#settings.queue} cannot be used, and is tried again: ${reason}`);
       this.#warnedOf = reason;
     }
-    this.#trouble = reason;
-    this.keepSoon();
+    this.#unavailableReason = reason;
+    this.provisionSoon();
   }
 
   stop(): void {

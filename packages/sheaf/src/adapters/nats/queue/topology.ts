@@ -9,7 +9,7 @@ export interface QueueNames {
   /** Core subjects. */
   readonly cancel: string;
   readonly alive: string;
-  readonly who: string;
+  readonly discover: string;
   readonly careful: string;
   /** What the server says of the queue. */
   readonly maxDeliveries: string;
@@ -29,7 +29,7 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
     deadLetters: `${base}.dlq`,
     cancel: `${base}.cancel`,
     alive: `${base}.alive`,
-    who: `${base}.who`,
+    discover: `${base}.who`,
     careful: `${base}.careful`,
     streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,
     consumerDeleted: `$JS.EVENT.ADVISORY.CONSUMER.DELETED.${stream}.*`,

@@ -3,7 +3,7 @@ import { warn } from "../../../core/runtime/globals.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
 /** What a side of a queue hears of its connection. */
-export interface LinkEvents {
+export interface ConnectionEvents {
   disconnected(): void;
   reconnected(): void;
   closed(): void;
@@ -13,7 +13,7 @@ export interface LinkEvents {
 const partingMs = 2000;
 
 /** A connection, and whether it is up. */
-export class Link {
+export class QueueConnection {
   isConnected: boolean;
   /** What this side may not listen to, and cannot do without. */
   refusal: string | undefined;
@@ -22,7 +22,7 @@ export class Link {
   #isLeft = false;
   #hasReported = false;
 
-  constructor(connection: NatsConnection, events: LinkEvents) {
+  constructor(connection: NatsConnection, events: ConnectionEvents) {
     this.#connection = connection;
     this.isConnected = !connection.isClosed() && connection.info !== undefined;
     void this.#watch(events);
@@ -69,7 +69,7 @@ export class Link {
   }
 
   /** Waits for what the server has to answer, where it can and while it makes sense; never rejects. */
-  async parted(answer: () => Promise<unknown>, clock: Clock): Promise<void> {
+  async withTimeout(answer: () => Promise<unknown>, clock: Clock): Promise<void> {
     if (!this.isConnected) return;
     let cancel: (() => void) | undefined;
     const late = new Promise<void>((resolve) => (cancel = clock.after(partingMs, resolve)));
@@ -82,7 +82,7 @@ export class Link {
   }
 
   /** Ends every subscription of this side; the connection stays its owner's. */
-  leave(): void {
+  close(): void {
     this.#isLeft = true;
     if (this.#connection.isClosed()) return;
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
@@ -96,7 +96,7 @@ export class Link {
     warn(`sheaf: ${refusal}`);
   }
 
-  async #watch(events: LinkEvents): Promise<void> {
+  async #watch(events: ConnectionEvents): Promise<void> {
     for await (const { type } of this.#connection.status()) {
       if (this.#isLeft) return;
       if (type === "disconnect" && this.isConnected) {

@@ -68,7 +68,7 @@ export function ackTokenOf(reply: string): AckToken {
 }
 
 /** What a worker says of a delivery. */
-export const Verdict = {
+export const AckKind = {
   /** Give it to somebody, at once. */
   again: "-NAK",
   againAfter: (ms: number): string => `-NAK {"delay": ${Math.round(ms * 1_000_000)}}`,

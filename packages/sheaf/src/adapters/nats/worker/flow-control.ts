@@ -1,5 +1,5 @@
 import type { BatcherCapacity, BatcherLoad } from "../../../core/batcher.ts";
-import type { Caution } from "./poison-mode.ts";
+import type { PoisonMode } from "./poison-mode.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Pulls } from "./pulls.ts";
 import { lanes } from "../queue/options.ts";
@@ -9,10 +9,10 @@ import type { Timers } from "./timers.ts";
 const turnMs = 1;
 const toppingUpMs = 2;
 
-export interface IntakeParts {
+export interface FlowControlParts {
   readonly limits: BatcherCapacity;
   readonly load: () => BatcherLoad;
-  readonly caution: Caution;
+  readonly poisonMode: PoisonMode;
   readonly timers: Timers;
   readonly pulls: Pulls;
   /** `"waiting"`: not now, for the queue is not there, or suspects run. `"handing back"`: nothing can run here. */
@@ -26,8 +26,8 @@ export interface IntakeParts {
  * How much a worker takes from the queue, and when the batcher gets it: no more than its free slots can run, so that what
  * waits, waits where every worker can take it.
  */
-export class Intake {
-  readonly #parts: IntakeParts;
+export class FlowControl {
+  readonly #parts: FlowControlParts;
   /** Taken, and not yet with the batcher. */
   #arrived: Delivery[] = [];
   /** Items that waited behind the last one taken. */
@@ -35,7 +35,7 @@ export class Intake {
   /** More has been asked for, for the batch that is being collected. */
   #hasToppedUp = false;
 
-  constructor(parts: IntakeParts) {
+  constructor(parts: FlowControlParts) {
     this.#parts = parts;
   }
 
@@ -55,7 +55,7 @@ export class Intake {
 
   /** Something changed: asks for what free slots could run, or gives the batcher what has arrived. */
   advance(): void {
-    const { limits, caution, pulls, timers } = this.#parts;
+    const { limits, poisonMode, pulls, timers } = this.#parts;
     const { maxBatchSize } = limits;
     const state = this.#parts.state();
     if (state === "waiting" || pulls.isCollecting) return;
@@ -71,7 +71,7 @@ export class Intake {
     if (isAhead && (waiting > 0 || this.#urgent() + this.#backlog < maxBatchSize)) return;
     const capacity = Math.max(1, freeSlots) * maxBatchSize - waiting;
     if (arrived === 0) {
-      if (capacity > 0) pulls.ask(caution.isCareful ? 1 : capacity);
+      if (capacity > 0) pulls.ask(poisonMode.isOn ? 1 : capacity);
     } else if (!this.#hasToppedUp && this.#couldTopUp(capacity)) {
       this.#hasToppedUp = true;
       pulls.ask(capacity - this.#urgent());

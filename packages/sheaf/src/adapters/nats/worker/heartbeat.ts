@@ -1,5 +1,5 @@
 import type { BatchRecord } from "../../../policies/policy.ts";
-import type { Link } from "../wire/connection.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
 import type { WorkerInfo } from "../front-end/worker-registry.ts";
@@ -9,10 +9,10 @@ const largestKeptMs = 60_000;
 const answerEveryMs = 100;
 
 /** What front ends know of a worker: that it is there, and how fast it is. */
-export class Presence {
+export class Heartbeat {
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
   readonly #about: () => Omit<WorkerInfo, "runMs" | "runSize">;
   #saidAtMs = -Infinity;
   #cancelAnswer: (() => void) | undefined;
@@ -21,7 +21,7 @@ export class Presence {
   constructor(
     settings: QueueSettings,
     names: QueueNames,
-    link: Link,
+    link: QueueConnection,
     about: () => Omit<WorkerInfo, "runMs" | "runSize">,
   ) {
     this.#settings = settings;
@@ -41,12 +41,12 @@ export class Presence {
   asked(): void {
     const { clock } = this.#settings;
     const dueMs = this.#saidAtMs + answerEveryMs - clock.now();
-    if (dueMs <= 0) this.sayAlive();
-    else this.#cancelAnswer ??= clock.after(dueMs, () => this.sayAlive());
+    if (dueMs <= 0) this.beat();
+    else this.#cancelAnswer ??= clock.after(dueMs, () => this.beat());
   }
 
-  sayAlive(): void {
-    this.leave();
+  beat(): void {
+    this.stop();
     this.#saidAtMs = this.#settings.clock.now();
     const { runMs = 0, size: runSize = 0 } = this.#largest ?? {};
     const info: WorkerInfo = { ...this.#about(), runMs, runSize };
@@ -54,7 +54,7 @@ export class Presence {
   }
 
   /** Whoever has asked gets no answer. */
-  leave(): void {
+  stop(): void {
     this.#cancelAnswer?.();
     this.#cancelAnswer = undefined;
   }

@@ -4,7 +4,7 @@ const cancelsRemembered = 4096;
 const longestKeyBytes = 200;
 
 /** What a worker has taken and not answered, by key; and cancellations that came before their item did. */
-export class Hand {
+export class InFlight {
   readonly #deliveries: Map<string, Delivery> = new Map();
   readonly #cancelled: Set<string> = new Set();
 

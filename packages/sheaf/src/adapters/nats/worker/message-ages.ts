@@ -6,7 +6,7 @@ const sliceMs = 10_000;
  * seen lately is their offset (plus the quickest way), and what is above it is age. Where even that one had waited, ages
  * come out too small. They come out too large only for a while after the server's clock was set back.
  */
-export class Ages {
+export class MessageAges {
   readonly #longestMs: number;
   #smallest = Infinity;
   #smallestBefore = Infinity;

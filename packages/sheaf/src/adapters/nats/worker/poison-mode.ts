@@ -9,7 +9,7 @@ const sayEveryMs = 1000;
  * After a redelivery somebody may hold an item that ends workers. While that is so, a worker looks at one item before it
  * takes a batch: the guilty one then takes no innocent ones with it.
  */
-export class Caution {
+export class PoisonMode {
   readonly #settings: QueueSettings;
   readonly #sayToAll: () => void;
   #untilMs = -Infinity;
@@ -20,7 +20,7 @@ export class Caution {
     this.#sayToAll = sayToAll;
   }
 
-  get isCareful(): boolean {
+  get isOn(): boolean {
     return this.#settings.clock.now() < this.#untilMs;
   }
 
@@ -30,7 +30,7 @@ export class Caution {
   }
 
   /** A suspect came here. */
-  suspectSeen(): void {
+  redeliverySeen(): void {
     this.begin();
     const nowMs = this.#settings.clock.now();
     if (nowMs - this.#saidAtMs < sayEveryMs) return;

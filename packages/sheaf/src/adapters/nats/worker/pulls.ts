@@ -1,7 +1,7 @@
 import type { Priority } from "../../../core/options.ts";
 import type { NatsMessage, NatsSubscription } from "../wire/client.ts";
 import { ackTokenOf, type AckToken } from "./delivery.ts";
-import type { Link } from "../wire/connection.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import { lanes, newInbox, type QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
 
@@ -35,14 +35,14 @@ const nanosPerMs = 1_000_000;
 export class Pulls {
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
   readonly #events: PullEvents;
   readonly #inbox: string;
   readonly #subscription: NatsSubscription;
   readonly #open: Map<Priority, Pull> = new Map();
   #next = 0;
 
-  constructor(settings: QueueSettings, names: QueueNames, link: Link, events: PullEvents) {
+  constructor(settings: QueueSettings, names: QueueNames, link: QueueConnection, events: PullEvents) {
     this.#settings = settings;
     this.#names = names;
     this.#link = link;
@@ -76,7 +76,7 @@ export class Pulls {
   /** Takes no more; resolves when what the server had sent has arrived. */
   async stop(): Promise<void> {
     this.forget();
-    await this.#link.parted(() => this.#subscription.drain(), this.#settings.clock);
+    await this.#link.withTimeout(() => this.#subscription.drain(), this.#settings.clock);
   }
 
   #ask(lane: Priority, items: number): void {

@@ -2,7 +2,7 @@ import type { Delivery } from "./delivery.ts";
 import { questionSubject } from "../wire/envelope.ts";
 import type { QueueSettings } from "../queue/options.ts";
 
-export interface SuspectEvents {
+export interface RedeliveryEvents {
   /** Runs it with no other item beside it; resolves when it is answered. */
   runAlone(delivery: Delivery): Promise<void>;
   /** Nobody waits for it. */
@@ -24,16 +24,16 @@ const mostParked = 1000;
  * them may be the cause. So they run alone, one after the other, in random order (whoever is hurt by the guilty one, it
  * is not always the same), and only those that somebody still waits for.
  */
-export class Suspects {
+export class Redeliveries {
   readonly #settings: QueueSettings;
-  readonly #events: SuspectEvents;
+  readonly #events: RedeliveryEvents;
   readonly #waiting: Delivery[] = [];
   /** Those whose front end does not answer, with the moment they are given up. */
   readonly #parked: Set<Delivery> = new Set();
   #isWorking = false;
   #isStopped = false;
 
-  constructor(settings: QueueSettings, events: SuspectEvents) {
+  constructor(settings: QueueSettings, events: RedeliveryEvents) {
     this.#settings = settings;
     this.#events = events;
   }

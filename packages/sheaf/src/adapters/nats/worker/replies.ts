@@ -3,7 +3,7 @@ import type { Answer } from "../../../core/answer.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
 import { pack, replySubject, type ReplyHead } from "../wire/envelope.ts";
-import type { Link } from "../wire/connection.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 
 /** Of batches, kept until their items are answered, which is in the same turn. */
@@ -13,13 +13,13 @@ const nothing = new Uint8Array();
 /** Answers front ends. What cannot be sent now is sent when the connection is back. */
 export class Replies {
   readonly #settings: QueueSettings;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
   readonly #workerId: string;
   readonly #reasons: Map<number, DispatchReason> = new Map();
   /** At most what was at this worker when the connection went. */
   readonly #unsent: (() => void)[] = [];
 
-  constructor(settings: QueueSettings, link: Link, workerId: string) {
+  constructor(settings: QueueSettings, link: QueueConnection, workerId: string) {
     this.#settings = settings;
     this.#link = link;
     this.#workerId = workerId;

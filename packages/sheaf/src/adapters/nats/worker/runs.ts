@@ -1,10 +1,10 @@
 import type { Batcher } from "../../../core/batcher.ts";
 import { BatcherError } from "../../../core/errors.ts";
 import type { DeadLetters } from "../queue/dead-letters.ts";
-import { Verdict, type Delivery } from "./delivery.ts";
+import { AckKind, type Delivery } from "./delivery.ts";
 import { NatsQueueError, unavailable } from "../wire/errors.ts";
-import type { Hand } from "./in-flight.ts";
-import type { Link } from "../wire/connection.ts";
+import type { InFlight } from "./in-flight.ts";
+import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Replies } from "./replies.ts";
 
@@ -14,8 +14,8 @@ export type ItemBatcher = Pick<Batcher<unknown, unknown>, "ask">;
 export interface RunParts {
   readonly batcher: ItemBatcher;
   readonly settings: QueueSettings;
-  readonly link: Link;
-  readonly hand: Hand;
+  readonly link: QueueConnection;
+  readonly inFlight: InFlight;
   readonly replies: Replies;
   readonly deadLetters: DeadLetters;
   /** An item has its outcome: there may be room for another. */
@@ -28,7 +28,7 @@ export interface RunParts {
 const afterCrashMs = 1000;
 
 /** Items from the moment that the batcher gets them to what is said of them: to the caller, and to the queue. */
-export class Runs {
+export class ItemRuns {
   readonly counts: { expired: number; cancelled: number; handedBack: number } = {
     expired: 0,
     cancelled: 0,
@@ -55,7 +55,7 @@ export class Runs {
   }
 
   async run(delivery: Delivery, company: "alone" | "shared"): Promise<void> {
-    const { batcher, settings, hand, replies, ended } = this.#parts;
+    const { batcher, settings, inFlight, replies, ended } = this.#parts;
     const { head, body, lane, abort, deadlineAtMs } = delivery;
     const timeoutMs = deadlineAtMs - settings.clock.now();
     if (timeoutMs <= 0) return this.#expired(delivery);
@@ -65,7 +65,7 @@ export class Runs {
       const alone = company === "alone";
       const answer = await batcher.ask(item, { signal: abort.signal, timeoutMs, priority: lane, alone, tag: head.t });
       replies.result(delivery, answer);
-      hand.remove(delivery.key);
+      inFlight.remove(delivery.key);
     } catch (error) {
       this.#failed(delivery, error);
     } finally {
@@ -82,7 +82,7 @@ export class Runs {
       const message = error instanceof Error ? error.message : "The worker is shutting down.";
       this.#parts.replies.error(delivery, new NatsQueueError("UNAVAILABLE", message));
     }
-    this.#finish(delivery, delayMs === 0 ? Verdict.again : Verdict.againAfter(delayMs));
+    this.#finish(delivery, delayMs === 0 ? AckKind.again : AckKind.againAfter(delayMs));
   }
 
   /** It is for a worker that serves something else. Its caller is told, not another worker: all may be like this one. */
@@ -94,12 +94,12 @@ export class Runs {
 
   /** Nobody waits for it. */
   drop(delivery: Delivery): void {
-    this.#finish(delivery, Verdict.end);
+    this.#finish(delivery, AckKind.end);
   }
 
   #giveUp(): void {
     this.#isGivenUp = true;
-    for (const delivery of this.#parts.hand.all()) {
+    for (const delivery of this.#parts.inFlight.all()) {
       this.handBack(delivery);
       delivery.abort.abort(new Error("The worker is shutting down."));
     }
@@ -109,13 +109,13 @@ export class Runs {
     this.counts.expired++;
     const message = `The item waited longer than its ${delivery.head.d} ms and was not run.`;
     this.#parts.replies.error(delivery, new BatcherError("TIMEOUT", message, { timeoutMs: delivery.head.d }));
-    this.#finish(delivery, Verdict.end);
+    this.#finish(delivery, AckKind.end);
   }
 
   #failed(delivery: Delivery, error: unknown): void {
     if (delivery.isCancelled) {
       this.counts.cancelled++;
-      return this.#finish(delivery, Verdict.end);
+      return this.#finish(delivery, AckKind.end);
     }
     // What was given up has been handed back.
     if (this.#isGivenUp && delivery.abort.signal.aborted) return;
@@ -128,19 +128,19 @@ export class Runs {
     if (code === "WORKER_CRASHED" && delivery.ack !== undefined)
       return this.#crashed(delivery, (error as BatcherError).details, error as Error);
     this.#parts.replies.error(delivery, error);
-    this.#parts.hand.remove(delivery.key);
+    this.#parts.inFlight.remove(delivery.key);
   }
 
   /** An item on which the model crashes, alone, is given up at once: another try would only crash another worker. */
   #crashed(delivery: Delivery, { items }: Readonly<Record<string, unknown>>, error: Error): void {
     if (items !== 1) return this.handBack(delivery, error, afterCrashMs);
     const { head, body, sequence, deliveries } = delivery;
-    this.#parts.deadLetters.bury({ head, body, sequence, deliveries, reason: error.message });
-    this.#finish(delivery, Verdict.end);
+    this.#parts.deadLetters.write({ head, body, sequence, deliveries, reason: error.message });
+    this.#finish(delivery, AckKind.end);
   }
 
   #finish(delivery: Delivery, verdict: string): void {
-    this.#parts.hand.remove(delivery.key);
+    this.#parts.inFlight.remove(delivery.key);
     if (delivery.ack !== undefined) this.#parts.link.publish(delivery.ack, verdict);
   }
 }

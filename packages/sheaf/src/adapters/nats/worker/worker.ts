@@ -2,21 +2,21 @@ import type { Batcher, BatcherCapacity, BatcherLoad } from "../../../core/batche
 import { checkFunction } from "../../../shared/checks.ts";
 import { describe } from "../../../shared/describe.ts";
 import { Arrivals } from "./arrivals.ts";
-import { Caution } from "./poison-mode.ts";
+import { PoisonMode } from "./poison-mode.ts";
 import type { NatsSubscription } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
-import { Verdict } from "./delivery.ts";
+import { AckKind } from "./delivery.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
-import { Hand } from "./in-flight.ts";
-import { Intake } from "./flow-control.ts";
-import { Link } from "../wire/connection.ts";
-import { Presence } from "./heartbeat.ts";
+import { InFlight } from "./in-flight.ts";
+import { FlowControl } from "./flow-control.ts";
+import { QueueConnection } from "../wire/connection.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { Pulls } from "./pulls.ts";
-import { QueueKeeper } from "../queue/provisioner.ts";
+import { QueueProvisioner } from "../queue/provisioner.ts";
 import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "../queue/options.ts";
 import { Replies } from "./replies.ts";
-import { Runs } from "./runs.ts";
-import { Suspects } from "./redeliveries.ts";
+import { ItemRuns } from "./runs.ts";
+import { Redeliveries } from "./redeliveries.ts";
 import { Timers } from "./timers.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
 import { aliveEveryMs, type WorkerInfo } from "../front-end/worker-registry.ts";
@@ -43,7 +43,7 @@ export interface NatsWorker {
   /** What happened to items here since the start. */
   readonly counts: WorkerCounts;
   /** Why it gets no items; undefined where it does. */
-  readonly trouble: string | undefined;
+  readonly unavailableReason: string | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
   /**
@@ -74,18 +74,18 @@ class Worker implements NatsWorker {
   #drained: Promise<void> | undefined;
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
-  readonly #link: Link;
+  readonly #link: QueueConnection;
   readonly #replies: Replies;
   readonly #pulls: Pulls;
-  readonly #suspects: Suspects;
+  readonly #redeliveries: Redeliveries;
   readonly #deadLetters: DeadLetters;
-  readonly #hand: Hand = new Hand();
-  readonly #caution: Caution;
-  readonly #keeper: QueueKeeper;
-  readonly #presence: Presence;
+  readonly #inFlight: InFlight = new InFlight();
+  readonly #poisonMode: PoisonMode;
+  readonly #provisioner: QueueProvisioner;
+  readonly #heartbeat: Heartbeat;
   readonly #timers: Timers;
-  readonly #intake: Intake;
-  readonly #runs: Runs;
+  readonly #flowControl: FlowControl;
+  readonly #runs: ItemRuns;
   readonly #arrivals: Arrivals;
   readonly #endRecords: () => void;
   readonly #isServing: () => boolean;
@@ -108,22 +108,22 @@ class Worker implements NatsWorker {
       concurrency: Math.min(concurrency, mostSlots),
     };
     this.#limits = limits;
-    const link = (this.#link = new Link(settings.connection, {
+    const link = (this.#link = new QueueConnection(settings.connection, {
       disconnected: () => this.#pulls.forget(),
       reconnected: () => this.#reconnected(),
       closed: () => this.#pulls.forget(),
     }));
     this.#timers = new Timers(settings.clock);
-    this.#caution = new Caution(settings, () => link.publish(names.careful));
-    this.#keeper = new QueueKeeper(settings, "worker", () => this.#kept());
+    this.#poisonMode = new PoisonMode(settings, () => link.publish(names.careful));
+    this.#provisioner = new QueueProvisioner(settings, "worker", () => this.#kept());
     this.#replies = new Replies(settings, link, this.#id);
-    this.#presence = new Presence(settings, names, link, () => this.#about());
+    this.#heartbeat = new Heartbeat(settings, names, link, () => this.#about());
     this.#deadLetters = new DeadLetters(settings, names, link);
-    this.#runs = new Runs({
+    this.#runs = new ItemRuns({
       batcher,
       settings,
       link,
-      hand: this.#hand,
+      inFlight: this.#inFlight,
       replies: this.#replies,
       deadLetters: this.#deadLetters,
       ended: () => this.#advanceSoon(),
@@ -131,20 +131,20 @@ class Worker implements NatsWorker {
     });
     this.#pulls = new Pulls(settings, names, link, {
       arrived: (message, token) => this.#arrivals.fromQueue(message, token),
-      quiet: () => this.#intake.advance(),
-      refused: () => this.#keeper.keepSoon(),
+      quiet: () => this.#flowControl.advance(),
+      refused: () => this.#provisioner.provisionSoon(),
     });
-    this.#suspects = new Suspects(settings, {
+    this.#redeliveries = new Redeliveries(settings, {
       runAlone: (delivery) => this.#runs.run(delivery, "alone"),
       drop: (delivery) => this.#runs.drop(delivery),
       handBack: (delivery) => this.#runs.handBack(delivery),
-      idle: () => this.#intake.advance(),
+      idle: () => this.#flowControl.advance(),
     });
     const load = (): BatcherLoad => batcher.load;
-    this.#intake = new Intake({
+    this.#flowControl = new FlowControl({
       limits,
       load,
-      caution: this.#caution,
+      poisonMode: this.#poisonMode,
       timers: this.#timers,
       pulls: this.#pulls,
       state: () => this.#state(),
@@ -155,17 +155,17 @@ class Worker implements NatsWorker {
       settings,
       link,
       load,
-      hand: this.#hand,
-      caution: this.#caution,
-      suspects: this.#suspects,
-      intake: this.#intake,
+      inFlight: this.#inFlight,
+      poisonMode: this.#poisonMode,
+      redeliveries: this.#redeliveries,
+      flowControl: this.#flowControl,
       runs: this.#runs,
       replies: this.#replies,
       isTaking: () => !this.#isStopping && this.#isServing(),
     });
     this.#endRecords = batcher.subscribe((record) => {
       this.#replies.observe(record);
-      this.#presence.observe(record);
+      this.#heartbeat.observe(record);
       this.#advanceSoon();
     });
     this.#isReady = batcher.ready().then(() => this.#begin());
@@ -180,9 +180,9 @@ class Worker implements NatsWorker {
     return { ...this.#arrivals.counts, ...this.#runs.counts, deadLetters: this.#deadLetters.count };
   }
 
-  get trouble(): string | undefined {
+  get unavailableReason(): string | undefined {
     if (!this.#link.isConnected) return "the connection to NATS is down";
-    return this.#link.refusal ?? this.#keeper.trouble;
+    return this.#link.refusal ?? this.#provisioner.unavailableReason;
   }
 
   figures(): Promise<LaneFigures[]> {
@@ -196,10 +196,10 @@ class Worker implements NatsWorker {
   /** Begins to take items. The queue is created where it is missing, now or as soon as NATS lets it. */
   #begin(): void {
     if (this.#isStopping) return;
-    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#hand.cancel(data), { need: "optional" });
-    this.#link.subscribe(this.#names.who, () => this.#presence.asked(), { need: "optional" });
+    this.#link.subscribe(this.#names.cancel, ({ data }) => this.#inFlight.cancel(data), { need: "optional" });
+    this.#link.subscribe(this.#names.discover, () => this.#heartbeat.asked(), { need: "optional" });
     // Whoever has just started may have been started because of a poisonous item.
-    this.#caution.begin();
+    this.#poisonMode.begin();
     if (this.#settings.durability === "none") {
       for (const lane of lanes)
         this.#pushed.push(
@@ -207,12 +207,12 @@ class Worker implements NatsWorker {
             queue: "workers",
           }),
         );
-      this.#keeper.keep();
+      this.#provisioner.provision();
     } else {
-      this.#link.subscribe(this.#names.careful, () => this.#caution.begin(), { need: "optional" });
+      this.#link.subscribe(this.#names.careful, () => this.#poisonMode.begin(), { need: "optional" });
       this.#deadLetters.watch();
-      this.#keeper.watch(this.#link, () => this.#pulls.forget());
-      this.#keeper.keep();
+      this.#provisioner.watch(this.#link, () => this.#pulls.forget());
+      this.#provisioner.provision();
       this.#signalProgress();
     }
     this.#tick();
@@ -220,62 +220,62 @@ class Worker implements NatsWorker {
 
   async #drain(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    this.#presence.sayAlive();
+    this.#heartbeat.beat();
     await this.#pulls.stop();
     const { clock } = this.#settings;
-    await this.#link.parted(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())), clock);
-    for (const delivery of [...this.#intake.empty(), ...this.#suspects.stop()]) this.#runs.handBack(delivery);
+    await this.#link.withTimeout(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())), clock);
+    for (const delivery of [...this.#flowControl.empty(), ...this.#redeliveries.stop()]) this.#runs.handBack(delivery);
     await this.#runs.idle(graceMs);
     this.#endRecords();
-    this.#keeper.stop();
+    this.#provisioner.stop();
     this.#timers.cancelAll();
-    this.#presence.leave();
-    await this.#link.parted(() => this.#settings.connection.flush(), this.#settings.clock);
-    this.#link.leave();
+    this.#heartbeat.stop();
+    await this.#link.withTimeout(() => this.#settings.connection.flush(), this.#settings.clock);
+    this.#link.close();
   }
 
   #kept(): void {
-    if (this.#settings.durability === "none") return this.#presence.sayAlive();
+    if (this.#settings.durability === "none") return this.#heartbeat.beat();
     // Requests sent to a consumer that was not there are lost silently.
     this.#pulls.forget();
     this.#isEnsured = true;
-    this.#presence.sayAlive();
-    this.#intake.advance();
+    this.#heartbeat.beat();
+    this.#flowControl.advance();
   }
 
   #reconnected(): void {
     this.#replies.sendUnsent();
     this.#isEnsured = false;
-    if (this.#settings.durability !== "none") this.#keeper.keep();
+    if (this.#settings.durability !== "none") this.#provisioner.provision();
   }
 
   #state(): "taking" | "waiting" | "handing back" {
-    if (!this.#isEnsured || this.#isStopping || !this.#link.isConnected || this.#suspects.isBusy) return "waiting";
+    if (!this.#isEnsured || this.#isStopping || !this.#link.isConnected || this.#redeliveries.isBusy) return "waiting";
     return this.#isServing() ? "taking" : "handing back";
   }
 
   #advanceSoon(): void {
-    this.#timers.after("turn", 0, () => this.#intake.advance());
+    this.#timers.after("turn", 0, () => this.#flowControl.advance());
   }
 
   /** Says of everything here that it is being worked on. Not from the model's thread: a hung process says nothing. */
   #signalProgress(): void {
     const { clock, ackWaitMs } = this.#settings;
-    for (const { ack } of this.#hand.silent(clock.now(), ackWaitMs / 3))
-      if (ack !== undefined) this.#link.publish(ack, Verdict.working);
+    for (const { ack } of this.#inFlight.silent(clock.now(), ackWaitMs / 3))
+      if (ack !== undefined) this.#link.publish(ack, AckKind.working);
     this.#timers.after("progress", ackWaitMs / 6, () => this.#signalProgress());
   }
 
   #tick(): void {
-    this.#presence.sayAlive();
-    this.#intake.advance();
+    this.#heartbeat.beat();
+    this.#flowControl.advance();
     this.#timers.after("tick", aliveEveryMs, () => this.#tick());
   }
 
   #about(): Omit<WorkerInfo, "runMs" | "runSize"> {
     const { concurrency: slots, maxBatchSize } = this.#limits;
     const { serves } = this.#settings;
-    const takesItems = this.#keeper.wasKept && this.#link.refusal === undefined;
+    const takesItems = this.#provisioner.wasProvisioned && this.#link.refusal === undefined;
     const isServing = takesItems && !this.#isStopping && this.#isServing();
     return { id: this.#id, slots, maxBatchSize, isServing, serves };
   }

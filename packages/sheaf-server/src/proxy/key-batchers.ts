@@ -2,7 +2,7 @@ import type { BatchRecord, BatcherStats } from "sheaf";
 import type { DashboardBatcher } from "../dashboard/observed.ts";
 import { Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
-import { Lane } from "./lane.ts";
+import { KeyBatcher } from "./key-batcher.ts";
 import { sumOfStats } from "./stats-sum.ts";
 import { upstreamUrl } from "./target.ts";
 import type { UpstreamHeaders } from "./upstream.ts";
@@ -14,13 +14,13 @@ import type { UpstreamHeaders } from "./upstream.ts";
 const mostLanes = 200;
 
 /** A lane for each key and model. To metrics and the page they are one batcher: what they show tells no keys. */
-export class Lanes implements DashboardBatcher {
+export class KeyBatchers implements DashboardBatcher {
   readonly name = "upstream";
   readonly maxBatchSize: number;
   readonly #settings: Settings;
   readonly #base: string;
   /** In order of use, the least recent first. */
-  readonly #lanes = new Map<string, Lane>();
+  readonly #keyBatchers = new Map<string, KeyBatcher>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
   /** What lanes that are gone have done. */
   #gone: BatcherStats[] = [];
@@ -37,13 +37,13 @@ export class Lanes implements DashboardBatcher {
   }
 
   /** @throws {Problem} 503 while draining; 429 when no more keys and models fit in. */
-  of(pathAndQuery: string, headers: UpstreamHeaders, model: string): Lane {
+  of(pathAndQuery: string, headers: UpstreamHeaders, model: string): KeyBatcher {
     if (this.isDraining) throw draining();
     const key = JSON.stringify([pathAndQuery, headers, model]);
-    const lane = this.#lanes.get(key) ?? this.#open(pathAndQuery, headers);
-    this.#lanes.delete(key);
-    this.#lanes.set(key, lane);
-    return lane;
+    const keyBatcher = this.#keyBatchers.get(key) ?? this.#open(pathAndQuery, headers);
+    this.#keyBatchers.delete(key);
+    this.#keyBatchers.set(key, keyBatcher);
+    return keyBatcher;
   }
 
   subscribe(listener: (record: BatchRecord) => void): () => void {
@@ -52,7 +52,10 @@ export class Lanes implements DashboardBatcher {
   }
 
   stats(): BatcherStats {
-    return sumOfStats(this.name, [...this.#gone, ...[...this.#lanes.values()].map((lane) => lane.stats)]);
+    return sumOfStats(this.name, [
+      ...this.#gone,
+      ...[...this.#keyBatchers.values()].map((keyBatcher) => keyBatcher.stats),
+    ]);
   }
 
   /** Finishes what is in; what `graceMs` cuts off gets `CLOSED`. Once. @returns whether nothing was cut off. */
@@ -61,21 +64,21 @@ export class Lanes implements DashboardBatcher {
     return this.#closing;
   }
 
-  #open(pathAndQuery: string, headers: UpstreamHeaders): Lane {
-    if (this.#lanes.size >= mostLanes) this.#dropIdle();
-    const lane = new Lane(upstreamUrl(this.#base, pathAndQuery), headers, this.#settings);
-    lane.batcher.subscribe((record) => {
+  #open(pathAndQuery: string, headers: UpstreamHeaders): KeyBatcher {
+    if (this.#keyBatchers.size >= mostLanes) this.#dropIdle();
+    const keyBatcher = new KeyBatcher(upstreamUrl(this.#base, pathAndQuery), headers, this.#settings);
+    keyBatcher.batcher.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
     });
-    return lane;
+    return keyBatcher;
   }
 
   #dropIdle(): void {
-    for (const [key, lane] of this.#lanes) {
-      if (!lane.isIdle) continue;
-      this.#lanes.delete(key);
-      this.#gone = [sumOfStats(this.name, [...this.#gone, lane.stats])];
-      void lane.batcher.close();
+    for (const [key, keyBatcher] of this.#keyBatchers) {
+      if (!keyBatcher.isIdle) continue;
+      this.#keyBatchers.delete(key);
+      this.#gone = [sumOfStats(this.name, [...this.#gone, keyBatcher.stats])];
+      void keyBatcher.batcher.close();
       return;
     }
     const message = `Calls of ${mostLanes} keys and models wait already; retry in a second.`;
@@ -83,10 +86,10 @@ export class Lanes implements DashboardBatcher {
   }
 
   async #close(graceMs: number): Promise<boolean> {
-    const lanes = [...this.#lanes.values()];
-    const rejected = (): number => lanes.reduce((sum, lane) => sum + lane.stats.items.rejected, 0);
+    const keyBatchers = [...this.#keyBatchers.values()];
+    const rejected = (): number => keyBatchers.reduce((sum, keyBatcher) => sum + keyBatcher.stats.items.rejected, 0);
     const before = rejected();
-    await Promise.all(lanes.map(({ batcher }) => batcher.close({ graceMs })));
+    await Promise.all(keyBatchers.map(({ batcher }) => batcher.close({ graceMs })));
     return rejected() === before;
   }
 }

@@ -6,7 +6,7 @@ import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
 /** The batcher of one key and one model: what may share a request, a rate budget and a pause after 429. */
-export class Lane {
+export class KeyBatcher {
   /** Of errors and metrics, which must not tell one key from another. */
   readonly name: string = laneName;
   readonly settings: Settings;

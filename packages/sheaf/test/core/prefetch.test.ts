@@ -6,7 +6,7 @@ import { virtualClock, type VirtualClock } from "../../dist/tuning/index.js";
 /** Runs one batch after the other, 10 ms each, and takes 2 ms to wake up for one that it has not been given ahead. */
 const executor = (
   clock: VirtualClock,
-  ahead: 0 | 1,
+  prefetch: 0 | 1,
   sizes: number[],
   inFlight: { most: number },
 ): Executor<number, number> => {
@@ -14,7 +14,7 @@ const executor = (
   let freeAtMs = 0;
   return {
     slots: 1,
-    ahead,
+    prefetch,
     ready: () => Promise.resolve(),
     run: async (items, context) => {
       inFlight.most = Math.max(inFlight.most, ++holding);
@@ -30,11 +30,11 @@ const executor = (
   };
 };
 
-const drained = async (ahead: 0 | 1, policy: Policy, calls: number, concurrency?: number) => {
+const drained = async (prefetch: 0 | 1, policy: Policy, calls: number, concurrency?: number) => {
   const clock = virtualClock();
   const sizes: number[] = [];
   const inFlight = { most: 0 };
-  const batcher = createBatcher(executor(clock, ahead, sizes, inFlight), {
+  const batcher = createBatcher(executor(clock, prefetch, sizes, inFlight), {
     clock,
     policy,
     maxBatchSize: 8,
