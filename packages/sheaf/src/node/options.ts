@@ -107,7 +107,7 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     instances = 1,
     data,
     name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1),
-    prefetch: prefetch = 1,
+    prefetch = 1,
     onWorkerCrash = "isolate",
     recycleAfterBatches = Infinity,
     maxMemoryMb = Infinity,

@@ -36,7 +36,7 @@ export function eachPastDeadline<In>(
 /** The earliest deadline among the first waiting calls of each lane; `Infinity` without one. */
 export function earliestDeadlineMs<In>(group: Group<In>): number {
   let earliest = Infinity;
-  for (const { head, blocked: blocked } of group.laneQueues) {
+  for (const { head, blocked } of group.laneQueues) {
     if (head?.deadlinesMs !== undefined) {
       for (let i = head.head; i < head.count; i++) {
         if (head.settlers[i] !== undefined) earliest = Math.min(earliest, head.deadlinesMs[i] ?? Infinity);

@@ -252,7 +252,7 @@ export class Admission<In, Out> {
     const { arrivedAtMs, lane } = terms;
     const epoch = ref.chunk.epochOf(ref.index);
     if (ref.duplicates === undefined || ref.duplicates.live === 0) ref.duplicates = new Chunk<In>(epoch, undefined);
-    const { duplicates: duplicates } = ref;
+    const { duplicates } = ref;
     duplicates.push(arrival.item, settler, arrivedAtMs);
     epoch.unsettled++;
     this.#note(duplicates, duplicates.count - 1, terms);

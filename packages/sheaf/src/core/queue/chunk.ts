@@ -33,7 +33,7 @@ export type Lane = 0 | 1 | 2;
 
 // Where a chunk stands, as far as a holder of the chunk asks. The classes import this module and not the reverse.
 
-/** A `ChunkRow`. */
+/** A `ChunkList`. */
 export interface List<In> {
   head: Chunk<In> | undefined;
   tail: Chunk<In> | undefined;
@@ -42,14 +42,14 @@ export interface List<In> {
   everyChunk(visit: (chunk: Chunk<In>) => void): void;
 }
 
-/** An `Aside`. */
+/** `BlockedCalls`. */
 export interface BlockedList<In> extends List<In> {
   readonly ready: ItemRef<In>[];
   offer(ref: ItemRef<In>): void;
   withdraw(ref: ItemRef<In>): void;
 }
 
-/** A `Line`. */
+/** A `LaneQueue`. */
 export interface LaneList<In> extends List<In> {
   readonly group: LaneGroup<In>;
   readonly lane: Lane;
