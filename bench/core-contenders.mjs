@@ -107,7 +107,7 @@ export async function contender(name) {
   if (name === "sheaf greedy") return sheaf();
   if (name === "sheaf default") return sheaf(() => ({ policy: undefined }));
   if (name in features) return features[name];
-  const { peers } = await import("./peers/contenders.mjs");
+  const { peers } = await import("./peers/libraries/contenders.mjs");
   if (name in peers) return peers[name];
   throw new RangeError(`No contender is called ${JSON.stringify(name)}`);
 }

@@ -24,8 +24,11 @@ if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) {
 }
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-if (!existsSync(`${here}/peers/node_modules`)) {
-  const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], { cwd: `${here}/peers`, stdio: "inherit" });
+if (!existsSync(`${here}/peers/libraries/node_modules`)) {
+  const { status } = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], {
+    cwd: `${here}/peers/libraries`,
+    stdio: "inherit",
+  });
   if (status !== 0) process.exit(1);
 }
 
