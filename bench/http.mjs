@@ -11,10 +11,11 @@ import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
 import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
 import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
+import { binaryTensorRequest } from "./lib/kserve-request.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const floats = Array.from({ length: 768 }, (_, i) => Math.fround(Math.cos(i + 1)));
-const binary = binaryRequest(Float32Array.from(floats));
+const binary = binaryTensorRequest(Float32Array.from(floats));
 const text = { model: "texts", input: "The cat sits outside" };
 /** Each with the route of the bare server that does the same work. */
 const formats = [
@@ -85,23 +86,6 @@ async function cpuPerRequest({ child, url: origin }, { path, body, headers = {} 
 async function cpuOf(child) {
   child.send("cpu");
   return (await once(child, "message"))[0].cpuUs;
-}
-
-/** The binary tensor extension: a JSON head that says how long the tensor after it is. */
-function binaryRequest(values) {
-  const data = Buffer.from(values.buffer);
-  const input = {
-    name: "input",
-    shape: [1, values.length],
-    datatype: "FP32",
-    parameters: { binary_data_size: data.length },
-  };
-  const head = Buffer.from(JSON.stringify({ inputs: [input], parameters: { binary_data_output: true } }));
-  const headers = {
-    "content-type": "application/octet-stream",
-    "inference-header-content-length": String(head.length),
-  };
-  return { body: Buffer.concat([head, data]), headers };
 }
 
 /**

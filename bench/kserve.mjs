@@ -8,9 +8,11 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
 import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
+import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
 import { serveModel } from "../packages/sheaf-server/dist/load/http/served-model.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { builtinModels } from "../packages/sheaf-server/dist/runners/builtin.js";
+import { binaryTensorRequest } from "./lib/kserve-request.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 import { modelLimit } from "./lib/model-limit.mjs";
 import { addCpu, cpuByThread, cpuPerItem } from "./lib/thread-cpu.mjs";
@@ -98,15 +100,8 @@ async function itemsPerS({ rows, callers }, round) {
 
 /** One whole HTTP request with a binary tensor of so many rows. */
 function binaryRequest(rows) {
-  const tensor = Buffer.concat(new Array(rows).fill(Buffer.from(item.buffer)));
-  const input = `{"name":"input","datatype":"FP32","shape":[${rows},${length}],"parameters":{"binary_data_size":${tensor.length}}}`;
-  const json = `{"parameters":{"binary_data_output":true},"inputs":[${input}]}`;
-  const head = [
-    `POST ${url.pathname} HTTP/1.1`,
-    `host: ${url.host}`,
-    "content-type: application/octet-stream",
-    `inference-header-content-length: ${json.length}`,
-    `content-length: ${json.length + tensor.length}`,
-  ];
-  return Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n${json}`), tensor]);
+  const values = Float32Array.from({ length: rows * length }, (_, i) => item[i % length]);
+  const { body, headers } = binaryTensorRequest(values, rows);
+  const sized = { ...headers, "content-length": String(body.length) };
+  return Buffer.concat([renderRequest({ url, method: "POST", headers: sized }), body]);
 }
