@@ -11,7 +11,9 @@ export function documents() {
   const packages = ["sheaf", "sheaf-server"].map((name) => join(root, `packages/${name}/README.md`));
   const below = ["docs", "deploy", "examples", "bench", "integration"].flatMap((folder) => filesBelow(folder, ".md"));
   // What was installed there is not ours.
-  return [...top, ...packages, ...below].filter((file) => existsSync(file) && !/\/(node_modules|\.venv)\//.test(file));
+  return [...top, ...packages, ...below].filter(
+    (file) => existsSync(file) && !/\/(node_modules|\.venv|artifacts)\//.test(file),
+  );
 }
 
 /** The relative links of a document that lead nowhere: to a file, or to a heading of a Markdown file. */

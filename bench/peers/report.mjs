@@ -1,0 +1,143 @@
+import { median, table } from "../lib/machine.mjs";
+import { keptUp } from "./drives.mjs";
+
+/** The rates of the targets. */
+const comparedRates = [300, 600, 1000, 1500, 2000];
+
+/** A comparison as Markdown: what was run, the table, latency by rate, and the ratios to our own server. */
+export function reportOf(figures) {
+  const { runs, plan } = figures;
+  const names = [...new Set(runs.map(({ server }) => server))];
+  const of = (server) => runs.filter((run) => run.server === server);
+  const sections = [
+    "# Beside other batching servers",
+    `\`\`\`sh\n${figures.command}\n\`\`\``,
+    `${figures.machine}; ${figures.startedAt.slice(0, 10)}. The generator and the server share the cores; medians of ${plan.rounds} rounds of ` +
+      `${plan.seconds} s each. ${disturbance(runs)}`,
+    Object.entries(figures.versions)
+      .map(([name, version]) => `- ${name}: ${version}`)
+      .join("\n"),
+    overview(names, of, plan),
+  ];
+  for (const drive of ["open", "burst"]) if (plan.drives.includes(drive)) sections.push(...latencies(drive, names, of));
+  if (names.includes("sheaf"))
+    sections.push(
+      ...ratios(
+        names.filter((name) => name !== "sheaf"),
+        of,
+      ),
+    );
+  return `${sections.join("\n\n")}\n`;
+}
+
+const text = (values, digits) => (values.length === 0 ? "–" : median(values).toFixed(digits));
+const present = (values) => values.filter((value) => value !== undefined);
+
+function overview(names, of, { rates }) {
+  const shown = [300, 1000, 2000].filter((rate) => rates.includes(rate));
+  const p99At = (run, rate) =>
+    run.open?.[rate] !== undefined && keptUp(run.open[rate]) ? run.open[rate].latencyMs.p99 : undefined;
+  const columns = [
+    ["closed JSON, req/s", (run) => run.closed?.json?.achievedPerS, 0],
+    ["p99 ms there", (run) => run.closed?.json?.latencyMs.p99, 0],
+    ["CPU s per 1,000", (run) => run.closed?.json?.cpuSecondsPer1000, 2],
+    ["closed binary, req/s", (run) => run.closed?.binary?.achievedPerS, 0],
+    ["CPU s per 1,000", (run) => run.closed?.binary?.cpuSecondsPer1000, 2],
+    ...shown.map((rate) => [`p99 ms at ${rate}/s`, (run) => p99At(run, rate), 1]),
+    ["lone p50 ms", (run) => run.lone?.latencyMs.p50, 1],
+    ["memory MiB", (run) => run.pssMib, 0],
+  ];
+  return table([
+    ["", ...columns.map(([title]) => title)],
+    ...names.map((name) => [name, ...columns.map(([, pick, digits]) => text(present(of(name).map(pick)), digits))]),
+  ]);
+}
+
+function latencies(drive, names, of) {
+  const rates = [...new Set(names.flatMap((name) => of(name).flatMap((run) => Object.keys(run[drive] ?? {}))))];
+  const cell = (name, rate) => {
+    const results = present(of(name).map((run) => run[drive]?.[rate]));
+    if (results.length === 0) return "–";
+    if (!results.every(keptUp)) return "fell behind";
+    return ["p50", "p99", "p999"]
+      .map((quantile) =>
+        text(
+          results.map(({ latencyMs }) => latencyMs[quantile]),
+          1,
+        ),
+      )
+      .join(" / ");
+  };
+  return [
+    drive === "open"
+      ? "## Open loop\n\nPoisson arrivals, JSON: p50 / p99 / p99.9 in ms from the moment a request was to leave. A server that answered less than nine tenths of a rate fell behind, and is not asked for more."
+      : "## Bursts\n\nThe same, where half a second of every two has three times the mean rate and the rest a third of it.",
+    table([
+      ["requests/s", ...names],
+      ...rates.sort((a, b) => a - b).map((rate) => [rate, ...names.map((name) => cell(name, rate))]),
+    ]),
+  ];
+}
+
+/** Ratios of the same round, so that what disturbed the machine then hit both. */
+function ratios(peers, of) {
+  const own = of("sheaf");
+  const ratio = (peer, pick) => {
+    const values = own.flatMap((run) => {
+      const [mine, theirs] = [pick(run), pick(of(peer).find(({ round }) => round === run.round) ?? {})];
+      return mine === undefined || theirs === undefined ? [] : [mine / theirs];
+    });
+    return values.length === 0 ? undefined : median(values);
+  };
+  const tail = (peer, drive) => {
+    const byRate = present(comparedRates.map((rate) => ratio(peer, (run) => run[drive]?.[rate]?.latencyMs.p99)));
+    if (byRate.length === 0) return "–";
+    const mean = Math.exp(byRate.reduce((sum, value) => sum + Math.log(value), 0) / byRate.length);
+    return `${mean.toFixed(2)} (worst ${Math.max(...byRate).toFixed(2)})`;
+  };
+  const one = (peer, pick) => ratio(peer, pick)?.toFixed(2) ?? "–";
+  return [
+    "## Sheaf to each\n\nRatios within a round, medians. Throughput: above 1 is ahead; the others: below 1 is ahead. p99 is the geometric mean over 300 to 2,000 requests/s.",
+    table([
+      [
+        "",
+        "p99, open",
+        "p99, bursts",
+        "closed JSON",
+        "closed binary",
+        "CPU, JSON",
+        "CPU, binary",
+        "lone p50",
+        "memory",
+      ],
+      ...peers.map((peer) => [
+        peer,
+        tail(peer, "open"),
+        tail(peer, "burst"),
+        one(peer, (run) => run.closed?.json?.achievedPerS),
+        one(peer, (run) => run.closed?.binary?.achievedPerS),
+        one(peer, (run) => run.closed?.json?.cpuSecondsPer1000),
+        one(peer, (run) => run.closed?.binary?.cpuSecondsPer1000),
+        one(peer, (run) => run.lone?.latencyMs.p50),
+        one(peer, (run) => run.pssMib),
+      ]),
+    ]),
+  ];
+}
+
+/** How far the figures can be trusted: what else ran, how late the generator sent, and what it took itself. */
+function disturbance(runs) {
+  const all = runs.flatMap((run) => [
+    ...Object.values(run.closed ?? {}),
+    ...Object.values(run.open ?? {}),
+    ...Object.values(run.burst ?? {}),
+    ...present([run.lone]),
+  ]);
+  const others = median(all.map(({ othersCores }) => othersCores));
+  const late = median(all.filter(({ latenessMs }) => latenessMs.max > 0).map(({ latenessMs }) => latenessMs.p99));
+  const own = median(all.map(({ generatorCpuSecondsPer1000 }) => generatorCpuSecondsPer1000));
+  return (
+    `Other programs used ${others.toFixed(2)} cores meanwhile (median). The generator took ${own.toFixed(3)} CPU s per 1,000 ` +
+    `requests and sent ${late.toFixed(1)} ms late at p99 (medians of the runs).`
+  );
+}
