@@ -23,7 +23,7 @@ const chartLibrary = join(dirname(createRequire(import.meta.url).resolve("uplot/
 const files: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     readdirSync(page)
-      .filter((name) => !name.endsWith(".d.ts"))
+      .filter((name) => extname(name) in types)
       .map((name) => [name, join(page, name)]),
   ),
   "uPlot.css": join(chartLibrary, "uPlot.min.css"),
