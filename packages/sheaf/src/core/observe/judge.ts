@@ -8,9 +8,8 @@ export interface Judgement {
   readonly verdict: Verdict;
 }
 
-/** Runs before a size counts by itself, and before an item alone does: of mixed items a few may all be short. */
-const leastOfSize = 5;
-const leastAlone = 10;
+/** Runs before anything is said of them, and before those of one item alone count by themselves: a few may all be short. */
+const leastRuns = 10;
 /** How far a size may lie off the straight line unnoticed, as a relative variance. */
 const leastMisfit = 0.05 ** 2;
 /** How far one item alone may where none was seen, for each factor of e below the smallest size. */
@@ -22,29 +21,27 @@ const width = 2;
 
 /** What runs cost and what batching gains, from runs in the order in which they ended. */
 export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): Judgement {
-  const sample = sampleOf(runs, basis === "runs" ? leastOfSize : 1);
-  const { buckets, rare, count, batchSize } = sample;
-  const verdict: Verdict = { verdict: "measuring", batchSize, speedup: null, low: null, high: null, runs: count };
-  if (rare.length > 0.3 * count || count === 0) return { costModel: null, verdict };
+  const sample = sampleOf(runs);
+  const { buckets, count, batchSize } = sample;
   const { line, misfit } = fit(buckets);
-  const alone = buckets.findIndex((bucket) => bucket.size === 1 && bucket.runs.length >= leastAlone);
-  if (!line.hasSlope) return { costModel: null, verdict };
-
+  if (!line.hasSlope || (count < leastRuns && basis === "runs")) {
+    const verdict = { verdict: "measuring", batchSize, speedup: null, low: null, high: null, runs: count } as const;
+    return { costModel: null, verdict };
+  }
   // What an item alone takes: what was seen, drawn towards the line as far as that is the surer of the two.
-  const seen = alone < 0 ? 0 : misfit / (misfit + buckets[alone]!.variance);
-  const aloneShares = line.shares(1).map((share, k) => (1 - seen) * share + (k === alone ? seen : 0));
-  const smallest = buckets.reduce((least, bucket) => (bucket.size < least.size ? bucket : least));
+  const smallest = buckets[0]!;
+  const isSeen = smallest.size === 1 && smallest.runs.length >= leastRuns;
+  const seen = isSeen ? misfit / (misfit + smallest.variance) : 0;
+  const aloneShares = line.shares(1).map((share, k) => (1 - seen) * share + (k === 0 ? seen : 0));
   const leastMs = smallest.runMs / smallest.size / 2;
   const aloneMs = Math.min(Math.max(weightedSum(aloneShares, buckets), leastMs), smallest.runMs);
-  // What a batch takes: what was seen; of rare sizes, what the line says.
-  const rareShares = line.shares(sum(rare, (run) => run.size) / (rare.length || 1));
-  const batchShares = buckets.map((bucket, k) => (bucket.runs.length + rare.length * rareShares[k]!) / count);
+  const batchShares = buckets.map((bucket) => bucket.runs.length / count);
   const batchMs = weightedSum(batchShares, buckets);
 
   // How the speed-up moves with each size's run time, and with how far sizes lie off the line.
   const gains = buckets.map(({ runMs }, k) => (aloneShares[k]! / aloneMs - batchShares[k]! / batchMs) * runMs);
-  const unseen = alone < 0 ? (extrapolation * Math.log(smallest.size)) ** 2 : 0;
-  const offLine = sum(buckets, ({ runMs }, k) => (k === alone ? 0 : (aloneShares[k]! * runMs) / aloneMs) ** 2);
+  const unseen = isSeen ? 0 : (extrapolation * Math.log(smallest.size)) ** 2;
+  const offLine = sum(buckets, ({ runMs }, k) => (isSeen && k === 0 ? 0 : (aloneShares[k]! * runMs) / aloneMs) ** 2);
   const variance =
     sum(buckets, (bucket, k) => gains[k]! ** 2 * bucket.variance) +
     ((1 - seen) ** 2 + offLine) * misfit +
@@ -71,7 +68,7 @@ function paceVariance({ buckets, stretches }: RunSample, gains: readonly number[
 }
 
 /** The line through the buckets, and how far they lie off it: a relative variance. */
-function fit(buckets: Bucket[]): { line: WeightedLine; misfit: number } {
+function fit(buckets: readonly Bucket[]): { line: WeightedLine; misfit: number } {
   let misfit = leastMisfit;
   for (let round = 0; ; round++) {
     for (const bucket of buckets) bucket.weight = 1 / (bucket.runMs ** 2 * (bucket.variance + misfit));

@@ -19,10 +19,9 @@ export interface Bucket extends LinePoint {
 
 /** Runs sorted by size, without stalls and without the drift of the machine's pace. */
 export interface RunSample {
-  readonly buckets: Bucket[];
-  /** Runs of sizes too rare to count by themselves. */
-  readonly rare: readonly Timed[];
-  /** All of them, and their mean size. */
+  /** By size, the smallest first. */
+  readonly buckets: readonly Bucket[];
+  /** All runs in them, and their mean size. */
   readonly count: number;
   readonly batchSize: number;
   readonly stretches: number;
@@ -41,41 +40,35 @@ const leastVariance = 1e-6;
 /** Run times of nothing have no proportions. */
 const shortestMs = 1e-6;
 
-/** From runs in the order in which they ended. A size counts by itself from `leastOfSize` runs on. */
-export function sampleOf(runs: readonly RunTime[], leastOfSize: number): RunSample {
+/** From runs in the order in which they ended. */
+export function sampleOf(runs: readonly RunTime[]): RunSample {
   const stretches = Math.max(1, Math.min(mostStretches, Math.floor(runs.length / runsPerStretch)));
-  const bySize = new Map<number, Timed[]>();
+  const bySize: Timed[][] = [];
   runs.forEach(({ size, runMs }, at) => {
-    const key = Math.round(2 * Math.log2(size));
     const run = { size, runMs: Math.max(shortestMs, runMs), stretch: Math.floor((at * stretches) / runs.length) };
-    bySize.set(key, [...(bySize.get(key) ?? []), run]);
+    (bySize[Math.round(2 * Math.log2(size))] ??= []).push(run);
   });
   const buckets: Bucket[] = [];
-  const rare: Timed[] = [];
-  for (const group of bySize.values()) {
-    if (group.length < leastOfSize) rare.push(...group);
-    else {
-      const sorted = group.map((run) => run.runMs).sort((a, b) => a - b);
-      const long = sorted[Math.max(0, sorted.length - 1 - Math.max(fewStalls, Math.floor(0.1 * sorted.length)))]!;
-      const kept = group.filter((run) => run.runMs <= stall * long);
-      const size = sum(kept, (run) => run.size) / kept.length;
-      buckets.push({ runs: kept, size, runMs: meanMs(kept), variance: 0, weight: 0 });
-    }
-  }
+  bySize.forEach((group) => {
+    const { length } = group;
+    const longest = group.map((run) => run.runMs).sort((a, b) => b - a);
+    const longMs = longest[Math.min(length - 1, Math.max(fewStalls, Math.floor(0.1 * length)))]!;
+    const kept = group.filter((run) => run.runMs <= stall * longMs);
+    const size = sum(kept, (run) => run.size) / kept.length;
+    buckets.push({ runs: kept, size, runMs: meanMs(kept), variance: 0, weight: 0 });
+  });
   evenOutPace(buckets, stretches);
-  const known = sum(buckets, (bucket) => bucket.runs.length);
-  const count = known + rare.length;
-  const items = sum(rare, (run) => run.size) + sum(buckets, (bucket) => bucket.size * bucket.runs.length);
-  const batchSize = count && items / count;
+  const count = sum(buckets, (bucket) => bucket.runs.length);
+  const batchSize = count && sum(buckets, (bucket) => bucket.size * bucket.runs.length) / count;
   // Half of the stretches' paces pass for freedom that the sizes have lost.
-  const scatter = sum(buckets, squares) / Math.max(1, known - buckets.length - stretches / 2);
+  const scatter = sum(buckets, squares) / Math.max(1, count - buckets.length - stretches / 2);
   for (const bucket of buckets) {
     // Of mixed items, small batches scatter more than large ones: few of them may all be of one kind.
     const prior = priorRuns * scatter * Math.max(1, batchSize / bucket.size);
     const { length } = bucket.runs;
     bucket.variance = leastVariance + (prior + squares(bucket)) / (priorRuns + length - 1) / length;
   }
-  return { buckets, rare, count, batchSize, stretches };
+  return { buckets, count, batchSize, stretches };
 }
 
 /** Where all sizes take longer for a while, it is the machine. */

@@ -34,7 +34,7 @@ export interface BatcherStats {
   readonly runMs: Distribution;
   /** Arrival → settled, of every call whose batch ended. */
   readonly latencyMs: Distribution;
-  /** Run time as a line through batch sizes, from the last 512 batches; null before two sizes have run five times. */
+  /** Run time as a line through batch sizes, from the last 512 batches; null before ten of at least two sizes. */
   readonly costModel: CostEstimate | null;
   /** What batching gains, from the same batches. */
   readonly verdict: Verdict;
