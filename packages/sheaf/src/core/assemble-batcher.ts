@@ -3,6 +3,7 @@ import { Admission } from "./queue/admission.ts";
 import type { Terms } from "./queue/arrival.ts";
 import { answerOf, type Answer } from "./answer.ts";
 import type { Batcher, BatcherLoad, Result } from "./batcher.ts";
+import { callable } from "./callable.ts";
 import { UtilisationMeter } from "./observe/utilisation.ts";
 import { Settlement } from "./dispatch/settlement.ts";
 import type { Chunk, Settler } from "./queue/chunk.ts";
@@ -261,8 +262,7 @@ export function assembleBatcher<In, Out>(
 
   lifecycle.begin(typeof run === "function" ? undefined : executor);
   const load = (): BatcherLoad => ({ queued: queue.size, inFlight: dispatcher.inFlight });
-  Object.defineProperties(call, { name: { value: name }, load: { get: load } });
-  return Object.assign(call, methods) as unknown as Batcher<In, Result<Out>>;
+  return callable<In, Out>(call, methods, name, load) as unknown as Batcher<In, Result<Out>>;
 }
 
 /** The caller's own array, or the items of another iterable. */

@@ -1,4 +1,5 @@
 import type { Batcher } from "./batcher.ts";
+import { callable } from "./callable.ts";
 import type { CallOptions } from "./options.ts";
 
 /** What a batcher in front of another changes on the way in. */
@@ -31,8 +32,8 @@ export function wrapBatcher<In, Inner, Out>(
     <T>(inner: Several<T>) =>
     async (items: Iterable<In>, options?: CallOptions): Promise<T> =>
       inner(itemOf === undefined ? same(items) : [...items].map((item) => itemOf(item, options)), optionsOf(options));
-  const { capacity, flush, drain, close, ready, stats, subscribe } = batcher;
-  const call = Object.assign(one<Out>(batcher), {
+  const { name, capacity, flush, drain, close, ready, stats, subscribe } = batcher;
+  const methods = {
     ask: one(batcher.ask),
     askAll: several(batcher.askAll),
     many: several(batcher.many),
@@ -50,9 +51,8 @@ export function wrapBatcher<In, Inner, Out>(
     stats,
     subscribe,
     [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
-  });
-  Object.defineProperties(call, { name: { value: batcher.name }, load: { get: () => batcher.load } });
-  return call as unknown as Batcher<In, Out>;
+  };
+  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.load);
 }
 
 /** Without `item` they are the inner batcher's own. */

@@ -14,9 +14,9 @@ export class LearnedCost implements CostModel {
   perItemMs = 0;
 
   // One entry a bucket: batches seen (at most `mostPerBucket`, slowly forgotten), their mean size and mean run time.
-  readonly #weight = new Float64Array(buckets);
-  readonly #size = new Float64Array(buckets);
-  readonly #runMs = new Float64Array(buckets);
+  readonly #weight = zeros();
+  readonly #size = zeros();
+  readonly #runMs = zeros();
   #used = 0;
   #unfitted = 0;
   #surprises = 0;
@@ -27,6 +27,7 @@ export class LearnedCost implements CostModel {
   readonly #runs: RunTime[] = [];
   #kept = 0;
   #warmUp: readonly RunTime[] = [];
+  #judgement: Judgement | undefined;
 
   /** Learns from one batch. Leave out what failed, warm-ups and the sub-runs of a bisection. */
   observe(size: number, runMs: number): void {
@@ -37,6 +38,7 @@ export class LearnedCost implements CostModel {
     // The first batches, and the first of a size, pay for what the next ones reuse: they say nothing about them.
     if (this.batches > coldBatches && this.#size[bucket]! > 0) {
       this.#runs[this.#kept++ % mostKept] = { size, runMs };
+      this.#judgement = undefined;
     }
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
     if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
@@ -51,13 +53,17 @@ export class LearnedCost implements CostModel {
   /** What an executor ran before the first batch. It shows a first line, supports no verdict, and teaches no decision. */
   warmedUp(runs: readonly RunTime[]): void {
     this.#warmUp = runs;
+    this.#judgement = undefined;
   }
 
-  /** What the last runs support. Takes some tenths of a millisecond with 512 of them: not for every call. */
+  /** What the last runs support. Judged once after each batch: it takes some tenths of a millisecond with 512 of them. */
   judgement(): Judgement {
-    const first = this.#kept % mostKept;
-    const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");
-    return { costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel, verdict };
+    if (this.#judgement === undefined) {
+      const first = this.#kept % mostKept;
+      const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");
+      this.#judgement = { costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel, verdict };
+    }
+    return this.#judgement;
   }
 
   seen(size: number): number {
@@ -151,6 +157,9 @@ export class LearnedCost implements CostModel {
     }
   }
 }
+
+// Not typed arrays: one of this size takes four times as long to make, and some batchers live for one request.
+const zeros = (): number[] => new Array<number>(buckets).fill(0);
 
 const mostPerBucket = 20;
 const mostKept = 512;
