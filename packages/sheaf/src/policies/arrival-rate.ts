@@ -1,5 +1,5 @@
 /**
- * Arrivals per millisecond: an exponentially decayed count over `windowMs`, which follows what it is told to span.
+ * Arrivals per millisecond: an exponentially decayed count over `windowMs`, which `spanAtLeast` changes.
  * Cold, it divides by the time it has watched, not by the window.
  */
 export class ArrivalRate {

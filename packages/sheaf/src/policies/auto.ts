@@ -182,8 +182,8 @@ class Auto implements Policy {
       }
     }
     if (best === most) return best;
-    // A size avoided after a bad look would stay unknown for ever: under a backlog it gets more, the more so the more run
-    // times scatter.
+    // A size avoided after a bad look would stay unknown forever: under a backlog it gets more, the more so the more
+    // run times scatter.
     if (most === maxBatchSize && cost.seen(most) < 0.5 + 12 * cost.noise && ++this.#avoided % 16 === 0) return most;
     // So would one never tried because the line promises little.
     const next = nextSize(best);
@@ -199,5 +199,5 @@ class Auto implements Policy {
 }
 
 // At the end of an octave the sum of a moment and a span falls short of it by rounding: without this the hold would end
-// there, as if nobody were expected any more.
+// there, as if no more calls were expected.
 const roundingMs = 0.0005;

@@ -7,7 +7,7 @@ import { nextSize, type CostModel } from "./cost-model.ts";
  *
  * that is run time, the mean wait for the rest of the batch, and the wait for a slot: Allen and Cunneen's approximation
  * for W servers, with batches that arrive b times more evenly than their items. Its factor 1/(2W) reads 1/16 here: with
- * few slots it overstates the wait, which whoever finds a slot busy spends on filling a batch.
+ * few slots it overstates the wait, because an item that finds every slot busy helps to fill a batch.
  *
  * @param perMs λ, arrivals per millisecond, > 0
  * @returns 1 … maxBatchSize; not always an integer

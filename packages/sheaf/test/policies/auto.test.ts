@@ -120,7 +120,7 @@ test("whatever it is told, it runs at least one item or names a finite moment ah
   }
 });
 
-test("a budget that is no span of time is refused with what it got", () => {
+test("a budget that is not a span of time is refused with what it got", () => {
   assert.throws(() => auto({ latencyBudgetMs: 0 }), /latencyBudgetMs must be a number of milliseconds > 0, got 0/);
   assert.throws(() => auto({ latencyBudgetMs: Number.NaN }), RangeError);
 });

@@ -1,6 +1,6 @@
 import type { Message, Port } from "../wire/message.ts";
 
-/** What a pool hears of a worker. Messages come in the order they were sent, all of them before `ended`. */
+/** Events of a worker, for its pool. Messages come in the order they were sent, all of them before `ended`. */
 export interface WorkerConnectionEvents {
   message(message: Message): void;
   /** Once: the worker is gone. `why` ends a sentence: "exit code 1", "signal SIGKILL". */

@@ -27,7 +27,7 @@ export interface InstanceInfo {
 
 export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
-/** One batch on its way through a pool. Settled once, by whoever holds it. */
+/** One batch on its way through a pool. Settled once, by its current holder. */
 export interface Job {
   readonly items: readonly unknown[];
   readonly handle: RunHandle;
@@ -111,7 +111,7 @@ export class Instance {
     }
     const id = this.#nextRunId++;
     this.#jobs.push({ id, run });
-    // Sent before anybody hears of it: a listener may hand over the next one.
+    // Sent before listeners are called: one may hand over the next batch.
     this.#connection.send(message(Kind.batch, id, run.attempt, packed));
     if (this.#jobs.length === 1) {
       run.handle.started();
@@ -120,7 +120,7 @@ export class Instance {
     }
   }
 
-  /** Tells the worker that nobody waits for this batch any more. */
+  /** Tells the worker that every caller of this batch has left. */
   abort(run: Job): void {
     const held = this.#jobs.find((candidate) => candidate.run === run);
     if (held !== undefined) this.#connection.send(message(Kind.abort, held.id));
@@ -135,7 +135,7 @@ export class Instance {
     return this.#jobs[0]?.run === run;
   }
 
-  /** Takes back every batch: its answers are no longer heard. */
+  /** Takes back every batch: its answers are ignored from now on. */
   reclaim(): Job[] {
     const runs = this.#jobs.map(({ run }) => run);
     for (const { id } of this.#jobs) this.#connection.send(message(Kind.abort, id));
