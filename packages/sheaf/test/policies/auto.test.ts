@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { auto } from "../../dist/policies/auto.js";
+import { auto } from "../../dist/policies/auto/index.js";
 import type { Decision, Policy } from "../../dist/index.js";
 import { seededRandom } from "../../dist/tuning/index.js";
 import { record, view, withCost, type Trained } from "./view.js";
