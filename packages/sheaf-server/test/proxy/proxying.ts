@@ -15,7 +15,7 @@ export interface EmbeddingApi {
   readonly baseURL: string;
   readonly requests: ApiRequest[];
   readonly others: { method: string; url: string; headers: Record<string, string>; body: string }[];
-  maxInFlight(): number;
+  mostInFlight(): number;
   close(): Promise<void>;
 }
 

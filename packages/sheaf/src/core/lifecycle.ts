@@ -29,7 +29,7 @@ export class Lifecycle<In, Out> {
     this.#executor = executor;
   }
 
-  /** Begins; a batch function, unlike an executor, can run at once. */
+  /** Begins; a batch function, which is no executor, can run at once. */
   begin(executor: Pick<Executor<In, Out>, "ready"> | undefined): void {
     const signal = this.#signal;
     if (executor === undefined) this.#scheduler.open = true;

@@ -9,3 +9,6 @@ export { workerProcess } from "./worker-process.ts";
 export { publishBatches, type BatchMessage } from "./diagnostics.ts";
 export { pipeline } from "./pipeline.ts";
 export type { PipelineOptions } from "./pipeline.ts";
+export { workerCommand, type CommandExecutor } from "./worker-command.ts";
+export type { CommandOptions, WorkerLogLine } from "./command/options.ts";
+export type { TensorDtype, WorkerColumn, WorkerDeclaration } from "./command/declaration.ts";

@@ -62,16 +62,14 @@ export interface WorkerOptions<Data = unknown> {
   readonly clock?: Clock | undefined;
 }
 
-export interface WorkerSettings {
-  readonly url: string;
-  readonly data: unknown;
+/** What a pool is told, whatever its workers are. */
+export interface PoolSettings {
   readonly name: string;
   readonly instances: number;
   readonly prefetch: 0 | 1;
   readonly onWorkerCrash: "isolate" | "fail";
   readonly recycleAfterBatches: number;
   readonly maxMemoryBytes: number;
-  readonly heapLimitMb: number | undefined;
   readonly niceness: number;
   readonly resultRows: "own" | "view";
   readonly loadTimeoutMs: number;
@@ -79,7 +77,13 @@ export interface WorkerSettings {
   readonly clock: Clock | undefined;
 }
 
-const workerChecks: Record<keyof WorkerOptions, Check> = {
+export interface WorkerSettings extends PoolSettings {
+  readonly url: string;
+  readonly data: unknown;
+  readonly heapLimitMb: number | undefined;
+}
+
+export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb">, Check> = {
   instances: checkCount,
   data: () => undefined,
   name: checkText,
@@ -87,13 +91,17 @@ const workerChecks: Record<keyof WorkerOptions, Check> = {
   onWorkerCrash: oneOf("isolate", "fail"),
   recycleAfterBatches: checkCountOrInfinity,
   maxMemoryMb: checkPositive,
-  heapLimitMb: (name, value) =>
-    check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of megabytes > 0", value),
   niceness: (name, value) => check(isInteger(value, 0, 19), name, "an integer from 0 to 19", value),
   resultRows: oneOf("own", "view"),
   loadTimeoutMs: checkPositive,
   closeTimeoutMs: checkSpan,
   clock: checkClock,
+};
+
+const workerChecks: Record<keyof WorkerOptions, Check> = {
+  ...poolChecks,
+  heapLimitMb: (name, value) =>
+    check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of megabytes > 0", value),
 };
 
 /**
@@ -103,15 +111,20 @@ const workerChecks: Record<keyof WorkerOptions, Check> = {
 export function workerSettings(url: string | URL, options: WorkerOptions): WorkerSettings {
   const moduleUrl = moduleUrlOf(url);
   checkOptions(options, workerChecks);
+  const { data, heapLimitMb } = options;
+  const name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1);
+  return { ...poolSettings(options, name), url: moduleUrl, data, heapLimitMb };
+}
+
+/** Checked options with their defaults. */
+export function poolSettings(options: WorkerOptions, defaultName: string): PoolSettings {
   const {
+    name = defaultName,
     instances = 1,
-    data,
-    name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1),
     prefetch = 1,
     onWorkerCrash = "isolate",
     recycleAfterBatches = Infinity,
     maxMemoryMb = Infinity,
-    heapLimitMb,
     niceness = 10,
     resultRows = "own",
     loadTimeoutMs = 600_000,
@@ -119,15 +132,12 @@ export function workerSettings(url: string | URL, options: WorkerOptions): Worke
     clock,
   } = options;
   return {
-    url: moduleUrl,
-    data,
     name,
     instances,
     prefetch,
     onWorkerCrash,
     recycleAfterBatches,
     maxMemoryBytes: maxMemoryMb * 1024 * 1024,
-    heapLimitMb,
     niceness,
     resultRows,
     loadTimeoutMs,

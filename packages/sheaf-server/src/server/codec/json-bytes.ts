@@ -5,10 +5,10 @@ export type JsonParts = readonly (string | Float32Array)[];
 
 /** Writes the pieces into one buffer. */
 export function jsonBytes(parts: JsonParts): Buffer {
-  let maxBytes = 0;
+  let mostBytes = 0;
   for (const part of parts)
-    maxBytes += typeof part === "string" ? 3 * part.length : 2 + maxFloat32JsonBytes * part.length;
-  const bytes = Buffer.allocUnsafe(maxBytes);
+    mostBytes += typeof part === "string" ? 3 * part.length : 2 + maxFloat32JsonBytes * part.length;
+  const bytes = Buffer.allocUnsafe(mostBytes);
   let at = 0;
   for (const part of parts)
     at = typeof part === "string" ? at + bytes.write(part, at) : writeFloat32Json(part, bytes, at);

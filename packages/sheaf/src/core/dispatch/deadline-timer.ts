@@ -20,7 +20,7 @@ export class DeadlineTimer<In, Out> {
   /** Called whenever there may be another earliest deadline. */
   look(): void {
     const atMs = Math.min(this.#calls.cancellation.nextDeadlineMs, this.#admission.waiters.earliestDeadlineMs);
-    // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
+    // A timer that nobody needs any more must not keep the process alive; one that is merely early may fire.
     if ((atMs >= this.#atMs && atMs !== Infinity) || this.#stopped) return;
     this.#cancel();
     this.#atMs = atMs;

@@ -36,8 +36,8 @@ export interface SchedulerParts<In, Out> {
  * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
  *
  * One loop, started with the batcher, awaits a promise that arrivals resolve. Its async context is that of
- * `createBatcher`, whatever wakes it, so batches and timers started there never inherit a caller's context.
- * A burst (everything that arrives before the loop turns) shares one time stamp and one wake-up.
+ * `createBatcher`, whoever wakes it, so batches and timers started there never inherit a caller's context.
+ * A burst (everything that arrives before the loop gets its turn) shares one time stamp and one wake-up.
  * Where promises and timers end with the request that made them, each wake-up starts in the request that caused it.
  */
 export class Scheduler<In, Out> {

@@ -8,7 +8,7 @@ import { Cancellation, type Withdrawals } from "../queue/cancellation.ts";
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /**
- * The only place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
+ * The one place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
  * out of its chunk is what makes it happen exactly once.
  */
 export class Settlement<In> implements Withdrawals<In> {
@@ -148,7 +148,7 @@ export class Settlement<In> implements Withdrawals<In> {
     if (duplicates === undefined || duplicates.live === 0) return false;
     const heir = duplicates.settlers.findIndex((settler) => settler !== undefined);
     chunk.settlers[index] = duplicates.settlers[heir];
-    // The item has waited since its first caller came, however late its heir did: it must not be held again from then.
+    // The item has waited since its first caller came, however late its heir did: it must not be held from anew.
     chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
     chunk.arriveAt(index, duplicates.arrivedAtMs(heir));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;

@@ -52,7 +52,7 @@ export class Cancellation<In> {
     if (--chunk.live === 0) this.forget(chunk);
   }
 
-  /** The chunk has no live entry left. */
+  /** No entry of the chunk is live any more. */
   forget(chunk: Chunk<In>): void {
     if (chunk.listeners !== undefined) {
       for (const [signal, listener] of chunk.listeners) this.aborts.remove(signal, listener);

@@ -1,7 +1,7 @@
 import type { Chunk, Lane } from "./chunk.ts";
 import { LaneQueue } from "./lane-queue.ts";
 
-/** A bulk item that has waited this long counts as interactive: nothing waits forever. */
+/** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
 export const bulkPromotionMs = 5000;
 
 /** The waiting calls of one group key: never shares a batch with another group. */

@@ -101,7 +101,7 @@ export class Queue<In> {
     this.alone++;
   }
 
-  /** An entry of a waiting chunk has been taken or has gone, and its place is empty already. */
+  /** An entry of a waiting chunk has been taken or has gone: whoever did it has emptied its place. */
   removed(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;

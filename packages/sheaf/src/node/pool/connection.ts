@@ -1,16 +1,32 @@
-import type { Message, Port } from "../wire/message.ts";
+import { Kind, message, type Message, type Port } from "../wire/message.ts";
+import { pack, unpack, type RowOwnership } from "../wire/pack.ts";
 
-/** Events of a worker, for its pool. Messages come in the order they were sent, all of them before `ended`. */
+/** A message from a worker, whatever it travelled as. */
+export interface Received extends Pick<Message, "kind" | "id" | "value" | "memoryBytes"> {
+  /**
+   * `results`: one value or `Error` for each item; `answer`: that of the item; `failure` and `loadFailed`: the error. Read
+   * once. @throws {Error} what came cannot be read.
+   */
+  values(ownership: RowOwnership): unknown[];
+}
+
+/** What a pool hears of a worker. Messages come in the order they were sent, all of them before `ended`. */
 export interface WorkerConnectionEvents {
-  message(message: Message): void;
+  message(received: Received): void;
   /** Once: the worker is gone. `why` ends a sentence: "exit code 1", "signal SIGKILL". */
   ended(why: string, error: Error | undefined): void;
 }
 
 /** The pool's end of a worker thread or process. */
-export interface WorkerConnection extends Port {
+export interface WorkerConnection {
   /** Of a process; undefined for a thread. */
   readonly pid: number | undefined;
+  /** Hands over a batch. @throws {Error} it cannot be packed; the worker is as it was. */
+  run(id: number, attempt: number, items: readonly unknown[]): void;
+  /** Nobody waits for this batch any more. */
+  abort(id: number): void;
+  /** It finishes what it has, unloads and ends. */
+  close(): void;
   /** Ends it at once, whatever it does. False where that cannot be done safely: a thread inside native code. */
   kill(): boolean;
   /** Whether it keeps this process alive. */
@@ -27,6 +43,23 @@ export function openOrEnd(open: OpenConnection, events: WorkerConnectionEvents):
   } catch (thrown) {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     setImmediate(() => events.ended(error.message, error));
-    return { pid: undefined, send: () => undefined, kill: () => true, hold: () => undefined };
+    const nothing = (): void => undefined;
+    return { pid: undefined, run: nothing, abort: nothing, close: nothing, kill: () => true, hold: nothing };
   }
 }
+
+/** The requests of a connection to a worker in JavaScript. */
+export const requestsOver = ({ send }: Port): Pick<WorkerConnection, "run" | "abort" | "close"> => ({
+  run: (id, attempt, items) => send(message(Kind.batch, id, attempt, pack(items))),
+  abort: (id) => send(message(Kind.abort, id)),
+  close: () => send(message(Kind.close)),
+});
+
+/** A message of a worker in JavaScript. */
+export const receivedFrom = ({ kind, id, value, memoryBytes, packed }: Message): Received => ({
+  kind,
+  id,
+  value,
+  memoryBytes,
+  values: (ownership) => (packed === undefined ? [] : unpack(packed, ownership)),
+});

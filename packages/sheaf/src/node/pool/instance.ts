@@ -1,8 +1,8 @@
 import { invariant } from "../../core/runtime/invariant.ts";
 import type { RunHandle } from "../../core/run-handle.ts";
-import { openOrEnd, type WorkerConnection, type OpenConnection } from "./connection.ts";
-import { Kind, message, unpackError, type Message } from "../wire/message.ts";
-import { pack, unpack, type Packed, type RowOwnership } from "../wire/pack.ts";
+import { openOrEnd, type WorkerConnection, type OpenConnection, type Received } from "./connection.ts";
+import { Kind } from "../wire/message.ts";
+import type { RowOwnership } from "../wire/pack.ts";
 
 /**
  * The life of an instance. `ready` and `busy` serve; `draining` finishes what it has; `dead` is the end.
@@ -27,7 +27,7 @@ export interface InstanceInfo {
 
 export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
-/** One batch on its way through a pool. Settled once, by its current holder. */
+/** One batch on its way through a pool. Settled once, by whoever holds it. */
 export interface Job {
   readonly items: readonly unknown[];
   readonly handle: RunHandle;
@@ -102,17 +102,15 @@ export class Instance {
   /** Hands over a batch; one that cannot be packed is rejected and leaves the instance as it was. */
   run(run: Job): void {
     invariant(this.serves, "a batch goes to an instance that serves");
-    let packed: Packed;
+    const id = this.#nextRunId++;
+    // Sent before anybody hears of it: a listener may hand over the next one.
     try {
-      packed = pack(run.items);
+      this.#connection.run(id, run.attempt, run.items);
     } catch (error) {
       run.reject(error);
       return;
     }
-    const id = this.#nextRunId++;
     this.#jobs.push({ id, run });
-    // Sent before listeners are called: one may hand over the next batch.
-    this.#connection.send(message(Kind.batch, id, run.attempt, packed));
     if (this.#jobs.length === 1) {
       run.handle.started();
       this.#connection.hold(true);
@@ -120,10 +118,10 @@ export class Instance {
     }
   }
 
-  /** Tells the worker that every caller of this batch has left. */
+  /** Tells the worker that nobody waits for this batch any more. */
   abort(run: Job): void {
     const held = this.#jobs.find((candidate) => candidate.run === run);
-    if (held !== undefined) this.#connection.send(message(Kind.abort, held.id));
+    if (held !== undefined) this.#connection.abort(held.id);
   }
 
   holds(run: Job): boolean {
@@ -135,10 +133,10 @@ export class Instance {
     return this.#jobs[0]?.run === run;
   }
 
-  /** Takes back every batch: its answers are ignored from now on. */
+  /** Takes back every batch: its answers are no longer heard. */
   reclaim(): Job[] {
     const runs = this.#jobs.map(({ run }) => run);
-    for (const { id } of this.#jobs) this.#connection.send(message(Kind.abort, id));
+    for (const { id } of this.#jobs) this.#connection.abort(id);
     this.#jobs = [];
     return runs;
   }
@@ -148,7 +146,7 @@ export class Instance {
     if (this.draining || this.state === "dead") return;
     this.draining = true;
     this.#become("draining");
-    this.#connection.send(message(Kind.close));
+    this.#connection.close();
   }
 
   /** Ends it at once. False where that cannot be done safely. */
@@ -162,7 +160,7 @@ export class Instance {
     this.#connection.hold(false);
   }
 
-  #receive(received: Message): void {
+  #receive(received: Received): void {
     switch (received.kind) {
       case Kind.warming:
         return this.#become("warming");
@@ -172,7 +170,7 @@ export class Instance {
         this.#connection.hold(false);
         return this.#become("ready");
       case Kind.loadFailed:
-        this.loadError = unpackError(received.packed as Packed);
+        this.loadError = received.values("own")[0] as Error;
         return;
       case Kind.answer:
         return this.#answerOne(received);
@@ -184,17 +182,19 @@ export class Instance {
     }
   }
 
-  #answerOne({ id, value: index, packed }: Message): void {
+  #answerOne(received: Received): void {
+    const { id, value: index } = received;
     const held = this.#jobs[0];
     if (held?.id !== id) return; // taken back in the meantime
     try {
-      held.run.handle.deliver(index, unpack(packed as Packed, this.#resultRows)[0]);
+      held.run.handle.deliver(index, received.values(this.#resultRows)[0]);
     } catch (error) {
       held.run.handle.deliver(index, error); // nested too deep for the stack here
     }
   }
 
-  #answer({ kind, id, value: runMs, memoryBytes, packed }: Message): void {
+  #answer(received: Received): void {
+    const { kind, id, value: runMs, memoryBytes } = received;
     const held = this.#jobs[0];
     // Taken back in the meantime.
     if (held === undefined) return;
@@ -205,9 +205,9 @@ export class Instance {
     if (memoryBytes > 0) this.memoryBytes = memoryBytes;
     held.run.handle.measured(runMs);
     if (kind === Kind.failure) {
-      held.run.reject(unpackError(packed as Packed));
+      held.run.reject(received.values("own")[0]);
     } else {
-      this.#resolve(held.run, packed as Packed);
+      this.#resolve(held.run, received);
     }
     if (this.#jobs.length === 0 && this.state === "busy") {
       this.#connection.hold(false);
@@ -218,10 +218,10 @@ export class Instance {
   }
 
   /** What a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
-  #resolve(run: Job, packed: Packed): void {
+  #resolve(run: Job, received: Received): void {
     let results: unknown[];
     try {
-      results = unpack(packed, this.#resultRows);
+      results = received.values(this.#resultRows);
     } catch (error) {
       return run.reject(error);
     }

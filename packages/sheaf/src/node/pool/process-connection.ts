@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { FrameReader, writeFrame } from "../wire/frame.ts";
 import type { HostOptions } from "../worker/host.ts";
-import type { WorkerConnection, WorkerConnectionEvents } from "./connection.ts";
-import { Kind, message, unpackError } from "../wire/message.ts";
+import { receivedFrom, requestsOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
+import { Kind, message, unpackError, type Port } from "../wire/message.ts";
 import { pack, type Packed } from "../wire/pack.ts";
 import { processEntry } from "../worker/entry.ts";
 
@@ -29,7 +29,7 @@ export function openProcess(
   let uncaught: Error | undefined;
   const reader = new FrameReader((received) => {
     if (received.kind === Kind.uncaught) uncaught = unpackError(received.packed as Packed);
-    else events.message(received);
+    else events.message(receivedFrom(received));
   });
   pipe?.on("data", (chunk: Buffer) => {
     try {
@@ -58,14 +58,14 @@ export function openProcess(
     if (child.pid === undefined) end(error.message, error);
   });
 
-  const send: WorkerConnection["send"] = (sent) => {
+  const send: Port["send"] = (sent) => {
     if (ended || pipe === undefined || pipe.destroyed) return;
     writeFrame(pipe, sent);
   };
   send(message(Kind.load, 0, 0, pack([host])));
   return {
     pid: child.pid,
-    send,
+    ...requestsOver({ send }),
     kill: () => {
       child.kill("SIGKILL");
       return true;

@@ -1,6 +1,6 @@
 import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
 import type { HostOptions } from "../worker/host.ts";
-import type { WorkerConnection, WorkerConnectionEvents } from "./connection.ts";
+import { receivedFrom, requestsOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
 import { threadEntry } from "../worker/entry.ts";
 import { post, received, type Posted } from "../wire/thread-message.ts";
 
@@ -27,7 +27,7 @@ export function openThread({ heapLimitMb, ...host }: ThreadOptions, events: Work
     ...(heapLimitMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapLimitMb } }),
   });
   let uncaught: Error | undefined;
-  port.on("message", (posted: Posted) => events.message(received(posted)));
+  port.on("message", (posted: Posted) => events.message(receivedFrom(received(posted))));
   port.on("messageerror", (error) => (uncaught = error));
   // The worker alone says whether this process stays alive.
   port.unref();
@@ -36,14 +36,14 @@ export function openThread({ heapLimitMb, ...host }: ThreadOptions, events: Work
   worker.on("exit", (code) => {
     // What it posted before its end comes before its end.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
-      events.message(received(left.message as Posted));
+      events.message(receivedFrom(received(left.message as Posted)));
     }
     port.close();
     events.ended(uncaught?.message ?? `exit code ${code}`, uncaught);
   });
   return {
     pid: undefined,
-    send: (message) => post(port, message),
+    ...requestsOver({ send: (message) => post(port, message) }),
     // Terminating a thread inside native code aborts the whole process.
     kill: () => false,
     hold: (alive) => (alive ? worker.ref() : worker.unref()),

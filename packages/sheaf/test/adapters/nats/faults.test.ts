@@ -53,7 +53,7 @@ test(
 );
 
 test(
-  "a message past maxDeliver leaves the queue for the dead letters, and its caller gets an error",
+  "a message past maxDeliver leaves the queue for the dead letters, and its caller hears of it",
   { skip },
   async () => {
     const queue = rig.newQueue();

@@ -53,7 +53,7 @@ export class Heartbeat {
     this.#link.publish(this.#names.alive, JSON.stringify(info));
   }
 
-  /** The front end that asked gets no answer. */
+  /** Whoever has asked gets no answer. */
   stop(): void {
     this.#cancelAnswer?.();
     this.#cancelAnswer = undefined;

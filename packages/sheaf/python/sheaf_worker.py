@@ -1,0 +1,750 @@
+"""Serves a Python model as a worker of Sheaf, which brings its items in batches.
+
+    from sheaf_worker import serve
+
+    def run(texts):
+        return [text.upper() for text in texts]
+
+    serve(run, inputs="text", sample="hello")
+
+Start it with `npx sheaf serve model.py`, or with `workerCommand({ command: "python3", args: ["model.py"] })` of
+`sheaf/node`. Both put this file on PYTHONPATH: there is nothing to install. It needs CPython 3.9 or newer on Linux or
+macOS, and uses NumPy where it is installed. The protocol is described in docs/reference/worker-protocol.md.
+"""
+
+from __future__ import annotations
+
+import array
+import faulthandler
+import inspect
+import io
+import json
+import os
+import queue
+import resource
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+
+__all__ = ["Context", "InvalidInput", "log", "serve"]
+
+PROTOCOL = 1
+MAX_HEADER_BYTES = 16 * 1024 * 1024
+MAX_PAYLOAD_BYTES = 1024 * 1024 * 1024
+# One runs, and one was sent ahead of its turn.
+MAX_BATCHES = 2
+MAX_TRACEBACK_CHARS = 8_000
+MAX_MESSAGE_CHARS = 4_000
+ALIGNMENT = 64
+MEMORY_SAMPLE_S = 1.0
+
+#: What an input or output is: "text", "json", "float32[768]" (also "floats[768]"), or columns by name.
+Declaration = Union[str, Mapping[str, str]]
+
+# dtype → (its letter in the array module, its bytes).
+DTYPES = {
+    "float32": ("f", 4),
+    "float64": ("d", 8),
+    "int8": ("b", 1),
+    "uint8": ("B", 1),
+    "int16": ("h", 2),
+    "uint16": ("H", 2),
+    "int32": ("i", 4),
+    "uint32": ("I", 4),
+    "int64": ("q", 8),
+    "uint64": ("Q", 8),
+    "bool": ("B", 1),
+}
+
+
+class InvalidInput(ValueError):
+    """Raise it, or return it in the place of an item, where the caller's input is wrong: over HTTP a 422."""
+
+    code = "INVALID_INPUT"
+
+
+class Context:
+    """What `run` is told about its batch."""
+
+    __slots__ = ("batch_id", "size", "attempt", "_cancelled")
+
+    def __init__(self, batch_id: int, size: int, attempt: int, cancelled: "set[int]") -> None:
+        #: Counts the batches of this process.
+        self.batch_id = batch_id
+        #: Items in the batch.
+        self.size = size
+        #: 1, or higher when the batch runs again after a crash.
+        self.attempt = attempt
+        self._cancelled = cancelled
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the batch any more. It may change during the run: a long one asks now and then."""
+        return self.batch_id in self._cancelled
+
+
+def serve(
+    run: Callable[..., Any],
+    *,
+    load: Optional[Callable[..., Any]] = None,
+    unload: Optional[Callable[[Any], None]] = None,
+    inputs: Declaration = "json",
+    outputs: Declaration = "json",
+    sample: Any = None,
+    name: Optional[str] = None,
+) -> None:
+    """Runs batches until Sheaf closes the worker; returns then.
+
+    run(items, model, context): one result per item, in order. An exception in a position fails that item only; one
+        that is raised fails the batch. It may take fewer parameters.
+    load(data): loads the model, once in each process; `data` is the option of that name. Its result is `model`.
+    unload(model): lets go of the model when the worker is closed.
+    inputs: what `run` gets, whatever the size of the batch. "text": a list of str. "json": a list of values.
+        "float32[768]" or "uint8[224,224,3]": one writable array of shape [n, …]; without NumPy a list of
+        `array.array`, one flat array per item. A dict of names, such as {"image": "uint8[224,224,3]", "title":
+        "text"}: a dict of those.
+    outputs: what `run` returns. "json" (default): a list of anything JSON can hold, arrays included. "float32[10]":
+        an array of shape [n, 10], or a list of rows. "embedding": rows of float32, which also serve the routes for
+        embeddings; "embedding[384]" where there is no sample. "text", and a dict of names, as for inputs.
+    sample: an item that the model takes, or a list of items. Runs once before the worker is ready, so that the first
+        caller does not wait for what the first run makes ready. With two different items Sheaf also tests that an
+        item's result does not depend on its batch-mates.
+    name: of the model; by default that of its file.
+
+    Raises TypeError or ValueError where an argument is wrong.
+    """
+    if _is_child_process():
+        return  # multiprocessing imports the main module again in each child
+    worker = _Worker(run, load, unload, _specs(inputs, "inputs"), _specs(outputs, "outputs"), sample, name)
+    if _channel is None:
+        sys.exit(
+            f"{os.path.basename(sys.argv[0])} is a worker of Sheaf. Start it with: npx sheaf serve {sys.argv[0]}"
+        )
+    worker.serve(_channel)
+
+
+def log(message: str, level: str = "info") -> None:
+    """Writes a line to Sheaf's log. Levels: "debug", "info", "warning", "error". What is printed goes there as "info"."""
+    if level not in ("debug", "info", "warning", "error"):
+        raise ValueError(f'level must be "debug", "info", "warning" or "error", got {level!r}')
+    if _channel is None:
+        print(message, file=sys.stderr)
+    else:
+        _channel.send({"type": "log", "level": level, "message": str(message)[:MAX_MESSAGE_CHARS]})
+
+
+# --- what goes in and out -------------------------------------------------------------------------------------------
+
+
+class _Spec:
+    """One column: "text", "json", or the dtype and shape of an item."""
+
+    def __init__(self, kind: str, dtype: str = "", shape: Tuple[int, ...] = (), embedding: bool = False) -> None:
+        self.kind = kind
+        self.dtype = dtype
+        self.shape = shape
+        self.embedding = embedding
+        self.length = 1
+        for axis in shape:
+            self.length *= axis
+
+    def __str__(self) -> str:
+        if self.kind != "tensor":
+            return self.kind
+        name = "embedding" if self.embedding else self.dtype
+        return name if self.shape == () else f"{name}[{','.join(map(str, self.shape))}]"
+
+    @property
+    def needs_length(self) -> bool:
+        return self.embedding and self.shape == ()
+
+
+# Without names there is one column, whose name is None.
+_Specs = Dict[Optional[str], _Spec]
+
+
+def _specs(declared: Declaration, what: str) -> _Specs:
+    if isinstance(declared, str):
+        return {None: _spec(declared, what)}
+    if not isinstance(declared, Mapping) or not declared:
+        raise TypeError(f'{what} must be a text such as "text" or "float32[768]", or a dict of them, got {declared!r}')
+    specs: _Specs = {}
+    for name, text in declared.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"{what} must be a dict of text, got {name!r}: {text!r}")
+        specs[name] = _spec(text, f"{what}[{name!r}]")
+        if specs[name].embedding:
+            raise ValueError(f'{what}[{name!r}]: "embedding" has no name; use "float32[…]"')
+    return specs
+
+
+def _spec(text: str, what: str) -> _Spec:
+    if text in ("text", "json"):
+        return _Spec(text)
+    head, bracket, rest = text.partition("[")
+    dtype = {"floats": "float32", "embedding": "float32"}.get(head, head)
+    axes = rest[:-1].split(",") if bracket and rest.endswith("]") else []
+    shape = tuple(int(axis) for axis in axes if axis.strip().isdecimal())
+    is_embedding = head == "embedding" and what == "outputs"
+    is_shape = len(shape) == len(axes) and all(axis >= 1 for axis in shape)
+    if dtype in DTYPES and is_shape and (shape != () or (is_embedding and not bracket)):
+        if head != "embedding" or (is_embedding and len(shape) <= 1):
+            return _Spec("tensor", dtype, shape, is_embedding)
+    raise ValueError(
+        f'{what} must be "text", "json", or a type and shape such as "float32[768]" (types: {", ".join(DTYPES)}), '
+        f"got {text!r}"
+    )
+
+
+def _declaration(specs: _Specs) -> Union[str, Dict[str, str]]:
+    if None in specs:
+        return str(specs[None])
+    return {str(name): str(spec) for name, spec in specs.items()}
+
+
+_numpy: Any = None
+
+
+def _import_numpy(specs: Sequence[_Spec]) -> None:
+    """NumPy is loaded only where there are arrays: importing it takes a tenth of a second."""
+    global _numpy
+    if not any(spec.kind == "tensor" for spec in specs):
+        return
+    try:
+        import numpy
+    except ImportError:
+        return
+    _numpy = numpy
+
+
+def _decode(specs: _Specs, columns: Sequence[Mapping[str, Any]], payload: bytearray) -> Any:
+    """The columns of a `run` message as `run` gets them."""
+    values = {column.get("name"): _decode_column(specs[column.get("name")], column, payload) for column in columns}
+    return values[None] if None in specs else {name: values[name] for name in specs}
+
+
+def _decode_column(spec: _Spec, column: Mapping[str, Any], payload: bytearray) -> Any:
+    at, end = column["at"], column["at"] + column["bytes"]
+    if spec.kind == "json":
+        return json.loads(memoryview(payload)[at:end].tobytes())
+    if spec.kind == "text":
+        return _decode_texts(memoryview(payload)[at:end], column["count"])
+    count = column["shape"][0]
+    if _numpy is not None:
+        flat = _numpy.frombuffer(payload, spec.dtype, count * spec.length, at)
+        return flat.reshape((count, *spec.shape))
+    letter, item_bytes = DTYPES[spec.dtype]
+    rows = []
+    for start in range(at, end, spec.length * item_bytes):
+        row = array.array(letter)
+        row.frombytes(memoryview(payload)[start : start + spec.length * item_bytes])
+        rows.append(row)
+    return rows
+
+
+def _decode_texts(column: memoryview, count: int) -> List[str]:
+    offsets = column[: 4 * (count + 1)].cast("I").tolist()
+    blob = column[4 * (count + 1) :].tobytes()
+    if blob.isascii():
+        text = blob.decode("ascii")
+        return [text[start:end] for start, end in zip(offsets, offsets[1:])]
+    return [blob[start:end].decode() for start, end in zip(offsets, offsets[1:])]
+
+
+class _Results:
+    """What a run returned, as columns of the results and errors by position."""
+
+    def __init__(self, specs: _Specs, returned: Any, size: int) -> None:
+        self.columns: List[Dict[str, Any]] = []
+        self.pieces: List[Any] = []
+        self.errors: List[Dict[str, Any]] = []
+        self._bytes = 0
+        self._specs = specs
+        values = _results_list(returned, specs)
+        positions: Sequence[int] = range(len(values))
+        if isinstance(values, list) and any(isinstance(value, BaseException) for value in values):
+            self._fail([(i, value) for i, value in enumerate(values) if isinstance(value, BaseException)])
+            positions = [i for i, value in enumerate(values) if not isinstance(value, BaseException)]
+            values = [values[i] for i in positions]
+        self._encode(values, positions)
+
+    def _fail(self, failed: Sequence[Tuple[int, BaseException]]) -> None:
+        self.errors += [{"index": index, "error": _describe(error)} for index, error in failed]
+
+    def _encode(self, values: Any, positions: Sequence[int]) -> None:
+        """Items whose own result does not fit fail alone, and the others are encoded without them."""
+        try:
+            encoded = [(name, spec, _encode_column(spec, _column(values, name))) for name, spec in self._specs.items()]
+        except Exception:
+            failed = {i: error for i, error in ((i, self._trial(value)) for i, value in enumerate(values)) if error}
+            if not failed:
+                raise
+            self._fail([(positions[i], error) for i, error in failed.items()])
+            good = [i for i in range(len(values)) if i not in failed]
+            return self._encode([values[i] for i in good], [positions[i] for i in good])
+        for name, spec, (count, pieces) in encoded:
+            self._add(name, spec, count, pieces)
+
+    def _trial(self, value: Any) -> Optional[Exception]:
+        try:
+            for name, spec in self._specs.items():
+                _encode_column(spec, _column([value], name))
+        except Exception as error:
+            return error
+        return None
+
+    def _add(self, name: Optional[str], spec: _Spec, count: int, pieces: Sequence[Any]) -> None:
+        if self._bytes % ALIGNMENT != 0:
+            padding = bytes(ALIGNMENT - self._bytes % ALIGNMENT)
+            self.pieces.append(padding)
+            self._bytes += len(padding)
+        size = sum(map(len, pieces))
+        column: Dict[str, Any] = {"kind": spec.kind, "at": self._bytes, "bytes": size}
+        if name is not None:
+            column["name"] = name
+        if spec.kind == "tensor":
+            column.update(dtype=spec.dtype, shape=[count, *spec.shape])
+        else:
+            column["count"] = count
+        self.columns.append(column)
+        self.pieces += pieces
+        self._bytes += size
+
+
+def _results_list(returned: Any, specs: _Specs) -> Any:
+    """A list of results, or an array of them. Columns by name become records, where an item may fail alone."""
+    if None not in specs and isinstance(returned, Mapping):
+        missing = [name for name in specs if name not in returned]
+        if missing:
+            raise TypeError(f"run returned no {missing[0]!r}, which outputs declares")
+        columns = [_on_cpu(returned[name]) for name in specs]
+        lengths = {len(column) for column in columns}
+        if len(lengths) != 1:
+            raise TypeError(f"run returned columns of different lengths: {sorted(lengths)}")
+        return [dict(zip(specs, row)) for row in zip(*columns)]
+    if isinstance(returned, (str, bytes, Mapping)) or inspect.isawaitable(returned):
+        raise TypeError(f"run must return one result per item, in order, got {type(returned).__name__}")
+    returned = _on_cpu(returned)
+    if None in specs and specs[None].kind == "tensor" and hasattr(returned, "__array__"):
+        return returned
+    # Also a generator, a tuple, an array or a column of a data frame.
+    return returned.tolist() if hasattr(returned, "tolist") else list(returned)
+
+
+def _on_cpu(value: Any) -> Any:
+    """A tensor of PyTorch may be on a GPU and remember its gradient."""
+    return value.detach().cpu() if hasattr(value, "detach") else value
+
+
+def _column(values: Any, name: Optional[str]) -> Any:
+    return values if name is None else [value[name] for value in values]
+
+
+def _encode_column(spec: _Spec, values: Any) -> Tuple[int, Sequence[Any]]:
+    """How many values, and their bytes in pieces."""
+    if spec.kind == "tensor":
+        return len(values), [_encode_tensor(spec, values)]
+    if spec.kind == "text":
+        return len(values), _encode_texts(values)
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=_json_value, separators=(",", ":"))
+    return len(values), [text.encode("utf-8", "replace")]
+
+
+def _json_value(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # an array or a number of NumPy, PyTorch or pandas
+        return _on_cpu(value).tolist()
+    raise TypeError(f"a result holds a {type(value).__name__}, which JSON cannot hold")
+
+
+def _encode_texts(values: Sequence[Any]) -> List[bytes]:
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f'a result must be a str (outputs="text"), got {type(value).__name__}')
+    texts = [value.encode("utf-8", "replace") for value in values]
+    offsets = array.array("I", [0])
+    end = 0
+    for text in texts:
+        end += len(text)
+        offsets.append(end)
+    return [offsets.tobytes(), b"".join(texts)]
+
+
+def _encode_tensor(spec: _Spec, values: Any) -> Any:
+    """Bytes of an array of shape [n, …]; the memory of the model's own array where it fits as it is."""
+    shape = (len(values), *spec.shape)
+    if _numpy is None:
+        flat: List[Any] = []
+        for value in values:
+            before = len(flat)
+            _flatten(value, flat)
+            if len(flat) - before != spec.length:
+                raise ValueError(f"a result has {len(flat) - before} numbers, {spec} has {spec.length}")
+        return array.array(DTYPES[spec.dtype][0], flat).tobytes()
+    if isinstance(values, list):
+        values = [_on_cpu(value) for value in values]
+    result = _numpy.ascontiguousarray(values, dtype=spec.dtype)
+    if result.shape != shape and len(values) > 0:
+        raise ValueError(f"results have the shape {list(result.shape)}; for {spec} it must be {list(shape)}")
+    return memoryview(result).cast("B") if result.size > 0 else b""
+
+
+def _flatten(value: Any, into: List[Any]) -> None:
+    if hasattr(value, "__iter__"):
+        for part in value:
+            _flatten(part, into)
+    else:
+        into.append(value)
+
+
+def _describe(error: BaseException) -> Dict[str, Any]:
+    """An error as it travels: its type, message and a traceback of bounded length."""
+    lines = traceback.format_exception(type(error), error, error.__traceback__, limit=-30)
+    described: Dict[str, Any] = {
+        "type": type(error).__name__,
+        "message": str(error)[:MAX_MESSAGE_CHARS],
+        "traceback": "".join(lines)[-MAX_TRACEBACK_CHARS:],
+    }
+    code = getattr(error, "code", None)
+    if isinstance(code, (str, int)):
+        described["code"] = code
+    return described
+
+
+# --- the worker -----------------------------------------------------------------------------------------------------
+
+
+class _Worker:
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        load: Optional[Callable[..., Any]],
+        unload: Optional[Callable[[Any], None]],
+        inputs: _Specs,
+        outputs: _Specs,
+        sample: Any,
+        name: Optional[str],
+    ) -> None:
+        for what, function in (("run", run), ("load", load), ("unload", unload)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{what} must be a function, got {function!r}")
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(f"{what} must be a plain function, not an async one")
+        self._function = _with_fewer(run, 3)
+        self._load = _with_fewer(load, 1) if load is not None else None
+        self._unload = unload
+        self._inputs = inputs
+        self._outputs = outputs
+        self._sample = sample
+        self._name = name
+        self._model: Any = None
+        self._sampled_at_s = 0.0
+
+    def serve(self, channel: "_Channel") -> None:
+        _leave_signals_to_the_parent()
+        channel.start()
+        try:
+            ready = self._start(channel)
+        except Exception as error:
+            channel.send({"type": "failed", "error": _describe(error)})
+            sys.exit(1)
+        channel.send(ready)
+        while True:
+            header, payload = channel.receive()
+            if header["type"] == "close":
+                return self._close(channel)
+            self._run_batch(channel, header, payload)
+
+    def _start(self, channel: "_Channel") -> Dict[str, Any]:
+        """Loads and warms up. Returns the `ready` message."""
+        hello, _ = channel.receive()
+        if self._load is not None:
+            self._model = self._load(hello.get("data"))
+        channel.send({"type": "warming"})
+        _import_numpy([*self._inputs.values(), *self._outputs.values()])
+        sample = self._warm_up()
+        unknown = [spec for spec in self._outputs.values() if spec.needs_length]
+        if unknown:
+            raise ValueError('outputs="embedding" needs a sample, or its length: "embedding[384]"')
+        ready = {
+            "type": "ready",
+            "inputs": _declaration(self._inputs),
+            "outputs": _declaration(self._outputs),
+            "sample": sample,
+        }
+        return ready if self._name is None else {**ready, "name": self._name}
+
+    def _warm_up(self) -> List[Any]:
+        """Runs the sample, which shows that the model takes what it declares. Returns its items as JSON holds them."""
+        if self._sample is None:
+            return []
+        items = _sample_items(self._inputs, self._sample)
+        try:
+            values = {name: _sample_column(spec, _column(items, name)) for name, spec in self._inputs.items()}
+            context = Context(0, len(items), 1, set())
+            returned = self._run(values[None] if None in values else values, context)
+            self._learn_length(returned)
+            results = _Results(self._outputs, returned, len(items))
+        except Exception as error:
+            raise ValueError(f"the sample failed: {type(error).__name__}: {error}") from error
+        if results.errors:
+            raise ValueError(f"the sample failed: {results.errors[0]['error']['message']}")
+        count = sum(1 for _ in _results_list(returned, self._outputs))
+        if count != len(items):
+            raise ValueError(f"run returned {count} results for the {len(items)} items of the sample")
+        return json.loads(json.dumps(items, default=_json_value))
+
+    def _run(self, items: Any, context: Context) -> Any:
+        returned = self._function(items, self._model, context)
+        return list(returned) if hasattr(returned, "__next__") else returned
+
+    def _learn_length(self, returned: Any) -> None:
+        spec = self._outputs.get(None)
+        if spec is not None and spec.needs_length:
+            self._outputs = {None: _Spec("tensor", spec.dtype, (len(_results_list(returned, self._outputs)[0]),), True)}
+
+    def _run_batch(self, channel: "_Channel", header: Dict[str, Any], payload: bytearray) -> None:
+        batch_id, size = header["id"], header["size"]
+        started_s = time.perf_counter()
+        reply: Dict[str, Any]
+        pieces: Sequence[Any] = ()
+        try:
+            if batch_id in channel.cancelled:
+                raise _Cancelled("Nobody waits for this batch any more.")
+            items = _decode(self._inputs, header["columns"], payload)
+            context = Context(batch_id, size, header["attempt"], channel.cancelled)
+            results = _Results(self._outputs, self._run(items, context), size)
+            reply = {"type": "result", "id": batch_id, "columns": results.columns}
+            if results.errors:
+                reply["errors"] = results.errors
+            pieces = results.pieces
+        except Exception as error:
+            reply = {"type": "failed", "id": batch_id, "error": _describe(error)}
+        ended_s = time.perf_counter()
+        reply["runMs"] = (ended_s - started_s) * 1000
+        if ended_s - self._sampled_at_s >= MEMORY_SAMPLE_S:
+            self._sampled_at_s = ended_s
+            reply["memoryBytes"] = _memory_bytes()
+        channel.ended(batch_id)
+        channel.send(reply, pieces)
+
+    def _close(self, channel: "_Channel") -> None:
+        try:
+            if self._unload is not None:
+                self._unload(self._model)
+        except Exception:
+            traceback.print_exc()
+        sys.stdout.flush()
+        channel.send({"type": "closed"})
+
+
+class _Cancelled(Exception):
+    code = "CANCELLED"
+
+
+def _with_fewer(function: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """The function, called with as many of the arguments as it takes."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return function
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        return function
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    count = sum(1 for parameter in parameters if parameter.kind in positional)
+    return function if count >= most else lambda *arguments: function(*arguments[:count])
+
+
+def _sample_items(specs: _Specs, sample: Any) -> List[Any]:
+    """One item, or a list of them: an array is a list of items where it has one axis more than an item."""
+    spec = specs.get(None)
+    if spec is not None and spec.kind == "tensor":
+        rows = sample.tolist() if hasattr(sample, "tolist") else list(sample)
+        return rows if _depth(rows) > len(spec.shape) else [rows]
+    return sample if isinstance(sample, list) else [sample]
+
+
+def _depth(value: Any) -> int:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return 1 + _depth(value[0]) if isinstance(value, (list, tuple)) and value else 0
+
+
+def _sample_column(spec: _Spec, values: List[Any]) -> Any:
+    """The sample as a batch of it would arrive."""
+    if spec.kind == "text":
+        return _decode_texts(memoryview(b"".join(_encode_texts(values))), len(values))
+    if spec.kind == "json":
+        return json.loads(json.dumps(values, allow_nan=False, default=_json_value))
+    data = bytearray(_encode_tensor(spec, values))
+    column = {"at": 0, "bytes": len(data), "shape": [len(values)]}
+    return _decode_column(spec, column, data)
+
+
+def _memory_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize()
+    except OSError:  # macOS, which tells only the most there has been
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _leave_signals_to_the_parent() -> None:
+    """A supervisor may signal every process; the parent drains and then closes this one. Not SIG_IGN, which children inherit."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            signal.signal(number, lambda *_: None)
+        except ValueError:  # not on the main thread
+            return
+
+
+def _is_child_process() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+# --- frames ---------------------------------------------------------------------------------------------------------
+
+
+class _Channel:
+    """Frames to and from Sheaf, on a file descriptor of their own: what user code prints cannot get in between.
+
+    A thread reads them, so that `cancel` and the end of the pipe arrive during a run.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._file = io.FileIO(descriptor, "r", closefd=False)
+        self._pid = os.getpid()
+        self._received: "queue.SimpleQueue[Tuple[Dict[str, Any], bytearray]]" = queue.SimpleQueue()
+        self._writing = threading.Lock()
+        self._batches: "set[int]" = set()
+        self._state = "hello"
+        #: Ids of batches that nobody waits for any more.
+        self.cancelled: "set[int]" = set()
+        # A child that runs another program must not hold it open; one that goes on in this one must not write to it.
+        os.set_inheritable(descriptor, False)
+        os.register_at_fork(after_in_child=self._close_in_child)
+
+    def start(self) -> None:
+        threading.Thread(target=self._read, name="sheaf-reader", daemon=True).start()
+
+    def receive(self) -> Tuple[Dict[str, Any], bytearray]:
+        """The next message to work on: `hello`, `run` or `close`."""
+        return self._received.get()
+
+    def ended(self, batch_id: int) -> None:
+        self._batches.discard(batch_id)
+        self.cancelled.discard(batch_id)
+
+    def send(self, header: Mapping[str, Any], pieces: Sequence[Any] = ()) -> None:
+        """Writes one frame. The pieces are the payload."""
+        encoded = json.dumps(header, separators=(",", ":")).encode()
+        payload_bytes = sum(map(len, pieces))
+        if len(encoded) > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
+            return self._send_too_large(header, len(encoded), payload_bytes)
+        frame = [struct.pack("<II", len(encoded), payload_bytes) + encoded, *pieces]
+        with self._writing:
+            if os.getpid() != self._pid:
+                os._exit(0)  # a fork of the worker came back from `run`
+            self._write(frame)
+
+    def _send_too_large(self, header: Mapping[str, Any], header_bytes: int, payload_bytes: int) -> None:
+        message = (
+            f"the results take {payload_bytes} bytes and {header_bytes} in the header; "
+            f"{MAX_PAYLOAD_BYTES} and {MAX_HEADER_BYTES} are the most. Lower maxBatchSize."
+        )
+        self.send({"type": "failed", "id": header.get("id"), "error": {"type": "ValueError", "message": message}})
+
+    def _write(self, frame: List[Any]) -> None:
+        try:
+            left = [memoryview(piece).cast("B") if not isinstance(piece, bytes) else piece for piece in frame]
+            while left:
+                written = os.writev(self._descriptor, left[:512])
+                while left and written >= len(left[0]):
+                    written -= len(left.pop(0))
+                if written > 0:
+                    left[0] = memoryview(left[0])[written:]
+        except OSError:  # the other end has gone
+            os._exit(0)
+
+    def _read(self) -> None:
+        while True:
+            head = self._exactly(8, may_end=True)
+            header_bytes, payload_bytes = struct.unpack("<II", head)
+            if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
+                _die(f"a frame of {header_bytes} + {payload_bytes} bytes is over the bound")
+            try:
+                header = json.loads(self._exactly(header_bytes))
+                self._accept(header, self._exactly(payload_bytes))
+            except (ValueError, KeyError, TypeError) as error:
+                _die(f"a message that cannot be read: {error!r}")
+
+    def _accept(self, header: Dict[str, Any], payload: bytearray) -> None:
+        kind = header["type"]
+        if kind == "cancel":
+            if header["id"] in self._batches:
+                self.cancelled.add(header["id"])
+            return
+        if self._state == "hello" and kind == "hello":
+            if header["protocol"] != PROTOCOL:
+                _die(f"it speaks version {PROTOCOL} of the protocol, not {header['protocol']}")
+            self._state = "open"
+        elif self._state == "open" and kind == "run":
+            self._batches.add(header["id"])
+            if len(self._batches) > MAX_BATCHES:
+                _die(f"more than {MAX_BATCHES} batches were sent at once")
+        elif self._state == "open" and kind == "close":
+            self._state = "closed"
+        else:
+            _die(f"{kind!r} was sent out of order")
+        self._received.put((header, payload))
+
+    def _exactly(self, size: int, may_end: bool = False) -> bytearray:
+        data = bytearray(size)
+        view = memoryview(data)
+        while len(view) > 0:
+            try:
+                count = self._file.readinto(view)
+            except OSError:
+                count = 0
+            if not count:
+                if not may_end or len(view) < size:
+                    _die("the pipe ended in the middle of a message")
+                # Nobody is left to work for, whatever runs.
+                os._exit(0)
+            view = view[count:]
+        return data
+
+    def _close_in_child(self) -> None:
+        try:
+            os.close(self._descriptor)
+        except OSError:
+            pass
+
+
+def _die(why: str) -> NoReturn:
+    """Ends the process whatever its other threads do. What it says is in the log, and in the error of the callers."""
+    os.write(2, f"sheaf_worker: {why}\n".encode())
+    os._exit(1)
+
+
+def _open_channel() -> Optional[_Channel]:
+    """Taken when this module is imported, so that programs which user code starts before `serve` do not inherit it."""
+    descriptor = os.environ.pop("SHEAF_WORKER_FD", None)
+    if descriptor is None:
+        return None
+    channel = _Channel(int(descriptor))
+    # One stream for all that is printed, in order, also by native code; line by line, so that nothing is lost in a crash.
+    os.dup2(2, 1)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    faulthandler.enable()
+    return channel
+
+
+_channel = _open_channel()

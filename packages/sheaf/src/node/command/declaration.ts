@@ -1,0 +1,101 @@
+import { describe } from "../../shared/describe.ts";
+import type { RowConstructor } from "../wire/layout.ts";
+
+/** Element types of a tensor that a worker command takes or returns. A `bool` is a byte, 0 or 1. */
+export type TensorDtype =
+  "float32" | "float64" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64" | "bool";
+
+/**
+ * One value of an item or a result. Without a name the value is all of it; with names the item is an object. `shape` is
+ * that of one item: integers >= 1, and none for a scalar is not offered.
+ */
+export type WorkerColumn =
+  | { readonly name?: string | undefined; readonly kind: "text" | "json" }
+  | {
+      readonly name?: string | undefined;
+      readonly kind: "tensor";
+      readonly dtype: TensorDtype;
+      readonly shape: readonly number[];
+    };
+
+/** What a worker command says of itself once it is ready. */
+export interface WorkerDeclaration {
+  /** The model's name, where the worker gives one. */
+  readonly name: string | undefined;
+  /** One column without a name, or columns with names. */
+  readonly inputs: readonly WorkerColumn[];
+  readonly outputs: readonly WorkerColumn[];
+  /** Each result is one vector of float32 that embeds its item. */
+  readonly embedding: boolean;
+  /** Items that the model takes, as JSON; empty where it gives none. */
+  readonly sample: readonly unknown[];
+}
+
+export const typedArrayOf: Readonly<Record<TensorDtype, RowConstructor & { readonly name: string }>> = {
+  float32: Float32Array,
+  float64: Float64Array,
+  int8: Int8Array,
+  uint8: Uint8Array,
+  int16: Int16Array,
+  uint16: Uint16Array,
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+};
+
+const maxColumns = 64;
+const maxAxes = 16;
+/** Values in one tensor of one item. */
+const maxLength = 2 ** 28;
+
+/** Reads a `ready` message. @throws {TypeError} naming what is wrong with it. */
+export function readDeclaration(ready: Readonly<Record<string, unknown>>): WorkerDeclaration {
+  const { name, inputs = "json", outputs = "json", sample = [] } = ready;
+  if (name !== undefined && (typeof name !== "string" || name === "")) {
+    throw new TypeError(`name must be a non-empty string, got ${describe(name)}`);
+  }
+  if (!Array.isArray(sample)) throw new TypeError(`sample must be an array of items, got ${describe(sample)}`);
+  const embedding = typeof outputs === "string" && outputs.startsWith("embedding[");
+  return {
+    name,
+    inputs: columnsOf("inputs", inputs),
+    outputs: columnsOf("outputs", embedding ? outputs.replace("embedding", "float32") : outputs),
+    embedding,
+    sample,
+  };
+}
+
+/** In which a worker that is started again may not differ. Its sample may be made up each time. */
+export const signatureOf = ({ name, inputs, outputs, embedding }: WorkerDeclaration): string =>
+  JSON.stringify({ name, inputs, outputs, embedding });
+
+/** A column as it is declared: `text`, `float32[768]`. */
+export const columnText = (column: WorkerColumn): string =>
+  column.kind === "tensor" ? `${column.dtype}[${column.shape.join(",")}]` : column.kind;
+
+export const lengthOf = (shape: readonly number[]): number => shape.reduce((product, axis) => product * axis, 1);
+
+function columnsOf(path: string, declared: unknown): WorkerColumn[] {
+  if (typeof declared === "string") return [columnOf(path, declared)];
+  const entries = typeof declared === "object" && declared !== null ? Object.entries(declared) : [];
+  if (Array.isArray(declared) || entries.length === 0 || entries.length > maxColumns) {
+    throw new TypeError(
+      `${path} must be a text such as "float32[768]", or an object of 1 to ${maxColumns} of them, got ${describe(declared)}`,
+    );
+  }
+  return entries.map(([name, text]) => ({ name, ...columnOf(`${path}.${name}`, text) }));
+}
+
+function columnOf(path: string, text: unknown): WorkerColumn {
+  if (text === "text" || text === "json") return { kind: text };
+  const [, dtype = "", axes = ""] = (typeof text === "string" && /^(\w+)\[([\d,]+)\]$/.exec(text)) || [];
+  const shape = axes.split(",").map(Number);
+  const fits = shape.every((axis) => axis >= 1) && shape.length <= maxAxes && lengthOf(shape) <= maxLength;
+  if (Object.hasOwn(typedArrayOf, dtype) && fits) return { kind: "tensor", dtype: dtype as TensorDtype, shape };
+  throw new TypeError(
+    `${path} must be "text", "json", or a type and shape such as "float32[768]" ` +
+      `(types: ${Object.keys(typedArrayOf).join(", ")}; at most ${maxLength} values), got ${describe(text)}`,
+  );
+}

@@ -1,0 +1,15 @@
+import { readDeclaration, signatureOf, type WorkerDeclaration } from "./declaration.ts";
+
+/** What the first instance of a pool declared, which holds for all that follow: requests are checked against it. */
+export class Declared {
+  first: WorkerDeclaration | undefined;
+
+  /** @throws {TypeError} it cannot be read. {Error} it differs from the first. */
+  accept(ready: Readonly<Record<string, unknown>>): WorkerDeclaration {
+    const declaration = readDeclaration(ready);
+    this.first ??= declaration;
+    const [was, is] = [this.first, declaration].map(signatureOf);
+    if (was === is) return declaration;
+    throw new Error(`a worker that was started again declares ${is}, the first one declared ${was}`);
+  }
+}

@@ -1,0 +1,48 @@
+import type { Readable } from "node:stream";
+
+const longestLine = 8192;
+const tailLines = 50;
+
+/** What a worker printed, line by line; and of the last lines the one that says most about its end. */
+export class OutputLines {
+  readonly #onLine: (line: string) => void;
+  #tail: string[] = [];
+
+  constructor(onLine: (line: string) => void) {
+    this.#onLine = onLine;
+  }
+
+  /** Reads until the stream ends. A line that is too long comes in pieces. */
+  read(stream: Readable): void {
+    let rest = "";
+    stream.setEncoding("utf8");
+    stream.on("data", (chunk: string) => {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop()!;
+      for (const line of lines) this.#line(line);
+      for (; rest.length > longestLine; rest = rest.slice(longestLine)) this.#line(rest.slice(0, longestLine));
+    });
+    stream.on("end", () => rest !== "" && this.#line(rest));
+    stream.on("error", () => undefined);
+  }
+
+  /** What it prints from now on belongs to something else. */
+  forget(): void {
+    if (this.#tail.length > 0) this.#tail = [];
+  }
+
+  /** The line of the error that ended it, as Python, Go and others print it, or else the last one. */
+  get lastWords(): string | undefined {
+    return (
+      this.#tail.findLast((line) => /^(Fatal |panic: |sheaf_worker: |[\w.]*(Error|Exception)\b)/.test(line)) ??
+      this.#tail.at(-1)
+    );
+  }
+
+  #line(line: string): void {
+    for (let at = 0; at === 0 || at < line.length; at += longestLine) this.#onLine(line.slice(at, at + longestLine));
+    if (line.trim() === "") return;
+    this.#tail.push(line.slice(0, 500));
+    if (this.#tail.length > tailLines) this.#tail.shift();
+  }
+}

@@ -1,0 +1,160 @@
+import type { Socket } from "node:net";
+import { describe } from "../../shared/describe.ts";
+import type { Received } from "../pool/connection.ts";
+import { Kind } from "../wire/message.ts";
+import type { Declared } from "./declared.ts";
+import type { WorkerDeclaration } from "./declaration.ts";
+import { encodeItems } from "./encode.ts";
+import { FrameReader, writeFrame, type Frame } from "./frame.ts";
+import type { WorkerLogLine } from "./options.ts";
+import { checkResult, readResult } from "./results.ts";
+import { workerError } from "./worker-error.ts";
+
+const version = 1;
+const levels = ["debug", "info", "warning", "error"] as const;
+const longestLog = 8192;
+
+export interface ProtocolEvents {
+  message(received: Received): void;
+  log(level: WorkerLogLine["level"], text: string): void;
+  /** The worker does not keep to the protocol, or does not fit to those before it. */
+  broken(error: Error): void;
+  /** It has unloaded; its end follows. */
+  closed(): void;
+}
+
+/** Our side of the worker protocol over one pipe: what is sent when, and what may come. */
+export class CommandProtocol {
+  readonly #pipe: Socket | undefined;
+  readonly #declared: Declared;
+  readonly #events: ProtocolEvents;
+  /** Ids and sizes of the batches that it has, in the order of their results. */
+  readonly #outstanding: { readonly id: number; readonly size: number }[] = [];
+  readonly #reader: FrameReader = new FrameReader((frame) => this.#receive(frame));
+  #declaration: WorkerDeclaration | undefined;
+  #isSilent = true;
+  #isBroken = false;
+
+  constructor(pipe: Socket | undefined, declared: Declared, events: ProtocolEvents) {
+    this.#pipe = pipe;
+    this.#declared = declared;
+    this.#events = events;
+    pipe?.on("data", (chunk: Buffer) => {
+      if (this.#isBroken) return;
+      try {
+        this.#reader.push(chunk);
+      } catch (error) {
+        this.#break((error as Error).message);
+      }
+    });
+    pipe?.on("end", () => {
+      if (this.#reader.isInside && !this.#isBroken) this.#break("the end of the pipe in the middle of a message");
+    });
+    // A write to a process that has just died; its end says why.
+    pipe?.on("error", () => undefined);
+  }
+
+  /** What to add to the reason of its end where it never sent anything. */
+  get silence(): string {
+    return this.#isSilent ? " before it sent anything (does it call serve()?)" : "";
+  }
+
+  hello(data: unknown): void {
+    this.#send({ type: "hello", protocol: version, data: data ?? null });
+  }
+
+  run(id: number, attempt: number, items: readonly unknown[]): void {
+    const { columns, pieces } = encodeItems(this.#declaration!.inputs, items);
+    this.#send({ type: "run", id, size: items.length, attempt, columns }, pieces);
+    this.#outstanding.push({ id, size: items.length });
+  }
+
+  cancel(id: number): void {
+    this.#send({ type: "cancel", id });
+  }
+
+  close(): void {
+    this.#send({ type: "close" });
+  }
+
+  #send(header: Readonly<Record<string, unknown>>, pieces?: readonly Uint8Array[]): void {
+    if (this.#pipe === undefined || this.#pipe.destroyed || this.#isBroken) return;
+    writeFrame(this.#pipe, header, pieces);
+  }
+
+  #break(what: string): void {
+    this.#isBroken = true;
+    this.#events.broken(new Error(`the worker does not keep to the protocol: it sent ${what}`));
+  }
+
+  #receive(frame: Frame): void {
+    if (this.#isBroken) return;
+    this.#isSilent = false;
+    const { header } = frame;
+    switch (header.type) {
+      case "log":
+        return this.#log(header);
+      case "warming":
+        if (this.#declaration === undefined) return this.#emit(Kind.warming);
+        break;
+      case "ready":
+        if (this.#declaration === undefined) return this.#ready(header);
+        break;
+      case "failed":
+        if (this.#declaration === undefined)
+          return this.#emit(Kind.loadFailed, {}, () => [workerError(header["error"])]);
+        return this.#settled(Kind.failure, frame, () => [workerError(header["error"])]);
+      case "result":
+        if (this.#declaration !== undefined) return this.#result(frame, this.#declaration);
+        break;
+      case "closed":
+        return this.#events.closed();
+      default:
+    }
+    this.#break(`${describe(header.type)} out of order`);
+  }
+
+  #log({ level, message }: Frame["header"]): void {
+    const known = levels.find((each) => each === level) ?? "info";
+    this.#events.log(known, typeof message === "string" ? message.slice(0, longestLog) : describe(message));
+  }
+
+  #ready(header: Frame["header"]): void {
+    try {
+      this.#declaration = this.#declared.accept(header);
+    } catch (error) {
+      this.#isBroken = true;
+      this.#emit(Kind.loadFailed, {}, () => [error]);
+      return this.#events.broken(error as Error);
+    }
+    this.#emit(Kind.ready);
+  }
+
+  #result(frame: Frame, { outputs }: WorkerDeclaration): void {
+    const checked = checkResult(outputs, frame);
+    this.#settled(Kind.results, frame, (size, ownership) => readResult(outputs, checked, size, ownership));
+  }
+
+  /** Results come in the order of the batches. */
+  #settled(
+    kind: number,
+    { header }: Frame,
+    values: (size: number, ownership: Parameters<Received["values"]>[0]) => unknown[],
+  ): void {
+    const { type, id, runMs, memoryBytes } = header;
+    const next = this.#outstanding.shift();
+    if (next?.id !== id) return this.#break(`${type} of batch ${describe(id)} where ${next?.id ?? "none"} was next`);
+    const numbers = { id: next!.id, value: numberOr0(runMs), memoryBytes: numberOr0(memoryBytes) };
+    this.#emit(kind, numbers, (ownership) => values(next!.size, ownership));
+  }
+
+  #emit(
+    kind: number,
+    numbers: Partial<Pick<Received, "id" | "value" | "memoryBytes">> = {},
+    values: Received["values"] = () => [],
+  ): void {
+    this.#events.message({ kind, id: 0, value: 0, memoryBytes: 0, ...numbers, values });
+  }
+}
+
+const numberOr0 = (value: unknown): number => (typeof value === "number" && value >= 0 && value < Infinity ? value : 0);

@@ -1,0 +1,31 @@
+import { Declared } from "./command/declared.ts";
+import type { WorkerDeclaration } from "./command/declaration.ts";
+import { commandSettings, type CommandOptions } from "./command/options.ts";
+import { openCommand } from "./pool/command-connection.ts";
+import { Pool } from "./pool/pool.ts";
+import type { WorkerExecutor } from "./worker-executor.ts";
+
+/** An executor whose batches run in a program of any language. */
+export interface CommandExecutor<In, Out> extends WorkerExecutor<In, Out> {
+  /** What the worker said of itself when it was first ready; undefined until then. */
+  readonly declaration: WorkerDeclaration | undefined;
+}
+
+/**
+ * Runs batches in worker processes of any language that speak the worker protocol, such as Python's with `sheaf_worker`,
+ * whose folder is put on PYTHONPATH. Items and results are what the worker declares: texts, JSON, typed arrays of one
+ * shape, or objects of those.
+ *
+ * Survives what `workerProcess` does. A kill takes the worker's whole process group. Linux and macOS.
+ * @throws {TypeError | RangeError} a wrong option. {Error} on Windows.
+ */
+export function workerCommand<In, Out>(options: CommandOptions): CommandExecutor<In, Out> {
+  if (process.platform === "win32") {
+    throw new Error("workerCommand runs on Linux and macOS, not on Windows: use it in WSL or a container.");
+  }
+  const settings = commandSettings(options);
+  const declared = new Declared();
+  const pool = new Pool<In, Out>({ ...settings, open: (events) => openCommand(settings, declared, events) });
+  return Object.defineProperty(pool, "declaration", { get: () => declared.first }) as Pool<In, Out> &
+    CommandExecutor<In, Out>;
+}

@@ -1,0 +1,109 @@
+// A worker that breaks the protocol is ended with a reason; what a result holds is checked before it is read.
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { createBatcher } from "../../../dist/index.js";
+import { workerCommand, type CommandExecutor } from "../../../dist/node/index.js";
+import { impatient } from "../probe.js";
+import { isAlive, pathOf, skipWithoutPython, until } from "./setup.js";
+
+function open(...args: string[]): CommandExecutor<unknown, unknown> {
+  return workerCommand({
+    command: "python3",
+    args: [pathOf("raw.py"), ...args],
+    onWorkerCrash: "fail",
+    log: () => undefined,
+    clock: impatient,
+  });
+}
+
+describe(
+  "a worker that speaks the protocol by hand",
+  { skip: skipWithoutPython, concurrency: false, timeout: 120_000 },
+  () => {
+    for (const [how, why] of [
+      ["result-before-ready", /it sent "result" out of order/],
+      ["not-json", /it sent a header that is not JSON/],
+      ["no-type", /it sent a header without a type/],
+      ["unknown", /it sent "hurray" out of order/],
+      [
+        "bad-declaration",
+        /outputs must be "text", "json", or a type and shape such as "float32\[768\]".*got "float32\[none\]"/,
+      ],
+    ] as const) {
+      test(`${how}: ready() rejects with the reason`, async () => {
+        const executor = open(how);
+        await assert.rejects(executor.ready(), why);
+        await executor.close();
+      });
+    }
+
+    for (const [how, why] of [
+      ["other-id", /result of batch 6 where 1 was next/],
+      ["no-columns", /a result with an array of 0 as columns; 1 are declared/],
+      ["outside", /a column that is not within its payload of 0 bytes/],
+      ["tensor-short", /a tensor of 1 × float32\[2\] in 4 bytes at 0/],
+      ["tensor-other", /a tensor of float32\[1\] where float32\[2\] is declared/],
+      ["text-short", /a column of text without offsets/],
+    ] as const) {
+      test(`${how}: its batch gets WORKER_CRASHED with the reason, and the process is replaced`, async () => {
+        const executor = open(how);
+        const call = createBatcher(executor, { maxBatchSize: 1 });
+        await assert.rejects(call("item"), { code: "WORKER_CRASHED", message: why });
+        await executor.ready();
+        await until(() => executor.restarts === 1);
+        await call.close();
+      });
+    }
+
+    for (const [how, why] of [
+      ["text-wild", /a text that is not within its column/],
+      ["json-broken", /JSON/],
+      ["json-count", /an array of 2 as a JSON column of 1 values/],
+      ["error-outside", /returned 1 results for 1 items/],
+      ["error-of-no-shape", /The worker failed: 7/],
+    ] as const) {
+      test(`${how}: its batch gets an error, and the process goes on`, async () => {
+        const executor = open(how);
+        const call = createBatcher(executor, { maxBatchSize: 1 });
+        await assert.rejects(call("item"), why);
+        assert.equal(executor.restarts, 0);
+        await call.close();
+      });
+    }
+
+    test("a second ready ends it", async () => {
+      const executor = open("ready-twice");
+      const reasons: string[] = [];
+      executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
+      await until(() => reasons.length > 0);
+      assert.match(reasons[0]!, /it sent "ready" out of order/);
+      await executor.close();
+    });
+
+    test("a worker that is started again and declares something else is refused", async () => {
+      const file = join(tmpdir(), `sheaf-declared-${process.pid}`);
+      const executor = open("other-each-time", file);
+      const call = createBatcher(executor, { maxBatchSize: 1 });
+      const reasons: string[] = [];
+      executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
+      await call.ready();
+      await assert.rejects(call("crash"), { code: "WORKER_CRASHED" });
+      await assert.rejects(call("next"), { code: "WORKER_CRASHED", message: /no worker is left/ });
+      assert.match(reasons.join("\n"), /declares .*"kind":"text".* the first one declared .*"kind":"json"/);
+      assert.deepEqual(executor.declaration!.outputs, [{ kind: "json" }]);
+      await call.close();
+      rmSync(file);
+    });
+
+    test("a worker that does not exit after `closed` is killed", async () => {
+      const executor = workerCommand({ command: "python3", args: [pathOf("raw.py"), "lingers"], closeTimeoutMs: 300 });
+      await executor.ready();
+      const { pid } = executor.instances()[0]!;
+      await executor.close();
+      await until(() => !isAlive(pid!));
+    });
+  },
+);

@@ -1,0 +1,69 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { createBatcher, type Batcher, type BatcherOptions } from "../../../dist/index.js";
+import {
+  workerCommand,
+  type CommandExecutor,
+  type CommandOptions,
+  type WorkerLogLine,
+} from "../../../dist/node/index.js";
+
+/** For `test(name, { skip })`: false where Python 3.9 is, else why not. On CI its absence is a failure. */
+export const skipWithoutPython: string | false = isThere() ? false : absent();
+
+function isThere(): boolean {
+  const check = "import sys; sys.exit(sys.version_info < (3, 9))";
+  return spawnSync("python3", ["-c", check]).status === 0;
+}
+
+function absent(): string {
+  const message = "Python 3.9 or newer is not installed: no Python worker was tested";
+  if (process.env["CI"] === "true") throw new Error(message);
+  console.error(`SKIPPED: ${message}`);
+  return message;
+}
+
+/** A worker beside this file's source. */
+export const pathOf = (name: string): string =>
+  fileURLToPath(new URL(`../../../test/node/command/${name}`, import.meta.url));
+
+export type Item = { readonly do: string } & Readonly<Record<string, unknown>>;
+
+export interface Setup {
+  readonly executor: CommandExecutor<Item, unknown>;
+  readonly call: Batcher<Item, unknown>;
+  readonly lines: WorkerLogLine[];
+}
+
+export async function setUp(
+  options: Partial<CommandOptions> = {},
+  batching: BatcherOptions<Item> = {},
+): Promise<Setup> {
+  const lines: WorkerLogLine[] = [];
+  const executor = workerCommand<Item, unknown>({
+    command: "python3",
+    args: [pathOf("probe.py")],
+    log: (line) => lines.push(line),
+    ...options,
+  });
+  const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
+  await call.ready();
+  return { executor, call, lines };
+}
+
+export const double = (n: number): Item => ({ do: "double", n });
+
+/** Resolves once it holds; rejects where it does not within half a minute. */
+export async function until(holds: () => boolean): Promise<void> {
+  const endAtMs = performance.now() + 30_000;
+  while (!holds()) {
+    if (performance.now() > endAtMs) throw new Error(`${holds.toString()} did not come true`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Whether the process runs. One that has ended and that nobody has asked about yet does not. */
+export function isAlive(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
+  return stdout.trim() !== "" && !stdout.trim().startsWith("Z");
+}
