@@ -9,6 +9,7 @@ import { LoadShedding } from "../features/load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
+import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RateLimiter } from "../features/rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
@@ -25,11 +26,12 @@ export interface SchedulerParts<In, Out> {
   readonly settings: Settings<In, Out>;
   readonly queue: Queue<In>;
   readonly next: NextBatch<In>;
-  readonly calls: Settlement<In>;
+  readonly settlement: Settlement<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly limiter: RateLimiter;
   readonly cost: LearnedCost;
+  readonly epochs: Epochs;
 }
 
 /**
@@ -63,12 +65,12 @@ export class Scheduler<In, Out> {
   constructor(parts: SchedulerParts<In, Out>) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
-    const { settings, queue, calls, admission, dispatcher, cost } = parts;
-    this.#shedding = new LoadShedding(settings, calls, admission, cost);
+    const { settings, queue, settlement, admission, dispatcher, cost } = parts;
+    this.#shedding = new LoadShedding(settings, settlement, admission, cost);
     this.#decisions = new Decisions(settings, queue, dispatcher, this.#shedding, cost);
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
-      calls.cancellation.expire(nowMs);
+      settlement.cancellation.expire(nowMs);
       admission.expire(nowMs);
       this.#keepDeadlines();
     });
@@ -239,8 +241,8 @@ export class Scheduler<In, Out> {
 
   /** Called whenever there may be another earliest deadline of who waits, runs, or waits for room. */
   #keepDeadlines(): void {
-    const { calls, admission } = this.#parts;
-    const atMs = Math.min(calls.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);
+    const { settlement, admission } = this.#parts;
+    const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);
     // A timer that nobody needs any more must not keep the process alive; one that is merely early may ring.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }
