@@ -79,14 +79,14 @@ async function play({ name, worker, maxBatchSize, floodPerS, othersPerS, floodin
   const flooded = [];
   const ratios = [];
   const floods = [];
-  const mostWaiting = { flooded: 0, left: 0, right: 0 };
+  const maxWaiting = { flooded: 0, left: 0, right: 0 };
   try {
     for (let round = 0; round < rounds; round++) {
       const others = () =>
         Promise.all(["left", "right"].map((model, i) => load(url(model), othersPerS, 2 * round + i)));
       quiet.push(p99Of(await others()));
       const flood = load(new URL(flooding, served.origin), floodPerS, 1000 + round);
-      const watch = watchQueues(served.origin, mostWaiting, flood);
+      const watch = watchQueues(served.origin, maxWaiting, flood);
       flooded.push(p99Of(await others()));
       floods.push(await flood);
       await watch;
@@ -98,7 +98,7 @@ async function play({ name, worker, maxBatchSize, floodPerS, othersPerS, floodin
   const perS = (status) => median(floods.map(({ statuses }) => ((statuses[status] ?? 0) * 1000) / roundMs)).toFixed(0);
   const ms = (values) => median(values).toFixed(1);
   rows.push([name, ms(quiet), ms(flooded), median(ratios).toFixed(2), perS("200"), perS("429")]);
-  const seen = Object.entries(mostWaiting).map(([model, waiting]) => `${model} ${waiting} (${limits[model]})`);
+  const seen = Object.entries(maxWaiting).map(([model, waiting]) => `${model} ${waiting} (${limits[model]})`);
   queues.push(`${name}: ${seen.join(", ")}`);
 }
 

@@ -61,7 +61,7 @@ function closed(callers) {
   };
 }
 
-/** Calls at random moments, whoever is answered. */
+/** Calls at random moments, answered or not. */
 function poisson(ratePerS) {
   const uniform = seededRandom(1);
   return async (call, latenciesMs) => {

@@ -268,7 +268,7 @@ test(
     await addAll(numbers(60));
     const script = fileURLToPath(new URL("lib/hanging-worker.mjs", import.meta.url));
     const child = spawn(process.execPath, [script, name, String(redis.port)], { stdio: ["ignore", "pipe", "inherit"] });
-    await once(child.stdout, "data"); // its first batch runs, and would for ever
+    await once(child.stdout, "data"); // its first batch runs, and would forever
     child.kill("SIGKILL");
     await once(child, "exit");
     start();

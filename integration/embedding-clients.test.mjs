@@ -100,7 +100,7 @@ for (const [name, connect] of Object.entries(clients)) {
     assert.ok(length <= 60, `${length} requests`);
   });
 
-  test(`${name}: an API that fails for good is asked a bounded number of times, and every caller hears of it`, async (t) => {
+  test(`${name}: an API that fails for good is asked a bounded number of times, and every caller gets the error`, async (t) => {
     const receiver = await api(t, { fault: () => ({ status: 500, headers: { "retry-after-ms": "1" } }) });
     const embed = connect(receiver, {});
     const outcomes = await Promise.allSettled(texts.slice(0, 300).map((text) => embed(text)));

@@ -75,7 +75,7 @@ test("without it 500 sends are 500 requests", async () => {
   assert.equal(requests.length, 500);
 });
 
-test("a request refused for one message's sake: that caller hears of it, the others are sent once", async () => {
+test("a request refused for one message's sake: that caller gets the error, the others are sent once", async () => {
   answer = (messages) =>
     messages.some(({ to }) => to === token(33))
       ? { status: 400, body: { errors: [{ code: "VALIDATION_ERROR", message: '"data" must be an object' }] } }
@@ -86,7 +86,7 @@ test("a request refused for one message's sake: that caller hears of it, the oth
   assert.equal(sent.length, 99, "no message was sent twice");
 });
 
-test("a storm of 429: Expo's client tries each request three times, callers hear of it, nothing more is sent", async () => {
+test("a storm of 429: Expo's client tries each request three times, callers get the error, nothing more is sent", async () => {
   answer = () => ({ status: 429, body: { errors: [{ code: "TOO_MANY_REQUESTS", message: "slow down" }] } });
   const outcomes = await all(push(), 200);
   assert.deepEqual(kinds(outcomes), { TOO_MANY_REQUESTS: 200 });

@@ -72,7 +72,7 @@ function smallDisk(t, megabytes) {
   return folder;
 }
 
-/** Only root may mount, and in many containers not even root: no failure, also on CI, but never without a word. */
+/** Only root may mount, and in many containers not even root: no failure, also on CI, but never silently. */
 function whyNoMount() {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-disk-"));
   try {

@@ -188,7 +188,7 @@ function suite(name, open) {
       await assert.rejects(gone, /gone/);
       if (cancels) await untilTrue(async () => !(await waitingForLock(query)()));
       await query("ROLLBACK");
-      await insert.close(); // Does not wait for a statement that nobody waits for any more.
+      await insert.close(); // Does not wait for a statement whose callers have all left.
       const stored = () => query("SELECT id FROM items");
       if (cancels) assert.deepEqual(await stored(), []);
       else await untilTrue(async () => (await stored()).length === 1);

@@ -58,7 +58,7 @@ test("openai: an API that answers 429 to all but a few requests: everybody is an
   assert.ok(api.requests.length <= 200, `${api.requests.length} requests for 500 calls`);
 });
 
-test("openai: an API that fails for good is not asked more often than its clients retry, and every caller hears of it", async (t) => {
+test("openai: an API that fails for good is not asked more often than its clients retry, and every caller gets the error", async (t) => {
   const { api, baseURL } = await proxied(t, { fault: () => ({ status: 500, headers: { "retry-after-ms": "1" } }) });
   const embedOne = clients.openai(baseURL);
   const outcomes = await Promise.allSettled(texts.slice(0, 200).map((text) => embedOne(text)));

@@ -144,7 +144,7 @@ for (const [name, { filter, open: openStore }] of Object.entries(stores)) {
       assert.deepEqual(matches.map(({ id, payload }) => [id, payload.title]).sort(), [[7, "v4"], [8, "title 8"]]); // prettier-ignore
     });
 
-    test("a point of the wrong length fails alone; one that is no point is refused at the call", async () => {
+    test("a point of the wrong length fails alone; one that is not a point is refused at the call", async () => {
       const store = await open();
       const points = Array.from({ length: 50 }, (_, id) => pointOf(id));
       points[20] = { ...points[20], vector: [1, 2] };
@@ -336,7 +336,7 @@ describe("Qdrant's requests", () => {
   });
 });
 
-test("what is no client of its kind is refused", () => {
+test("anything but a client of its kind is refused", () => {
   assert.throws(() => lanceDbStore({}), /table must be a LanceDB Table/);
   assert.throws(() => qdrantStore({}, { collection: "x" }), /client must be a QdrantClient/);
   assert.throws(

@@ -1,7 +1,7 @@
 /**
  * `npm run prove -- fleet [--rate 300] [--seconds 20] [--ack-wait-ms 5000] [--seed 1] [--only WORD]`: two gateways, two
  * workers and a nats-server, each a process, under load while one of them is killed, stopped, cut off or drained. Every
- * request must get its own answer, once; the time until callers feel nothing any more is printed. About 5 minutes.
+ * request must get its own answer, once; the time until callers notice nothing is printed. About 5 minutes.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";

@@ -26,7 +26,7 @@ const settings = podsOf("ConfigMap").find(({ metadata }) => metadata.name === "s
 const complaintsOn = (environment) =>
   Object.entries(environment).flatMap(([name, value]) => {
     const setting = settingsTable.find(({ env }) => env === name);
-    if (setting === undefined) return [`${name} is no setting`];
+    if (setting === undefined) return [`${name} is not a setting`];
     if (typeof value !== "string") return [`${name} must be a text, got ${value}`];
     return setting.parse(value) === undefined ? [`${name} must be ${setting.expects}, got ${value}`] : [];
   });

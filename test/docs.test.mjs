@@ -81,7 +81,7 @@ test("every option of the database and vector store adapters stands in docs/refe
 for (const [page, interfaces] of Object.entries({
   "docs/guide/workers.md": { "node/options.ts": "WorkerOptions" },
   "docs/guide/python.md": { "node/command/options.ts": "CommandOptions" },
-  "docs/reference/policies.md": { "policies/auto.ts": "AutoOptions", "policies/adaptive.ts": "AdaptiveOptions" },
+  "docs/reference/policies.md": { "policies/auto/index.ts": "AutoOptions", "policies/adaptive.ts": "AdaptiveOptions" },
   "docs/reference/tuning.md": {
     "tuning/calibrate.ts": "CalibrateOptions",
     "tuning/recommend.ts": "RecommendOptions",

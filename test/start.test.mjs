@@ -51,6 +51,6 @@ test(
     npm.kill("SIGTERM");
     await closed;
     assert.match(log, /"signal":"SIGTERM","msg":"shutting down"/);
-    await assert.rejects(answers(port), "nobody listens any more");
+    await assert.rejects(answers(port), "nothing listens on the port");
   },
 );

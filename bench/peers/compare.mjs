@@ -59,7 +59,14 @@ export async function compare({ command, defaultServers }) {
     // Turned by one each round, so that none always runs after the same neighbour.
     for (const name of names.map((_, i) => names[(i + round) % names.length])) {
       console.error(`Round ${round + 1} of ${plan.rounds}: ${name}`);
-      figures.runs.push({ round, server: name, ...(await driveServer(name, plan, round, items, expected)) });
+      if (figures.runs.some(({ server, failure }) => server === name && failure !== undefined)) continue;
+      try {
+        figures.runs.push({ round, server: name, ...(await driveServer(name, plan, round, items, expected)) });
+      } catch (error) {
+        console.error(error.message);
+        figures.runs.push({ round, server: name, failure: error.message });
+        process.exitCode = 1;
+      }
     }
   }
   publish(figures, flags.out);

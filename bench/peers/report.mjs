@@ -17,6 +17,9 @@ export function reportOf(figures) {
     Object.entries(figures.versions)
       .map(([name, version]) => `- ${name}: ${version}`)
       .join("\n"),
+    ...runs
+      .filter(({ failure }) => failure !== undefined)
+      .map(({ server, failure }) => `**${server} failed**: ${failure.split("\n")[0]}`),
     overview(names, of, plan),
   ];
   for (const drive of ["open", "burst"]) if (plan.drives.includes(drive)) sections.push(...latencies(drive, names, of));

@@ -5,7 +5,7 @@ import { itemEndpoint } from "sheaf/adapters/http";
 
 async function priceOf({ sku }, { signal }) {
   if (sku < 0) throw Object.assign(new Error(`there is no product ${sku}`), { status: 404, code: "NO_PRODUCT" });
-  await sleep(5, undefined, { signal }); // the lookup; ends early when nobody waits for it any more
+  await sleep(5, undefined, { signal }); // the lookup; ends early when its caller has left
   return { sku, cents: 100 + 7 * sku };
 }
 

@@ -14,6 +14,6 @@ const worker = new Worker(name, batched.process, {
   connection: { host: "127.0.0.1", port: Number(port), maxRetriesPerRequest: null },
   concurrency: batched.concurrency,
   lockDuration: 1000,
-  stalledInterval: 500, // shared by all workers of a queue: whoever checks first says when the next may
+  stalledInterval: 500, // shared by all workers of a queue: the first to check decides when the next may
 });
 worker.on("error", () => undefined);

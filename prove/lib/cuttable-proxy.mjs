@@ -29,7 +29,7 @@ export async function startCuttable(target) {
       isCut = true;
       for (const socket of open) socket.destroy();
     },
-    mend: () => void (isCut = false),
+    repair: () => void (isCut = false),
     close: () => {
       for (const socket of open) socket.destroy();
       return new Promise((resolve) => server.close(resolve));

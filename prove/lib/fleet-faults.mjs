@@ -35,7 +35,7 @@ const faults = {
   "cut every connection to NATS for 3 s": async ({ proxy }) => {
     proxy.cut();
     await sleep(3000);
-    proxy.mend();
+    proxy.repair();
   },
   "stop nats-server for 3 s": async ({ nats }) => {
     nats.pause();
@@ -77,7 +77,7 @@ export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, repor
       assert.equal(seen.wrong, 0, words);
       assert.equal(seen.twice, 0, words);
       assert.equal(seen.answered, seen.sent, words);
-      // A refusal (429) is no fault: a machine too slow for the rate fills its queue.
+      // A refusal (429) is not a fault: a machine too slow for the rate fills its queue.
       if (unfelt.has(name)) assert.equal(seen.retried - (seen.statuses[429] ?? 0), 0, words);
     }
   } finally {

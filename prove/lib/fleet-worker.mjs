@@ -5,7 +5,7 @@ export const sample = { id: 0 };
 
 /**
  * Takes 5 + 0.2 n ms, without a processor, as a model on an accelerator would. An item may be poison: `process` ends the
- * process that the model is in, at once and without a word; `pad` bytes make an item, and its echo, large.
+ * process that the model is in, at once and silently; `pad` bytes make an item, and its echo, large.
  */
 export default defineWorker({
   async run(items) {

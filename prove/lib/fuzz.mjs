@@ -17,7 +17,7 @@ export async function fuzz({ count, seed, warmUp = chunk, progress = () => undef
   const child = fork(new URL("fuzz-server.mjs", import.meta.url), { execArgv: ["--expose-gc"] });
   try {
     const [{ url }] = await once(child, "message");
-    // What is compiled and cached by then is no leak.
+    // What is compiled and cached by then is not a leak.
     if (warmUp > 0) await run(url, fc.sample(cases(), { seed: seed - 1, numRuns: warmUp }), {}, seed - 1);
     const before = await report(child);
     const statuses = {};

@@ -4,7 +4,7 @@ import { scenarios } from "../../packages/sheaf/dist-test/properties/scenario.js
 import { simulate } from "../../packages/sheaf/dist-test/properties/simulate.js";
 
 const [seed, count, path] = process.argv.slice(2);
-console.warn = () => {}; // hostile policies and stuck runs are told of, rightly
+console.warn = () => {}; // hostile policies and stuck runs cause warnings, rightly
 
 const property = fc.asyncProperty(scenarios, simulate);
 const result = await fc.check(property, { seed: Number(seed), numRuns: Number(count), ...(path ? { path } : {}) });

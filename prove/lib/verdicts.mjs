@@ -8,7 +8,7 @@ export const asks = { "5 s": { atMs: 5_000 }, "30 s": { atMs: 30_000 }, "2 min":
 /** Fixed cost ÷ cost of an item. */
 export const ratios = [0, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50];
 
-/** Costs that are no straight line; nothing was tuned on them. */
+/** Costs that are not a straight line; nothing was tuned on them. */
 export const shapes = {
   "steps of 8": (size) => 8 * Math.ceil(size / 8),
   "a part and steps of 4": (size) => 3 + 4 * Math.ceil(size / 4),

@@ -48,7 +48,7 @@ function bundle(withoutPolicies) {
 
 function leaveOut(esbuild, policies) {
   for (const policy of policies)
-    esbuild.onLoad({ filter: new RegExp(`policies/${policy}\\.js$`) }, () => ({
+    esbuild.onLoad({ filter: new RegExp(`policies/${policy}(?:/index)?\\.js$`) }, () => ({
       contents: `export const ${policy} = 0;`,
     }));
 }

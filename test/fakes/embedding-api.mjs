@@ -40,7 +40,7 @@ export async function embeddingApi({
   const others = [];
   const starts = [];
   let inFlight = 0;
-  let mostInFlight = 0;
+  let maxInFlight = 0;
 
   const server = createServer((request, response) => {
     const chunks = [];
@@ -61,7 +61,7 @@ export async function embeddingApi({
     const request = { url, headers, body, inputs, status: 0, gone: false };
     const number = requests.push(request);
     response.on("close", () => (request.gone ||= !response.writableFinished));
-    mostInFlight = Math.max(mostInFlight, ++inFlight);
+    maxInFlight = Math.max(maxInFlight, ++inFlight);
     try {
       await reply(request, number, response);
     } finally {
@@ -147,7 +147,7 @@ export async function embeddingApi({
     requests,
     /** Requests of other routes. */
     others,
-    mostInFlight: () => mostInFlight,
+    maxInFlight: () => maxInFlight,
     close: () =>
       new Promise((resolve) => {
         server.close(resolve);

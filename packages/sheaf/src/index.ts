@@ -14,5 +14,5 @@ export type { CostEstimate, Verdict } from "./core/observe/verdict.ts";
 export type { BatcherStats } from "./core/observe/stats.ts";
 export { greedy } from "./policies/greedy.ts";
 export { window } from "./policies/window.ts";
-export { auto, type AutoOptions } from "./policies/auto.ts";
+export { auto, type AutoOptions } from "./policies/auto/index.ts";
 export { adaptive, type AdaptiveOptions } from "./policies/adaptive.ts";

@@ -115,7 +115,7 @@ for (const options of [5, "fast", null, true]) {
 }
 
 for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty"]) {
-  test(`${name} is no option, though every object has one`, () => {
+  test(`${name} is not an option, though every object has one`, () => {
     const options = JSON.parse(`{ "${name}": 1 }`) as object;
     assert.throws(() => createBatcher(echo, options), { name: "TypeError", message: new RegExp(name) });
   });

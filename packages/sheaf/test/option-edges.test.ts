@@ -85,7 +85,9 @@ for (const [option, values] of Object.entries(edges)) {
   }
 }
 
-/** 100 single calls, a list and a map, in bursts; a hundred thousand seconds go by, and a flush for what holds for ever. */
+/**
+ * 100 single calls, a list and a map, in bursts; a hundred thousand seconds go by, and a flush for what holds forever.
+ */
 async function answered(options: BatcherOptions<number, number>, what: string): Promise<void> {
   const clock = manualClock();
   const batcher = createBatcher<number, number>(

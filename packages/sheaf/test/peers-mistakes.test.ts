@@ -13,7 +13,7 @@ test("a result array that is too short gives nobody undefined", async () => {
   }
 });
 
-test("a sync throw is no uncaught exception and hangs no caller", async (t) => {
+test("a sync throw is not an uncaught exception and hangs no caller", async (t) => {
   const uncaught = t.mock.fn();
   process.on("uncaughtExceptionMonitor", uncaught);
   process.on("unhandledRejection", uncaught);
@@ -50,7 +50,7 @@ test("an Error in a slot is a rejection, not a value", async () => {
   );
 });
 
-test("maxWaitMs is no debounce: a steady stream does not starve its first item", async () => {
+test("maxWaitMs is not a debounce: a steady stream does not starve its first item", async () => {
   const { batcher, clock, runs } = heldBatcher({ policy: window(), maxWaitMs: 10, maxBatchSize: 1_000 });
   const startedAtMs = clock.now();
   for (let item = 0; item < 50 && runs.length === 0; item++) {

@@ -67,7 +67,7 @@ export class Callers {
   }
 }
 
-/** A POST of JSON as bytes: a text that is cut between two surrogates would not be the same any more. */
+/** A POST of JSON as bytes: a text that is cut between two surrogates would not stay the same. */
 export function postOf(path, headers, body) {
   const lines = [
     "host: chaos",

@@ -12,7 +12,7 @@ export class ChaosConnection {
   /** Resolves when it stands, or never will. */
   opened;
 
-  /** `unasked(text)` hears of an answer to no request. */
+  /** `unasked(text)` gets every answer to no request. */
   constructor(port, unasked) {
     this.#unasked = unasked;
     this.#socket = connect({ port, host: "127.0.0.1", noDelay: true });

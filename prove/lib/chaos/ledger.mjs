@@ -1,5 +1,5 @@
 /**
- * What was sent and what came of it, kept by the one who sends: every request must have one outcome, and one that has a
+ * What was sent and what came of it, kept by the sender: every request must have one outcome, and one that has a
  * cause. An outcome is a word; those in `broken` are broken promises.
  */
 export class Ledger {

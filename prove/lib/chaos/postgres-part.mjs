@@ -129,7 +129,7 @@ export async function chaosOnPostgres({ seconds, draw }) {
   await both;
   while (ledger.open > 0) await sleep(50);
   await Promise.all([insert.close(), upsert.close()]);
-  // Statements that nobody waits for any more hold a connection until they have ended.
+  // Statements whose callers have all left hold a connection until they have ended.
   await pool.end();
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();

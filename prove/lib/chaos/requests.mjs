@@ -27,7 +27,7 @@ export class Requests {
     this.#answered = answered;
   }
 
-  /** Another's fault outside of the requests (a stopped or killed worker), which may fail whoever is running. */
+  /** Another's fault outside of the requests (a stopped or killed worker), which may fail any run. */
   disturbed() {
     this.#hungAtMs = this.#crashedAtMs = performance.now();
   }
@@ -61,7 +61,7 @@ export class Requests {
     if (isBroken)
       return answer.status === 400 || answer.status === 503
         ? ended("not JSON")
-        : ended("wrong", `${answer.status} for a body that is no JSON`);
+        : ended("wrong", `${answer.status} for a body that is not JSON`);
     this.#judge(answer, items, ended, sentAtMs);
   }
 

@@ -1,4 +1,4 @@
-/** Sends a process a signal; one that ended a moment ago is no error. */
+/** Sends a process a signal; one that ended a moment ago is not an error. */
 export function trySignal(pid, signal) {
   try {
     process.kill(pid, signal);

@@ -7,7 +7,7 @@ import {
   exitCode,
   largestSeed,
   listOf,
-  mostPerS,
+  maxPerS,
   newCommand,
   numberFrom,
   oneOf,
@@ -63,7 +63,7 @@ export async function bench(args: readonly string[], streams: CommandStreams): P
     )
     .argument("[target]", "URL to load, or a model as for sheaf serve", "use-lite")
     .option("--pattern <names>", `comma-separated: ${patternNames.join(", ")}`, listOf(oneOf(patternNames)), ["steady"])
-    .option("--rate <n>", "mean requests per second of every open pattern", numberFrom(0.001, mostPerS), 100)
+    .option("--rate <n>", "mean requests per second of every open pattern", numberFrom(0.001, maxPerS), 100)
     .option("--callers <n>", "callers of the closed pattern", countUpTo(100_000), 16)
     .option("--duration <time>", "measured span of each run", parseDurationMs, 10_000)
     .option("--warm-up <time>", "load before it that is not counted", parseDurationMs, 2000)

@@ -88,7 +88,7 @@ export const countUpTo =
   };
 
 // More would not be measured or simulated but only wait, or leave the numbers that a clock can count.
-export const mostPerS = 1_000_000;
+export const maxPerS = 1_000_000;
 export const longestMs = 86_400_000;
 export const largestBatch = 65_536;
 export const largestSeed: number = Number.MAX_SAFE_INTEGER;

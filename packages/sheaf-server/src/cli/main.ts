@@ -45,7 +45,7 @@ const commands: readonly Entry[] = [
   {
     name: "simulate",
     summary: "ask what if, on the real batcher and a virtual clock",
-    // It starts nothing that must be stopped, and its virtual clock leaves no turn to hear of a signal.
+    // It starts nothing that must be stopped, and its virtual clock leaves no turn in which a signal could arrive.
     load: async () => (await import("./simulate.ts")).simulate,
   },
   {
@@ -55,14 +55,14 @@ const commands: readonly Entry[] = [
   },
 ];
 
-// A reader that has had enough (sheaf config | head -1) is no failure; a disk without room is.
+// A reader that stops reading (sheaf config | head -1) is not a failure; a disk without room is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") return;
   console.error(`sheaf: the output cannot be written: ${error.message}`);
   process.on("exit", () => (process.exitCode = 1));
 });
 
-// Progress that nobody can read is no reason to lose the data.
+// Progress that cannot be shown is no reason to lose the data.
 process.stderr.on("error", () => undefined);
 
 // Set, not process.exit: what was written to a pipe still leaves.

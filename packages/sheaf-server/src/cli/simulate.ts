@@ -8,7 +8,7 @@ import {
   largestSeed,
   listOf,
   longestMs,
-  mostPerS,
+  maxPerS,
   newCommand,
   numberFrom,
   oneOf,
@@ -25,9 +25,9 @@ import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../
 const patterns = ["poisson", "periodic", "burst", "clump", "closed"] as const;
 
 /** In a run, of calls or callers. */
-const mostItems = 10_000_000;
+const maxItems = 10_000_000;
 /** Items in full batches in every slot: the capacity is measured with many times as many calls. */
-const mostInFlight = 100_000;
+const maxInFlight = 100_000;
 
 interface SimulateOptions {
   readonly fixed?: number;
@@ -77,17 +77,17 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
       listOf(numberFrom(0.001, 1000)),
       [0.1, 0.3, 0.5, 0.7, 0.9],
     )
-    .option("--rate <list>", "calls per second instead of --load", listOf(numberFrom(0.001, mostPerS)))
+    .option("--rate <list>", "calls per second instead of --load", listOf(numberFrom(0.001, maxPerS)))
     .option("--callers <list>", "callers of closed arrivals", listOf(countUpTo(100_000)), [1, 4, 16, 64])
     .option("--slots <n>", "batches at once", countUpTo(1000), 1)
     .option("--max-batch-size <n>", "as MAX_BATCH_SIZE", countUpTo(largestBatch), 32)
     .option("--max-wait <time>", "as MAX_WAIT_MS", parseDurationMs, 50)
-    .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(mostItems), 1000)
+    .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(maxItems), 1000)
     .option("--timeout <time>", "a caller's whole wait (default: none)", parseDurationMs)
     .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
     .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
-    .option("--items <n>", "calls of every run", countUpTo(mostItems), 10_000)
+    .option("--items <n>", "calls of every run", countUpTo(maxItems), 10_000)
     .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1)
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write its pictures as SVG files")
@@ -97,8 +97,8 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
 
 async function runSimulate(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
   const options = command.opts<SimulateOptions>();
-  if (options.slots * options.maxBatchSize > mostInFlight)
-    throw new UsageError(`--slots times --max-batch-size must be at most ${mostInFlight}.`);
+  if (options.slots * options.maxBatchSize > maxInFlight)
+    throw new UsageError(`--slots times --max-batch-size must be at most ${maxInFlight}.`);
   if (options.timeout === 0 || options.budget === 0 || options.target === 0)
     throw new UsageError("--timeout, --budget and --target must be above 0.");
   const whatIf: WhatIf = {
@@ -224,7 +224,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Options that the simulator refuses are the user's to mend. */
+/** Options that the simulator refuses are the user's to fix. */
 async function settled<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -7,7 +7,7 @@ import {
   largestBatch,
   largestSeed,
   listOf,
-  mostPerS,
+  maxPerS,
   newCommand,
   numberFrom,
   oneOf,
@@ -56,7 +56,7 @@ export function tune(args: readonly string[], streams: CommandStreams): Promise<
     .option(
       "--rate <n>",
       "items per second to advise for (default: 70 % of what batching can serve)",
-      numberFrom(0.001, mostPerS),
+      numberFrom(0.001, maxPerS),
     )
     .option("--budget <time>", "latency budget of an item (SLO) to advise for", parseDurationMs)
     .option(

@@ -1,11 +1,11 @@
 /** Above this, a bar of the histogram stands for a range of sizes. */
-const mostBars = 32;
+const maxBars = 32;
 
 /** Upper bounds of the bars of a batch-size histogram: every size up to 32, else at most 32 even steps or powers of two. */
 export function sizeBounds(maxBatchSize: number): number[] {
-  if (maxBatchSize <= mostBars) return Array.from({ length: maxBatchSize }, (_, index) => index + 1);
+  if (maxBatchSize <= maxBars) return Array.from({ length: maxBatchSize }, (_, index) => index + 1);
   if (maxBatchSize <= 1024) {
-    const step = Math.ceil(maxBatchSize / mostBars);
+    const step = Math.ceil(maxBatchSize / maxBars);
     const bars = Math.ceil(maxBatchSize / step);
     return Array.from({ length: bars }, (_, index) => Math.min(maxBatchSize, (index + 1) * step));
   }

@@ -18,7 +18,7 @@ export interface BatcherSecond {
   /** [bar of the histogram, batches in it]. */
   readonly sizes: readonly (readonly [number, number])[];
   readonly reasons: Readonly<Record<string, number>>;
-  /** Batches that failed, by code; `MODEL` where it was no error of the batcher. */
+  /** Batches that failed, by code; `MODEL` where the error was not the batcher's. */
   readonly failures: Readonly<Record<string, number>>;
   /** Its last batches: size, reason, whether it failed. */
   readonly recent: readonly (readonly [number, string, boolean])[];
@@ -28,7 +28,7 @@ export interface BatcherSecond {
 const spreadOver = 8;
 const recentKept = 24;
 
-/** Gathers batch records, second by second. A record costs a microsecond or two, whoever watches. */
+/** Gathers batch records, second by second. A record costs a microsecond or two, watched or not. */
 export class SecondsOf {
   readonly bounds: readonly number[];
   readonly #end: () => void;

@@ -40,7 +40,7 @@ interface Flight {
 
 const tickMs = 1;
 // Requests in flight are bounded by rate × timeout; beyond this the machine, not the server, would be under test.
-const mostInFlight = 1_000_000;
+const maxInFlight = 1_000_000;
 // A share of 1 % of the requests that left this late is visible in a p99.
 const toleratedLagMs = 10;
 
@@ -194,18 +194,18 @@ function validate({ pattern, ratePerS, callers, durationMs, warmUpMs = 0, timeou
     throw new RangeError(`warmUpMs must be a finite number >= 0, got ${JSON.stringify(warmUpMs)}`);
   }
   if (pattern === "closed") {
-    if (!Number.isInteger(callers) || callers! < 1 || callers! > mostInFlight) {
+    if (!Number.isInteger(callers) || callers! < 1 || callers! > maxInFlight) {
       throw new RangeError(
-        `callers must be an integer from 1 to ${mostInFlight}, got ${JSON.stringify(callers) ?? "undefined"}`,
+        `callers must be an integer from 1 to ${maxInFlight}, got ${JSON.stringify(callers) ?? "undefined"}`,
       );
     }
     return;
   }
   // The highest rate of any pattern is three times its mean.
   const inFlight = (3 * positive("ratePerS", ratePerS) * timeoutMs) / 1000;
-  if (inFlight > mostInFlight) {
+  if (inFlight > maxInFlight) {
     throw new RangeError(
-      `ratePerS × timeoutMs allows ${Math.round(inFlight)} requests in flight (at most ${mostInFlight}): lower one of them`,
+      `ratePerS × timeoutMs allows ${Math.round(inFlight)} requests in flight (at most ${maxInFlight}): lower one of them`,
     );
   }
 }

@@ -2,7 +2,7 @@ import { seededRandom } from "sheaf/tuning";
 
 /** Different bodies sent in turn: enough that caches and deduplication do not flatter a server. */
 const variants = 64;
-const mostNumbers = 1_000_000;
+const maxNumbers = 1_000_000;
 
 const words =
   "batch queue request model vector token river stone window light garden paper signal engine winter bridge " +
@@ -24,7 +24,7 @@ export function bodiesFromTemplate(template: string, seed: number): string[] {
         const value = placeholder(name, size === undefined ? undefined : Number(size), i, random);
         if (value !== undefined) return name === "words" && !isInString(template, at) ? JSON.stringify(value) : value;
         throw new RangeError(
-          `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${mostNumbers}) or {{i}}`,
+          `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${maxNumbers}) or {{i}}`,
         );
       },
     ),
@@ -33,7 +33,7 @@ export function bodiesFromTemplate(template: string, seed: number): string[] {
 
 function placeholder(name: string, size: number | undefined, i: number, random: () => number): string | undefined {
   if (name === "i" && size === undefined) return String(i);
-  if (size === undefined || size < 1 || size > mostNumbers) return undefined;
+  if (size === undefined || size < 1 || size > maxNumbers) return undefined;
   if (name === "int") return String(Math.floor(random() * size));
   if (name === "floats") {
     return `[${Array.from({ length: size }, () => (2 * random() - 1).toFixed(4)).join(",")}]`;

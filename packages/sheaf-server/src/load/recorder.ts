@@ -3,7 +3,7 @@ import type { Phase } from "./pattern.ts";
 import type { LatencyMs, LoadResult, PhaseResult, SeriesPoint } from "./result.ts";
 import { succeeded } from "./target.ts";
 
-const mostPoints = 120;
+const maxPoints = 120;
 /** Parts of a run that are left out in turn, to tell how sure its quantiles are. */
 const parts = 10;
 /** Fewer would tell nothing. */
@@ -48,7 +48,7 @@ export class Recorder {
   constructor(durationMs: number, phases: readonly Phase[]) {
     this.#durationMs = durationMs;
     // At least 250 ms a slice: shorter ones hold too few requests for a p99.
-    const slices = Math.max(1, Math.min(mostPoints, Math.floor(durationMs / 250)));
+    const slices = Math.max(1, Math.min(maxPoints, Math.floor(durationMs / 250)));
     this.#sliceMs = durationMs / slices;
     this.#slices = Array.from({ length: slices }, newSlot);
     this.#phases = phases;

@@ -10,7 +10,7 @@ const longestEnvelope = 65_536;
  * @throws {Problem} `UPSTREAM_ERROR` naming what is wrong.
  */
 export function embeddingsAnswer(answer: unknown): unknown {
-  if (typeof answer !== "object" || answer === null) throw wrong("is no object");
+  if (typeof answer !== "object" || answer === null) throw wrong("is not an object");
   const { data, ...envelope } = answer as Readonly<Record<string, unknown>>;
   if (!Array.isArray(data)) throw wrong("has no data array");
   for (const [index, entry] of (data as unknown[]).entries()) {

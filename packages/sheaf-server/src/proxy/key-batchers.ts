@@ -11,7 +11,7 @@ import type { UpstreamHeaders } from "./upstream.ts";
  * Keys and models at once; a new one takes the place of the one that has been idle for longest. A snapshot of one costs
  * about 60 µs, and the page takes one of each every second.
  */
-const mostLanes = 200;
+const maxKeyBatchers = 200;
 
 /** A lane for each key and model. To metrics and the page they are one batcher: what they show tells no keys. */
 export class KeyBatchers implements DashboardBatcher {
@@ -65,7 +65,7 @@ export class KeyBatchers implements DashboardBatcher {
   }
 
   #open(pathAndQuery: string, headers: UpstreamHeaders): KeyBatcher {
-    if (this.#keyBatchers.size >= mostLanes) this.#dropIdle();
+    if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
     const keyBatcher = new KeyBatcher(upstreamUrl(this.#base, pathAndQuery), headers, this.#settings);
     keyBatcher.batcher.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
@@ -81,7 +81,7 @@ export class KeyBatchers implements DashboardBatcher {
       void keyBatcher.batcher.close();
       return;
     }
-    const message = `Calls of ${mostLanes} keys and models wait already; retry in a second.`;
+    const message = `Calls of ${maxKeyBatchers} keys and models wait already; retry in a second.`;
     throw new Problem("QUEUE_FULL", message, { headers: { "retry-after": "1" } });
   }
 

@@ -33,7 +33,7 @@ export function upstreamUrl(base: string, pathAndQuery: string): string {
   const { origin, pathname } = new URL(base);
   const prefix = pathname.split("/").filter(Boolean);
   const [path, query] = splitOnce(pathAndQuery, "?");
-  // Several slashes at the start would name another host to whoever resolves the path.
+  // Several slashes at the start would name another host when the path is resolved.
   const segments = path.replace(/^\/+/, "").split("/");
   let common = Math.min(prefix.length, segments.length);
   while (common > 0 && !prefix.slice(-common).every((segment, i) => segment === segments[i])) common--;

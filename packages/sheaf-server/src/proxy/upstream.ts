@@ -67,7 +67,7 @@ export async function post(
 
 function replyOf({ status, headers }: Response, text: string): UpstreamReply {
   if (status < 200 || (status >= 300 && status < 400))
-    throw new Problem("UPSTREAM_ERROR", `The upstream answered ${status}, which is no answer.`);
+    throw new Problem("UPSTREAM_ERROR", `The upstream answered ${status}, which is not a valid answer.`);
   return { status, contentType: headers.get("content-type") ?? "application/octet-stream", headers, text };
 }
 
@@ -93,7 +93,10 @@ async function textOf(body: Response["body"], maxBytes: number): Promise<string 
   return text + decoder.decode();
 }
 
-/** The reply's JSON. @throws {UpstreamError} for a refusal; {Problem} `UPSTREAM_ERROR` for what is no answer. */
+/**
+ * The reply's JSON. @throws {UpstreamError} for a refusal; {Problem} `UPSTREAM_ERROR` for anything that is not an
+ * answer.
+ */
 export function jsonOfReply(reply: UpstreamReply): unknown {
   if (reply.status >= 400) throw new UpstreamError(reply);
   const json = jsonOrUndefined(reply.text);

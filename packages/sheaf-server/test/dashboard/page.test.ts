@@ -164,7 +164,7 @@ test(
   },
 );
 
-/** What the page is told of the first batcher, as of the last tick. */
+/** What the page knows of the first batcher, as of the last tick. */
 async function statsOf(url: string): Promise<any> {
   const viewer = await view(url);
   const { last } = await viewer.next("hello");
@@ -370,7 +370,7 @@ test(
 );
 
 test(
-  "whatever models and errors are called, the page shows it as text; 150 models are no more to it than one",
+  "whatever models and errors are called, the page shows it as text; 150 models cost it no more than one",
   { skip },
   async (t) => {
     const hostile = [

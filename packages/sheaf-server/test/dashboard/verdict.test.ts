@@ -66,7 +66,7 @@ test("while it is measured what batches gain, nothing is said of it but what it 
   );
   assert.doesNotMatch(`${title} ${why}`, /×|instead|nothing/);
   const tied = verdictOf(shown, tick(), during({ ok: 200 }, 8, 200, { full: 4, "slot-free": 4 })).why;
-  assert.match(tied, /4 of these runs started because/, "half of them are no larger part than the other half");
+  assert.match(tied, /4 of these runs started because/, "one half of them is not larger than the other");
   const warm = { ...measuring, costModel: { fixedMs: 1.6, perItemMs: 1.4, basis: "warm-up" } };
   assert.deepEqual(gainOf(warm), gainOf(measuring), "the warm-up's input is not the callers'");
 });

@@ -17,7 +17,7 @@ async function begun(t: TestContext, url: string, bodyBytes: number): Promise<So
   return socket;
 }
 
-test("a client that hangs up, in its upload or while it waits, is no failure of the server's: nothing is logged above debug", async (t) => {
+test("a client that hangs up, in its upload or while it waits, does not count as a failure of the server: nothing is logged above debug", async (t) => {
   const waiting = ["--scheduler-strategy", "fifo", "--max-wait-ms", "60000", "--warmup-batches", "0"];
   const server = sheaf(t, ["serve", worker, "--port", "0", "--log-level", "debug", ...waiting]);
   const url = await ready(server);

@@ -13,7 +13,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const config = { architectures: ["BertModel"], hidden_size: width, max_position_embeddings: 16, pad_token_id: 0 };
 
-/** A folder whose tokenizer is a pipe: whoever reads it waits until the test writes. */
+/** A folder whose tokenizer is a pipe: a reader waits until the test writes. */
 async function slowFolder(name: string): Promise<{ path: string; pipe: string; tokenizer: string }> {
   const path = folderOf(name, { "model.onnx": tinyBert(), "config.json": config });
   const pipe = join(path, "tokenizer.json");
@@ -57,7 +57,7 @@ test("/livez answers at once while a model is looked into; the rest says 503 and
   assert.equal(await served.ended, 0);
 });
 
-test("a model that turns out to be broken ends the server with 1 and the reason, whoever is connected", async (t) => {
+test("a model that turns out to be broken ends the server with 1 and the reason, even with clients connected", async (t) => {
   const { path, pipe } = await slowFolder("broken");
   const served = sheaf(t, ["serve", path, "--port", "0"]);
   const url = await listening(served);

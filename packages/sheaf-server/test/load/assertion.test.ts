@@ -29,7 +29,7 @@ test("a configuration in front restricts it; without one it counts for all", () 
   assert.deepEqual(check("p99<50ms"), [true, false]);
 });
 
-test("what is no assertion is refused with how one reads", () => {
+test("what is not an assertion is refused, with an example of one", () => {
   for (const text of [
     "",
     "p99",

@@ -135,7 +135,7 @@ test("errors keep their name and the reply's text, and are not throughput", asyn
   const { target } = fakeTarget(clock, (atMs) => atMs + 1, 503);
   const result = await run(clock, { target, ratePerS: 100 });
   assert.deepEqual(Object.keys(result.statuses), ["503"]);
-  assert.equal(result.latencyMs.p99, 0, "a refusal in a millisecond is no fast answer");
+  assert.equal(result.latencyMs.p99, 0, "a refusal in a millisecond is not a fast answer");
   assert.equal(result.achievedPerS, 0);
   assert.equal(result.successRate, 0);
 });

@@ -69,7 +69,7 @@ const notAnswers: readonly Case[] = [
   ["nothing", (r) => json(r, ""), /not JSON/],
   ["204", (r) => r.writeHead(204).end(), /not JSON/],
   ["NaN, as Python writes it", (r, inputs) => json(r, `{"data":[${inputs.map(() => `{"embedding":[NaN]}`).join()}]}`), /not JSON/],
-  ["null", (r) => json(r, "null"), /is no object/],
+  ["null", (r) => json(r, "null"), /is not an object/],
   ["no data", (r) => json(r, {}), /no data array/],
   ["data that is an object", (r) => json(r, { data: {} }), /no data array/],
   ["entries that are null", (r, inputs) => json(r, { data: inputs.map(() => null) }), /no embedding at data\[0\]/],
@@ -82,7 +82,7 @@ const notAnswers: readonly Case[] = [
   ["indices that are not there", (r, inputs) => json(r, { data: vectors(inputs).map((entry) => ({ ...entry, index: 7e9 })) }), /nobody can tell whose/],
   ["a connection that ends in the middle", (r) => { r.writeHead(200, { "content-length": "100" }).write("{"); setImmediate(() => r.destroy()); }, /cannot be reached/],
   ["101", (r) => r.socket!.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"), /cannot be reached/],
-  ["what is no HTTP", (r) => r.socket!.end("SSH-2.0-OpenSSH\r\n"), /cannot be reached/],
+  ["what is not HTTP", (r) => r.socket!.end("SSH-2.0-OpenSSH\r\n"), /cannot be reached/],
   ["endless headers", (r) => r.socket!.end(`HTTP/1.1 200 OK\r\n${"x-a: ".padEnd(1000, "b")}\r\n`.repeat(1).padEnd(400_000, "c")), /cannot be reached/],
 ]; // prettier-ignore
 
@@ -142,7 +142,7 @@ test("no redirect is followed: the key goes to no other host", async (t) => {
     const [shared, alone] = await Promise.all([proxy.embed("a"), proxy.embed([])]);
     for (const reply of [shared, alone]) {
       assert.equal(reply.status, 502);
-      assert.match(reply.json.error.message, new RegExp(`answered ${status}, which is no answer`));
+      assert.match(reply.json.error.message, new RegExp(`answered ${status}, which is not a valid answer`));
     }
     const passed = await fetch(`${proxy.url}/v1/models`, { headers: { authorization: "k" }, redirect: "manual" });
     assert.equal(passed.status, status, "another route's redirect is the client's to follow or not");
@@ -151,7 +151,7 @@ test("no redirect is followed: the key goes to no other host", async (t) => {
   assert.deepEqual(other.keys, []);
 });
 
-test("usage that is no number is left out; everything else comes as it was", async (t) => {
+test("usage that is not a number is left out; everything else comes as it was", async (t) => {
   const answer = (response: ServerResponse, inputs: unknown[]): void =>
     json(response, { data: vectors(inputs, "AACAPw=="), usage: { total_tokens: "many" }, extra: 1 });
   for (const { json: body } of await refusals(t, answer)) {
@@ -160,7 +160,7 @@ test("usage that is no number is left out; everything else comes as it was", asy
   }
 });
 
-test("an upstream that ends its connection after each answer, without saying so, is asked anew each time", async (t) => {
+test("an upstream that ends its connection after each answer, without saying so, is asked again each time", async (t) => {
   const { url } = await upstream(t, (response, inputs) => {
     json(response, { data: vectors(inputs) });
     response.once("finish", () => response.socket?.end());

@@ -35,7 +35,7 @@ async function open(t: TestContext, url: string): Promise<{ socket: Socket; text
 const upload = (headers: string): string =>
   `POST /v1/files HTTP/1.1\r\nhost: x\r\n${headers}content-length: 2\r\n\r\nab`;
 
-test("each side keeps or ends its own connection: neither hears of the other's", async (t) => {
+test("each side keeps or ends its own connection: neither side is affected by the other's", async (t) => {
   const proxy = await proxying(t, await upstream(t, echo));
   const closing = await open(t, proxy.url);
   closing.socket.write(upload("connection: close\r\n"));

@@ -363,7 +363,7 @@ test("a body is batchable where it has a model and inputs, whatever else it has"
     assert.equal(batchableRequest(body), undefined, JSON.stringify(body));
 });
 
-test("an upstream that is no base URL is refused", async () => {
+test("an upstream that is not a base URL is refused", async () => {
   for (const upstream of ["nowhere", "ftp://x", "https://x?key=1"])
     await assert.rejects(createProxy({ upstream }), /upstream must be an http or https URL/);
 });

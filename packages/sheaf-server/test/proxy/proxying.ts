@@ -15,7 +15,7 @@ export interface EmbeddingApi {
   readonly baseURL: string;
   readonly requests: ApiRequest[];
   readonly others: { method: string; url: string; headers: Record<string, string>; body: string }[];
-  mostInFlight(): number;
+  maxInFlight(): number;
   close(): Promise<void>;
 }
 

@@ -36,7 +36,7 @@ const wrongRequests: readonly {
   { name: "not JSON", body: "{nope", status: 400, code: "NOT_JSON", message: /not JSON: .*position 1/ },
   { name: "a literal NaN", body: "[NaN,1,2]", status: 400, code: "NOT_JSON", message: /not JSON/ },
   { name: "no body", body: "", status: 400, code: "NOT_JSON", message: /empty; send JSON/ },
-  { name: "a byte that is no UTF-8", body: Buffer.from([0x22, 0xff, 0x22]), status: 400, code: "NOT_JSON", message: /UTF-8/ },
+  { name: "a byte that is not UTF-8", body: Buffer.from([0x22, 0xff, 0x22]), status: 400, code: "NOT_JSON", message: /UTF-8/ },
   { name: "an infinite number", body: "[1,1e999,2]", status: 422, code: "INVALID_INPUT", message: /^\[1\] must be a finite float32 number, got Infinity/, param: "[1]" },
   { name: "a number too large for float32", body: [1, 2, 1e39], status: 422, code: "INVALID_INPUT", message: /got 1e\+39/, param: "[2]" },
   { name: "a wrong type", body: { input: "x" }, status: 422, code: "INVALID_INPUT", message: /^input must be an array of 3 numbers, got "x"/, param: "input" },
@@ -44,7 +44,7 @@ const wrongRequests: readonly {
   { name: "null", body: "null", status: 422, code: "INVALID_INPUT", message: /^The body must be an array of 3 numbers, got null/ },
   { name: "an unknown field", body: { input: [1, 2, 3], inptu: 1 }, status: 422, code: "INVALID_INPUT", message: /"inptu" is not known here; did you mean input\?/, param: "inptu" },
   { name: "input and inputs", body: { input: [1, 2, 3], inputs: [] }, status: 422, code: "INVALID_INPUT", message: /either/ },
-  { name: "inputs that are no array", body: { inputs: 7 }, status: 422, code: "INVALID_INPUT", message: /got 7/, param: "inputs" },
+  { name: "inputs that are not an array", body: { inputs: 7 }, status: 422, code: "INVALID_INPUT", message: /got 7/, param: "inputs" },
   { name: "no inputs", body: { inputs: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "inputs" },
   { name: "more than MAX_INPUTS", body: { inputs: Array.from({ length: 11 }, () => [1, 2, 3]) }, status: 422, code: "INVALID_INPUT", message: /at most 10 \(MAX_INPUTS\)/, param: "inputs" },
   { name: "more than the queue can hold", body: { inputs: Array.from({ length: 9 }, () => [1, 2, 3]) }, status: 422, code: "INVALID_INPUT", message: /at most 8.*QUEUE_MAX_SIZE/, param: "inputs" },
@@ -66,14 +66,14 @@ const wrongRequests: readonly {
   { name: "embeddings of tokens", path: "/v1/embeddings", body: { model: "measure", input: [1, 2] }, status: 422, code: "INVALID_INPUT", message: /measure does not take token ids\. .*check_embedding_ctx_length=False/, param: "input" },
   { name: "embeddings of several texts as tokens", path: "/v1/embeddings", body: { model: "measure", input: [[1, 2], [3]] }, status: 422, code: "INVALID_INPUT", message: /check_embedding_ctx_length=False/, param: "input" },
   { name: "a number among texts", path: "/v1/embeddings", body: { model: "measure", input: ["a", 1] }, status: 422, code: "INVALID_INPUT", message: /^input\[1\] must be a text, got 1/, param: "input[1]" },
-  { name: "a user that is no text", path: "/v1/embeddings", body: { model: "measure", input: "a", user: 5 }, status: 422, code: "INVALID_INPUT", message: /^user must be a text, got 5/, param: "user" },
+  { name: "a user that is not a text", path: "/v1/embeddings", body: { model: "measure", input: "a", user: 5 }, status: 422, code: "INVALID_INPUT", message: /^user must be a text, got 5/, param: "user" },
   { name: "one empty text of several", path: "/v1/embeddings", body: { model: "measure", input: ["a", ""] }, status: 422, code: "INVALID_INPUT", message: /^input\[1\] must be a text that is not empty/, param: "input[1]" },
   { name: "embeddings of no texts", path: "/v1/embeddings", body: { model: "measure", input: [] }, status: 422, code: "INVALID_INPUT", message: /not empty/, param: "input" },
   { name: "another encoding", path: "/v1/embeddings", body: { model: "measure", input: "x", encoding_format: "int8" }, status: 422, code: "INVALID_INPUT", message: /"float" or "base64"/, param: "encoding_format" },
   { name: "other dimensions", path: "/v1/embeddings", body: { model: "measure", input: "x", dimensions: 64 }, status: 422, code: "INVALID_INPUT", message: /dimensions must be 2/, param: "dimensions" },
 ]; // prettier-ignore
 
-test("every wrong request gets its status, a problem document that says what to mend, and takes no queue space", async (t) => {
+test("every wrong request gets its status, a problem document that says what to fix, and takes no queue space", async (t) => {
   const model = doubling();
   const server = await serving(t, [model, measuringTexts()], {
     maxInputs: 10,

@@ -129,7 +129,7 @@ test("a number without room in float32 is refused with its place and its text", 
   assert.ok(parse("[1e-999999999999, 0e999999]").result.ok);
 });
 
-test("what is no number is refused with its place and its text", () => {
+test("what is not a number is refused with its place and its text", () => {
   const got = (text: string): unknown[] => {
     const { result } = parse(text);
     return result.ok ? ["ok"] : [result.reason, result.index, result.offset, result.got];

@@ -13,7 +13,7 @@ export interface Reply {
 export interface Serving extends SheafServer {
   readonly url: string;
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
-  /** A body that is no text is sent as JSON. */
+  /** A body that is not a text is sent as JSON. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply>;
 }
 

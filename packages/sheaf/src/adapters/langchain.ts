@@ -72,7 +72,7 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       const values = texts.map(({ text }) => text);
       const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";
       const vectors = await (isQueries ? embedQueries(values) : embeddings.embedDocuments(values));
-      // What is no array the batcher complains of.
+      // The batcher itself refuses what is not an array.
       return Array.isArray(vectors) ? vectorsOrErrors(vectors) : vectors;
     };
     const { clock = systemClock } = rest;

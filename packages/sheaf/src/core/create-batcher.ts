@@ -1,4 +1,4 @@
-import { auto } from "../policies/auto.ts";
+import { auto } from "../policies/auto/index.ts";
 import { assembleBatcher } from "./assemble-batcher.ts";
 import type { Batcher, Result } from "./batcher.ts";
 import type { BatchFunction, Executor } from "./executor.ts";

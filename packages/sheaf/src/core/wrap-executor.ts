@@ -25,7 +25,7 @@ export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number =
   return {
     slots,
     ready: () => Promise.resolve(),
-    // What a batch function throws or returns at once is as good as a promise to the one who awaits it.
+    // What a batch function throws or returns at once is as good as a promise to a caller that awaits it.
     run: run as unknown as Executor<In, Out>["run"],
     close: () => Promise.resolve(),
   };

@@ -39,7 +39,7 @@ export interface OpenTelemetryOptions {
 /** `SpanStatusCode.ERROR`, which is an enum of a package that is not imported. */
 const errorStatus = 2;
 /** A batch may be larger; SDKs keep 128 links of a span by default. */
-const mostLinks = 128;
+const maxLinks = 128;
 
 /** What a call brings along: its span, and when it was made. */
 class Caller {
@@ -79,7 +79,7 @@ function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void
     const queueWaitMs = Math.max(0, endedAtMs - calledAtMs - runMs);
     span.setAttributes({ "sheaf.batch.id": batchId, "sheaf.batch.size": size, "sheaf.queue_wait_ms": queueWaitMs });
   }
-  const linked = [...new Set(callers.map(({ span }) => span))].slice(0, mostLinks);
+  const linked = [...new Set(callers.map(({ span }) => span))].slice(0, maxLinks);
   const span = tracer.startSpan(`${name} batch`, {
     root: true,
     startTime: endedAtMs - runMs,

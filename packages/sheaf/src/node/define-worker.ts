@@ -1,7 +1,7 @@
 /** What `run` is told about the batch beside its items. */
 export interface RunContext {
   /**
-   * Aborts when nobody waits for the batch any more. A run that keeps its thread busy never sees it: only one that
+   * Aborts when every caller of the batch has left. A run that keeps its thread busy never sees it: only one that
    * awaits can. Made when first read.
    */
   readonly signal: AbortSignal;
@@ -104,11 +104,13 @@ export interface LoadedWorker {
 
 const steps = ["load", "warmUp", "preprocess", "run", "postprocess", "unload"] as const;
 
-/** @throws {TypeError} the module's default export is no worker. */
+/** @throws {TypeError} the module's default export is not a worker. */
 export function workerOf(module: { readonly default?: unknown }, url: string): LoadedWorker {
   const worker = module.default;
   if (typeof worker !== "object" || worker === null || typeof (worker as LoadedWorker).run !== "function") {
-    throw new TypeError(`${url} is no worker: it must \`export default defineWorker({ run(items) { … } })\`.`);
+    throw new TypeError(
+      `${url} is not a worker module: it must \`export default defineWorker({ run(items) { … } })\`.`,
+    );
   }
   for (const step of steps) {
     const value = (worker as Record<string, unknown>)[step];

@@ -3,7 +3,7 @@ import { notNegative, positive, spanMs, within } from "./checks.ts";
 import type { Random } from "./random.ts";
 
 /** Most calls of a simulation, and most clients of a closed loop. */
-export const mostCalls = 1e7;
+export const maxCalls = 1e7;
 
 /**
  * When calls come in a simulation. Rates are means over the whole pattern; lengths marked "mean" are exponential.
@@ -53,7 +53,7 @@ function patternOf(arrivals: OpenArrivals, random: Random): () => number | undef
     case "periodic": {
       const gapMs = 1000 / of(arrivals, "ratePerS");
       let count = 0;
-      return () => (count === 0 ? count++ : count++ * gapMs); // 0 · Infinity is no moment
+      return () => (count === 0 ? count++ : count++ * gapMs); // 0 · Infinity is not a number
     }
     case "burst":
       return bursts(arrivals, random);
@@ -95,8 +95,8 @@ function clumps(arrivals: Extract<Arrivals, { pattern: "clump" }>, random: Rando
   const size = within(
     "size of a clump",
     arrivals.size ?? 16,
-    (number) => Number.isInteger(number) && number >= 1 && number <= mostCalls,
-    `an integer, 1 to ${mostCalls}`,
+    (number) => Number.isInteger(number) && number >= 1 && number <= maxCalls,
+    `an integer, 1 to ${maxCalls}`,
   );
   const spreadMs = spanMs("spreadMs of a clump", arrivals.spreadMs ?? 0.3);
   const gapMs = (1000 * size) / of(arrivals, "ratePerS");

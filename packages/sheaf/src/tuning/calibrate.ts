@@ -6,7 +6,7 @@ import { RunHandle } from "../core/run-handle.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";
 
 export interface CalibrateOptions<In> {
-  /** The item number i; called anew for every item, so vary it as your traffic varies. */
+  /** The item number i; called again for every item, so vary it as your traffic varies. */
   readonly sample: (index: number) => In;
   /** Batch sizes to measure; integers >= 1. Default 1, 2, 4, 8, 16, 32. */
   readonly sizes?: readonly number[] | undefined;

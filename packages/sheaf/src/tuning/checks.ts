@@ -10,10 +10,10 @@ export function notNegative(name: string, value: unknown): number {
 }
 
 /** The longest span of a simulation, 30 years: sums of them stay numbers. */
-const mostMs = 1e12;
+const maxMs = 1e12;
 
 export function spanMs(name: string, value: unknown): number {
-  return within(name, value, (number) => number >= 0 && number <= mostMs, `a number of milliseconds, 0 to ${mostMs}`);
+  return within(name, value, (number) => number >= 0 && number <= maxMs, `a number of milliseconds, 0 to ${maxMs}`);
 }
 
 /** 0 … 1. */

@@ -4,7 +4,7 @@ import { BatcherError } from "../core/errors.ts";
 import type { BatcherOptions, Priority } from "../core/options.ts";
 import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
-import { momentsOf, mostCalls, type Arrivals } from "./arrivals.ts";
+import { momentsOf, maxCalls, type Arrivals } from "./arrivals.ts";
 import { share, spanMs, within } from "./checks.ts";
 import { Random } from "./random.ts";
 import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
@@ -101,11 +101,11 @@ class Simulation {
       throw new TypeError(`atMs of a trace must be an array of moments, got ${describe(arrivals.atMs)}`);
     }
     this.#options = options;
-    const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= mostCalls;
+    const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= maxCalls;
     const calls = items ?? (isTrace ? arrivals.atMs.length : 10_000);
-    this.#items = within("items", calls, isCount, `an integer, 1 to ${mostCalls}`);
+    this.#items = within("items", calls, isCount, `an integer, 1 to ${maxCalls}`);
     if (arrivals.pattern === "closed") {
-      within("clients", arrivals.clients, isCount, `an integer, 1 to ${mostCalls}`);
+      within("clients", arrivals.clients, isCount, `an integer, 1 to ${maxCalls}`);
       spanMs("thinkMs of arrivals", arrivals.thinkMs ?? 0);
     }
     within("warmUp", warmUp ?? 0.1, (number) => number >= 0 && number < 1, "a share, 0 <= warmUp < 1");
@@ -157,7 +157,7 @@ class Simulation {
       };
       arm(next());
     }
-    // A policy may keep the last few for ever: what still waits when nothing else happens is flushed.
+    // A policy may keep the last few forever: what still waits when nothing else happens is flushed.
     do {
       await this.#clock.idle();
       await this.#batcher.flush();

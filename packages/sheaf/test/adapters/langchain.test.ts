@@ -78,7 +78,7 @@ test("its batcher shows statistics and closes it", async () => {
   await assert.rejects(embeddings.embedQuery("a"), { code: "CLOSED" });
 });
 
-test("what is no Embeddings instance, and wrong options, are refused", () => {
+test("anything but an Embeddings instance, and wrong options, are refused", () => {
   assert.throws(() => new CoalescedEmbeddings({} as never), /wraps an Embeddings instance with embedDocuments/);
   const inner = { embedDocuments: async () => [], embedQuery: async () => [] };
   assert.throws(

@@ -141,7 +141,7 @@ test("a batch that goes again counts on the rate limit as one more request", asy
   assert.deepEqual(statuses(calls), Array(3).fill("fulfilled"));
 });
 
-test("a longer pause that another batch hears of holds a batch back that was to go again sooner", async () => {
+test("a longer pause reported to another batch holds a batch back that was to go again sooner", async () => {
   const { clock, embed, requests } = rig({ maxBatchSize: 1 });
   watchAll(embed, ["a", "b"]);
   await clock.settle();

@@ -18,7 +18,7 @@ for (const [name, vector] of Object.entries({
   "NaN in it": [1, Number.NaN],
   "Infinity in it": new Float32Array([1, Infinity]),
   "a null in it": [null],
-  "a length that is no number of items": { length: Number.NaN },
+  "a length that is not a number of items": { length: Number.NaN },
   "a length beyond what is there": { length: 1e9 },
   "a text": "abc",
 })) {

@@ -280,7 +280,7 @@ test("shouldBisect decides, whatever the error is", async () => {
   }
 });
 
-test("a throwing shouldBisect never hangs a caller: everyone gets the batch's error, and one warning tells of it", async (t) => {
+test("a throwing shouldBisect never hangs a caller: everyone gets the batch's error, and there is one warning", async (t) => {
   const warn = t.mock.method(console, "warn", () => {});
   const { batcher, clock, runs, finishAll } = heldBatcher({
     onBatchError: "bisect",
@@ -299,7 +299,7 @@ test("a throwing shouldBisect never hangs a caller: everyone gets the batch's er
   assert.equal(warn.mock.callCount(), 1);
 });
 
-test("a service error inside a bisection ends it for that half, not for ever", async () => {
+test("a service error inside a bisection ends it for that half, not forever", async () => {
   const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 8 });
   const calls = watchAll(batcher, numbers(8));
   await clock.settle();

@@ -5,7 +5,7 @@ import { heldBatcher, numbers, timedBatcher, watch } from "../support/rig.js";
 
 const echo = (items: number[]): number[] => items;
 
-test("Promise.all(items.map(batcher)) works: a second argument that is no object is ignored", async () => {
+test("Promise.all(items.map(batcher)) works: a second argument that is not an object is ignored", async () => {
   const batcher = createBatcher((items: number[]) => items.map((item) => item * 2), { policy: greedy() });
   assert.deepEqual(await Promise.all([1, 2, 3].map(batcher)), [2, 4, 6]);
   for (const ignored of [undefined, null, 3, "bulk", true]) assert.equal(await batcher(1, ignored as never), 2);

@@ -12,7 +12,7 @@ test("equal items that wait share one slot and one result", async () => {
   assert.deepEqual(values(calls), [1, 2, 1, 1, 2]);
 });
 
-test("an item that runs is not shared any more", async () => {
+test("an item that runs is no longer shared", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher({ dedupeKey: itself });
   watchAll(batcher, [1]);
   await clock.settle();
@@ -22,7 +22,7 @@ test("an item that runs is not shared any more", async () => {
   assert.equal(later.value, 1);
 });
 
-test("undefined is no key, other keys are compared as in a Map", async () => {
+test("undefined is not a key, other keys are compared as in a Map", async () => {
   const { batcher, finishAll, batches } = heldBatcher<unknown>({ dedupeKey: itself });
   watchAll(batcher, [undefined, undefined, Number.NaN, Number.NaN, null, null, "1", 1]);
   await finishAll();
@@ -180,7 +180,7 @@ test("a sharer whose signal is aborting goes too when the place of the first cal
   assert.equal(batcher.stats().items.aborted, 2);
 });
 
-test("an item whose first caller has gone is not held from anew, nor is what came after it", async () => {
+test("an item whose first caller has gone is not held again, nor is what came after it", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher({
     dedupeKey: itself,
     policy: holdForEver(),

@@ -103,7 +103,7 @@ test("nothing is ever NaN: cold, with one size, with zeros, with nonsense", () =
   check();
 });
 
-test("the sizes asked about are 1 to 8, then four an octave, for ever growing", () => {
+test("the sizes asked about are 1 to 8, then four an octave, growing forever", () => {
   const sizes = [];
   for (let size = 1; size <= 64; size = nextSize(size)) sizes.push(size);
   assert.deepEqual(sizes, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64]);

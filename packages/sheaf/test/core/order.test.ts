@@ -33,7 +33,7 @@ test("a blocked key does not hold up the others", async () => {
   assert.deepEqual(batches(), [["a1", "a2"], ["b1"]]);
 });
 
-test("undefined is no key: such items run at once, in parallel", async () => {
+test("undefined is not a key: such items run at once, in parallel", async () => {
   const { batcher, clock, runs } = heldBatcher<string>({ orderKey: () => undefined, maxBatchSize: 1, concurrency: 3 });
   watchAll(batcher, ["a1", "a2", "a3"]);
   await clock.settle();
@@ -232,7 +232,7 @@ test("blocked items that were set aside expire, abort, are flushed, and go with 
 test("a drain takes along what came to a higher lane behind newer items", async () => {
   const { batcher, clock, runs, batches } = heldBatcher<string>({
     orderKey: letter,
-    policy: { name: "holds for ever", decide: () => "wait" },
+    policy: { name: "holds forever", decide: () => "wait" },
   });
   watchAll(batcher, ["z1"], { priority: "immediate" });
   await clock.settle();

@@ -175,7 +175,7 @@ test("the later of two pauses counts", async () => {
   assert.equal(runs[2]!.startedAtMs, fromMs + 490);
 });
 
-test("a retryAfterMs that is no span of time is ignored", async () => {
+test("a retryAfterMs that is not a span of time is ignored", async () => {
   for (const retryAfterMs of [Number.NaN, -5, "500", Infinity, null]) {
     const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1 });
     watchAll(batcher, [1]);

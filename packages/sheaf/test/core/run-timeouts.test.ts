@@ -145,7 +145,7 @@ test("a part of a bisection past runTimeoutMs ends the bisection: everyone left 
   assert.equal(batcher.stats().inFlight, 0);
 });
 
-test("an executor that reports the start of its runs has runTimeoutMs counted from there, anew for each attempt", async () => {
+test("an executor that reports the start of its runs has runTimeoutMs counted from there, again for each attempt", async () => {
   const clock = manualClock();
   const handles: RunHandle[] = [];
   const executor = {

@@ -148,7 +148,7 @@ test("10,000 calls with 10,000 different deadlines all end on time", async () =>
   assert.equal(batcher.stats().queued, 0);
 });
 
-test("one 10× outlier does not make a batcher shed for ever: traffic recovers within 5 batches", async () => {
+test("one 10× outlier does not make a batcher shed forever: traffic recovers within 5 batches", async () => {
   const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 4, timeoutMs: 100, policy: undefined });
   const runFor = async (ms: number): Promise<void> => {
     const open = runs.length - 1;

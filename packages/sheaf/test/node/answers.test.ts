@@ -86,7 +86,7 @@ for (const [kind, open] of [
       assert.deepEqual(await outcomes(call, ["answer"]), ["1 items, attempt 1"]);
     }));
 
-  test(`a worker ${kind} is told of an index out of range, and of a result that cannot be sent`, () =>
+  test(`a worker ${kind} gets an error for an index out of range, and for a result that cannot be sent`, () =>
     withWorker(async (call) => {
       const [beyond, uncloneable] = await outcomes(call, ["beyond", "uncloneable"]);
       assert.match(String(beyond), /RangeError: .*index must be an integer, 0 to 1, got 2/);

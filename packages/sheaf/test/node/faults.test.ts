@@ -126,7 +126,7 @@ for (const kind of ["thread", "process"] as const) {
       const events: string[] = [];
       executor.onInstance(({ instance, why }) => why !== undefined && events.push(`${instance.id}: ${why}`));
       const [before] = executor.instances();
-      // A thread that spins for ever would keep this test run alive: it spins until well after the timeout.
+      // A thread that spins forever would keep this test run alive: it spins until well after the timeout.
       const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 5000 };
       await assert.rejects(call(hang), { code: "RUN_TIMEOUT" });
       assert.equal(await call(double(2)), 4);

@@ -51,7 +51,7 @@ const list = fc.oneof(
   fc.array(fc.anything({ withBigInt: true, withMap: true, withSet: true, withTypedArray: true })),
 );
 
-test("any list comes out as it went in, whoever owns the rows", () => {
+test("any list comes out as it went in, no matter who owns the rows", () => {
   fc.assert(
     fc.property(list, fc.constantFrom<RowOwnership>("own", "view"), (values, ownership) => {
       assert.deepEqual(there(values, ownership), values);

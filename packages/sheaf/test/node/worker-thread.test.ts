@@ -32,7 +32,7 @@ test("a load that fails rejects ready() and every call with its error", async ()
   await call.close();
 });
 
-test("a module that is no worker rejects ready() and says what it must export", async () => {
+test("a module that is not a worker rejects ready() and says what it must export", async () => {
   const executor = workerThread("data:text/javascript,export default 1");
   await assert.rejects(executor.ready(), /must `export default defineWorker/);
   await executor.close();
@@ -88,7 +88,7 @@ test("close() lets a run end before its thread does", async () => {
   assert.deepEqual(executor.instances(), []);
 });
 
-test("a run that can look sees that nobody waits for it any more", async () => {
+test("a run that can look sees that its caller has left", async () => {
   const executor = workerThread<typeof probe>(probeUrl);
   await executor.ready();
   const controller = new AbortController();

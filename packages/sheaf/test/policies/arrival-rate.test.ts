@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ArrivalRate, EventRate, octaveEndMs, octaveOf } from "../../dist/policies/arrival-rate.js";
+import { ArrivalRate } from "../../dist/policies/auto/arrival-rate.js";
+import { EventRate, octaveEndMs, octaveOf } from "../../dist/policies/auto/event-rate.js";
 import { seededRandom } from "../../dist/tuning/index.js";
 
 test("the rate of a Poisson stream is found within a fifth", () => {

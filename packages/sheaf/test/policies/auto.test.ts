@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { auto } from "../../dist/policies/auto.js";
+import { auto } from "../../dist/policies/auto/index.js";
 import type { Decision, Policy } from "../../dist/index.js";
 import { seededRandom } from "../../dist/tuning/index.js";
 import { record, view, withCost, type Trained } from "./view.js";
@@ -120,7 +120,7 @@ test("whatever it is told, it runs at least one item or names a finite moment ah
   }
 });
 
-test("a budget that is no span of time is refused with what it got", () => {
+test("a budget that is not a span of time is refused with what it got", () => {
   assert.throws(() => auto({ latencyBudgetMs: 0 }), /latencyBudgetMs must be a number of milliseconds > 0, got 0/);
   assert.throws(() => auto({ latencyBudgetMs: Number.NaN }), RangeError);
 });

@@ -29,7 +29,7 @@ export interface Call {
   readonly isSingle: boolean;
   /** Undefined while it waits; of a list that tells only its whole outcome it stays so. */
   outcome?: { readonly value: Result } | { readonly reason: unknown };
-  /** Its list has ended, or its map was left: nobody waits for it any more. */
+  /** Its list has ended, or its map was left: its caller has left. */
   isForgotten: boolean;
   startedIn?: number;
 }
@@ -172,7 +172,7 @@ export class Checker {
     assert.ok(refuseLate !== undefined && (expectedMs as number) > refuseLate * (timeoutMs as number), "not late");
   }
 
-  /** What `ask` told of an item is what was seen of its batch. */
+  /** What `ask` returned for an item is what was seen of its batch. */
   toldOf(item: Item, { batchId, batchSize, queueMs, runMs }: Answer<unknown>): void {
     const whole = this.runs.find((run) => run.batchId === batchId);
     assert.ok(whole, `nobody saw batch ${batchId}`);
@@ -263,7 +263,7 @@ export class Checker {
     }
   }
 
-  /** Runs that never end by themselves any more. */
+  /** Runs that will never end by themselves. */
   get unended(): number {
     return this.#active.size;
   }

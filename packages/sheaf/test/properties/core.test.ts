@@ -7,6 +7,6 @@ import { simulate } from "./simulate.js";
 const seed = 20_260_101;
 
 test("in 1,000 random simulations every call settles once, with its own result, within every limit", async (t) => {
-  t.mock.method(console, "warn", () => {}); // hostile policies and stuck runs are told of, rightly
+  t.mock.method(console, "warn", () => {}); // hostile policies and stuck runs cause warnings, rightly
   await fc.assert(fc.asyncProperty(scenarios, simulate), { numRuns: 1_000, seed });
 });

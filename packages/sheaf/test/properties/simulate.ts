@@ -113,7 +113,7 @@ class Simulation {
     this.#checkTheEnd();
   }
 
-  /** A batcher that nobody flushes must end its work by itself, unless its policy may hold for ever. */
+  /** A batcher that nobody flushes must end its work by itself, unless its policy may hold forever. */
   async #settleWithoutPush(): Promise<void> {
     const { policy, maxWaitMs } = this.#scenario;
     const mayHold = maxWaitMs === undefined && (policy === "hold" || policy === "hostile" || policy === "window-size");

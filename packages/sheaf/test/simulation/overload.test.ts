@@ -153,7 +153,7 @@ test('maxQueueSize "auto" starts at the default and becomes what can be answered
   assert.ok(bound > 500 && bound < 560, String(bound));
 });
 
-test('maxQueueSize "auto" has a bound where runs take no time, and where callers wait for ever', () => {
+test('maxQueueSize "auto" has a bound where runs take no time, and where callers wait forever', () => {
   for (const [runMs, timeoutMs] of [
     [0, 200],
     [1, Infinity],

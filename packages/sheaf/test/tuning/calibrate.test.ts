@@ -8,15 +8,15 @@ function sleeper(costMs: (size: number, run: number) => number) {
   const clock = virtualClock();
   const sizes: number[] = [];
   let inFlight = 0;
-  let mostInFlight = 0;
+  let maxInFlight = 0;
   const run = async (items: number[]): Promise<number[]> => {
     sizes.push(items.length);
-    mostInFlight = Math.max(mostInFlight, ++inFlight);
+    maxInFlight = Math.max(maxInFlight, ++inFlight);
     await clock.sleep(costMs(items.length, sizes.length));
     inFlight--;
     return items;
   };
-  return { clock, run, sizes, mostInFlight: () => mostInFlight };
+  return { clock, run, sizes, maxInFlight: () => maxInFlight };
 }
 const sample = (index: number): number => index;
 
@@ -80,10 +80,10 @@ test("concurrency 1 to W is measured side by side: a device that serves one run 
   );
   assert.equal(serial.slots, 1);
 
-  const { run, clock: free, mostInFlight } = sleeper(() => 5);
+  const { run, clock: free, maxInFlight } = sleeper(() => 5);
   const parallel = await calibrate(run, { sample, clock: free, sizes: [1, 8], concurrency: [1, 2, 4] });
   assert.equal(parallel.slots, 4);
-  assert.equal(mostInFlight(), 4);
+  assert.equal(maxInFlight(), 4);
   assert.equal(parallel.rows.at(-1)!.itemsPerS, (1000 * 4 * 8) / 5);
 });
 

@@ -63,7 +63,7 @@ test("a table overrules the line: a staircase is recommended at the end of its s
   assert.equal(advice.capacityPerS, 2000);
 });
 
-test("a lucky measurement within its error is no gain", () => {
+test("a lucky measurement within its error is not a gain", () => {
   const lucky = {
     fixedMs: 0,
     perItemMs: 1,

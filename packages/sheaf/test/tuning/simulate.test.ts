@@ -64,7 +64,7 @@ test("a closed loop never has more calls than clients in it, and makes exactly i
   assert.ok(latencyMs.p50 >= 10.3);
 });
 
-test("what a policy keeps for ever is flushed in the end, and says so", async () => {
+test("what a policy keeps forever is flushed in the end, and says so", async () => {
   const { items, reasons } = await simulate({
     ...gpu,
     arrivals: poisson(100),

@@ -60,7 +60,7 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
     };
   const runs = `${plural(minute.batchedItems, "item")} in ${plural(minute.batches, "run")} in the last minute.`;
   const { queueWaitMs, runMs } = stats;
-  // Whoever waits longer than a run takes has waited while a run could have taken more.
+  // A call that waits longer than a run takes has waited while a run could have taken more.
   const isWaiting = queueWaitMs.p50 > runMs.p50;
   if (size < 1.25 && !isWaiting)
     return {

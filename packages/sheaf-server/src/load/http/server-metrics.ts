@@ -9,7 +9,7 @@ export interface BatchSizeReading {
 
 const bucketLine = /^sheaf_batch_size_items_bucket\{(?:[^}]*,)?\s*le="([^"]+)"[^}]*\}\s+(\S+)/;
 const sumLine = /^sheaf_batch_size_items_sum(?:\{[^}]*\})?\s+(\S+)/;
-const mostBytes = 4 * 1024 * 1024;
+const maxBytes = 4 * 1024 * 1024;
 
 /** Reads it from a Prometheus page; undefined where the page has none. */
 export function batchSizeReading(page: string): BatchSizeReading | undefined {
@@ -43,7 +43,7 @@ export function batchesBetween(before: BatchSizeReading | undefined, after: Batc
 export async function readBatchSizes(origin: string): Promise<BatchSizeReading | undefined> {
   try {
     const reply = await fetch(new URL("/metrics", origin), { signal: AbortSignal.timeout(2000) });
-    if (!reply.ok || Number(reply.headers.get("content-length") ?? 0) > mostBytes) return undefined;
+    if (!reply.ok || Number(reply.headers.get("content-length") ?? 0) > maxBytes) return undefined;
     return batchSizeReading(await reply.text());
   } catch {
     // Any HTTP service can be measured; most have no such page.

@@ -11,7 +11,7 @@ import { workerModule } from "../worker-module.ts";
 
 /**
  * A model of a `.onnx` file: what goes in and out, read from the file and tried out in a worker.
- * @throws {Error} naming the file: it is missing, is no ONNX model, or no device takes it.
+ * @throws {Error} naming the file: it is missing, is not an ONNX model, or no device takes it.
  */
 export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
   const path = resolve(file);

@@ -48,7 +48,7 @@ export function layoutOf(inputMetadata: Metadata, outputMetadata: Metadata): Onn
 }
 
 function wholeTensor(metadata: InferenceSession.ValueMetadata, side: "input" | "output"): TensorSpec {
-  if (!metadata.isTensor) throw new Error(`${side} ${metadata.name} is no tensor`);
+  if (!metadata.isTensor) throw new Error(`${side} ${metadata.name} is not a tensor`);
   const { name, type, shape } = metadata;
   const datatype = datatypeOf(type);
   if (datatype === undefined) {

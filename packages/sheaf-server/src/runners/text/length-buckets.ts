@@ -1,5 +1,5 @@
 /** A run pads every text to its longest: at most this share of what it computes may be padding … */
-const mostPaddingRate = 0.25;
+const maxPaddingRate = 0.25;
 /** … once it is worth a cut: below so many tokens a run of its own costs more than the padding. */
 const fewestTokensToCut = 256;
 
@@ -17,7 +17,7 @@ export function lengthBuckets(lengths: readonly number[], maxPaddedTokens: numbe
     const paddedTokens = length * (run.length + 1);
     const paddingRate = 1 - (realTokens + length) / paddedTokens;
     const isTooMuch = paddedTokens > maxPaddedTokens;
-    const isTooUneven = paddedTokens >= fewestTokensToCut && paddingRate > mostPaddingRate;
+    const isTooUneven = paddedTokens >= fewestTokensToCut && paddingRate > maxPaddingRate;
     if (run.length > 0 && (isTooMuch || isTooUneven)) {
       runs.push(run);
       run = [];

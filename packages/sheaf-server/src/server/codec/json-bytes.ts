@@ -5,10 +5,10 @@ export type JsonParts = readonly (string | Float32Array)[];
 
 /** Writes the pieces into one buffer. */
 export function jsonBytes(parts: JsonParts): Buffer {
-  let mostBytes = 0;
+  let maxBytes = 0;
   for (const part of parts)
-    mostBytes += typeof part === "string" ? 3 * part.length : 2 + maxFloat32JsonBytes * part.length;
-  const bytes = Buffer.allocUnsafe(mostBytes);
+    maxBytes += typeof part === "string" ? 3 * part.length : 2 + maxFloat32JsonBytes * part.length;
+  const bytes = Buffer.allocUnsafe(maxBytes);
   let at = 0;
   for (const part of parts)
     at = typeof part === "string" ? at + bytes.write(part, at) : writeFloat32Json(part, bytes, at);

@@ -8,7 +8,7 @@ import { connectionOptions } from "./connection-options.ts";
 const connectAgainMs = 500;
 const partingMs = 2000;
 /** Different things that a server may say are wrong, each logged once. */
-const mostLogged = 100;
+const maxLogged = 100;
 
 /** The process's one connection to NATS: there sooner or later, and closed when the server is. */
 export class FleetConnection {
@@ -24,7 +24,7 @@ export class FleetConnection {
   constructor(settings: Settings, log: Pick<FastifyBaseLogger, "info" | "warn">) {
     this.#log = log;
     this.client = this.#connect(settings);
-    // Whoever needs it hears of it there.
+    // The code that needs it gets the error there.
     this.client.catch(() => undefined);
   }
 
@@ -72,7 +72,7 @@ export class FleetConnection {
   }
 
   #warnOnce(message: string): void {
-    if (this.#logged.has(message) || this.#logged.size >= mostLogged) return;
+    if (this.#logged.has(message) || this.#logged.size >= maxLogged) return;
     this.#logged.add(message);
     this.#log.warn(message);
   }

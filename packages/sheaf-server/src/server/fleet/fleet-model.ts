@@ -197,7 +197,7 @@ export class FleetModel implements ServedModel {
     const expectedMs = drainMs - (performance.now() - this.#figuresAtMs);
     if (expectedMs <= deadlineShare * timeoutMs) return;
     this.#refused += items;
-    throw this.#refusal(`${this.name}: no result is to be had in time.`, { expectedMs, timeoutMs });
+    throw this.#refusal(`${this.name}: no result is possible in time.`, { expectedMs, timeoutMs });
   }
 
   #refusal(message: string, details: Readonly<Record<string, unknown>>): BatcherError {

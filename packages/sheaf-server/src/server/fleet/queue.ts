@@ -2,7 +2,7 @@ import type { NatsClient, NatsQueueOptions } from "sheaf/adapters/nats";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import type { Settings } from "../settings.ts";
 
-const leastMaxAgeMs = 60_000;
+const minMaxAgeMs = 60_000;
 
 /** The queue of a model: gateways and workers that serve the same name meet in it. */
 export function queueOf(definition: ModelDefinition, settings: Settings, client: NatsClient): NatsQueueOptions {
@@ -16,7 +16,7 @@ export function queueOf(definition: ModelDefinition, settings: Settings, client:
     ackWaitMs: settings.natsAckWaitMs,
     maxDeliver: settings.natsMaxDeliver,
     // Nothing that a caller still waits for may be dropped.
-    maxAgeMs: Math.max(leastMaxAgeMs, settings.requestTimeoutMs + 1000),
+    maxAgeMs: Math.max(minMaxAgeMs, settings.requestTimeoutMs + 1000),
   };
 }
 

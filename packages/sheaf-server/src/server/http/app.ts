@@ -25,7 +25,7 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
     requestTimeout: settings.uploadTimeoutMs,
     keepAliveTimeout: settings.keepAliveTimeoutMs,
     // A connection on which nothing moves for longer than a request may arrive and wait has a client that does not read:
-    // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS for ever.
+    // its reply, or a refusal that it never closes after, would hold memory and one of MAX_CONNECTIONS forever.
     connectionTimeout: settings.uploadTimeoutMs + longestAnswerMs,
     http: {
       maxHeaderSize: settings.maxHeaderBytes,

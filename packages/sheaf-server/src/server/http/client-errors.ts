@@ -3,7 +3,9 @@ import type { Socket } from "node:net";
 import { Problem, problemBody } from "./problem.ts";
 import { requestId } from "./request-id.ts";
 
-/** Answers what is no HTTP request, has too many headers, or takes too long to arrive; then closes the connection. */
+/**
+ * Answers what is not an HTTP request, has too many headers, or takes too long to arrive; then closes the connection.
+ */
 export function answerClientErrors(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -25,5 +27,5 @@ function problemOf(code: string | undefined): Problem {
     return new Problem("HEADERS_TOO_LARGE", "The headers are too large (MAX_HEADER_BYTES).");
   if (code === "ERR_HTTP_REQUEST_TIMEOUT")
     return new Problem("REQUEST_TIMEOUT", "The request took too long to arrive (UPLOAD_TIMEOUT_MS).");
-  return new Problem("BAD_REQUEST", "This is no HTTP request.");
+  return new Problem("BAD_REQUEST", "This is not an HTTP request.");
 }

@@ -76,7 +76,7 @@ export function invalid(path: string, expected: string, got: unknown): Problem {
   });
 }
 
-/** Nobody reads it, and it is no failure of the server's: only a log at debug shows it. */
+/** The client has gone, and the server did not fail: only a log at debug shows it. */
 export const clientClosedRequest = (): Problem => new Problem("BAD_REQUEST", "The client hung up.");
 
 /** The message of anything thrown. */

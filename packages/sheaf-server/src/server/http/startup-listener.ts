@@ -18,7 +18,7 @@ export interface StartupListener {
 
 /**
  * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
- * everything else is told to come back. Whoever watches the process would else take a large model for a dead server.
+ * everything else is told to come back. Otherwise a supervisor would take a large model for a dead server.
  */
 export async function listenDuringStartup(
   app: FastifyInstance,

@@ -22,7 +22,10 @@ export interface DataLoaderOptions<K, V, C = K> {
   readonly batch?: boolean | undefined;
   /** Most keys in a batch; >= 1. Default Infinity. */
   readonly maxBatchSize?: number | undefined;
-  /** Told of each batch to come; calls its argument when that batch is to go. Default: at the end of the turn of the event loop. */
+  /**
+   * Called before each batch; it calls its argument when that batch is to go. Default: at the end of the turn of the
+   * event loop.
+   */
   readonly batchScheduleFn?: ((callback: () => void) => void) | undefined;
   /** Default true; false is the same as `cacheMap: null`. */
   readonly cache?: boolean | undefined;

@@ -60,7 +60,7 @@ function settleAll<In, Out>(
       const value = await batcher(item, { signal, priority, timeoutMs: limitMs === Infinity ? undefined : limitMs });
       return { json: JSON.stringify(value) ?? "null" };
     } catch (error) {
-      // What the batcher says is no secret of the function; the rest is what the user lets out.
+      // Messages of the batcher hold no secret of the function; the rest is what the user lets out.
       return { error: error instanceof BatcherError ? itemErrorOf(error) : errorOf(error) };
     }
   };

@@ -29,7 +29,7 @@ export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbedd
 export { estimateTokens } from "../shared/tokens.ts";
 
 /** OpenAI's API takes no more inputs in one request. */
-const mostInputs = 2048;
+const maxInputs = 2048;
 
 type Passed =
   | "maxBatchSize"
@@ -158,5 +158,5 @@ function checkArguments(client: OpenAILike, options: OpenAIEmbeddingsOptions): v
   checkOptions(options, openaiChecks);
   const { model, maxBatchSize = 1 } = options;
   check(typeof model === "string" && model !== "", "model", "the name of a model", model, TypeError);
-  check(maxBatchSize <= mostInputs, "maxBatchSize", `at most ${mostInputs}, the inputs of one request`, maxBatchSize);
+  check(maxBatchSize <= maxInputs, "maxBatchSize", `at most ${maxInputs}, the inputs of one request`, maxBatchSize);
 }

@@ -15,10 +15,10 @@ export interface Retries {
 /** The first wait where the API names none; doubled each time, as openai's client does. */
 const firstBackoffMs = 500;
 const longestBackoffMs = 8000;
-/** A longer pause is not waited for inside a slot: the callers hear of it. */
+/** A longer pause is not waited for inside a slot: the callers get the error. */
 const longestWaitMs = 30_000;
 /** However many others get through meanwhile. */
-const mostRefusals = 20;
+const maxRefusals = 20;
 
 /**
  * Runs a batch again that the API refused or failed. The wait that an API asks for holds everything back, not this batch
@@ -41,7 +41,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         const hints = errorHints(error);
         const isRefused = hints.status === 429;
         // An API that takes some batches and refuses others works: this one's turn will come.
-        failures = isRefused && successes > successesBefore && ++refusals < mostRefusals ? 1 : failures + 1;
+        failures = isRefused && successes > successesBefore && ++refusals < maxRefusals ? 1 : failures + 1;
         const waitMs = hints.retryAfterMs ?? Math.min(longestBackoffMs, firstBackoffMs * 2 ** (failures - 1));
         const isWorthAnother = isRefused || (after === "failed" && isFailure(error, hints.status));
         const isOver = failures > maxRetries || waitMs > longestWaitMs || context.signal.aborted;

@@ -48,7 +48,7 @@ export interface LanceDbOptions extends VectorStoreOptions {
 
 /**
  * A LanceDB table, whose every write is a new version: one for each batch instead of one for each point. A point's payload
- * is the table's other columns. Vectors are checked here, since LanceDB stores one of the wrong length without a word, and
+ * is the table's other columns. Vectors are checked here, since LanceDB stores one of the wrong length silently, and
  * so are ids that come twice in a batch, since its merge would store both. Writes go one after the other. A filter is
  * LanceDB's own SQL text; queries with the same filter and limit share one search.
  */

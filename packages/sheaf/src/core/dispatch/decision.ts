@@ -72,7 +72,7 @@ export class Decisions<In, Out> {
     if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
     if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
-    // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped for ever.
+    // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped forever.
     const lastChanceAtMs = dropped ? nowMs : this.#shedding.lastChanceAtMs(group, Math.min(waiting, capacity));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
     return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };

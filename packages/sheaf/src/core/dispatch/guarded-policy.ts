@@ -13,7 +13,7 @@ export class GuardedPolicy {
     this.#batcherName = batcherName;
   }
 
-  /** What is no decision, or a moment that has passed, means now. */
+  /** What is not a decision, or is a moment that has passed, means now. */
   decide(view: QueueView): Decision {
     const decision = this.#ask((policy) => policy.decide(view));
     if (decision === "wait") return decision;

@@ -1,15 +1,14 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Settlement } from "./settlement.ts";
-import { Alarm } from "../runtime/alarm.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { shortestTimerMs, type Clock } from "../runtime/clock.ts";
+import { DeadlineTimer } from "./deadline-timer.ts";
 import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { LoadShedding } from "../features/load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
-import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RateLimiter } from "../features/rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
@@ -26,20 +25,19 @@ export interface SchedulerParts<In, Out> {
   readonly settings: Settings<In, Out>;
   readonly queue: Queue<In>;
   readonly next: NextBatch<In>;
-  readonly settlement: Settlement<In>;
+  readonly calls: Settlement<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly limiter: RateLimiter;
   readonly cost: LearnedCost;
-  readonly epochs: Epochs;
 }
 
 /**
  * Owns *when*: asks the policy whenever a slot is free and something waits, and keeps the timers.
  *
  * One loop, started with the batcher, awaits a promise that arrivals resolve. Its async context is that of
- * `createBatcher`, whoever wakes it, so batches and timers started there never inherit a caller's context.
- * A burst (everything that arrives before the loop gets its turn) shares one time stamp and one wake-up.
+ * `createBatcher`, whatever wakes it, so batches and timers started there never inherit a caller's context.
+ * A burst (everything that arrives before the loop turns) shares one time stamp and one wake-up.
  * Where promises and timers end with the request that made them, each wake-up starts in the request that caused it.
  */
 export class Scheduler<In, Out> {
@@ -51,9 +49,7 @@ export class Scheduler<In, Out> {
   readonly #clock: Clock;
   readonly #shedding: LoadShedding<In, Out>;
   readonly #decisions: Decisions<In, Out>;
-  readonly #deadlines: Alarm;
-  /** Never turned off because its reason went: on ringing it only looks again. */
-  readonly #nextLook: Alarm;
+  readonly #deadlines: DeadlineTimer<In, Out>;
   readonly #stallWatch: StallWatch;
   #wake: () => void = () => undefined;
   #bursting = false;
@@ -61,19 +57,16 @@ export class Scheduler<In, Out> {
   #stopped = false;
   #turnEndPending = false;
   #turnStartedAtMs = 0;
+  #timerAtMs = Infinity;
+  #cancelTimer: () => void = () => undefined;
 
   constructor(parts: SchedulerParts<In, Out>) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
-    const { settings, queue, settlement, admission, dispatcher, cost } = parts;
-    this.#shedding = new LoadShedding(settings, settlement, admission, cost);
+    const { settings, queue, calls, admission, dispatcher, cost } = parts;
+    this.#shedding = new LoadShedding(settings, calls, admission, cost);
     this.#decisions = new Decisions(settings, queue, dispatcher, this.#shedding, cost);
-    this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
-    this.#deadlines = new Alarm(settings.clock, (nowMs) => {
-      settlement.cancellation.expire(nowMs);
-      admission.expire(nowMs);
-      this.#keepDeadlines();
-    });
+    this.#deadlines = new DeadlineTimer(settings.clock, calls, admission);
     this.#stallWatch = new StallWatch(settings);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
     else void this.#loop();
@@ -112,8 +105,8 @@ export class Scheduler<In, Out> {
 
   stop(): void {
     this.#stopped = true;
-    this.#nextLook.set(Infinity);
-    this.#deadlines.set(Infinity);
+    this.#cancelTimer();
+    this.#deadlines.stop();
     this.#stallWatch.stop();
     this.wake();
   }
@@ -129,7 +122,7 @@ export class Scheduler<In, Out> {
     await Promise.resolve();
     // What an earlier request armed has gone with it; where that request still runs, its timers only look once more.
     this.#turnEndPending = false;
-    this.#nextLook.atMs = Infinity;
+    this.#timerAtMs = Infinity;
     this.#look();
   }
 
@@ -206,7 +199,7 @@ export class Scheduler<In, Out> {
     };
     const only = queue.onlyGroup;
     if (only === undefined ? queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
-    if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
+    if (againAtMs < this.#timerAtMs) this.#arm(againAtMs, nowMs);
     return false;
   }
 
@@ -239,17 +232,19 @@ export class Scheduler<In, Out> {
     return started;
   }
 
-  /** Called whenever there may be another earliest deadline of who waits, runs, or waits for room. */
-  #keepDeadlines(): void {
-    const { settlement, admission } = this.#parts;
-    const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);
-    // A timer that nobody needs any more must not keep the process alive; one that is merely early may ring.
-    if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
+  /** An armed timer is never cleared because its reason went: on firing it only looks again. */
+  #arm(atMs: number, nowMs: number): void {
+    this.#cancelTimer();
+    this.#timerAtMs = atMs;
+    this.#cancelTimer = this.#clock.after(Math.max(shortestTimerMs, atMs - nowMs), () => {
+      this.#timerAtMs = Infinity;
+      this.#dispatchAll(this.#clock.now());
+    });
   }
 
   #keepWatch(): void {
     const { queue, dispatcher } = this.#parts;
-    this.#keepDeadlines();
+    this.#deadlines.look();
     this.#stallWatch.look(queue.size > 0 && this.#freeSlots() <= 0, queue.size, dispatcher.inFlight);
   }
 }

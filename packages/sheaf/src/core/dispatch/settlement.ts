@@ -1,6 +1,5 @@
 import { reject, type Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../errors.ts";
-import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../observe/rolling-histogram.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -9,22 +8,22 @@ import { Cancellation, type Withdrawals } from "../queue/cancellation.ts";
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /**
- * The one place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
+ * The only place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
  * out of its chunk is what makes it happen exactly once.
  */
 export class Settlement<In> implements Withdrawals<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
   readonly cancellation: Cancellation<In> = new Cancellation(this);
-  readonly #clock: Clock;
+  readonly #now: () => number;
   readonly #name: string;
   readonly #order: OrderKeys<In> | undefined;
   /** Room may have come free in the queue. */
   readonly #changed: () => void;
   #queue: Queue<In> | undefined;
 
-  constructor(clock: Clock, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
-    this.#clock = clock;
+  constructor(now: () => number, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
+    this.#now = now;
     this.#name = name;
     this.#order = order;
     this.#changed = changed;
@@ -74,7 +73,7 @@ export class Settlement<In> implements Withdrawals<In> {
 
   /** Rejects every caller that is left in a chunk with the same error. */
   failAll(chunk: Chunk<In>, error: unknown, outcome: Outcome = "error"): void {
-    const nowMs = this.#clock.now();
+    const nowMs = this.#now();
     for (let i = 0; i < chunk.count; i++) this.#finish(chunk, i, outcome, error, nowMs);
   }
 
@@ -149,7 +148,7 @@ export class Settlement<In> implements Withdrawals<In> {
     if (duplicates === undefined || duplicates.live === 0) return false;
     const heir = duplicates.settlers.findIndex((settler) => settler !== undefined);
     chunk.settlers[index] = duplicates.settlers[heir];
-    // The item has waited since its first caller came, however late its heir did: it must not be held from anew.
+    // The item has waited since its first caller came, however late its heir did: it must not be held again from then.
     chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
     chunk.arriveAt(index, duplicates.arrivedAtMs(heir));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;

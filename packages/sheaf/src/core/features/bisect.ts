@@ -10,7 +10,7 @@ export interface Bisection<In> {
   readonly maxBisectRuns: number | undefined;
   /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
   runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
-  /** A run went past runTimeoutMs: the batch has lost its slot and nothing of it is run any more. */
+  /** A run went past runTimeoutMs: the batch has lost its slot and none of it runs again. */
   isGivenUp(): boolean;
   now(): number;
 }

@@ -90,7 +90,7 @@ export class OrderKeys<In> {
     }
   }
 
-  /** Another item is the first of its key, or nobody holds the key any more. */
+  /** Another item is the first of its key, or the key is free. */
   #passOn(order: KeyOrder<In>): void {
     const { first, holder } = order;
     if (holder !== undefined) return;

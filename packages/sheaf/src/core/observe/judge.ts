@@ -54,8 +54,8 @@ export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): J
 }
 
 /**
- * A machine's pace wanders, and passes for a difference of sizes that ran at different times. With every size in every
- * stretch this is next to nothing; where each has its time alone nothing can be said.
+ * A machine's pace wanders, and looks like a difference between sizes that ran at different times. With every size in
+ * every stretch this is next to nothing; where each has its time alone nothing can be said.
  */
 function paceVariance({ buckets, stretches }: RunSample, gains: readonly number[]): number {
   const byStretch = new Float64Array(stretches);

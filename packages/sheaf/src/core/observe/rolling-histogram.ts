@@ -14,7 +14,7 @@ export interface Distribution {
 
 /** Durations of the last 60 s, in slices of 10 s of which the oldest is dropped. */
 export class RollingHistogram {
-  /** Newest first; made when something falls into it: a batcher that lives for one request has need of one. */
+  /** Newest first; made when something falls into it: a batcher that lives for one request needs only one. */
   readonly #slices: (Histogram | undefined)[] = new Array<undefined>(slices);
   /** Of the newest. */
   #endMs = -Infinity;

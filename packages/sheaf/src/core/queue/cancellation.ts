@@ -52,7 +52,7 @@ export class Cancellation<In> {
     if (--chunk.live === 0) this.forget(chunk);
   }
 
-  /** No entry of the chunk is live any more. */
+  /** The chunk has no live entry left. */
   forget(chunk: Chunk<In>): void {
     if (chunk.listeners !== undefined) {
       for (const [signal, listener] of chunk.listeners) this.aborts.remove(signal, listener);
@@ -66,20 +66,18 @@ export class Cancellation<In> {
   expire(nowMs: number): void {
     let next = Infinity;
     for (const chunk of this.#timed) {
-      this.eachLate(chunk, nowMs, (index) => this.#report.expired(chunk, index));
+      if (chunk.earliestDeadlineMs <= nowMs) this.#expireIn(chunk, nowMs);
       if (chunk.earliestDeadlineMs < next) next = chunk.earliestDeadlineMs;
     }
     this.nextDeadlineMs = next;
   }
 
-  /** Calls back with the live entries whose deadline is not after `atMs`; the visitor withdraws the caller, or returns false. */
-  eachLate(chunk: Chunk<In>, atMs: number, visit: (index: number) => unknown): void {
-    if (chunk.earliestDeadlineMs > atMs) return;
+  #expireIn(chunk: Chunk<In>, nowMs: number): void {
     const deadlinesMs = chunk.deadlinesMs!;
     let earliest = Infinity;
     for (let i = 0; i < chunk.count; i++) {
       // A withdrawn caller's place can be taken by one who shares the item: look again until it holds.
-      while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= atMs && visit(i) !== false);
+      while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= nowMs) this.#report.expired(chunk, i);
       if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < earliest) earliest = deadlinesMs[i]!;
     }
     chunk.earliestDeadlineMs = earliest;

@@ -102,8 +102,8 @@ export interface ItemRef<In> {
 
 /**
  * Calls in a row, as parallel arrays. A chunk waits in a line of the queue; a batch is a chunk that has left it, so a
- * full chunk becomes a batch without a copy. Whoever takes an entry's settler settles the call: `undefined` there means
- * settled, and for a waiting entry that it is gone.
+ * full chunk becomes a batch without a copy. The code that takes an entry's settler settles the call: `undefined` there
+ * means settled, and for a waiting entry that it is gone.
  */
 export class Chunk<In = unknown> {
   items: In[] = [];

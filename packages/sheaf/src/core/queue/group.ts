@@ -1,7 +1,7 @@
 import type { Chunk, Lane } from "./chunk.ts";
 import { LaneQueue } from "./lane-queue.ts";
 
-/** A bulk item that has waited this long counts as interactive: nothing waits for ever. */
+/** A bulk item that has waited this long counts as interactive: nothing waits forever. */
 export const bulkPromotionMs = 5000;
 
 /** The waiting calls of one group key: never shares a batch with another group. */
@@ -49,21 +49,12 @@ export class Group<In = unknown> {
     return undefined;
   }
 
-  /** From the lowest lane up. The visitor may empty the chunk. */
+  /** The visitor may empty the chunk. */
   everyChunk(visit: (chunk: Chunk<In>) => void): void {
-    for (const laneQueue of this.laneQueues.toReversed()) {
-      laneQueue.blocked?.everyChunk(visit);
+    for (const laneQueue of this.laneQueues) {
       laneQueue.everyChunk(visit);
+      laneQueue.blocked?.everyChunk(visit);
     }
-  }
-
-  /** Of the first calls to go in each lane: a lower bound, `Infinity` without one. */
-  earliestDeadlineMs(): number {
-    const first = this.laneQueues.flatMap(({ head, blocked }) => [
-      head,
-      ...(blocked?.ready ?? []).map((ref) => ref.chunk),
-    ]);
-    return Math.min(...first.map((chunk) => chunk?.earliestDeadlineMs ?? Infinity));
   }
 
   oldestAtMs(): number {

@@ -50,7 +50,7 @@ export class Groups<In> {
     if (group.waiting > 0) this.#served.set(group.key, group);
   }
 
-  /** Nothing waits in it any more. */
+  /** Nothing is left waiting in it. */
   forget(group: LaneGroup<In>): void {
     this.#fresh.delete(group.key);
     this.#served.delete(group.key);

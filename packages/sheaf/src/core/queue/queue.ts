@@ -5,7 +5,6 @@ import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
 import type { LaneQueue } from "./lane-queue.ts";
-import type { Settings } from "../settings.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
 
@@ -29,17 +28,18 @@ export class Queue<In> {
   readonly #groups: Groups<In> = new Groups();
 
   constructor(
-    { maxBatchSize, groupKey }: Pick<Settings<In, never>, "maxBatchSize" | "groupKey">,
+    maxBatchSize: number,
     epochs: Epochs,
     watch: Cancellation<In>,
     order: OrderKeys<In> | undefined,
+    grouped: boolean,
   ) {
     // A chunk that fills up just as a batch does becomes one without a copy.
     this.#chunkSize = Math.min(maxBatchSize, 256);
     this.#epochs = epochs;
     this.#cancellation = watch;
     this.#order = order;
-    this.#only = groupKey === undefined ? new Group<In>(undefined) : undefined;
+    this.#only = grouped ? undefined : new Group<In>(undefined);
   }
 
   groupOf(key: unknown): Group<In> {
@@ -101,7 +101,7 @@ export class Queue<In> {
     this.alone++;
   }
 
-  /** An entry of a waiting chunk has been taken or has gone: whoever did it has emptied its place. */
+  /** An entry of a waiting chunk has been taken or has gone, and its place is empty already. */
   removed(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;

@@ -49,7 +49,7 @@ export class Waiters<In> {
     this.#waiting.delete(feed);
     this.items -= feed.items.length - feed.position;
     this.size = this.#waiting.size;
-    // Or the timer for a deadline that nobody has any more would keep the process alive.
+    // Or the timer for a deadline that no longer matters would keep the process alive.
     if (this.size === 0) this.earliestDeadlineMs = Infinity;
     if (feed.onAbort !== undefined) this.#aborts.remove(feed.signal!, feed.onAbort);
   }

@@ -11,7 +11,7 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** A timer shorter than this could come back before its moment by rounding alone, for ever. */
+/** A timer shorter than this could come back before its moment by rounding alone, forever. */
 export const shortestTimerMs = 0.001;
 
 /**

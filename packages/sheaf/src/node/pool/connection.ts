@@ -10,7 +10,7 @@ export interface Received extends Pick<Message, "kind" | "id" | "value" | "memor
   values(ownership: RowOwnership): unknown[];
 }
 
-/** What a pool hears of a worker. Messages come in the order they were sent, all of them before `ended`. */
+/** Events of a worker, for its pool. Messages come in the order they were sent, all of them before `ended`. */
 export interface WorkerConnectionEvents {
   message(received: Received): void;
   /** Once: the worker is gone. `why` ends a sentence: "exit code 1", "signal SIGKILL". */

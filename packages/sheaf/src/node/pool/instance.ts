@@ -27,7 +27,7 @@ export interface InstanceInfo {
 
 export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
-/** One batch on its way through a pool. Settled once, by whoever holds it. */
+/** One batch on its way through a pool. Settled once, by its current holder. */
 export interface Job {
   readonly items: readonly unknown[];
   readonly handle: RunHandle;
@@ -103,7 +103,7 @@ export class Instance {
   run(run: Job): void {
     invariant(this.serves, "a batch goes to an instance that serves");
     const id = this.#nextRunId++;
-    // Sent before anybody hears of it: a listener may hand over the next one.
+    // Sent before listeners are called: one may hand over the next batch.
     try {
       this.#connection.run(id, run.attempt, run.items);
     } catch (error) {
@@ -118,7 +118,7 @@ export class Instance {
     }
   }
 
-  /** Tells the worker that nobody waits for this batch any more. */
+  /** Tells the worker that every caller of this batch has left. */
   abort(run: Job): void {
     const held = this.#jobs.find((candidate) => candidate.run === run);
     if (held !== undefined) this.#connection.abort(held.id);
@@ -133,7 +133,7 @@ export class Instance {
     return this.#jobs[0]?.run === run;
   }
 
-  /** Takes back every batch: its answers are no longer heard. */
+  /** Takes back every batch: its answers are ignored from now on. */
   reclaim(): Job[] {
     const runs = this.#jobs.map(({ run }) => run);
     for (const { id } of this.#jobs) this.#connection.abort(id);

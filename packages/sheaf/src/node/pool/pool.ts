@@ -40,7 +40,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#started = new Promise((resolve, reject) => {
       this.#startedWith = { resolve, reject };
     });
-    // Whoever does not ask ready() hears of it from the first batch.
+    // A caller that does not ask ready() learns it from the first batch.
     this.#started.catch(() => undefined);
     const clock = options.clock ?? systemClock;
     this.#instances = new Instances(options, clock);
@@ -149,7 +149,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     if (instance === undefined) return;
     if (!isRunTimeout(reason)) return instance.abort(run);
     if (instance.isRunning(run)) return this.#hung(instance, run, reason as Error);
-    // Whoever counted from the hand-over gives up a batch that never began: no reason to end the worker.
+    // A count from the hand-over may give up a batch that never began: no reason to end the worker.
     instance.abort(run);
     run.reject(reason);
   }
@@ -166,7 +166,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#dispatch();
   }
 
-  /** The end: nothing runs any more, and every batch says why. */
+  /** The end: nothing runs, and every batch says why. */
   #fail(failure: Error, lost: readonly Job[]): void {
     this.#failure = failure;
     this.#startedWith?.reject(failure);

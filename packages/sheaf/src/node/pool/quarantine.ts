@@ -50,7 +50,7 @@ export class Quarantine {
     const suspect = [this.#running, ...this.#suspects].find((candidate) => candidate?.run === run);
     if (suspect === undefined) return false;
     suspect.abort ??= { reason };
-    if (suspect === this.#running) this.#worker.giveUp(run.handle, new Error("Nobody waits for the batch any more."));
+    if (suspect === this.#running) this.#worker.giveUp(run.handle, new Error("Every caller of the batch has left."));
     return true;
   }
 

@@ -37,7 +37,7 @@ interface Place {
 }
 
 // A model that needs more than maxMemoryMb from the start must not be replaced after every batch.
-const leastServiceMs = 10_000;
+const minServiceMs = 10_000;
 
 /** Keeps `instances` places filled: starts again what crashed or hangs, within a budget, and replaces what is worn out. */
 export class Supervisor {
@@ -129,7 +129,7 @@ export class Supervisor {
   #isWornOut({ instance, sinceMs, successor, lost }: Place): boolean {
     const { recycleAfterBatches, maxMemoryBytes } = this.#options;
     if (lost || successor !== undefined || this.#isOver || !instance.serves) return false;
-    const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - sinceMs >= leastServiceMs;
+    const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - sinceMs >= minServiceMs;
     if (instance.batches < recycleAfterBatches && !tooBig) return false;
     return this.#supervisor.every((place) => place.successor === undefined);
   }
@@ -194,7 +194,7 @@ export class Supervisor {
   #replace(place: Place, dead: Instance, error: Error): void {
     if (dead === place.successor) {
       place.successor = undefined;
-      // The old one goes on; its wear is counted anew, so that a failing load is not tried after every batch.
+      // The old one goes on; its wear is counted from 0 again, so that a failing load is not tried after every batch.
       place.instance.batches = 0;
       place.instance.memoryBytes = 0;
       return;

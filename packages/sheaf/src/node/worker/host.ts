@@ -31,7 +31,7 @@ const lowestPriority = 19;
 export class Host {
   readonly #home: WorkerRuntime;
   readonly #waiting: Message[] = [];
-  // Batches that nobody waits for any more, and the controller of the running one if it was asked for.
+  // Batches whose callers have all left, and the controller of the running one if it was asked for.
   readonly #aborted = new Set<number>();
   #abortRunning: AbortController | undefined;
   #runningId = 0;
@@ -94,7 +94,7 @@ export class Host {
     let kind: number = Kind.results;
     this.#runningId = id;
     try {
-      if (this.#aborted.has(id)) throw new DOMException("Nobody waits for this batch any more.", "AbortError");
+      if (this.#aborted.has(id)) throw new DOMException("Every caller of the batch has left.", "AbortError");
       reply = pack(await this.#run(unpack(packed as Packed, "view"), id, attempt));
     } catch (error) {
       kind = Kind.failure;

@@ -141,7 +141,7 @@ test("no request is larger than maxBodyBytes, whatever its characters, and every
   await assert.rejects(call("x".repeat(5000)), { code: "ITEM_TOO_LARGE" });
 });
 
-test("an item that is no JSON is refused, with what it was; the others go", async () => {
+test("an item that is not JSON is refused, with what it was; the others go", async () => {
   const { fetch } = wire(itemEndpoint(async (item: unknown) => item));
   const call = batchClient<any, any>(url, { fetch });
   const cyclic: any = {};
@@ -253,7 +253,7 @@ const broken: [string, () => Response, number, string, RegExp][] = [
   ["text", () => new Response("<html>"), 502, "BAD_REPLY", /must be \{"results": \[ … \]\}, got "<html>"/],
   ["no results", () => Response.json({ result: [] }), 502, "BAD_REPLY", /got "\{.*result/],
   [
-    "results that are no results",
+    "results that are not results",
     () => Response.json({ results: [7] }),
     502,
     "BAD_REPLY",

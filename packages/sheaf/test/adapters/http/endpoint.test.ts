@@ -190,7 +190,7 @@ for (const [front, mount] of Object.entries(fronts)) {
     ]);
   });
 
-  promise("a value that is no JSON fails its item only; undefined becomes null", async (t) => {
+  promise("a value that is not JSON fails its item only; undefined becomes null", async (t) => {
     const values: Record<string, unknown> = { big: 1n, none: undefined, text: "ok" };
     const ask = await mount(
       t,
@@ -208,7 +208,7 @@ for (const [front, mount] of Object.entries(fronts)) {
     ["nothing", { headers: json, body: "" }, 400, /not JSON/],
     ["half of a JSON", { headers: json, body: `{"items": [1,` }, 400, /not JSON/],
     ["a literal NaN", { headers: json, body: `{"items": [NaN]}` }, 400, /not JSON/],
-    ["bytes that are no UTF-8", { headers: json, body: new Uint8Array([0x7b, 0xff, 0xfe]) }, 400, /UTF-8/],
+    ["bytes that are not UTF-8", { headers: json, body: new Uint8Array([0x7b, 0xff, 0xfe]) }, 400, /UTF-8/],
     ["an array", { headers: json, body: "[1, 2]" }, 422, /must be \{"items": \[ … \]\}, got an array of 2/],
     ["null", { headers: json, body: "null" }, 422, /got null/],
     ["no items", { headers: json, body: "{}" }, 422, /items must be an array, got undefined/],
@@ -247,7 +247,7 @@ for (const [front, mount] of Object.entries(fronts)) {
     assert.equal((Object.prototype as Record<string, unknown>)["admin"], undefined);
   });
 
-  promise("when the client goes, what waits is not run and what runs hears of it", async (t) => {
+  promise("when the client goes, what waits is not run and what runs is aborted", async (t) => {
     const started: number[] = [];
     const aborted: number[] = [];
     const endpoint = itemEndpoint(

@@ -65,7 +65,7 @@ test("a storm of 429: one request at a time finds out, the rest waits for the pa
   assert.deepEqual([tally(outcomes), requests], [{ 429: 200, own: 300 }, 5]);
 });
 
-test("429 for ever: each batch asks once, 500 callers hear of it, 5 requests in all", async (t) => {
+test("429 forever: each batch asks once, 500 callers get the error, 5 requests in all", async (t) => {
   const { outcomes, requests } = await storm(t, (_request, _body, response) =>
     response.writeHead(429, { "retry-after-ms": "1" }).end(),
   );
@@ -122,7 +122,7 @@ test("a reply with too few results fails its batch with RESULT_COUNT, and nobody
   assert.deepEqual([tally(outcomes), requests], [{ RESULT_COUNT: 100, own: 400 }, 5]);
 });
 
-test("nobody listens: every caller hears so, once a batch", async () => {
+test("nobody listens: every caller gets the error, once a batch", async () => {
   const call = batchClient<number, number>("http://127.0.0.1:1/batch", { policy: greedy() });
   const outcomes = await Promise.allSettled(numbers(calls).map((n) => call(n)));
   assert.deepEqual(Object.values(tally(outcomes)), [500]);

@@ -87,7 +87,7 @@ const lies: Record<string, [string | Uint8Array, RegExp]> = {
   "a status of 0": [`{"results":[{"status":0}]}`, /integer status from 200 to 599/],
   "results under a prototype's name": [`{"__proto__":{"results":[{"status":200,"value":1}]}}`, /must be {"results"/],
   "nesting without end": ["[".repeat(100_000), /must be {"results"/],
-  "bytes that are no UTF-8": [Uint8Array.of(0x7b, 0xff), /not UTF-8/],
+  "bytes that are not UTF-8": [Uint8Array.of(0x7b, 0xff), /not UTF-8/],
 };
 for (const [name, [body, complaint]] of Object.entries(lies)) {
   test(`a reply with ${name} is a 502 BAD_REPLY`, async (t) => {

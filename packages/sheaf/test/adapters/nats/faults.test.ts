@@ -53,7 +53,7 @@ test(
 );
 
 test(
-  "a message past maxDeliver leaves the queue for the dead letters, and its caller hears of it",
+  "a message past maxDeliver leaves the queue for the dead letters, and its caller gets an error",
   { skip },
   async () => {
     const queue = rig.newQueue();

@@ -147,7 +147,7 @@ test("a worker that may not use JetStream does not say that it serves", { skip }
   await front.close();
 });
 
-test("a worker that may not hear of cancellations says so, and serves", { skip }, async (t) => {
+test("a worker that may not subscribe to cancellations says so, and serves", { skip }, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });

@@ -43,6 +43,6 @@ test("NATS is killed and restarted five times under load: what it had accepted i
   await loading;
   await Promise.all(calls);
   // Of these callers know that nothing was accepted, or that nobody knows.
-  const known = /connection to NATS (is|went) down|has no such queue yet|took no word of the item/;
+  const known = /connection to NATS (is|went) down|has no such queue yet|did not confirm the item/;
   assert.deepEqual(refusals.filter((message) => !known.test(message)), []); // prettier-ignore
 });

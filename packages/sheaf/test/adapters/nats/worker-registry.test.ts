@@ -19,7 +19,7 @@ test("a worker that is silent for 5 s is gone, and back when it is heard again",
   seen.stop();
 });
 
-test("a pause of the front end itself is no silence of its workers", () => {
+test("a pause of the front end itself does not count as silence of its workers", () => {
   let nowMs = 0;
   const due: (() => void)[] = [];
   // Timers of a process that was stopped: they fire late, all at once.

@@ -19,7 +19,7 @@ const badVectors: readonly [string, unknown, RegExp][] = [
 ];
 const badTexts: readonly [string, unknown, RegExp][] = [
   ["base64 of three bytes", base64(1, 2, 3), /float32 in base64, got a text of 4/],
-  ["a text that is no base64", "ab*!", /float32 in base64/],
+  ["a text that is not base64", "ab*!", /float32 in base64/],
   ["base64 of NaN", notANumber, /finite numbers, got NaN at 1/],
   ["an empty text", "", /must be numbers, got none/],
 ];

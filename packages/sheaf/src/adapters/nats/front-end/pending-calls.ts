@@ -280,7 +280,7 @@ export class PendingCalls {
     this.#readiness.doubt();
   }
 
-  /** Its owner has closed the connection: nothing comes any more, and no timer may keep the process alive. */
+  /** Its owner has closed the connection: nothing more comes, and no timer may keep the process alive. */
   #gone(): void {
     this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
     this.#publishes.stop();

@@ -8,9 +8,9 @@ import type { QueueSettings } from "../queue/options.ts";
 
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
 const ackTimeoutMs = 2000;
-const mostPublishes = 3;
+const maxPublishes = 3;
 /** More publishes than this without the queue's word mean that it cannot keep up. */
-const mostUnanswered = 10_000;
+const maxUnanswered = 10_000;
 /** JetStream's number for a stream that cannot store one message more: per lane, or in bytes. */
 const queueFull = 10077;
 
@@ -53,8 +53,8 @@ export class Publisher {
 
   /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up. */
   checkRoom(): void {
-    if (this.#unanswered.size >= mostUnanswered)
-      throw new BatcherError("QUEUE_FULL", `${this.#name}: ${mostUnanswered} publishes wait for NATS.`, {});
+    if (this.#unanswered.size >= maxUnanswered)
+      throw new BatcherError("QUEUE_FULL", `${this.#name}: ${maxUnanswered} publishes wait for NATS.`, {});
   }
 
   /** Those of which nobody has said whether the queue has them. */
@@ -122,8 +122,8 @@ export class Publisher {
     const sinceMs = this.#settings.clock.now() - ackTimeoutMs;
     for (const call of this.unanswered()) {
       if (call.publishedAtMs > sinceMs) break;
-      if (call.publishes >= mostPublishes) {
-        this.#events.unanswered(call, unavailable(`${this.#name}: JetStream took no word of the item.`));
+      if (call.publishes >= maxPublishes) {
+        this.#events.unanswered(call, unavailable(`${this.#name}: JetStream did not confirm the item.`));
       } else {
         this.repeated++;
         this.publish(call);

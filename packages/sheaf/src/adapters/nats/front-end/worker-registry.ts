@@ -21,14 +21,14 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const { id, slots, maxBatchSize, isServing, runMs, runSize, serves } = said;
   const numbers = [slots, maxBatchSize, runMs, runSize].every((number) => Number.isFinite(number));
   const texts = typeof id === "string" && (serves === undefined || typeof serves === "string");
-  if (!numbers || !texts || typeof isServing !== "boolean") throw new TypeError("It is no word of a worker.");
+  if (!numbers || !texts || typeof isServing !== "boolean") throw new TypeError("It is not a heartbeat of a worker.");
   return said as unknown as WorkerInfo;
 }
 
 /** Workers say that they are alive this often; after `goneAfterMs` of silence one counts as gone. */
 export const aliveEveryMs = 1000;
 const goneAfterMs = 5000;
-const mostWorkers = 10_000;
+const maxWorkers = 10_000;
 /** A turn of the event loop may take so long; what it takes beyond, this process was not there to listen. */
 const longestTurnMs = 1000;
 const lookEveryMs = 500;
@@ -58,7 +58,7 @@ export class WorkerRegistry {
   }
 
   add(info: WorkerInfo): void {
-    if (this.#seen.size >= mostWorkers && !this.#seen.has(info.id)) return;
+    if (this.#seen.size >= maxWorkers && !this.#seen.has(info.id)) return;
     this.#seen.set(info.id, { info, awakeAtMs: this.#awakeNowMs });
   }
 

@@ -23,7 +23,7 @@ interface StoredMessage {
   readonly message?: { readonly data?: string };
 }
 
-/** Gives items up: a copy for whoever looks into it, and an error for whoever waits. */
+/** Gives items up: a copy for later inspection, and an error for the caller. */
 export class DeadLetters {
   count = 0;
   readonly #settings: QueueSettings;
@@ -38,7 +38,7 @@ export class DeadLetters {
 
   /**
    * Takes messages past `maxDeliver` out of the queue, where they would stay and take up room. One of all front ends
-   * and workers of the queue hears of each.
+   * and workers of the queue is notified of each.
    */
   watch(): void {
     this.#link.subscribe(
@@ -46,7 +46,7 @@ export class DeadLetters {
       ({ data }) => {
         const { stream_seq, deliveries } = recordOf(data);
         if (!Number.isSafeInteger(stream_seq) || !Number.isSafeInteger(deliveries))
-          throw new TypeError("It is no advisory.");
+          throw new TypeError("It is not an advisory.");
         void this.#takeOut(stream_seq as number, deliveries as number).catch(() => undefined);
       },
       { queue: "sheaf", need: "optional" },

@@ -33,7 +33,7 @@ export class QueueProvisioner {
     return this.#wasKept;
   }
 
-  /** Hears of an operator who deletes the queue or a part of it. `deleted` is called before it is made again. */
+  /** Is notified when an operator deletes the queue or a part of it. `deleted` is called before it is made again. */
   watch(link: QueueConnection, deleted: () => void): void {
     const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
     for (const subject of [streamDeleted, consumerDeleted])
@@ -71,7 +71,7 @@ export class QueueProvisioner {
   }
 
   #failed(reason: string): void {
-    // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody hears of it.
+    // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody fixes it.
     if (reason === this.#unavailableReason && reason !== this.#warnedOf && !this.#isStopped) {
       warn(`sheaf: the queue ${this.#settings.queue} cannot be used, and is tried again: ${reason}`);
       this.#warnedOf = reason;

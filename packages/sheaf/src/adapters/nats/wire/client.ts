@@ -38,7 +38,9 @@ export interface NatsConnection {
 
 /** Your connection and the client's own constructor of headers. */
 export interface NatsClient {
-  /** From `connect()`. It stays yours: nothing here closes it. Let it reconnect for ever (`maxReconnectAttempts: -1`). */
+  /**
+   * From `connect()`. It stays yours: nothing here closes it. Let it reconnect forever (`maxReconnectAttempts: -1`).
+   */
   readonly connection: NatsConnection;
   /** `headers` of the same package. */
   readonly headers: () => NatsHeaders;

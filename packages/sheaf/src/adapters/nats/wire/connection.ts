@@ -2,7 +2,7 @@ import type { Clock } from "../../../core/runtime/clock.ts";
 import { warn } from "../../../core/runtime/globals.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
-/** What a side of a queue hears of its connection. */
+/** Events of a connection, for one side of a queue. */
 export interface ConnectionEvents {
   disconnected(): void;
   reconnected(): void;

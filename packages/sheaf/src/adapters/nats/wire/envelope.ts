@@ -61,7 +61,7 @@ export function requestOf(bytes: Uint8Array): Request {
   const { f, i, d, t, s } = head;
   // A subject of a stranger's making could name any subject, or none that can be published to.
   if (!isSubject(f) || typeof i !== "string" || !/^[\da-z]{1,20}$/.test(i) || !isMs(d))
-    throw new TypeError("It is no item of a front end.");
+    throw new TypeError("It is not an item from a front end.");
   return { head: { f, i, d, t: textOf(t), s: textOf(s) }, body };
 }
 
@@ -71,7 +71,8 @@ export function replyOf(bytes: Uint8Array): Reply {
   const { n, b, w, m, s, c, a, e } = head;
   const counts = [n, b, c].every((count) => Number.isSafeInteger(count) && (count as number) >= 0);
   const texts = typeof w === "string" && typeof s === "string" && (a === undefined || isSubject(a));
-  if (!counts || !texts || (e !== undefined && !isWireError(e))) throw new TypeError("It is no reply of a worker.");
+  if (!counts || !texts || (e !== undefined && !isWireError(e)))
+    throw new TypeError("It is not a reply from a worker.");
   // An executor that measures its own runs may have measured nothing.
   return { head: (isMs(m) ? head : { ...head, m: 0 }) as unknown as ReplyHead, body };
 }
@@ -85,7 +86,7 @@ function unpack(bytes: Uint8Array): { readonly head: Readonly<Record<string, unk
 /** A JSON object. @throws {TypeError | SyntaxError} for anything else. */
 export function recordOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   const value = JSON.parse(decoder.decode(bytes)) as unknown;
-  if (typeof value !== "object" || value === null) throw new TypeError("It is no JSON object.");
+  if (typeof value !== "object" || value === null) throw new TypeError("It is not a JSON object.");
   return value as Record<string, unknown>;
 }
 

@@ -48,7 +48,7 @@ export class Arrivals {
     flowControl.sawBacklog(pending);
     const ack = message.reply!;
     const request = this.#read(message);
-    // Somebody else's message: nobody waits for it, and it would come back for ever.
+    // Somebody else's message: nobody waits for it, and it would come back forever.
     if (request === undefined) return void link.publish(ack, AckKind.end);
     const nowMs = settings.clock.now();
     const ageMs = this.#ages.ageMs(storedAtMs, nowMs);

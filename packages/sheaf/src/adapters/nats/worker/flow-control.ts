@@ -66,7 +66,8 @@ export class FlowControl {
     const arrived = this.#arrived.length;
     const { queued: waiting, inFlight } = this.#parts.load();
     const freeSlots = limits.concurrency - inFlight;
-    // Ahead, a whole batch for whoever is free next saves the way; a part of one is not sealed before a slot is free.
+    // Prefetched, a whole batch saves the next free slot a round trip; a part of one is not sealed before a slot is
+    // free.
     const isAhead = freeSlots <= 0;
     if (isAhead && (waiting > 0 || this.#urgent() + this.#backlog < maxBatchSize)) return;
     const capacity = Math.max(1, freeSlots) * maxBatchSize - waiting;

@@ -53,7 +53,7 @@ export class Heartbeat {
     this.#link.publish(this.#names.alive, JSON.stringify(info));
   }
 
-  /** Whoever has asked gets no answer. */
+  /** The front end that asked gets no answer. */
   stop(): void {
     this.#cancelAnswer?.();
     this.#cancelAnswer = undefined;

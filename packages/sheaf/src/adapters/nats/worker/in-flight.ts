@@ -25,7 +25,7 @@ export class InFlight {
     this.#deliveries.delete(key);
   }
 
-  /** Nobody waits for it any more, whether it is here or on its way. */
+  /** Its caller has left, whether it is here or on its way. */
   cancel(data: Uint8Array): void {
     // No key of ours: remembered, a few thousand of them could fill the memory.
     if (data.byteLength > longestKeyBytes) return;
@@ -45,7 +45,7 @@ export class InFlight {
     return this.#cancelled.delete(key);
   }
 
-  /** Those of which the queue has heard nothing for `silentMs`; it hears of them now. */
+  /** Those not reported to the queue for `silentMs`; they are reported now. */
   *silent(nowMs: number, silentMs: number): Generator<Delivery> {
     for (const delivery of this.#deliveries.values()) {
       if (nowMs - delivery.signalledAtMs < silentMs) continue;

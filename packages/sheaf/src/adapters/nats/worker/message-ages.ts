@@ -12,7 +12,7 @@ export class MessageAges {
   #smallestBefore = Infinity;
   #sliceEndsAtMs = -Infinity;
 
-  /** Nothing is older than `longestMs`: what seems so tells of a clock that was set. */
+  /** Nothing is older than `longestMs`: what seems so means that a clock was set. */
   constructor(longestMs: number) {
     this.#longestMs = longestMs;
   }

@@ -9,7 +9,7 @@ export interface RedeliveryEvents {
   drop(delivery: Delivery): void;
   /** Too many wait for their front ends: others may have it. */
   handBack(delivery: Delivery): void;
-  /** No suspect is being run any more. */
+  /** No suspect is running. */
   idle(): void;
 }
 
@@ -17,11 +17,11 @@ const questionTimeoutMs = 1000;
 const askAgainMs = 500;
 /** A front end that is not there for so many ack waits will not come back: its callers have gone with it. */
 const frontEndGoneWaits = 2;
-const mostParked = 1000;
+const maxParked = 1000;
 
 /**
  * Items that were delivered before. What they have in common is that a worker ended, or hung, while it had them: one of
- * them may be the cause. So they run alone, one after the other, in random order (whoever is hurt by the guilty one, it
+ * them may be the cause. So they run alone, one after the other, in random order (if the guilty one hurts another, it
  * is not always the same), and only those that somebody still waits for.
  */
 export class Redeliveries {
@@ -78,7 +78,7 @@ export class Redeliveries {
   }
 
   #park(delivery: Delivery): void {
-    if (this.#parked.size >= mostParked) return this.#events.handBack(delivery);
+    if (this.#parked.size >= maxParked) return this.#events.handBack(delivery);
     const { clock, ackWaitMs } = this.#settings;
     const untilMs = clock.now() + frontEndGoneWaits * ackWaitMs;
     this.#parked.add(delivery);

@@ -120,7 +120,7 @@ export class ItemRuns {
     // What was given up has been handed back.
     if (this.#isGivenUp && delivery.abort.signal.aborted) return;
     const code = error instanceof BatcherError ? error.code : undefined;
-    // No worker could answer it in time any more, and its caller is told so.
+    // No worker could still answer it in time, and its caller gets that error.
     const isLate = code === "QUEUE_FULL" && (error as BatcherError).details["expectedMs"] !== undefined;
     // This worker's own trouble: another one can still serve the caller.
     if (code === "CLOSED") this.#parts.closed();

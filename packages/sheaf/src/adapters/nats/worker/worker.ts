@@ -65,7 +65,7 @@ export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: Na
   new Worker(batcher, options);
 
 /** Beyond them a worker would ask for more than the others leave it. */
-const mostSlots = 1024;
+const maxSlots = 1024;
 
 class Worker implements NatsWorker {
   readonly #id: string = crypto.randomUUID();
@@ -105,7 +105,7 @@ class Worker implements NatsWorker {
     const { maxBatchSize, concurrency } = batcher.capacity;
     const limits = {
       maxBatchSize: Math.min(maxBatchSize, settings.maxQueueSize),
-      concurrency: Math.min(concurrency, mostSlots),
+      concurrency: Math.min(concurrency, maxSlots),
     };
     this.#limits = limits;
     const link = (this.#link = new QueueConnection(settings.connection, {
@@ -198,7 +198,7 @@ class Worker implements NatsWorker {
     if (this.#isStopping) return;
     this.#link.subscribe(this.#names.cancel, ({ data }) => this.#inFlight.cancel(data), { need: "optional" });
     this.#link.subscribe(this.#names.discover, () => this.#heartbeat.asked(), { need: "optional" });
-    // Whoever has just started may have been started because of a poisonous item.
+    // A worker that has just started may have been started because of a poisonous item.
     this.#poisonMode.begin();
     if (this.#settings.durability === "none") {
       for (const lane of lanes)

@@ -1,0 +1,119 @@
+// Every number in auto's rules, by rule, with what chose it. "½ a %, 2 b %": half or double of it makes the mean latency that
+// much longer over the 184 workloads of `npm run bench -- auto-constants`, "at worst" in one of them. Numbers "for noise" are
+// held by `npm run prove -- scheduling`: those workloads have none. A bundler inlines the constants of a file without imports.
+
+// How fast callers come (arrival-rate.ts).
+/** Until the first batches say how long a run is. ½ 0.2 %, 2 0.5 %. */
+export const firstWindowMs = 100;
+/** A rate over less than two runs follows single batches. ½ −0.1 %, 2 0.2 % (at worst 7 and 16 %). */
+export const rateSpanRuns = 2;
+/** That run holds the mean batch of about the last 33. ½ 0, 2 0.1 %. */
+export const meanBatchGain = 0.03;
+/** Fewer would scatter by more than 1 / √16 = a quarter. ½ 0, 2 0.2 % (at worst 6 and 50 %: slow to see a burst). */
+export const arrivalsSpanned = 16;
+/** A bound: for callers who come less than three times a second there is nothing to decide. */
+export const longestWindowMs = 5000;
+/** A window follows a changed run time within ten batches. Of twice the steps up, 2 0.1 %; none at all costs 2.4 %. */
+export const windowStepUp = 1.2;
+/** ½ −0.2 % (at worst 25 %), none at all costs 2.4 %. */
+export const windowStepDown = 0.8;
+/** Long, so that one clump does not pass for the rate. ½ and 2: 0. */
+export const gapsAveraged = 128;
+/** `longestWindowMs` ÷ `arrivalsSpanned`: one silent night must not blind it to the morning. */
+export const longestGapMs = 312;
+/** The first arrival has been watched for no time at all. ½ 0.1 %, 2 0. */
+export const leastWatched = 0.05;
+
+// Whether something is about to happen (event-rate.ts).
+/** A bound: from 1 µs, the resolution of clocks, to 8 s, which no hold reaches. */
+export const octaves = 24;
+/** A few dozen in each octave that counts, and forgotten within a second under load. ½ and 2: 0. */
+export const eventsRemembered = 512;
+
+// Who is worth waiting for: pacing and linger.
+/** A crowd that has shrunk is forgotten by half within 350 arrivals. ½ and 2: 0. */
+export const crowdGain = 0.002;
+/** The crowd comes near a whole number and never reaches it; without this, one item more would be waited for. */
+export const shareSlack = 0.01;
+
+// Size.
+/** For a line there must be two sizes, and an error of it to judge it by. */
+export const batchesToTrust = 4;
+/** The formula goes to infinity at 1, and a rate is known to a fifth. ½ 0.1 %, 1.8 (never full) 6.5 %. */
+export const busyAtMost = 0.9;
+/** For noise: a small gain may be an error of the estimate, and too small batches cost throughput. ½ and 2: 0. */
+export const noiseDiscount = 0.3;
+/** A full batch seen less than this counts as unknown: its cost after one bad look would stay so forever. */
+export const seenEnough = 0.5;
+/** For noise: the more run times scatter, the more looks a size gets before it is avoided. */
+export const seenPerNoise = 12;
+/** A size seen less than this was never tried, because the line promises little. */
+export const triedEnough = 0.3;
+/** Of such sizes every sixteenth decision tries one: at most 6 % of the runs are for learning. ½ −0.1 %, 2 0. */
+export const probeEvery = 16;
+
+// Pacing.
+/** Where a slot's share of the fixed cost is that of 8 items, a batch is soon worth more than the slots it leaves free. */
+export const itemsShared = 8;
+/**
+ * Two halves of the paced batch take at least 1.42 times the whole: s(0) is 0.42 of a straight line. With less to share (a
+ * steep line, a square root, a cost that grows faster than its size), slots that are always busy fill the batches by
+ * themselves, and a hold only makes all of them longer. ½ (always) 0.4 %, at worst 53 %; 2 (never) 2 %.
+ */
+export const halvesOverWhole = 1.42;
+/** What is nearly enough is enough: a hold for a third of an item never pays. */
+export const itemsShort = 0.3;
+/** Slots a tenth free, or the next items would find none. ½ 0.5 %, 2 1 %. */
+export const pacedBusy = 0.9;
+/** While the cost is still being learned, the paced size is computed at every batch … */
+export const learningBatches = 64;
+/** … later at every eighth, to save its time. ½ and 2: 0. */
+export const refreshBatches = 8;
+/** … or once the arrival rate has moved so far. ½ and 2: 0, at worst 4 %. */
+export const refreshRateShare = 0.05;
+/** At 4 s(0) / slope items 80 % of what batching can gain is in hand. ½ and 2: 0. */
+export const mostFixedShares = 4;
+/** A bound, where nothing else is one. */
+export const largestPacedSize = 65_536;
+/** The wait for a slot goes to infinity at 1. ½ 1.9 %; without it 1.9 %. */
+export const pacedBusyAtMost = 0.98;
+/**
+ * Allen and Cunneen have 2W here. With few slots that overstates the wait, because an item that finds every slot busy helps to
+ * fill a batch. ½ 0.2 %, 2 0.
+ */
+export const slotWaitDivisor = 16;
+
+// Linger.
+/** Arrivals within 1 µs are one moment, of which a clock may see two. */
+export const sameMomentMs = 0.001;
+/** The rest of a clump comes soon or not at all. ½ 0.2 %, 2 0. */
+export const clumpHoldShare = 0.25;
+/** Left behind, a caller who comes back waits for a whole run: worth waiting for longer than a clump. ½ −0.1 %, 2 0. */
+export const returnHoldShare = 0.5;
+/** Expected arrivals · s(0) / W must be over twice the items that wait. ½ 0, 2 0.5 %; p99 0.6 and 0.9 %. */
+export const arrivalsToPay = 2;
+/** A shorter look ahead than s(0) / 50 is not worth a timer. ½ 0, 2 −0.1 %. */
+export const lookAheadDivisor = 50;
+/**
+ * Where one run instead of two saves less than a sixth, the few who come late lose more than the others win. ½ (wait always)
+ * −0.2 %, but p99 0.8 %; 2 (never) 1.3 %, at worst 80 %.
+ */
+export const apartOverTogether = 1.2;
+/** Of all who come, so few are callers who come back that the others are a clump. ½ and 2: 0. */
+export const fewReturning = 0.3;
+/**
+ * A clump that meets idle slots may be cut in fewer pieces than slots, to leave some for the next clump. Callers who come
+ * back are all there are: a share of them is enough. ½ 0.1 %, p99 0.5 %; 2 0.
+ */
+export const clumpPieceShares = 2;
+/**
+ * At the end of an octave the sum of a moment and a span falls short of it by rounding: without this the hold would end there,
+ * as if no more calls were expected.
+ */
+export const roundingMs = 0.0005;
+
+// Budget; `prove -- scheduling` compares it with the best fixed windows, and allows 1 % to be late.
+/** A fiftieth of a run in hand: by rounding, and by the timer, a hold that uses up the whole budget ends past it. */
+export const budgetRuns = 1.02;
+/** Of normally distributed run times fewer than 1 % are longer than the mean by three mean deviations. */
+export const budgetDeviations = 3;

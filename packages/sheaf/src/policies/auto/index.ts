@@ -1,0 +1,87 @@
+import { checkSpan } from "../../shared/checks.ts";
+import type { CostModel } from "../cost-model.ts";
+import type { BatchRecord, Decision, Policy, QueueView } from "../policy.ts";
+import { Linger } from "./linger.ts";
+import { ArrivalRate } from "./arrival-rate.ts";
+import { budgetUntil } from "./budget.ts";
+import { Pacing } from "./pacing.ts";
+import { SizeRule } from "./size.ts";
+import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack } from "./constants.ts";
+
+/** @see auto */
+export interface AutoOptions {
+  /**
+   * Arrival → result, in milliseconds. Given, auto holds as long as the budget allows and sends all that waits: the
+   * fewest runs within the budget. Default none: the lowest latency.
+   */
+  readonly latencyBudgetMs?: number | undefined;
+}
+
+/**
+ * The default policy: dispatches at once, as `greedy` does, except where what it has measured says that something else
+ * is faster. Nothing to tune. Four rules, each a closed form of the learned cost s(n) and arrival rates:
+ * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
+ * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle
+ *   slots do not grab crumbs;
+ * - *linger*: wait for a clump (at most s(0)/4) or for callers just answered (at most s(0)/2), while they come fast
+ *   enough to pay for it;
+ * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
+ */
+export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
+  if (latencyBudgetMs !== undefined) checkSpan("latencyBudgetMs", latencyBudgetMs);
+  return new Auto(latencyBudgetMs);
+}
+
+class Auto implements Policy {
+  readonly name = "auto";
+
+  readonly #latencyBudgetMs: number | undefined;
+  readonly #arrivals = new ArrivalRate();
+  readonly #pacing = new Pacing();
+  readonly #linger = new Linger();
+  readonly #size = new SizeRule();
+  #meanBatch = 1;
+  // The most items at once, slowly forgotten: with a slot's share of them here, nobody else is worth waiting for.
+  #crowd = 1;
+  #held = false;
+
+  constructor(latencyBudgetMs: number | undefined) {
+    this.#latencyBudgetMs = latencyBudgetMs;
+  }
+
+  arrived({ nowMs, arrivals, outstanding }: QueueView): void {
+    this.#linger.arrived(nowMs, arrivals, this.#arrivals.arrived(nowMs, arrivals));
+    const gain = Math.min(1, crowdGain * arrivals);
+    this.#crowd = Math.max(outstanding, this.#crowd + gain * (outstanding - this.#crowd));
+  }
+
+  observe({ size }: BatchRecord, nowMs: number, cost: CostModel): void {
+    this.#linger.observe(nowMs, size);
+    this.#meanBatch += meanBatchGain * (size - this.#meanBatch);
+    this.#arrivals.spanAtLeast(rateSpanRuns * cost.line(this.#meanBatch));
+  }
+
+  decide(view: QueueView): Decision {
+    const untilMs = this.#holdUntil(view);
+    if (untilMs > view.nowMs) {
+      this.#held = true;
+      return { waitUntilMs: untilMs };
+    }
+    const run = this.#latencyBudgetMs === undefined ? this.#size.of(view, this.#arrivals, this.#pacing) : view.waiting;
+    const reason = this.#held && run < view.maxBatchSize ? "hold" : undefined;
+    this.#held = false;
+    return { run, reason };
+  }
+
+  #holdUntil(view: QueueView): number {
+    const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs, cost } = view;
+    if (waiting >= maxBatchSize || cost.batches === 0) return nowMs;
+    const share = this.#crowd / slots - shareSlack;
+    const untilMs = Math.max(
+      this.#pacing.until(view, share, this.#arrivals),
+      this.#linger.until(view, share),
+      budgetUntil(view, this.#latencyBudgetMs),
+    );
+    return Math.min(untilMs, oldestAtMs + maxWaitMs);
+  }
+}
