@@ -31,20 +31,19 @@ const profiles = {
 };
 const capacityPerS = ({ cost, concurrency }) => (32_000 * concurrency) / cost(32);
 
-/** A policy that counts how often it changes its mind between holding and going, and between sizes. */
+/** Has a policy count how often it changes its mind between holding and going. */
 function counted(policy) {
   const counter = { switches: 0 };
+  const decide = policy.decide.bind(policy);
   let last = "";
-  const decide = (view) => {
-    const decision = policy.decide(view);
+  policy.decide = (view) => {
+    const decision = decide(view);
     const kind = decision !== "wait" && "run" in decision ? "go" : "hold";
     if (kind !== last) counter.switches++;
     last = kind;
     return decision;
   };
-  const arrived = (view) => policy.arrived?.(view);
-  const observe = (record, nowMs) => policy.observe?.(record, nowMs);
-  return { policy: { name: policy.name, decide, arrived, observe }, counter };
+  return { policy, counter };
 }
 
 async function robustness() {
