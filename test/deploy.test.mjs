@@ -5,10 +5,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { parse } from "yaml";
 import { root } from "../scripts/lib/files.mjs";
 
 const dashboard = JSON.parse(readFileSync(`${root}/deploy/grafana/sheaf.json`, "utf8"));
-const rules = readFileSync(`${root}/deploy/prometheus/sheaf.rules.yml`, "utf8");
+const rules = parse(readFileSync(`${root}/deploy/prometheus/sheaf.rules.yml`, "utf8"));
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 const skip = !hasPromtool && process.env.CI !== "true" && "promtool is not installed (apt-get install prometheus)";
 
@@ -18,13 +19,7 @@ const expressions = [
   ...dashboard.templating.list.flatMap(({ name, definition }) =>
     definition === undefined ? [] : [{ where: `variable ${name}`, expr: definition }],
   ),
-  ...rules
-    .split(/^ +- alert: /m)
-    .slice(1)
-    .map((rule) => ({
-      where: `alert ${/^\w+/.exec(rule)[0]}`,
-      expr: /expr: (?:\|\n)?([^]*?)\n +(?:for|labels):/.exec(rule)[1],
-    })),
+  ...rules.groups.flatMap(({ rules }) => rules).map(({ alert, expr }) => ({ where: `alert ${alert}`, expr })),
 ];
 
 let labelsOf; // metric → its labels on a real /metrics

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { parse } from "yaml";
 import { copyOf, envOf, isIgnored, parseDockerfile } from "../scripts/lib/dockerfile.mjs";
 import { root } from "../scripts/lib/files.mjs";
 
@@ -41,17 +42,15 @@ test("the GPU image fetches the CUDA provider in a step of its own, and the CPU 
 });
 
 test("compose.yaml has a service for each image, waits longer than SHUTDOWN_GRACE_MS, and gives the GPU only to its own", () => {
-  const services = read("compose.yaml")
-    .split(/^ {2}(?=[\w-]+:$)/m)
-    .filter((text) => text.startsWith("inference-"));
-  const names = services.map((text) => /^[\w-]+/.exec(text)[0]);
-  assert.ok(names.includes("inference-cpu") && names.includes("inference-gpu"), names.join());
-  for (const service of services) {
-    const [, grace] = /stop_grace_period: (\d+)s/.exec(service);
-    assert.ok(Number(grace) > 25, "the engine must wait longer than SHUTDOWN_GRACE_MS");
-    const isGpu = service.startsWith("inference-gpu");
-    assert.equal(service.includes("dockerfile: Dockerfile.gpu"), isGpu);
-    assert.equal(service.includes("capabilities: [gpu]"), isGpu);
+  const { services } = parse(read("compose.yaml"), { merge: true });
+  const images = Object.entries(services).filter(([name]) => name.startsWith("inference-"));
+  assert.deepEqual(images.map(([name]) => name).sort(), ["inference-cpu", "inference-gpu"]);
+  for (const [name, { build, deploy, stop_grace_period: grace }] of images) {
+    assert.match(grace, /^\d+s$/);
+    assert.ok(parseInt(grace, 10) > 25, "the engine must wait longer than SHUTDOWN_GRACE_MS");
+    const isGpu = name === "inference-gpu";
+    assert.equal(build.dockerfile === "Dockerfile.gpu", isGpu);
+    assert.equal(JSON.stringify(deploy ?? {}).includes('"gpu"'), isGpu);
   }
 });
 

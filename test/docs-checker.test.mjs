@@ -51,41 +51,36 @@ test("a table under another heading does not count", () => {
   assert.deepEqual(differences(table, "code", new Map([["size", undefined]])), ["size is not documented"]);
 });
 
-const help = `Usage: sheaf bench [options] [target]
+const { newCommand } = await import("../packages/sheaf-server/dist/cli/command.js");
+const { commandWithSettings } = await import("../packages/sheaf-server/dist/cli/setting-options.js");
+const bench = flagsOf(
+  newCommand("bench", process)
+    .option("--rate <n>", "mean requests per second", Number, 100)
+    .option("--seen <names>", "comma-separated", String, ["a", "b"])
+    .option("--duration <time>", "of a run", Number, 10_000)
+    .option("--budget <time>", "(default: none)")
+    .option("--header <text>", "may stand several times", String, [])
+    .option("--port <n>", "not the setting of that name", Number, 80)
+    .option("--json", "results as JSON"),
+);
 
-Loads a server.
-
-Options:
-  --rate <n>        mean requests
-                    per second (default: 100)
-  --port <value>    Takes an integer (PORT; default 8000)
-  --seen <names>    (default: a,b)
-  --budget <time>   (default: none)
-  --json            results as JSON
-  -h, --help        display help for command
-
-Models and workers:
-  --workers <n>     Instances. Takes 1 to 256 (WORKERS; default 1)
-`;
-const bench = flagsOf(help);
-
-test("a help text gives its flags and their defaults, wrapped lines joined, settings apart", () => {
+test("a command gives its flags and their defaults as its help shows them, settings apart", () => {
   assert.deepEqual(
     [...bench.flags],
     [
       ["--rate <n>", "100"],
       ["--seen <names>", "a,b"],
+      ["--duration <time>", "10s"],
       ["--budget <time>", undefined],
+      ["--header <text>", undefined],
+      ["--port <n>", "80"],
       ["--json", undefined],
     ],
   );
-  assert.deepEqual(
-    [...bench.settings],
-    [
-      ["--port", "PORT"],
-      ["--workers", "WORKERS"],
-    ],
-  );
+  const isShown = ({ env }) => env === "PORT" || env === "WORKERS";
+  const serve = flagsOf(commandWithSettings("serve", "Serves.", process, { isShown }));
+  assert.deepEqual([...serve.flags.keys()], ["--config <file>"]);
+  assert.deepEqual(new Map(serve.settings), new Map([["--port", "PORT"], ["--workers", "WORKERS"]])); // prettier-ignore
 });
 
 test("a flag or command that is missing in the document or in the help, and a flag's wrong default, are differences", () => {
@@ -96,7 +91,9 @@ test("a flag or command that is missing in the document or in the help, and a fl
 | ---- | ------- | ------- |
 | \`--rate <n>\` | \`${rate}\` | |
 | \`--seen <names>\` | \`a,b\` | |
-| \`--budget <time>\` | none | |
+| \`--duration <time>\` | \`10s\` | |
+| \`--budget <time>\`, \`--header <text>\` | none | |
+| \`--port <n>\` | \`80\` | |
 | \`--json\` | off | |
 `;
   const commands = new Map([["bench", bench.flags]]);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { test } from "node:test";
 import { staleCommandLines } from "../scripts/lib/command-lines.mjs";
-import { commandNames, flagsOf, helpOf } from "../scripts/lib/commands.mjs";
+import { commandFlags } from "../scripts/lib/commands.mjs";
 import { deadLinks, differences, differencesOfCommands, documents } from "../scripts/lib/docs.mjs";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { links } from "../scripts/lib/markdown.mjs";
@@ -97,7 +97,7 @@ test("every environment variable and its default stand in docs/reference/environ
   assert.deepEqual(differences(read("docs/reference/environment.md"), "variable", await serverVariables()), []);
 });
 
-const commands = new Map(commandNames().map((name) => [name, flagsOf(helpOf(name))]));
+const commands = await commandFlags();
 
 test("every command, every flag and its default stand in docs/reference/commands.md, and back", () => {
   const flags = new Map([...commands].map(([name, { flags }]) => [name, flags]));

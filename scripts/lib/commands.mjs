@@ -1,49 +1,28 @@
-import { execFileSync } from "node:child_process";
 import { root } from "./files.mjs";
 
-/** What `sheaf … --help` prints, read from the built command. */
-export function helpOf(...words) {
-  const entry = `${root}/packages/sheaf-server/bin/sheaf.js`;
-  return execFileSync(process.execPath, [entry, ...words, "--help"], { encoding: "utf8" });
-}
+const cli = `${root}/packages/sheaf-server/dist/cli`;
+const { shownDefault } = await import(`${cli}/command.js`);
+const { SettingOption } = await import(`${cli}/setting-options.js`);
 
-/** The names of the commands in the overview. */
-export function commandNames(overview = helpOf()) {
-  return listed(overview, "Commands")
-    .map(({ term }) => term.split(" ", 1)[0])
-    .filter((name) => name !== "help");
+/** Every command of `sheaf` as it is built, by name: its flags and settings, as flagsOf gives them. */
+export async function commandFlags() {
+  const { commands } = await import(`${cli}/commands.js`);
+  const { stdout, stderr } = process;
+  const loaded = commands.map(async ({ name, load }) => [name, flagsOf((await load()).define({ stdout, stderr }))]);
+  return new Map(await Promise.all(loaded));
 }
 
 /**
- * The flags of a command's help, as written with their placeholder (`--rate <n>`), each with its default; undefined where
- * it has none, or where prose says what it is. Flags that stand for a setting (`MAX_BATCH_SIZE; default 32`) are apart, in
- * `settings`: docs/reference/environment.md has them.
+ * The flags of a command, as written with their placeholder (`--rate <n>`), each with its default as its help shows it;
+ * undefined where it has none, or where prose says what it is. The flags of settings (`--max-batch-size` of
+ * `MAX_BATCH_SIZE`) are apart, in `settings`: docs/reference/environment.md has them.
  */
-export function flagsOf(help) {
+export function flagsOf({ options }) {
   const flags = new Map();
   const settings = new Map();
-  for (const { term, description } of listed(help, "[A-Z][a-z ]+")) {
-    if (!term.startsWith("-")) continue;
-    const long = /--.*$/.exec(term)[0];
-    const [, variable] = /\(([A-Z_]+); default [^)]*\)$/.exec(description) ?? [];
-    const [, shown] = /\(default: "?([^\s")]+)"?\)$/.exec(description) ?? [];
-    if (long === "--help") continue;
-    if (variable !== undefined) settings.set(long.split(" ")[0], variable);
-    else flags.set(long, shown === "none" ? undefined : shown);
+  for (const option of options) {
+    if (option instanceof SettingOption) settings.set(option.long, option.setting.env);
+    else flags.set(option.flags, shownDefault(option));
   }
   return { flags, settings };
-}
-
-/** The entries of the lists of a help text whose title matches, their wrapped lines joined. */
-function listed(help, title) {
-  const lists = `${help}\n`.matchAll(new RegExp(`^${title}:\\n((?: .*\\n|\\n(?= ))*)`, "gm"));
-  const joined = Array.from(lists, ([, list]) => list)
-    .join("")
-    .replaceAll(/\n {3,}/g, " ")
-    .replaceAll(/\s*\n/g, "\n");
-  return joined
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => /^ {2}(\S.*?)(?: {2,}(.*))?$/.exec(line))
-    .map(([, term, description = ""]) => ({ term, description: description.replaceAll(/ {2,}/g, " ") }));
 }

@@ -52,7 +52,7 @@ export function differences(markdown, heading, actual) {
 }
 
 /**
- * Compares docs/reference/commands.md with what the commands' help says, both ways: a section `sheaf NAME …` for each
+ * Compares docs/reference/commands.md with the commands, both ways: a section `sheaf NAME …` for each
  * command, with a table of its flags. `commands` maps each command's name to its flags, as flagsOf gives them.
  */
 export function differencesOfCommands(markdown, commands) {

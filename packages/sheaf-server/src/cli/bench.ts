@@ -55,8 +55,12 @@ interface BenchOptions {
 const patternNames: readonly Pattern[] = [...openPatterns, "closed"];
 
 /** `sheaf bench [url|model]`: open-loop load, several patterns and configurations in one run. */
-export async function bench(args: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = newCommand("bench", streams)
+export function bench(args: readonly string[], streams: CommandStreams): Promise<number> {
+  return runCommand(benchCommand(streams), args, streams, (parsed) => runBench(parsed, args, streams));
+}
+
+export function benchCommand(streams: CommandStreams): Command {
+  return newCommand("bench", streams)
     .description(
       "Loads a server or a model on a schedule that does not wait for it, and measures latency from the moment each " +
         "request was to leave. A model is served on a free port for the run.",
@@ -83,7 +87,6 @@ export async function bench(args: readonly string[], streams: CommandStreams): P
     .option("--svg <folder>", "write the report's pictures as SVG files")
     .option("--assert <condition>", "exit 3 unless it holds, such as p99<50ms; may stand several times", repeated, [])
     .option("--json", "results as JSON on stdout");
-  return runCommand(command, args, streams, (parsed) => runBench(parsed, args, streams));
 }
 
 async function runBench(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {

@@ -15,12 +15,16 @@ export function newCommand(name: string, { stdout, stderr }: CommandStreams): Co
     .showHelpAfterError(`Run sheaf ${name} --help for all options.`);
 }
 
-/** With its default as a user would type it: `10s`, `1,2,4`. */
-function describedWithDefault({ description, defaultValue, flags }: Option): string {
+function describedWithDefault(option: Option): string {
+  const shown = shownDefault(option);
+  return shown === undefined ? option.description : `${option.description} (default: ${shown})`;
+}
+
+/** The default of a flag as a user would type it: `10s`, `1,2,4`; undefined where it has none. */
+export function shownDefault({ defaultValue, flags }: Option): string | undefined {
   const isNone = defaultValue === undefined || (Array.isArray(defaultValue) && defaultValue.length === 0);
-  if (isNone) return description;
-  const shown = flags.includes("<time>") ? shownDuration(defaultValue as number) : String(defaultValue);
-  return `${description} (default: ${shown})`;
+  if (isNone) return undefined;
+  return flags.includes("<time>") ? shownDuration(defaultValue as number) : String(defaultValue);
 }
 
 const shownDuration = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`);

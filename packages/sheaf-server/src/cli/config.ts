@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import type { LoadedConfig } from "../server/config.ts";
 import { settingsTable } from "../server/settings.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
@@ -13,9 +14,7 @@ interface Row {
 
 /** `sheaf config`: prints every setting, its value and where it came from; takes the flags of `sheaf serve`. */
 export function config(words: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = commandWithSettings("config", "Prints every setting and where its value came from.", streams);
-  command.option("--json", "print as JSON");
-  return runCommand(command, words, streams, async () => {
+  return runCommand(configCommand(streams), words, streams, async (command) => {
     const loaded = await configOf(command);
     const rows = rowsOf(loaded);
     if (command.opts<{ json?: true }>().json === true) {
@@ -28,6 +27,11 @@ export function config(words: readonly string[], streams: CommandStreams): Promi
     }
     return 0;
   });
+}
+
+export function configCommand(streams: CommandStreams): Command {
+  const description = "Prints every setting and where its value came from.";
+  return commandWithSettings("config", description, streams).option("--json", "print as JSON");
 }
 
 function rowsOf({ settings, origins }: LoadedConfig): Row[] {

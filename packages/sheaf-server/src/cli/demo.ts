@@ -19,7 +19,11 @@ interface DemoFlags {
 
 /** `sheaf demo`: a minute, offline, of what batching does. */
 export function demo(args: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = newCommand("demo", streams)
+  return runCommand(demoCommand(streams), args, streams, (parsed) => showDemo(parsed, args, streams));
+}
+
+export function demoCommand(streams: CommandStreams): Command {
+  return newCommand("demo", streams)
     .description(
       "A minute, offline: the same ramp one by one and batched, bursts, a poison item, a killed worker, and the verdict. " +
         "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, about what a small network takes on a GPU.",
@@ -28,7 +32,6 @@ export function demo(args: readonly string[], streams: CommandStreams): Promise<
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--json", "everything as JSON on stdout");
-  return runCommand(command, args, streams, (parsed) => showDemo(parsed, args, streams));
 }
 
 async function showDemo(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {

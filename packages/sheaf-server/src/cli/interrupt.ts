@@ -1,6 +1,7 @@
 import type { CommandStreams } from "../shared/terminal.ts";
 
-type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
+/** Takes the words after a command's name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
+export type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
 
 /**
  * Gives a command a signal that aborts on the first SIGINT or SIGTERM, so that it stops the servers it started; a second

@@ -2,58 +2,8 @@
 // First: it must run before anything loads ONNX Runtime or starts a worker.
 import "../shared/without-telemetry.ts";
 import { Command, CommanderError } from "commander";
-import type { CommandStreams } from "../shared/terminal.ts";
-import { interruptible } from "./interrupt.ts";
+import { commands } from "./commands.ts";
 import { packageVersion } from "../server/version.ts";
-
-/** Takes the words after its name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
-type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
-
-interface Entry {
-  readonly name: string;
-  readonly summary: string;
-  load(): Promise<RunCommand>;
-}
-
-// A module is loaded only when its command is the one that was asked for: --help loads nothing heavy.
-const commands: readonly Entry[] = [
-  {
-    name: "serve",
-    summary: "serve models over HTTP, in dynamic batches",
-    load: async () => (await import("./serve.ts")).serve,
-  },
-  {
-    name: "proxy",
-    summary: "let requests of an embeddings API share requests to it",
-    load: async () => (await import("./proxy.ts")).proxy,
-  },
-  {
-    name: "config",
-    summary: "print every setting and where its value came from",
-    load: async () => (await import("./config.ts")).config,
-  },
-  {
-    name: "bench",
-    summary: "load a server or a model on schedule and report its latency",
-    load: async () => interruptible((await import("./bench.ts")).bench),
-  },
-  {
-    name: "tune",
-    summary: "measure what batches cost and advise settings, or not to batch",
-    load: async () => interruptible((await import("./tune.ts")).tune),
-  },
-  {
-    name: "simulate",
-    summary: "ask what if, on the real batcher and a virtual clock",
-    // It starts nothing that must be stopped, and its virtual clock leaves no turn in which a signal could arrive.
-    load: async () => (await import("./simulate.ts")).simulate,
-  },
-  {
-    name: "demo",
-    summary: "see what batching does, in a minute, offline",
-    load: async () => interruptible((await import("./demo.ts")).demo),
-  },
-];
 
 // A reader that stops reading (sheaf config | head -1) is not a failure; a disk without room is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -73,7 +23,7 @@ async function main([first, ...words]: readonly string[]): Promise<number> {
   const entry = commands.find(({ name }) => name === first);
   if (entry !== undefined) {
     try {
-      const run = await entry.load();
+      const { run } = await entry.load();
       return await run(words, { stdout, stderr });
     } catch (error) {
       // Commands report their own failures; this is a file of the package that cannot be read.

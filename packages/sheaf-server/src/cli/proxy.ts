@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import { ConfigError } from "../server/config.ts";
 import { proxyDefaults, type Setting } from "../server/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
@@ -11,13 +12,7 @@ const isOfProxy = ({ name, group }: Setting): boolean =>
 
 /** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
 export function proxy(words: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = commandWithSettings(
-    "proxy",
-    "A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it.",
-    streams,
-    { defaults: proxyDefaults, isShown: isOfProxy },
-  );
-  return runCommand(command, words, streams, async () => {
+  return runCommand(proxyCommand(streams), words, streams, async (command) => {
     const { settings } = await configOf(command, proxyDefaults);
     const { upstream, apiKey } = settings;
     if (upstream === undefined)
@@ -34,6 +29,15 @@ export function proxy(words: readonly string[], streams: CommandStreams): Promis
     };
     return serveUntilSignal({ ...gateway, listen, ready: () => Promise.resolve(), abandon: noWorkers });
   });
+}
+
+export function proxyCommand(streams: CommandStreams): Command {
+  return commandWithSettings(
+    "proxy",
+    "A gateway for an OpenAI-compatible API: embeddings of many requests share few requests to it.",
+    streams,
+    { defaults: proxyDefaults, isShown: isOfProxy },
+  );
 }
 
 /** Nothing of the process runs in native code. */

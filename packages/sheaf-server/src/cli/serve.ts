@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import { tryOutModule } from "../runners/self-test/module-trial.ts";
@@ -18,20 +19,7 @@ import { commandWithSettings, configOf } from "./setting-options.ts";
  * grace period cut some off or a model did not load.
  */
 export function serve(words: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = commandWithSettings(
-    "serve",
-    "Serves models over HTTP, each in dynamic batches of its own.",
-    streams,
-    {
-      isShown: ({ group }) => group !== "Upstream",
-    },
-  );
-  command.argument(
-    "[model...]",
-    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder or a worker module (.js) (default: use-lite)`,
-  );
-  command.option("--exact", "run a model one by one where its results depend on their batch-mates");
-  return runCommand(command, words, streams, async () => {
+  return runCommand(serveCommand(streams), words, streams, async (command) => {
     const { settings, models } = await configOf(command);
     const { exact = false } = command.opts<{ exact?: boolean }>();
     const named = command.args.map((model) => ({ model, settings: {} }));
@@ -40,6 +28,17 @@ export function serve(words: readonly string[], streams: CommandStreams): Promis
       throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
     return serveModels(entries, settings, exact);
   });
+}
+
+export function serveCommand(streams: CommandStreams): Command {
+  return commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.", streams, {
+    isShown: ({ group }) => group !== "Upstream",
+  })
+    .argument(
+      "[model...]",
+      `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder or a worker module (.js) (default: use-lite)`,
+    )
+    .option("--exact", "run a model one by one where its results depend on their batch-mates");
 }
 
 async function serveModels(entries: readonly ModelEntry[], settings: Settings, exact: boolean): Promise<number> {

@@ -21,14 +21,23 @@ export function commandWithSettings(
   const command = newCommand(name, streams)
     .description(description)
     .option("--config <file>", "config file (default: sheaf.config.json or sheaf.config.js, if there is one)");
-  for (const setting of settingsTable.filter(isShown)) {
-    const { flag, env, group, valueName, description: text, range, isSecret } = setting;
-    const value = defaults[setting.name] ?? setting.default;
-    const source = `(${env}; default ${(isSecret ? undefined : value?.toString()) || "none"})`;
-    const words = range === undefined ? text.replace(/\.$/, "") : `${text} Takes ${range}`;
-    command.addOption(new Option(`${flag} <${valueName}>`, `${words} ${source}`).helpGroup(`${group}:`));
-  }
+  for (const setting of settingsTable.filter(isShown))
+    command.addOption(new SettingOption(setting, defaults[setting.name] ?? setting.default));
   return command;
+}
+
+/** The flag of a setting. */
+export class SettingOption extends Option {
+  readonly setting: Setting;
+
+  constructor(setting: Setting, value: Setting["default"]) {
+    const { flag, env, group, valueName, description, range, isSecret } = setting;
+    const source = `(${env}; default ${(isSecret ? undefined : value?.toString()) || "none"})`;
+    const words = range === undefined ? description.replace(/\.$/, "") : `${description} Takes ${range}`;
+    super(`${flag} <${valueName}>`, `${words} ${source}`);
+    this.setting = setting;
+    this.helpGroup(`${group}:`);
+  }
 }
 
 /** Settings from the command's flags, the environment and the config file. @throws {ConfigError} */

@@ -56,7 +56,11 @@ interface SimulateOptions {
 
 /** `sheaf simulate`: what if, on the real batcher and a virtual clock. */
 export function simulate(args: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = newCommand("simulate", streams)
+  return runCommand(simulateCommand(streams), args, streams, (parsed) => runSimulate(parsed, args, streams));
+}
+
+export function simulateCommand(streams: CommandStreams): Command {
+  return newCommand("simulate", streams)
     .description(
       "Runs the real batcher on a virtual clock: policies over loads, for a given or a measured cost, in seconds.",
     )
@@ -92,7 +96,6 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--json", "everything as JSON on stdout");
-  return runCommand(command, args, streams, (parsed) => runSimulate(parsed, args, streams));
 }
 
 async function runSimulate(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {

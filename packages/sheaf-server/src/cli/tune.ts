@@ -44,7 +44,11 @@ interface TuneOptions {
 
 /** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3), or that neither is settled (exit 1). */
 export function tune(args: readonly string[], streams: CommandStreams): Promise<number> {
-  const command = newCommand("tune", streams)
+  return runCommand(tuneCommand(streams), args, streams, (parsed) => runTune(parsed, args, streams));
+}
+
+export function tuneCommand(streams: CommandStreams): Command {
+  return newCommand("tune", streams)
     .description(
       "Measures run time over batch sizes and advises: sizes and waits, or do not batch, with the inequality.",
     )
@@ -73,7 +77,6 @@ export function tune(args: readonly string[], streams: CommandStreams): Promise<
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)")
     .option("--json", "everything as JSON on stdout");
-  return runCommand(command, args, streams, (parsed) => runTune(parsed, args, streams));
 }
 
 async function runTune(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
