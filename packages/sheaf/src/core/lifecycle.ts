@@ -1,5 +1,4 @@
 import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
-import type { Epochs } from "./queue/epoch.ts";
 import { BatcherError } from "./errors.ts";
 import type { Executor } from "./executor.ts";
 import type { AbortSignalLike } from "./runtime/globals.ts";
@@ -13,19 +12,16 @@ export class Lifecycle<In, Out> {
   readiness: Promise<void> = Promise.resolve();
   readonly #parts: SchedulerParts<In, Out>;
   readonly #scheduler: Scheduler<In, Out>;
-  readonly #epochs: Epochs;
   readonly #executor: Pick<Executor<In, Out>, "close">;
   #closing: Promise<void> | undefined = undefined;
 
   constructor(
     parts: SchedulerParts<In, Out>,
     scheduler: Scheduler<In, Out>,
-    epochs: Epochs,
     executor: Pick<Executor<In, Out>, "close">,
   ) {
     this.#parts = parts;
     this.#scheduler = scheduler;
-    this.#epochs = epochs;
     this.#executor = executor;
   }
 
@@ -44,18 +40,18 @@ export class Lifecycle<In, Out> {
   flush(): Promise<void> {
     const { queue, admission } = this.#parts;
     if (queue.size === 0 && admission.waiters.size === 0) return Promise.resolve();
-    const epoch = this.#epochs.separate("flush");
+    const epoch = this.#parts.epochs.separate("flush");
     queue.relabel(epoch);
     admission.relabelWaiters(epoch);
     this.#scheduler.wake();
-    return this.#epochs.settlement(epoch, false);
+    return this.#parts.epochs.settlement(epoch, false);
   }
 
   drain(): Promise<void> {
-    const epoch = this.#epochs.seal("drain");
+    const epoch = this.#parts.epochs.seal("drain");
     this.#parts.queue.release();
     this.#scheduler.wake();
-    return this.#epochs.settlement(epoch, true);
+    return this.#parts.epochs.settlement(epoch, true);
   }
 
   close(graceMs: number | undefined): Promise<void> {
@@ -109,11 +105,11 @@ export class Lifecycle<In, Out> {
   }
 
   #withdrawAll(error: unknown): void {
-    const { admission, queue, calls } = this.#parts;
+    const { admission, queue, settlement } = this.#parts;
     admission.dismissAll(error);
     queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
-        while (chunk.settlers[i] !== undefined) calls.withdraw(chunk, i, error, "rejected");
+        while (chunk.settlers[i] !== undefined) settlement.withdraw(chunk, i, error, "rejected");
       }
     });
   }

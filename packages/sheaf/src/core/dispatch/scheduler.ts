@@ -1,14 +1,15 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
 import type { Settlement } from "./settlement.ts";
-import { shortestTimerMs, type Clock } from "../runtime/clock.ts";
-import { DeadlineTimer } from "./deadline-timer.ts";
+import { Alarm } from "../runtime/alarm.ts";
+import type { Clock } from "../runtime/clock.ts";
 import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { LoadShedding } from "../features/load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
+import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RateLimiter } from "../features/rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
@@ -25,11 +26,12 @@ export interface SchedulerParts<In, Out> {
   readonly settings: Settings<In, Out>;
   readonly queue: Queue<In>;
   readonly next: NextBatch<In>;
-  readonly calls: Settlement<In>;
+  readonly settlement: Settlement<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly limiter: RateLimiter;
   readonly cost: LearnedCost;
+  readonly epochs: Epochs;
 }
 
 /**
@@ -49,7 +51,9 @@ export class Scheduler<In, Out> {
   readonly #clock: Clock;
   readonly #shedding: LoadShedding<In, Out>;
   readonly #decisions: Decisions<In, Out>;
-  readonly #deadlines: DeadlineTimer<In, Out>;
+  readonly #deadlines: Alarm;
+  /** Never turned off because its reason went: on ringing it only looks again. */
+  readonly #nextLook: Alarm;
   readonly #stallWatch: StallWatch;
   #wake: () => void = () => undefined;
   #bursting = false;
@@ -57,16 +61,19 @@ export class Scheduler<In, Out> {
   #stopped = false;
   #turnEndPending = false;
   #turnStartedAtMs = 0;
-  #timerAtMs = Infinity;
-  #cancelTimer: () => void = () => undefined;
 
   constructor(parts: SchedulerParts<In, Out>) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
-    const { settings, queue, calls, admission, dispatcher, cost } = parts;
-    this.#shedding = new LoadShedding(settings, calls, admission, cost);
+    const { settings, queue, settlement, admission, dispatcher, cost } = parts;
+    this.#shedding = new LoadShedding(settings, settlement, admission, cost);
     this.#decisions = new Decisions(settings, queue, dispatcher, this.#shedding, cost);
-    this.#deadlines = new DeadlineTimer(settings.clock, calls, admission);
+    this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
+    this.#deadlines = new Alarm(settings.clock, (nowMs) => {
+      settlement.cancellation.expire(nowMs);
+      admission.expire(nowMs);
+      this.#keepDeadlines();
+    });
     this.#stallWatch = new StallWatch(settings);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
     else void this.#loop();
@@ -105,8 +112,8 @@ export class Scheduler<In, Out> {
 
   stop(): void {
     this.#stopped = true;
-    this.#cancelTimer();
-    this.#deadlines.stop();
+    this.#nextLook.set(Infinity);
+    this.#deadlines.set(Infinity);
     this.#stallWatch.stop();
     this.wake();
   }
@@ -122,7 +129,7 @@ export class Scheduler<In, Out> {
     await Promise.resolve();
     // What an earlier request armed has gone with it; where that request still runs, its timers only look once more.
     this.#turnEndPending = false;
-    this.#timerAtMs = Infinity;
+    this.#nextLook.atMs = Infinity;
     this.#look();
   }
 
@@ -199,7 +206,7 @@ export class Scheduler<In, Out> {
     };
     const only = queue.onlyGroup;
     if (only === undefined ? queue.everyGroup(nowMs, tryGroup) : tryGroup(only)) return true;
-    if (againAtMs < this.#timerAtMs) this.#arm(againAtMs, nowMs);
+    if (againAtMs < this.#nextLook.atMs) this.#nextLook.set(againAtMs);
     return false;
   }
 
@@ -232,19 +239,17 @@ export class Scheduler<In, Out> {
     return started;
   }
 
-  /** An armed timer is never cleared because its reason went: on firing it only looks again. */
-  #arm(atMs: number, nowMs: number): void {
-    this.#cancelTimer();
-    this.#timerAtMs = atMs;
-    this.#cancelTimer = this.#clock.after(Math.max(shortestTimerMs, atMs - nowMs), () => {
-      this.#timerAtMs = Infinity;
-      this.#dispatchAll(this.#clock.now());
-    });
+  /** Called whenever there may be another earliest deadline of who waits, runs, or waits for room. */
+  #keepDeadlines(): void {
+    const { settlement, admission } = this.#parts;
+    const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);
+    // A timer that nobody needs any more must not keep the process alive; one that is merely early may ring.
+    if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }
 
   #keepWatch(): void {
     const { queue, dispatcher } = this.#parts;
-    this.#deadlines.look();
+    this.#keepDeadlines();
     this.#stallWatch.look(queue.size > 0 && this.#freeSlots() <= 0, queue.size, dispatcher.inFlight);
   }
 }

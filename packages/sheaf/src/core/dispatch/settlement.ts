@@ -1,5 +1,6 @@
 import { reject, type Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../errors.ts";
+import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../observe/rolling-histogram.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -15,15 +16,15 @@ export class Settlement<In> implements Withdrawals<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
   readonly cancellation: Cancellation<In> = new Cancellation(this);
-  readonly #now: () => number;
+  readonly #clock: Clock;
   readonly #name: string;
   readonly #order: OrderKeys<In> | undefined;
   /** Room may have come free in the queue. */
   readonly #changed: () => void;
   #queue: Queue<In> | undefined;
 
-  constructor(now: () => number, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
-    this.#now = now;
+  constructor(clock: Clock, name: string, order: OrderKeys<In> | undefined, changed: () => void) {
+    this.#clock = clock;
     this.#name = name;
     this.#order = order;
     this.#changed = changed;
@@ -73,7 +74,7 @@ export class Settlement<In> implements Withdrawals<In> {
 
   /** Rejects every caller that is left in a chunk with the same error. */
   failAll(chunk: Chunk<In>, error: unknown, outcome: Outcome = "error"): void {
-    const nowMs = this.#now();
+    const nowMs = this.#clock.now();
     for (let i = 0; i < chunk.count; i++) this.#finish(chunk, i, outcome, error, nowMs);
   }
 

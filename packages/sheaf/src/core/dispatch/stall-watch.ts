@@ -1,5 +1,6 @@
+import { Alarm } from "../runtime/alarm.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { warn } from "../runtime/globals.ts";
+import { warnOnce } from "../runtime/globals.ts";
 
 /** A batcher that makes no progress for this long, with all slots taken and items waiting, says so once. */
 const stallWarningMs = 10_000;
@@ -7,41 +8,44 @@ const stallWarningMs = 10_000;
 /** Warns of a batcher that stands still: mostly its batch function calls it and waits for the answer. */
 export class StallWatch {
   readonly #clock: Clock;
-  readonly #batcherName: string;
-  #progress = 0;
-  #cancel: (() => void) | undefined = undefined;
-  #hasWarned = false;
+  readonly #alarm: Alarm;
+  #hasProgressed = false;
+  #waiting = 0;
+  #inFlight = 0;
 
   constructor({ clock, name }: { readonly clock: Clock; readonly name: string }) {
+    const warn = warnOnce();
     this.#clock = clock;
-    this.#batcherName = name;
-  }
-
-  /** A batch has started or ended. */
-  progressed(): void {
-    this.#progress++;
-  }
-
-  /** Called whenever it may have come to a stand, and when it may have gone on: then nothing keeps the process alive. */
-  look(isBlocked: boolean, waiting: number, inFlight: number): void {
-    if (this.#hasWarned) return;
-    if (!isBlocked) return this.stop();
-    if (this.#cancel !== undefined) return;
-    const progressThen = this.#progress;
-    this.#cancel = this.#clock.after(stallWarningMs, () => {
-      this.#cancel = undefined;
-      if (this.#progress !== progressThen) return this.look(isBlocked, waiting, inFlight);
-      this.#hasWarned = true;
+    this.#alarm = new Alarm(clock, (nowMs) => {
+      if (this.#hasProgressed) return this.#watchFrom(nowMs);
       warn(
-        `${this.#batcherName}: no progress for ${stallWarningMs / 1000} s: items wait (${waiting} when it began) and all ` +
-          `${inFlight} slots are taken. Does the batch function call its own batcher and wait for it? ` +
+        `${name}: no progress for ${stallWarningMs / 1000} s: items wait (${this.#waiting} when it began) and all ` +
+          `${this.#inFlight} slots are taken. Does the batch function call its own batcher and wait for it? ` +
           "Set runTimeoutMs to bound a run, or raise concurrency.",
       );
     });
   }
 
+  /** A batch has started or ended. */
+  progressed(): void {
+    this.#hasProgressed = true;
+  }
+
+  /** Called whenever it may have come to a stand, and when it may have gone on: then nothing keeps the process alive. */
+  look(isBlocked: boolean, waiting: number, inFlight: number): void {
+    if (!isBlocked) return this.#alarm.set(Infinity);
+    if (this.#alarm.atMs !== Infinity) return;
+    this.#waiting = waiting;
+    this.#inFlight = inFlight;
+    this.#watchFrom(this.#clock.now());
+  }
+
+  #watchFrom(nowMs: number): void {
+    this.#hasProgressed = false;
+    this.#alarm.set(nowMs + stallWarningMs);
+  }
+
   stop(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
+    this.#alarm.set(Infinity);
   }
 }

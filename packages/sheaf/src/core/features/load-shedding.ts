@@ -4,7 +4,6 @@ import type { Settlement } from "../dispatch/settlement.ts";
 import { queueBound } from "./expected-latency.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
-import { earliestDeadlineMs, eachPastDeadline } from "./past-deadline.ts";
 import type { Settings } from "../settings.ts";
 
 /** What follows from deadlines and learned run times: who is dropped, how long a hold may last, how many may wait. */
@@ -37,23 +36,28 @@ export class LoadShedding<In, Out> {
   }
 
   /**
-   * Drops waiting calls whose batch would end after their deadline, and says whether there were any. Running what will
-   * be late anyway would make the next ones late too: under overload nobody would be in time.
+   * Drops waiting calls whose batch would end after their deadline, all but the last of the group, and says whether there
+   * were any. Running what will be late anyway would make the next ones late too: under overload nobody would be in time.
    */
   shed(group: Group<In>, nowMs: number): boolean {
-    if (this.#calls.cancellation.nextDeadlineMs === Infinity) return false;
-    const likelyMs = this.#likelyMs(Math.min(group.waiting, this.#settings.maxBatchSize));
-    if (this.#calls.cancellation.nextDeadlineMs >= nowMs + likelyMs) return false;
-    const before = group.waiting;
-    eachPastDeadline(group, nowMs + likelyMs, (chunk, index) => this.#calls.shed(chunk, index, likelyMs));
-    return group.waiting < before;
+    const { cancellation } = this.#calls;
+    const { waiting } = group;
+    const likelyMs = this.#likelyMs(Math.min(waiting, this.#settings.maxBatchSize));
+    if (cancellation.nextDeadlineMs >= nowMs + likelyMs) return false;
+    group.everyChunk((chunk) =>
+      cancellation.eachLate(
+        chunk,
+        nowMs + likelyMs,
+        (index) => group.waiting > 1 && this.#calls.shed(chunk, index, likelyMs),
+      ),
+    );
+    return group.waiting < waiting;
   }
 
   /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
   lastChanceAtMs(group: Group<In>, size: number): number {
-    if (this.#calls.cancellation.nextDeadlineMs === Infinity) return Infinity;
     const likelyMs = this.#likelyMs(size);
-    return likelyMs > 0 ? earliestDeadlineMs(group) - likelyMs - 1 : Infinity;
+    return likelyMs > 0 ? group.earliestDeadlineMs() - likelyMs - 1 : Infinity;
   }
 
   /** What a batch of this size is unlikely to exceed, `s(size)` + 1.5 mean deviations; 0 before 4 batches are known. */

@@ -66,18 +66,20 @@ export class Cancellation<In> {
   expire(nowMs: number): void {
     let next = Infinity;
     for (const chunk of this.#timed) {
-      if (chunk.earliestDeadlineMs <= nowMs) this.#expireIn(chunk, nowMs);
+      this.eachLate(chunk, nowMs, (index) => this.#report.expired(chunk, index));
       if (chunk.earliestDeadlineMs < next) next = chunk.earliestDeadlineMs;
     }
     this.nextDeadlineMs = next;
   }
 
-  #expireIn(chunk: Chunk<In>, nowMs: number): void {
+  /** Calls back with the live entries whose deadline is not after `atMs`; the visitor withdraws the caller, or returns false. */
+  eachLate(chunk: Chunk<In>, atMs: number, visit: (index: number) => unknown): void {
+    if (chunk.earliestDeadlineMs > atMs) return;
     const deadlinesMs = chunk.deadlinesMs!;
     let earliest = Infinity;
     for (let i = 0; i < chunk.count; i++) {
       // A withdrawn caller's place can be taken by one who shares the item: look again until it holds.
-      while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= nowMs) this.#report.expired(chunk, i);
+      while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= atMs && visit(i) !== false);
       if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < earliest) earliest = deadlinesMs[i]!;
     }
     chunk.earliestDeadlineMs = earliest;

@@ -49,12 +49,21 @@ export class Group<In = unknown> {
     return undefined;
   }
 
-  /** The visitor may empty the chunk. */
+  /** From the lowest lane up. The visitor may empty the chunk. */
   everyChunk(visit: (chunk: Chunk<In>) => void): void {
-    for (const laneQueue of this.laneQueues) {
-      laneQueue.everyChunk(visit);
+    for (const laneQueue of this.laneQueues.toReversed()) {
       laneQueue.blocked?.everyChunk(visit);
+      laneQueue.everyChunk(visit);
     }
+  }
+
+  /** Of the first calls to go in each lane: a lower bound, `Infinity` without one. */
+  earliestDeadlineMs(): number {
+    const first = this.laneQueues.flatMap(({ head, blocked }) => [
+      head,
+      ...(blocked?.ready ?? []).map((ref) => ref.chunk),
+    ]);
+    return Math.min(...first.map((chunk) => chunk?.earliestDeadlineMs ?? Infinity));
   }
 
   oldestAtMs(): number {

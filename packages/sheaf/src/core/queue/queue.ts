@@ -5,6 +5,7 @@ import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
 import type { LaneQueue } from "./lane-queue.ts";
+import type { Settings } from "../settings.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
 
@@ -28,18 +29,17 @@ export class Queue<In> {
   readonly #groups: Groups<In> = new Groups();
 
   constructor(
-    maxBatchSize: number,
+    { maxBatchSize, groupKey }: Pick<Settings<In, never>, "maxBatchSize" | "groupKey">,
     epochs: Epochs,
     watch: Cancellation<In>,
     order: OrderKeys<In> | undefined,
-    grouped: boolean,
   ) {
     // A chunk that fills up just as a batch does becomes one without a copy.
     this.#chunkSize = Math.min(maxBatchSize, 256);
     this.#epochs = epochs;
     this.#cancellation = watch;
     this.#order = order;
-    this.#only = grouped ? undefined : new Group<In>(undefined);
+    this.#only = groupKey === undefined ? new Group<In>(undefined) : undefined;
   }
 
   groupOf(key: unknown): Group<In> {

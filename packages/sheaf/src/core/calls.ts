@@ -1,0 +1,98 @@
+import { answerOf, type Answer } from "./answer.ts";
+import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { CallOptions } from "./options.ts";
+import type { Terms } from "./queue/arrival.ts";
+import type { Chunk, Settler } from "./queue/chunk.ts";
+import type { AbortSignalLike } from "./runtime/globals.ts";
+import { checkCallOptions, laneOf } from "./settings.ts";
+
+// One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler
+// stands. A variable for the function itself would be a pointer from old to new memory at every call, which costs the
+// garbage collector more than the rest of a call.
+let target: Chunk;
+const capture = (resolve: (value: never) => void): void => {
+  target.settlers[target.count] = resolve as Settler;
+};
+
+export interface Calls<In, Out> {
+  /** The batcher as a function. */
+  call(item: In, callOptions?: unknown): Promise<Out>;
+  ask(item: In, callOptions?: CallOptions): Promise<Answer<Out>>;
+  /** As `call`, which waits for room or not as it is told. */
+  enter(item: In, callOptions: CallOptions | undefined, waits: boolean): Promise<Out>;
+  /**
+   * How a call or a list of so many items waits, after `scheduler.arriving`.
+   * @throws what it must be rejected with when it may not even try.
+   */
+  termsOf(callOptions: CallOptions | number | null | undefined, items: number): Terms;
+}
+
+/** One item at a time: what is done for each call, before its item waits in the queue. */
+export function callsOf<In, Out>(
+  { settings, queue, settlement, admission, epochs }: SchedulerParts<In, Out>,
+  scheduler: Scheduler<In, Out>,
+  lifecycle: Lifecycle<In, Out>,
+): Calls<In, Out> {
+  const laneQueue = settings.groupKey === undefined ? queue.groupOf(undefined).laneQueue(1) : undefined;
+  // No key, weight, deadline or signal: nothing to ask and nothing to watch.
+  const isPlain =
+    laneQueue !== undefined &&
+    settings.weigh === undefined &&
+    settings.orderKey === undefined &&
+    settings.dedupeKey === undefined &&
+    settings.timeoutMs === undefined;
+  const mayWait = settings.onQueueFull === "wait";
+
+  const call = (item: In, callOptions?: unknown): Promise<Out> => {
+    // First of all: a clock may call the batcher, and what it does must not come between a call and its place.
+    scheduler.arriving(1);
+    if (isPlain && (typeof callOptions !== "object" || callOptions === null) && lifecycle.refusal === undefined) {
+      if (admission.hasRoom()) {
+        const chunk = queue.tail(laneQueue, epochs.current);
+        if (target !== chunk) target = chunk as unknown as Chunk;
+        const promise = new Promise<Out>(capture);
+        queue.fill(chunk, laneQueue, item, scheduler.stampMs);
+        return promise;
+      }
+    }
+    return enter(item, callOptions as CallOptions | undefined, mayWait);
+  };
+
+  /** After `scheduler.arriving`. */
+  const enter = (item: In, callOptions: CallOptions | number | null | undefined, waits: boolean): Promise<Out> =>
+    new Promise<Out>((resolve) => {
+      // What this throws rejects the promise, as a throw in an executor does.
+      admission.enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
+    });
+
+  const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
+    const isObject = typeof callOptions === "object" && callOptions !== null;
+    const { signal, timeoutMs, priority, tag, alone = false } = isObject ? callOptions : {};
+    if (lifecycle.refusal !== undefined) {
+      settlement.tally.rejected += items;
+      throw lifecycle.refusal.error;
+    }
+    if (isObject) checkCallOptions(callOptions);
+    const watched = signal as unknown as AbortSignalLike | undefined;
+    if (watched?.aborted === true) {
+      settlement.tally.aborted += items;
+      throw watched.reason;
+    }
+    const arrivedAtMs = scheduler.stampMs;
+    const lane = laneOf(priority);
+    const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
+    if (settings.refuseLate !== undefined && waitMs !== Infinity) admission.refuseLate(items, lane, waitMs);
+    const deadlineMs = arrivedAtMs + waitMs;
+    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone };
+  };
+
+  const ask = (item: In, callOptions?: CallOptions): Promise<Answer<Out>> =>
+    new Promise((resolve, reject) => {
+      scheduler.arriving(1);
+      const settler: Settler = { fulfil: (...outcome) => resolve(answerOf<Out>(...outcome)), reject };
+      admission.enter(item, settler, termsOf(callOptions, 1), mayWait);
+    });
+
+  return { call, ask, enter, termsOf };
+}

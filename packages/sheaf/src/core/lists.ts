@@ -1,0 +1,87 @@
+import { answerOf, type Answer } from "./answer.ts";
+import type { Batcher } from "./batcher.ts";
+import type { Calls } from "./calls.ts";
+import type { Scheduler, SchedulerParts } from "./dispatch/scheduler.ts";
+import { mapOver } from "./features/map.ts";
+import { manyCall, settleCall, type MultiCall } from "./features/multi-call.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { CallOptions } from "./options.ts";
+import { newAbortController, type AbortSignalLike } from "./runtime/globals.ts";
+import { checkCallOptions } from "./settings.ts";
+import { describe } from "../shared/describe.ts";
+
+/** Several items of one caller. */
+export function listsOf<In, Out>(
+  { settings, settlement, admission }: SchedulerParts<In, Out>,
+  scheduler: Scheduler<In, Out>,
+  lifecycle: Lifecycle<In, Out>,
+  { enter, termsOf }: Calls<In, Out>,
+): Pick<Batcher<In, Out>, "askAll" | "many" | "settle" | "map"> {
+  const mayWait = settings.onQueueFull === "wait";
+
+  const enterList = <T>(
+    items: Iterable<In>,
+    callOptions: CallOptions | undefined,
+    listOf: (size: number, resolve: (value: T) => void, reject: (error: unknown) => void) => MultiCall,
+  ): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      const array = arrayOf(items);
+      if (array.length === 0) return resolve([] as T);
+      scheduler.arriving(array.length);
+      const terms = termsOf(callOptions, array.length);
+      // Throws before anything is enqueued, which refuses the list whole.
+      admission.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
+    });
+
+  return {
+    askAll: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]> =>
+      enterList(items, callOptions, (size, resolve) => settleCall(size, resolve, answerOf<Out>)),
+
+    many: (items: Iterable<In>, callOptions?: CallOptions): Promise<Out[]> => enterList(items, callOptions, manyCall),
+
+    settle: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Out>[]> =>
+      enterList(items, callOptions, (size, resolve) => settleCall(size, resolve)),
+
+    map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
+      // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
+      const controller = newAbortController();
+      const { signal } = callOptions ?? {};
+      checkCallOptions(callOptions ?? {});
+      const watched = signal as unknown as AbortSignalLike | undefined;
+      let passOn = (): void => undefined;
+      const begin = (): Promise<never> | undefined => {
+        if (watched === undefined) return undefined;
+        return new Promise((_, reject) => {
+          passOn = () => {
+            controller.abort(watched.reason);
+            reject(watched.reason);
+          };
+          if (watched.aborted) passOn();
+          else settlement.cancellation.aborts.add(watched, passOn);
+        });
+      };
+      return mapOver<In, Out>(items, {
+        window: Math.max(1, Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1), 4096)),
+        begin,
+        hasRoom: () => admission.hasRoom(),
+        call: (item) => {
+          scheduler.arriving(1);
+          return enter(item, { ...callOptions, signal: controller.signal }, true);
+        },
+        withdraw: () => {
+          if (watched !== undefined) settlement.cancellation.aborts.remove(watched, passOn);
+          controller.abort(lifecycle.closedError("map() ended before this item had run."));
+        },
+      });
+    },
+  };
+}
+
+/** The caller's own array, or the items of another iterable. */
+function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
+  if (Array.isArray(items)) return items as In[];
+  if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
+    throw new TypeError(`many(items) and settle(items) need an iterable, got ${describe(items)}`);
+  }
+  return Array.from(items);
+}
