@@ -15,7 +15,7 @@ test(`under every fault each request of a fleet gets its own answer, once (seed 
     t.diagnostic(JSON.stringify(row));
   };
   await faultsUnderLoad({ rate: 150, durationMs: 2500, ackWaitMs, seed, report });
-  assert.equal(rows.length, 8);
+  assert.equal(rows.length, 10);
 });
 
 test(

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
 import { load, post } from "./fleet-load.mjs";
-import { startFleet } from "./fleet-processes.mjs";
+import { editedModel, startFleet } from "./fleet-processes.mjs";
 
 const restartAfterMs = 1000;
 
@@ -42,6 +43,18 @@ const faults = {
     await sleep(3000);
     nats.resume();
   },
+  "update the workers one by one to an edited model": async ({ workers }) => {
+    const edited = editedModel();
+    try {
+      for (const worker of workers) await restart(worker, edited.file);
+    } finally {
+      edited.remove();
+    }
+  },
+  "an edited model on one worker only": async ({ workers: [worker] }) => {
+    // As it was before the update.
+    await restart(worker, fileURLToPath(new URL("fleet-worker.mjs", import.meta.url)));
+  },
   "drain a worker": async ({ workers: [worker] }) => {
     const status = await worker.end("SIGTERM");
     assert.equal(status, 0, `the drained worker ended with ${status}: ${worker.said}`);
@@ -50,8 +63,21 @@ const faults = {
   },
 };
 
+async function restart(worker, model) {
+  const status = await worker.end("SIGTERM");
+  assert.equal(status, 0, `the drained worker ended with ${status}: ${worker.said}`);
+  worker.model = model;
+  worker.start();
+  await worker.ready();
+}
+
 /** These must not even make a client try again. */
-const unfelt = new Set(["no fault", "drain a worker"]);
+const unfelt = new Set([
+  "no fault",
+  "update the workers one by one to an edited model",
+  "an edited model on one worker only",
+  "drain a worker",
+]);
 
 /**
  * Every fault in turn, under `rate` requests a second.
@@ -76,6 +102,7 @@ export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, repor
       assert.equal(seen.unanswered, 0, words);
       assert.equal(seen.wrong, 0, words);
       assert.equal(seen.twice, 0, words);
+      assert.equal(seen.mixed, 0, words);
       assert.equal(seen.answered, seen.sent, words);
       // A refusal (429) is not a fault: a machine too slow for the rate fills its queue.
       if (unfelt.has(name)) assert.equal(seen.retried - (seen.statuses[429] ?? 0), 0, words);

@@ -6,16 +6,20 @@ const tryAgainMs = 100;
 const givenUpAfterMs = 40_000;
 /** A first answer later than this is felt: the fault is over for callers when there are no more of them. */
 const feltMs = 500;
+/** A version takes over within so long; then no other one may answer. */
+const takesOverMs = 500;
 
 /**
  * @param {{ gateways: { origin: string }[], rate: number, durationMs: number, fault?: () => unknown, faultAtMs?: number }} options
  */
 export async function load({ gateways, rate, durationMs, fault, faultAtMs = durationMs / 3 }) {
   const agent = new Agent({ keepAlive: true, maxSockets: 4096 });
-  const counts = { sent: 0, answered: 0, wrong: 0, twice: 0, unanswered: 0, retried: 0, cut: 0 };
+  const counts = { sent: 0, answered: 0, wrong: 0, mixed: 0, twice: 0, unanswered: 0, retried: 0, cut: 0 };
   const statuses = {};
   const latenciesMs = [];
   let sizes = 0;
+  /** When each version of the model answered first, the newest last. */
+  const versions = new Map();
   const startedAtMs = performance.now();
   let faultMs;
   let recoveredMs = 0;
@@ -53,6 +57,7 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
     counts.sent++;
     for (let attempt = 0; performance.now() - dueAtMs < givenUpAfterMs; attempt++) {
       const gateway = gateways[(id + attempt) % gateways.length];
+      const sentAtMs = performance.now();
       const reply = await post(agent, `${gateway.origin}/infer`, { input: { id } });
       if (reply.answers > 1) counts.twice++;
       statuses[reply.status] = (statuses[reply.status] ?? 0) + 1;
@@ -63,6 +68,10 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
         continue;
       }
       const nowMs = performance.now();
+      const { version } = reply.json?.output ?? {};
+      if (!versions.has(version)) versions.set(version, nowMs);
+      const [newest, sinceMs] = [...versions].at(-1);
+      if (version !== newest && sentAtMs > sinceMs + takesOverMs) counts.mixed++;
       const tookMs = nowMs - dueAtMs;
       latenciesMs.push(tookMs);
       longestMs = Math.max(longestMs, tookMs);

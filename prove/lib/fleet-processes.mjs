@@ -1,5 +1,8 @@
 // A fleet as its users run it: a nats-server, and gateways and workers that are processes of the sheaf command.
 import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startNats } from "../../test/support/nats-server.mjs";
@@ -11,6 +14,18 @@ const model = fileURLToPath(new URL("fleet-worker.mjs", import.meta.url));
 const readyWithinMs = 30_000;
 /** Gateways, and workers. */
 const count = 2;
+
+/** The model as its author has edited it: the same name and shape, other code. The caller removes the folder. */
+export function editedModel() {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-edited-"));
+  const library = new URL("../../packages/sheaf/dist/node/index.js", import.meta.url).href;
+  const source = readFileSync(model, "utf8")
+    .replace(/from ".*dist\/node\/index.js"/, `from ${JSON.stringify(library)}`)
+    .replace("const version = 1", "const version = 2");
+  const file = join(folder, basename(model));
+  writeFileSync(file, source);
+  return { file, remove: () => rmSync(folder, { recursive: true }) };
+}
 
 /**
  * @param env settings of every process, such as NATS_ACK_WAIT_MS
@@ -65,6 +80,7 @@ export async function startServers(howMany, env) {
 /** One process, which can be ended, stopped and started again on its port. */
 class Member {
   restarts = 0;
+  model = model;
   said = "";
   #child;
   #keepAlive = false;
@@ -79,7 +95,7 @@ class Member {
   }
 
   start() {
-    const words = ["serve", model, "--role", this.role, "--port", String(this.port), "--log-level", "warn"];
+    const words = ["serve", this.model, "--role", this.role, "--port", String(this.port), "--log-level", "warn"];
     const { PATH, HOME } = process.env;
     const child = spawn(process.execPath, [command, ...words], {
       env: { PATH, HOME, WARMUP_BATCHES: "3", ...this.env },

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineWorker } from "../../packages/sheaf/dist/node/index.js";
 
+/** An edited copy of this file says another one. */
+const version = 1;
+
 export const sample = { id: 0 };
 
 /**
@@ -11,6 +14,6 @@ export default defineWorker({
   async run(items) {
     if (items.some(({ poison }) => poison === "process")) process.kill(process.pid, "SIGKILL");
     await sleep(5 + 0.2 * items.length);
-    return items.map(({ id }) => ({ id, twice: 2 * id }));
+    return items.map(({ id }) => ({ id, twice: 2 * id, version }));
   },
 });

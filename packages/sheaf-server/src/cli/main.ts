@@ -3,7 +3,7 @@
 import "../shared/without-telemetry.ts";
 import { Command, CommanderError } from "commander";
 import { commands } from "./commands.ts";
-import { packageVersion } from "../server/version.ts";
+import { packageVersion } from "../shared/version.ts";
 
 // A reader that stops reading (sheaf config | head -1) is not a failure; a disk without room is.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

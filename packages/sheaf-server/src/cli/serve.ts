@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
+import { contentHash } from "../runners/content-hash.ts";
 import { tryOutModule } from "../runners/self-test/module-trial.ts";
 import { modelName, resolveModel } from "../runners/resolve-model.ts";
 import { threadsPerWorker } from "../server/models/cores.ts";
@@ -79,8 +80,10 @@ async function specOf({ model, settings: own }: ModelEntry, shared: Settings, ex
     intraOpNumThreads,
     ...trial,
   });
-  const isTriedOut = spec.input.kind === "json" && !runsElsewhere(settings);
-  return isTriedOut ? tryOutModule(spec, { open: workersOf(settings), ...trial }) : spec;
+  if (runsElsewhere(settings)) return spec;
+  const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
+  const versioned = { ...spec, version };
+  return spec.input.kind === "json" ? tryOutModule(versioned, { open: workersOf(settings), ...trial }) : versioned;
 }
 
 function definitionFor({ name, settings: own }: ModelEntry, spec: ModelSpec, shared: Settings): ModelDefinition {

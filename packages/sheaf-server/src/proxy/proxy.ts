@@ -9,7 +9,7 @@ import { InFlightReplies } from "../server/http/in-flight-replies.ts";
 import { healthRoutes } from "../server/observe/health.ts";
 import { metricsRoute } from "../server/observe/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../server/settings.ts";
-import { packageVersion } from "../server/version.ts";
+import { packageVersion } from "../shared/version.ts";
 import { answerEmbeddings } from "./embeddings-route.ts";
 import { KeyBatchers } from "./key-batchers.ts";
 import { passThrough } from "./pass-through.ts";

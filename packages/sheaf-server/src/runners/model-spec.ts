@@ -72,6 +72,8 @@ export interface ModelSpec {
   readonly sample?: unknown;
   /** Said in `/v1/models` and at start. */
   readonly note?: string | undefined;
+  /** Tells it from others of its name and shape, in a fleet. */
+  readonly version?: string | undefined;
   /** What the self-test found; none where nothing was tried. */
   readonly selfTest?: SelfTest["verdict"] | undefined;
   /** What an operator should know before relying on it; said in the note too, and in the log as a warning. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
-import type { FastifyBaseLogger } from "fastify";
 import type { NatsClient } from "sheaf/adapters/nats";
 import type { Settings } from "../settings.ts";
+import type { FleetLog } from "./fleet-log.ts";
 import { connectionOptions } from "./connection-options.ts";
 
 const connectAgainMs = 500;
@@ -16,12 +16,12 @@ export class FleetConnection {
   readonly client: Promise<NatsClient>;
   /** Why it is not there yet. */
   unavailableReason: string | undefined = "it connects";
-  readonly #log: Pick<FastifyBaseLogger, "info" | "warn">;
+  readonly #log: FleetLog;
   readonly #logged: Set<string> = new Set();
   #connection: NatsConnection | undefined;
   #isClosed = false;
 
-  constructor(settings: Settings, log: Pick<FastifyBaseLogger, "info" | "warn">) {
+  constructor(settings: Settings, log: FleetLog) {
     this.#log = log;
     this.client = this.#connect(settings);
     // The code that needs it gets the error there.

@@ -43,6 +43,12 @@ export function fleetFamilies(models: Models): MetricFamily[] {
       gateway(({ fleet }) => fleet.length),
     ),
     family(
+      "sheaf_fleet_other_workers",
+      "Workers of the model's name that serve another version or another model.",
+      "gauge",
+      gateway(({ otherWorkers }) => otherWorkers.length),
+    ),
+    family(
       "sheaf_fleet_connected",
       "1 while NATS is connected.",
       "gauge",

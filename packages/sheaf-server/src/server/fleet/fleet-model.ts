@@ -17,11 +17,20 @@ import type { InferOptions, ModelState, Served, ServedModel } from "../models/se
 import type { Settings } from "../settings.ts";
 import { queueTracing, type QueueTracing } from "../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";
-import { descriptionOf, queueOf } from "./queue.ts";
+import type { FleetLog } from "./fleet-log.ts";
+import { queueOf } from "./queue.ts";
 
 const figuresEveryMs = 1000;
 /** What part of its deadline an item may be expected to wait; as on one machine. */
 const deadlineShare = 0.85;
+
+/** What a model of a fleet shares with the others. */
+export interface FleetParts {
+  readonly connection: FleetConnection;
+  readonly log: FleetLog;
+  /** In role all, the worker beside it. */
+  readonly local?: LocalModel | undefined;
+}
 
 /** A model whose batches run on the workers of a fleet: its items go through a queue that all gateways share. */
 export class FleetModel implements ServedModel {
@@ -35,7 +44,7 @@ export class FleetModel implements ServedModel {
   /** The lanes as the NATS server counted them a second ago at most. */
   figures: readonly LaneFigures[] = [];
   readonly #connection: FleetConnection;
-  readonly #expects: string;
+  readonly #log: FleetLog;
   /** In role all, the worker beside it. */
   readonly local: LocalModel | undefined;
   readonly #ready: Promise<void>;
@@ -49,14 +58,14 @@ export class FleetModel implements ServedModel {
   #timer: NodeJS.Timeout | undefined;
   #refused = 0;
 
-  constructor(definition: ModelDefinition, settings: Settings, connection: FleetConnection, local?: LocalModel) {
+  constructor(definition: ModelDefinition, settings: Settings, { connection, log, local }: FleetParts) {
     this.name = definition.name;
     this.definition = definition;
     this.settings = settings;
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.#connection = connection;
-    this.#expects = descriptionOf(definition);
+    this.#log = log;
     this.local = local;
     this.#tracing = queueTracing(definition.name);
     this.#ready = this.#start();
@@ -83,9 +92,14 @@ export class FleetModel implements ServedModel {
     return this.local?.workers;
   }
 
-  /** Workers anywhere that serve this model now. */
+  /** Workers anywhere that serve this model now, all of one version. */
   get fleet(): readonly WorkerInfo[] {
-    return this.#frontEnd?.workers().filter(({ serves }) => serves === this.#expects) ?? [];
+    return this.#frontEnd?.workers() ?? [];
+  }
+
+  /** Workers of this name that serve another version or another model. */
+  get otherWorkers(): readonly WorkerInfo[] {
+    return this.#frontEnd?.otherWorkers() ?? [];
   }
 
   get isConnected(): boolean {
@@ -142,7 +156,7 @@ export class FleetModel implements ServedModel {
     const client: NatsClient = await this.#connection.client;
     const { name, maxBatchSize, settings } = this;
     const frontEnd = natsFrontEnd<unknown, unknown>({
-      ...queueOf(this.definition, settings, client),
+      ...queueOf(this.definition, settings, { client, log: this.#log }),
       timeoutMs: settings.requestTimeoutMs,
       maxBatchSize,
       name,
@@ -170,7 +184,7 @@ export class FleetModel implements ServedModel {
     const { unavailableReason } = this.#frontEnd;
     if (unavailableReason !== undefined) return `the queue cannot be used: ${unavailableReason}`;
     if (this.fleet.length > 0) return "the queue is not there yet";
-    return this.#frontEnd.workers().length > 0
+    return this.otherWorkers.length > 0
       ? "the workers of this name serve another model; start gateways and workers with the same model"
       : "no worker is alive";
   }

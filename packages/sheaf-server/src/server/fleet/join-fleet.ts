@@ -1,4 +1,3 @@
-import type { FastifyBaseLogger } from "fastify";
 import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
 import { LocalModel } from "../models/local-model.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
@@ -6,6 +5,7 @@ import { Models } from "../models/models.ts";
 import type { Settings } from "../settings.ts";
 import { FleetConnection } from "./connection.ts";
 import { FleetModel } from "./fleet-model.ts";
+import type { FleetLog } from "./fleet-log.ts";
 import { queueOf } from "./queue.ts";
 
 export interface Fleet {
@@ -15,29 +15,29 @@ export interface Fleet {
 }
 
 /** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
-export function joinFleet(
-  definitions: readonly ModelDefinition[],
-  settings: Settings,
-  log: Pick<FastifyBaseLogger, "warn" | "info">,
-): Fleet {
+export function joinFleet(definitions: readonly ModelDefinition[], settings: Settings, log: FleetLog): Fleet {
   const connection = new FleetConnection(settings, log);
   const models = definitions.map((definition) => {
     const own = { ...settings, ...definition.settings };
-    if (settings.role === "gateway") return new FleetModel(definition, own, connection);
-    const local = fedModel(definition, own, connection);
-    return settings.role === "worker" ? local : new FleetModel(definition, own, connection, local);
+    if (settings.role === "gateway") return new FleetModel(definition, own, { connection, log });
+    const local = fedModel(definition, own, connection, log);
+    return settings.role === "worker" ? local : new FleetModel(definition, own, { connection, log, local });
   });
   return { models: new Models(models), leave: () => connection.close() };
 }
 
 /** A model here, fed from the queue from the moment that it is ready. */
-function fedModel(definition: ModelDefinition, settings: Settings, connection: FleetConnection): LocalModel {
+function fedModel(
+  definition: ModelDefinition,
+  settings: Settings,
+  connection: FleetConnection,
+  log: FleetLog,
+): LocalModel {
   const model = new LocalModel(definition, settings);
   const open = async (): Promise<NatsWorker> => {
-    const queue = queueOf(definition, settings, await connection.client);
-    const worker = natsWorker(model.traced, { ...queue, isServing: () => model.ownState === "ready" });
-    await worker.ready();
-    return worker;
+    const queue = queueOf(definition, settings, { client: await connection.client, log });
+    const { version } = definition;
+    return natsWorker(model.traced, { ...queue, version, isServing: () => model.ownState === "ready" });
   };
   model.takeFromQueue(open, () => `there is no connection to NATS: ${connection.unavailableReason}`);
   return model;

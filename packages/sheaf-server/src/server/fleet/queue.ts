@@ -1,15 +1,21 @@
 import type { NatsClient, NatsQueueOptions } from "sheaf/adapters/nats";
+import type { FleetLog } from "./fleet-log.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import type { Settings } from "../settings.ts";
 
 const minMaxAgeMs = 60_000;
 
 /** The queue of a model: gateways and workers that serve the same name meet in it. */
-export function queueOf(definition: ModelDefinition, settings: Settings, client: NatsClient): NatsQueueOptions {
+export function queueOf(
+  definition: ModelDefinition,
+  settings: Settings,
+  { client, log }: { readonly client: NatsClient; readonly log: FleetLog },
+): NatsQueueOptions {
   return {
     ...client,
     queue: definition.name,
     serves: descriptionOf(definition),
+    onWarning: (message, cause) => log.warn(cause === undefined ? {} : { err: cause }, message.replace(/^sheaf: /, "")),
     durability: settings.natsDurability,
     maxQueueSize: settings.queueMaxSize,
     replicas: settings.natsReplicas,
@@ -21,4 +27,4 @@ export function queueOf(definition: ModelDefinition, settings: Settings, client:
 }
 
 /** What a worker says it serves, and what a gateway expects. */
-export const descriptionOf = ({ input, output }: ModelDefinition): string => JSON.stringify({ input, output });
+const descriptionOf = ({ input, output }: ModelDefinition): string => JSON.stringify({ input, output });

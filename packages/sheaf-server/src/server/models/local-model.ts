@@ -96,6 +96,7 @@ export class LocalModel implements ServedModel {
       await this.batcher.ready();
       if (this.#phase === "closed") return;
       this.worker = await open();
+      await this.worker.ready();
     };
     this.#queueUnavailableReason = () =>
       this.worker === undefined ? unavailableReason() : this.worker.unavailableReason;

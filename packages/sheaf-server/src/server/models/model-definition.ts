@@ -13,6 +13,8 @@ export interface ModelDefinition {
   readonly task?: string | undefined;
   /** Said in `/v1/models`, and in the log once it is ready. */
   readonly note?: string | undefined;
+  /** In a fleet, tells it from others of its name and shape: workers of one version run at a time. */
+  readonly version?: string | undefined;
   /** What the self-test found; said in `/v1/models`. */
   readonly selfTest?: ModelSpec["selfTest"];
   /** Said in the log as a warning, in `/v1/models` and on the page. */

@@ -7,7 +7,7 @@ import { isGateway, limitsOf } from "../models/limits.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { messageOf } from "../http/problem.ts";
-import { packageVersion } from "../version.ts";
+import { packageVersion } from "../../shared/version.ts";
 
 /** The live page at `/`: every model's figures, and a playground. An app that has a `/` of its own keeps it. */
 export async function dashboardRoutes(app: FastifyInstance, models: Models): Promise<void> {

@@ -2,7 +2,7 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import type { Settings } from "../settings.ts";
-import { packageVersion } from "../version.ts";
+import { packageVersion } from "../../shared/version.ts";
 
 // The page's own files and nothing else; it sets styles on elements.
 const contentPolicy =

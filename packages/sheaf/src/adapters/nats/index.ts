@@ -15,6 +15,6 @@ export { NatsQueueError, type NatsQueueErrorCode } from "./wire/errors.ts";
 export { binaryCodec, type Codec } from "./wire/codec.ts";
 export type { Answer } from "./wire/answer.ts";
 export type { LaneFigures } from "./queue/lane-figures.ts";
-export type { WorkerInfo } from "./front-end/worker-registry.ts";
+export type { WorkerInfo } from "./queue/worker-registry.ts";
 export type { NatsQueueOptions } from "./queue/options.ts";
 export type { NatsClient, NatsConnection, NatsHeaders, NatsMessage, NatsSubscription } from "./wire/client.ts";

@@ -66,7 +66,7 @@ for (const durability of ["file", "none"] as const) {
       const { worker } = await rig.worker(queue, double, { durability });
       await front.ready();
       const stranger = await rig.connect();
-      const subjects = ["cancel", "who", "careful", `${durability === "none" ? "n" : "q"}.interactive`];
+      const subjects = ["cancel", "who", "careful", `${durability === "none" ? "n" : "q"}.any.interactive`];
       for (const subject of subjects)
         for (const payload of [...garbage, ...wrongItems, ...wrongBodies])
           stranger.publish(`sheaf.${tokenOf(queue)}.${subject}`, payload);
@@ -98,7 +98,7 @@ for (const durability of ["file", "none"] as const) {
     for (const payload of words) stranger.publish(`sheaf.${tokenOf(queue)}.alive`, payload);
     for (const kind of ["r", "a", "q", "z", ""])
       for (const payload of garbage) stranger.publish(`${inbox}.${kind}zz`, payload);
-    const advisory = `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.SHEAF_${tokenOf(queue)}.interactive`;
+    const advisory = `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.SHEAF_${tokenOf(queue)}.any-interactive`;
     for (const payload of [...garbage, `{"stream_seq":"x"}`, `{"stream_seq":1e30,"deliveries":{}}`])
       stranger.publish(advisory, payload);
     await stranger.flush();
@@ -126,7 +126,7 @@ test("a reply that cannot be read ends its call at once, and no other", { skip }
   ];
   const stranger = await rig.connect();
   let next = 0;
-  stranger.subscribe(`sheaf.${tokenOf(queue)}.n.*`, {
+  stranger.subscribe(`sheaf.${tokenOf(queue)}.n.any.*`, {
     callback: (_error, { data }) => {
       const head = headOf(data);
       stranger.publish(`${head.f}.r${head.i}`, replies[next++]);
@@ -221,7 +221,7 @@ async function watched(
   call: () => Promise<unknown>,
 ): Promise<{ f: string; i: string }> {
   let head: { f: string; i: string } | undefined;
-  const subject = `sheaf.${tokenOf(queue)}.${durability === "none" ? "n" : "q"}.*`;
+  const subject = `sheaf.${tokenOf(queue)}.${durability === "none" ? "n" : "q"}.any.*`;
   const subscription = stranger.subscribe(subject, { callback: (_error, { data }) => void (head = headOf(data)) });
   await stranger.flush();
   await call();

@@ -46,18 +46,24 @@ test("an operator deletes a consumer while its worker is busy: every item is ans
   const answers = [1, 2, 3, 4].map((item) => front(item));
   await until(() => gate.entered.length === 1, "one runs");
   await until(async () => (await waiting(front)) === 4, "all are accepted");
-  const consumer = `SHEAF_${tokenOf(queue)}.interactive`;
+  const consumer = `SHEAF_${tokenOf(queue)}.any-interactive`;
   assert.equal((await rig.api(`CONSUMER.DELETE.${consumer}`)).success, true);
   gate.open();
   assert.deepEqual(await Promise.all(answers), [2, 4, 6, 8]);
-  assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "interactive");
+  assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "any-interactive");
 });
 
 test("a queue that the server refuses is said, and one that it takes later is used", { skip }, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
-  await rig.worker(queue, double, { maxQueueBytes: 2 ** 50 });
+  const worker = natsWorker(createBatcher(double), {
+    connection: await rig.connect(),
+    headers,
+    queue,
+    maxQueueBytes: 2 ** 50,
+  });
+  t.after(() => worker.drain());
   const refused = /JetStream refuses SHEAF_test.*: insufficient storage/;
   await until(() => refused.test(front.unavailableReason ?? ""), "its front end says so");
   const warned = /cannot be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
@@ -65,7 +71,7 @@ test("a queue that the server refuses is said, and one that it takes later is us
   assert.deepEqual(front.workers(), [], "a worker without a queue does not serve");
   await assert.rejects(front(1), { code: "UNAVAILABLE" });
   // The operator makes room, or the queue itself.
-  const subjects = ["immediate", "interactive", "bulk"].map((lane) => `sheaf.${tokenOf(queue)}.q.${lane}`);
+  const subjects = ["immediate", "interactive", "bulk"].map((lane) => `sheaf.${tokenOf(queue)}.q.any.${lane}`);
   const { error } = await rig.api(`STREAM.CREATE.SHEAF_${tokenOf(queue)}`, {
     name: `SHEAF_${tokenOf(queue)}`,
     subjects,
@@ -98,7 +104,7 @@ test("a thousand front ends that ask who is there are answered together", () => 
   const clock = manualClock();
   const said: string[] = [];
   const link = { publish: (subject: string) => said.push(subject) };
-  const about = () => ({ id: "w", slots: 1, maxBatchSize: 1, isServing: true });
+  const about = () => ({ id: "w", slots: 1, maxBatchSize: 1, isServing: true, route: "any", generation: 0 });
   const presence = new Heartbeat({ clock } as never, { alive: "alive" } as never, link as never, about);
   for (let i = 0; i < 1000; i++) presence.asked();
   assert.equal(said.length, 1, "the first at once");
@@ -136,7 +142,7 @@ test("a worker that may not use JetStream does not say that it serves", { skip }
   const as = await guarded(t);
   const front = natsFrontEnd<number, number>({ connection: await as("all"), headers, queue: "q" });
   const worker = natsWorker(createBatcher(double), { connection: await as("withoutApi"), headers, queue: "q" });
-  await worker.ready();
+  await until(() => /JetStream does not answer/.test(worker.unavailableReason ?? ""), "it says so");
   const other = natsWorker(createBatcher(double), { connection: await as("all"), headers, queue: "q" });
   await other.ready();
   await front.ready();

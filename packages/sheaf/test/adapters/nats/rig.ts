@@ -9,6 +9,7 @@ import {
   type NatsFrontEndOptions,
   type NatsQueueOptions,
   type NatsWorker,
+  type NatsWorkerOptions,
 } from "../../../dist/adapters/nats/index.js";
 import { createBatcher, type BatcherOptions, type BatchFunction, type Executor } from "../../../dist/index.js";
 import { startNats, whyNoNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
@@ -60,12 +61,36 @@ export class Rig {
   async worker<In, Out>(
     queue: string,
     run: BatchFunction<In, Out> | Executor<In, Out>,
-    options: Shared & BatcherOptions<In, Out> = {},
+    options: Shared & Pick<NatsWorkerOptions, "version"> & BatcherOptions<In, Out> = {},
   ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
     const connection = await this.connect();
-    const { durability, maxQueueBytes, maxAgeMs, ackWaitMs, maxDeliver, replicas, serves, codec, inboxPrefix, ...own } =
-      options;
-    const shared = { durability, maxQueueBytes, maxAgeMs, ackWaitMs, maxDeliver, replicas, serves, codec, inboxPrefix };
+    const {
+      durability,
+      maxQueueBytes,
+      maxAgeMs,
+      ackWaitMs,
+      maxDeliver,
+      replicas,
+      serves,
+      version,
+      onWarning,
+      codec,
+      inboxPrefix,
+      ...own
+    } = options;
+    const shared = {
+      durability,
+      maxQueueBytes,
+      maxAgeMs,
+      ackWaitMs,
+      maxDeliver,
+      replicas,
+      serves,
+      version,
+      onWarning,
+      codec,
+      inboxPrefix,
+    };
     const { maxQueueSize, clock } = own as Shared;
     const concurrency = typeof run === "function" ? 1 : run.slots;
     const batcher = createBatcher<In, Out>(run, { concurrency, ...own, name: queue });

@@ -1,9 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manualClock } from "../../../dist/tuning/index.js";
-import { WorkerRegistry, workerInfoOf } from "../../../dist/adapters/nats/front-end/worker-registry.js";
+import { WorkerRegistry, workerInfoOf } from "../../../dist/adapters/nats/queue/worker-registry.js";
+import { Routing } from "../../../dist/adapters/nats/front-end/routing.js";
 
-const info = { id: "w", slots: 1, maxBatchSize: 32, isServing: true, runMs: 10, runSize: 20 };
+const info = {
+  id: "w",
+  slots: 1,
+  maxBatchSize: 32,
+  isServing: true,
+  runMs: 10,
+  runSize: 20,
+  route: "any",
+  generation: 0,
+};
 
 test("a worker that is silent for 5 s is gone, and back when it is heard again", () => {
   const clock = manualClock();
@@ -11,11 +21,11 @@ test("a worker that is silent for 5 s is gone, and back when it is heard again",
   seen.begin();
   seen.add(info);
   for (let ms = 0; ms < 5000; ms += 100) clock.advance(100);
-  assert.equal(seen.list().length, 1);
+  assert.equal(seen.all().length, 1);
   clock.advance(100);
-  assert.deepEqual(seen.list(), []);
+  assert.deepEqual(seen.all(), []);
   seen.add(info);
-  assert.deepEqual(seen.list(), [info]);
+  assert.deepEqual(seen.all(), [info]);
   seen.stop();
 });
 
@@ -31,23 +41,31 @@ test("a pause of the front end itself does not count as silence of its workers",
   seen.begin();
   seen.add(info);
   nowMs += 60_000;
-  assert.equal(seen.list().length, 1, "before anything that waits in the socket was read");
+  assert.equal(seen.all().length, 1, "before anything that waits in the socket was read");
   due.shift()!();
-  assert.equal(seen.list().length, 1);
+  assert.equal(seen.all().length, 1);
   for (let turn = 0; turn < 10; turn++) {
     nowMs += 500;
     due.shift()!();
   }
-  assert.deepEqual(seen.list(), [], "it has listened since, and heard nothing");
+  assert.deepEqual(seen.all(), [], "it has listened since, and heard nothing");
 });
 
 test("how long items take is told from what workers say of themselves; other words are refused", () => {
-  const seen = new WorkerRegistry(manualClock());
-  assert.equal(seen.drainMs(10), undefined);
-  seen.add(info);
-  assert.equal(seen.drainMs(40), 20);
+  const routing = new Routing({ clock: manualClock(), serves: undefined } as never, () => undefined);
+  assert.equal(routing.drainMs(10), undefined);
+  routing.heard(info);
+  assert.equal(routing.drainMs(40), 20);
   const said = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
   assert.deepEqual(workerInfoOf(said(info)), info);
-  for (const wrong of [null, 5, {}, { ...info, slots: "many" }, { ...info, isServing: 1 }, { ...info, serves: 7 }])
-    assert.throws(() => workerInfoOf(said(wrong)), TypeError);
+  const wrong = [{ slots: "many" }, { isServing: 1 }, { serves: 7 }, { version: 7 }, { route: "a.b" }, { route: "*" }];
+  for (const value of [null, 5, {}, ...wrong.map((part) => ({ ...info, ...part }))])
+    assert.throws(() => workerInfoOf(said(value)), TypeError);
+});
+
+test("a worker's last word: it is gone at once", () => {
+  const registry = new WorkerRegistry(manualClock());
+  registry.add(info);
+  registry.add({ ...info, slots: 0 });
+  assert.deepEqual(registry.all(), []);
 });

@@ -17,7 +17,7 @@ import { readInputs, readOutputs, splitBody, withParameters } from "./request.ts
 import * as schemas from "./schemas.ts";
 import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
 import { bytesOf, jsonOfData, malformed } from "./tensor-data.ts";
-import { packageVersion } from "../../version.ts";
+import { packageVersion } from "../../../shared/version.ts";
 
 /**
  * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and what clients of Triton

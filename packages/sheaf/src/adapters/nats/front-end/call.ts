@@ -1,4 +1,4 @@
-import type { CallOptions } from "../../../core/options.ts";
+import type { CallOptions, Priority } from "../../../core/options.ts";
 import { BatcherError } from "../../../core/errors.ts";
 import type { Answer } from "../wire/answer.ts";
 import { pack, type RequestHead } from "../wire/envelope.ts";
@@ -11,7 +11,9 @@ export type StartOptions = CallOptions & { readonly timeoutMs: number; readonly 
 export interface Call {
   readonly head: RequestHead;
   readonly payload: Uint8Array;
-  readonly subject: string;
+  readonly lane: Priority;
+  /** Of the version that it was sent to. */
+  route: string;
   readonly arrivedAtMs: number;
   resolve(answer: Answer<unknown>): void;
   reject(error: unknown): void;
@@ -21,6 +23,8 @@ export interface Call {
   publishes: number;
   /** Its number in the stream, once the queue has it. */
   sequence: number | undefined;
+  /** Where the queue has it, while it is being moved to another version. */
+  movedFrom: { readonly route: string; readonly sequence: number } | undefined;
   release(): void;
 }
 

@@ -6,7 +6,7 @@ import type { Answer } from "../wire/answer.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import type { LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
-import type { WorkerInfo } from "./worker-registry.ts";
+import type { WorkerInfo } from "../queue/worker-registry.ts";
 
 /** Options of `natsFrontEnd`. */
 export interface NatsFrontEndOptions extends NatsQueueOptions {
@@ -48,8 +48,10 @@ export interface NatsFrontEnd<In, Out> {
   readonly isConnected: boolean;
   /** Why the queue cannot be used, in the server's words; undefined where it can. */
   readonly unavailableReason: string | undefined;
-  /** Workers heard of in the last seconds that take items. */
+  /** Workers heard of in the last seconds that take this front end's items: all of one version. */
   workers(): readonly WorkerInfo[];
+  /** Workers heard of in the last seconds that serve another version, or something else: they take none of its items. */
+  otherWorkers(): readonly WorkerInfo[];
   /** How long `items` will take the workers there are, in milliseconds; undefined before it can be told. */
   drainMs(items: number): number | undefined;
   /** The lanes as the NATS server counts them. */
@@ -104,8 +106,9 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
       return answers.map(({ value }) => value);
     },
     ready: () => calls.ready(),
-    workers: () => calls.workers.list(),
-    drainMs: (items: number) => calls.workers.drainMs(items),
+    workers: () => calls.routing.workers,
+    otherWorkers: () => calls.routing.others,
+    drainMs: (items: number) => calls.routing.drainMs(items),
     figures: () => calls.figures(),
     stats: () => calls.stats(),
     subscribe: (listener: (record: BatchRecord) => void) => calls.batches.subscribe(listener),

@@ -6,16 +6,16 @@ import type { Answer } from "../wire/answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
-import { fingerprintOf, keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
+import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { QueueConnection } from "../wire/connection.ts";
 import { Publisher } from "./publisher.ts";
 import { newInbox, type QueueSettings } from "../queue/options.ts";
+import type { Routing } from "./routing.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
 import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
-import type { WorkerRegistry } from "./worker-registry.ts";
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class PendingCalls {
@@ -30,8 +30,6 @@ export class PendingCalls {
   readonly #signals: AbortListeners = new AbortListeners();
   readonly #deadLetters: DeadLetters;
   readonly #readiness: Readiness;
-  /** What every item says of the worker that it needs. */
-  readonly #fingerprint: string | undefined;
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
@@ -43,8 +41,7 @@ export class PendingCalls {
     this.#names = namesOf(settings);
     this.batches = new SeenBatches(name, maxBatchSize);
     this.#inbox = newInbox(settings);
-    this.#fingerprint = settings.serves === undefined ? undefined : fingerprintOf(settings.serves);
-    this.#link = new QueueConnection(settings.connection, {
+    this.#link = new QueueConnection(settings, {
       disconnected: () => this.#disconnected(),
       reconnected: () => this.#readiness.lookNow(),
       closed: () => this.#gone(),
@@ -52,11 +49,12 @@ export class PendingCalls {
     this.#readiness = new Readiness(settings, this.#link, {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
       lost: (call) => this.#lost(call),
+      looked: () => this.#move(),
     });
     const own = { inbox: this.#inbox, name };
     this.#publishes = new Publisher(settings, this.#link, own, {
       accepted: (call, sequence) => this.#accepted(call, sequence),
-      refused: (call, error) => this.#end(call, "rejected", error),
+      refused: (call, error) => this.#refused(call, error),
       unanswered: (call, error) => this.#cancel(call, "rejected", error),
       missing: () => this.#readiness.lookSoon(),
     });
@@ -66,8 +64,8 @@ export class PendingCalls {
     this.#readiness.begin();
   }
 
-  get workers(): WorkerRegistry {
-    return this.#readiness.workers;
+  get routing(): Routing {
+    return this.#readiness.routing;
   }
 
   get isConnected(): boolean {
@@ -146,13 +144,15 @@ export class PendingCalls {
     if (!(timeoutMs > 0) || timeoutMs > this.#settings.maxAgeMs)
       throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
     if (!this.isConnected) throw unavailable(`${this.#name}: the connection to NATS is down.`);
+    const { workers, others, route } = this.routing;
+    if (workers.length === 0 && others.length > 0)
+      throw unavailable(`${this.#name}: the workers of this name serve another model. Start all with the same model.`);
     this.#publishes.checkRoom();
     const head: RequestHead = {
       f: this.#inbox,
       i: (this.#next++).toString(36),
       d: timeoutMs,
       t: traceparent,
-      s: this.#fingerprint,
     };
     const payload = payloadOf(head, item, this.#settings, this.#name);
     const nowMs = this.#settings.clock.now();
@@ -164,11 +164,13 @@ export class PendingCalls {
       ...settle,
       head,
       payload,
-      subject: this.#names.lane(priority),
+      lane: priority,
+      route,
       arrivedAtMs: nowMs,
       publishedAtMs: nowMs,
       publishes: 0,
       sequence: undefined,
+      movedFrom: undefined,
       release: () => {
         cancelTimer();
         if (signal !== undefined) this.#signals.remove(signal, onAbort);
@@ -201,6 +203,8 @@ export class PendingCalls {
 
   #accepted(call: Call, sequence: number | undefined): void {
     call.sequence = sequence;
+    this.#delete(call.movedFrom?.sequence);
+    call.movedFrom = undefined;
     call.admitted?.();
     call.admitted = undefined;
   }
@@ -248,11 +252,34 @@ export class PendingCalls {
     if (!this.#open.has(call.head.i)) return;
     this.#end(call, outcome, reason);
     this.#link.publish(this.#names.cancel, keyOf(call.head));
-    if (call.sequence !== undefined)
-      this.#link.publish(
-        `$JS.API.STREAM.MSG.DELETE.${this.#names.stream}`,
-        JSON.stringify({ seq: call.sequence, no_erase: true }),
-      );
+    this.#delete(call.sequence);
+    this.#delete(call.movedFrom?.sequence);
+  }
+
+  /** The queue did not take it; one that was to be moved is still where it was, and goes with the next look. */
+  #refused(call: Call, error: Error): void {
+    if (call.movedFrom === undefined) return this.#end(call, "rejected", error);
+    this.#publishes.forget(call);
+    Object.assign(call, call.movedFrom, { movedFrom: undefined });
+  }
+
+  /** Takes it out of the queue, where it still waits there. */
+  #delete(sequence: number | undefined): void {
+    if (sequence === undefined) return;
+    const subject = `$JS.API.STREAM.MSG.DELETE.${this.#names.stream}`;
+    this.#link.publish(subject, JSON.stringify({ seq: sequence, no_erase: true }));
+  }
+
+  /** Items of a version that has no worker any more go to the one that took over. */
+  #move(): void {
+    const { routing } = this;
+    if (!this.isConnected || routing.workers.length === 0) return;
+    for (const call of this.#open.values()) {
+      const { route, sequence } = call;
+      if (route === routing.route || sequence === undefined || routing.isStaffed(route)) continue;
+      Object.assign(call, { movedFrom: { route, sequence }, route: routing.route, sequence: undefined, publishes: 0 });
+      this.#publishes.publish(call);
+    }
   }
 
   #end(call: Call, outcome: Outcome, error: unknown): void {
@@ -276,7 +303,7 @@ export class PendingCalls {
     const error = unavailable(`${this.#name}: the connection to NATS went down.`);
     // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
-    for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#end(call, "rejected", error);
+    for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#refused(call, error);
     this.#readiness.doubt();
   }
 

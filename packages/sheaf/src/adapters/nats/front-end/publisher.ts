@@ -5,6 +5,7 @@ import { ackSubject, keyOf, recordOf } from "../wire/envelope.ts";
 import { unavailable } from "../wire/errors.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
+import { namesOf, type QueueNames } from "../queue/topology.ts";
 
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
 const ackTimeoutMs = 2000;
@@ -29,6 +30,7 @@ export class Publisher {
   /** Publishes that were repeated. */
   repeated = 0;
   readonly #settings: QueueSettings;
+  readonly #names: QueueNames;
   readonly #link: QueueConnection;
   readonly #inbox: string;
   /** Names the front end in errors. */
@@ -45,6 +47,7 @@ export class Publisher {
     events: PublisherEvents,
   ) {
     this.#settings = settings;
+    this.#names = namesOf(settings);
     this.#link = link;
     this.#inbox = own.inbox;
     this.#name = own.name;
@@ -63,7 +66,8 @@ export class Publisher {
   }
 
   publish(call: Call): void {
-    const { head, payload, subject } = call;
+    const { head, payload, lane, route } = call;
+    const subject = this.#names.lane(route, lane);
     call.publishes++;
     call.publishedAtMs = this.#settings.clock.now();
     const reply = ackSubject(this.#inbox, head.i);
@@ -76,7 +80,8 @@ export class Publisher {
     this.#unanswered.delete(head.i);
     this.#unanswered.set(head.i, call);
     const headers = this.#settings.headers();
-    headers.set("Nats-Msg-Id", keyOf(head));
+    // The same item for another version is another message.
+    headers.set("Nats-Msg-Id", `${keyOf(head)}.${route}`);
     this.#link.publish(subject, payload, { reply, headers });
     this.#sweepSoon();
   }

@@ -1,20 +1,23 @@
 import type { Call } from "./call.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import { QueueProvisioner } from "../queue/provisioner.ts";
+import { Routing } from "./routing.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import { namesOf } from "../queue/topology.ts";
-import { workerInfoOf, WorkerRegistry } from "./worker-registry.ts";
+import { workerInfoOf } from "../queue/worker-registry.ts";
 
 export interface ReadinessEvents {
   /** Those that the queue has, by now. */
   accepted(): readonly Call[];
   /** The queue that had it is another one now. */
   lost(call: Call): void;
+  /** At the workers that there are: one may have come or gone. */
+  looked(): void;
 }
 
 /** Whether a front end can be used: its queue is there, and a worker serves it. Notices a queue that was lost. */
 export class Readiness {
-  readonly workers: WorkerRegistry;
+  readonly routing: Routing;
   readonly ready: Promise<void>;
   readonly #settings: QueueSettings;
   readonly #link: QueueConnection;
@@ -29,9 +32,9 @@ export class Readiness {
     this.#settings = settings;
     this.#link = link;
     this.#events = events;
-    this.workers = new WorkerRegistry(settings.clock);
+    this.routing = new Routing(settings, () => this.#looked());
     this.ready = new Promise((resolve) => (this.#isReady = resolve));
-    this.#provisioner = new QueueProvisioner(settings, "front-end", (identity) => this.#kept(identity));
+    this.#provisioner = new QueueProvisioner(settings, undefined, (identity) => this.#kept(identity));
   }
 
   /** Why the queue cannot be used, where it cannot. */
@@ -42,10 +45,9 @@ export class Readiness {
   /** Sees to the queue, and listens to what workers and the server say of it. */
   begin(): void {
     this.#link.subscribe(namesOf(this.#settings).alive, ({ data }) => {
-      this.workers.add(workerInfoOf(data));
-      this.#readyOnce();
+      this.routing.heard(workerInfoOf(data));
     });
-    this.workers.begin();
+    this.routing.begin();
     if (this.#settings.durability !== "none") this.#provisioner.watch(this.#link, () => this.doubt());
     this.#provisioner.provision();
   }
@@ -66,7 +68,7 @@ export class Readiness {
   }
 
   stop(): void {
-    this.workers.stop();
+    this.routing.stop();
     this.#provisioner.stop();
   }
 
@@ -79,7 +81,12 @@ export class Readiness {
     this.#readyOnce();
   }
 
+  #looked(): void {
+    this.#readyOnce();
+    this.#events.looked();
+  }
+
   #readyOnce(): void {
-    if (this.#identity !== undefined && this.workers.list().length > 0) this.#isReady();
+    if (this.#identity !== undefined && this.routing.workers.length > 0) this.#isReady();
   }
 }

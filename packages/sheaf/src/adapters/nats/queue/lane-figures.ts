@@ -16,27 +16,33 @@ export interface LaneFigures {
 }
 
 interface ConsumerInfo {
+  readonly name?: string;
   readonly num_pending?: number;
   readonly num_ack_pending?: number;
   readonly num_redelivered?: number;
   readonly num_waiting?: number;
 }
 
+interface ConsumerList {
+  readonly consumers?: readonly ConsumerInfo[];
+}
+
 /** The figures of every lane; none without JetStream. @throws {NatsQueueError} `UNAVAILABLE` */
 export async function laneFigures(settings: QueueSettings): Promise<LaneFigures[]> {
   if (settings.durability === "none") return [];
   const { stream, consumer } = namesOf(settings);
-  return Promise.all(
-    lanes.map(async (lane) => {
-      const info = await jetStream<ConsumerInfo>(settings, `CONSUMER.INFO.${stream}.${consumer(lane)}`);
-      const { num_pending = 0, num_ack_pending = 0, num_redelivered = 0, num_waiting = 0 } = info;
-      return {
-        lane,
-        pending: num_pending,
-        ackPending: num_ack_pending,
-        redelivered: num_redelivered,
-        waitingPulls: num_waiting,
-      };
-    }),
-  );
+  // Of every version: an old one finishes what it has.
+  const { consumers = [] } = await jetStream<ConsumerList>(settings, `CONSUMER.LIST.${stream}`);
+  return lanes.map((lane) => {
+    const own = consumers.filter(({ name }) => name?.endsWith(consumer("", lane)));
+    const sum = (of: keyof Omit<ConsumerInfo, "name">): number =>
+      own.reduce((total, { [of]: count = 0 }) => total + count, 0);
+    return {
+      lane,
+      pending: sum("num_pending"),
+      ackPending: sum("num_ack_pending"),
+      redelivered: sum("num_redelivered"),
+      waitingPulls: sum("num_waiting"),
+    };
+  });
 }

@@ -1,4 +1,14 @@
-import { check, checkOptions, checkText, isInteger, oneOf, withMethods, type Check } from "../../../shared/checks.ts";
+import {
+  check,
+  checkFunction,
+  checkOptions,
+  checkText,
+  isInteger,
+  oneOf,
+  withMethods,
+  type Check,
+} from "../../../shared/checks.ts";
+import { warn } from "../../../core/runtime/globals.ts";
 import { describe } from "../../../shared/describe.ts";
 import { systemClock, type Clock } from "../../../core/runtime/clock.ts";
 import { checkClock } from "../../../core/settings.ts";
@@ -33,6 +43,8 @@ export interface NatsQueueOptions extends NatsClient {
    */
   readonly serves?: string | undefined;
   readonly codec?: Codec | undefined;
+  /** Hears what an operator should know, such as a queue that the server refuses. Default: `console.warn`. */
+  readonly onWarning?: ((message: string, cause?: unknown) => void) | undefined;
   /** Where replies arrive; as `inboxPrefix` of the connection. Default `"_INBOX"`. */
   readonly inboxPrefix?: string | undefined;
   readonly clock?: Clock | undefined;
@@ -49,6 +61,7 @@ export interface QueueSettings extends NatsClient {
   readonly replicas: number;
   readonly serves: string | undefined;
   readonly codec: Codec;
+  readonly warn: (message: string, cause?: unknown) => void;
   readonly inboxPrefix: string;
   readonly clock: Clock;
 }
@@ -74,6 +87,7 @@ const queueChecks: Record<keyof NatsQueueOptions, Check> = {
   replicas: integerFrom(1),
   serves: checkText,
   codec: withMethods("a codec, with encode() and decode()", "encode", "decode"),
+  onWarning: checkFunction,
   inboxPrefix: checkText,
   clock: checkClock,
 };
@@ -111,6 +125,7 @@ export function queueSettings<Options extends NatsQueueOptions>(
     replicas: options.replicas ?? 1,
     serves: options.serves,
     codec: options.codec ?? binaryCodec,
+    warn: options.onWarning ?? ((message, cause) => (cause === undefined ? warn(message) : warn(message, cause))),
     inboxPrefix: options.inboxPrefix ?? "_INBOX",
     clock: options.clock ?? systemClock,
   };

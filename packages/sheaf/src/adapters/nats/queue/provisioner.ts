@@ -1,4 +1,3 @@
-import { warn } from "../../../core/runtime/globals.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
 import { ensureQueue, namesOf } from "./topology.ts";
@@ -8,18 +7,21 @@ const againMs = 500;
 /** Sees to it that the queue is there: when asked, and again until it is. */
 export class QueueProvisioner {
   readonly #settings: QueueSettings;
-  readonly #role: "front-end" | "worker";
+  readonly #route: string | undefined;
   readonly #kept: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
   #isStopped = false;
-  #wasKept = false;
+  #wasProvisioned = false;
   #unavailableReason: string | undefined;
   #warnedOf: string | undefined;
 
-  /** `kept` is called each time the queue was seen to be there, with its identity; at once without JetStream. */
-  constructor(settings: QueueSettings, role: "front-end" | "worker", kept: (identity: string) => void) {
+  /**
+   * `route` is a worker's, and undefined at a front end. `kept` is called each time the queue was seen to be there, with
+   * its identity; at once without JetStream.
+   */
+  constructor(settings: QueueSettings, route: string | undefined, kept: (identity: string) => void) {
     this.#settings = settings;
-    this.#role = role;
+    this.#route = route;
     this.#kept = kept;
   }
 
@@ -30,7 +32,7 @@ export class QueueProvisioner {
 
   /** It was there once. */
   get wasProvisioned(): boolean {
-    return this.#wasKept;
+    return this.#wasProvisioned;
   }
 
   /** Is notified when an operator deletes the queue or a part of it. `deleted` is called before it is made again. */
@@ -49,13 +51,13 @@ export class QueueProvisioner {
 
   provision(): void {
     if (this.#settings.durability === "none") {
-      this.#wasKept = true;
+      this.#wasProvisioned = true;
       return this.#kept("");
     }
-    void ensureQueue(this.#settings, this.#role).then(
+    void ensureQueue(this.#settings, this.#route).then(
       (identity) => {
         this.#unavailableReason = this.#warnedOf = undefined;
-        this.#wasKept = true;
+        this.#wasProvisioned = true;
         if (!this.#isStopped) this.#kept(identity);
       },
       (error: Error) => this.#failed(error.message),
@@ -73,7 +75,7 @@ export class QueueProvisioner {
   #failed(reason: string): void {
     // A server that restarts is out of reach for a moment; one that refuses goes on refusing until somebody fixes it.
     if (reason === this.#unavailableReason && reason !== this.#warnedOf && !this.#isStopped) {
-      warn(`sheaf: the queue ${this.#settings.queue} cannot be used, and is tried again: ${reason}`);
+      this.#settings.warn(`sheaf: the queue ${this.#settings.queue} cannot be used, and is tried again: ${reason}`);
       this.#warnedOf = reason;
     }
     this.#unavailableReason = reason;

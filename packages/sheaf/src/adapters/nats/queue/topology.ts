@@ -9,14 +9,15 @@ export interface QueueNames {
   /** Core subjects. */
   readonly cancel: string;
   readonly alive: string;
+  readonly joined: string;
   readonly discover: string;
   readonly careful: string;
   /** What the server says of the queue. */
   readonly maxDeliveries: string;
   readonly streamDeleted: string;
   readonly consumerDeleted: string;
-  lane(lane: string): string;
-  consumer(lane: string): string;
+  lane(route: string, lane: string): string;
+  consumer(route: string, lane: string): string;
 }
 
 export function namesOf({ queue, durability }: QueueSettings): QueueNames {
@@ -29,13 +30,14 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
     deadLetters: `${base}.dlq`,
     cancel: `${base}.cancel`,
     alive: `${base}.alive`,
+    joined: `${base}.joined`,
     discover: `${base}.who`,
     careful: `${base}.careful`,
     streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,
     consumerDeleted: `$JS.EVENT.ADVISORY.CONSUMER.DELETED.${stream}.*`,
     maxDeliveries: `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.*`,
-    lane: (lane) => `${base}.${durability === "none" ? "n" : "q"}.${lane}`,
-    consumer: (lane) => lane,
+    lane: (route, lane) => `${base}.${durability === "none" ? "n" : "q"}.${route}.${lane}`,
+    consumer: (route, lane) => `${route}-${lane}`,
   };
 }
 
@@ -45,7 +47,9 @@ const deadLettersKeptMs = 7 * 86_400_000;
 const apiTimeoutMs = 5000;
 const nanos = (ms: number): number => ms * 1_000_000;
 
-const err = { consumerNotFound: 10014, streamNameInUse: 10058, streamNotFound: 10059 };
+const consumersKeptMs = 3_600_000;
+
+const err = { streamNameInUse: 10058, streamNotFound: 10059 };
 
 interface ApiReply {
   readonly error?: { readonly code: number; readonly err_code?: number; readonly description: string };
@@ -75,15 +79,15 @@ interface StreamInfo {
 }
 
 /**
- * Creates what is missing of a queue; what is there stays, except that `"front-end"` brings the limits up to its own
- * and `"worker"` the consumers. Safe to repeat, on either side.
+ * Creates what is missing of a queue. What is there stays, except that a front end brings the limits up to its own, and a
+ * worker the consumers of its `route`; a front end has none. Safe to repeat, on either side.
  * @returns the stream's identity: another one than last time means that the queue was lost.
  */
-export async function ensureQueue(settings: QueueSettings, role: "front-end" | "worker"): Promise<string> {
+export async function ensureQueue(settings: QueueSettings, route: string | undefined): Promise<string> {
   const names = namesOf(settings);
-  const identity = await ensureStream(settings, streamConfig(settings, names), role === "front-end");
+  const identity = await ensureStream(settings, streamConfig(settings, names), route === undefined);
   await ensureStream(settings, deadStreamConfig(settings, names), false);
-  for (const lane of lanes) await ensureConsumer(settings, names, lane, role === "worker");
+  if (route !== undefined) for (const lane of lanes) await ensureConsumer(settings, names, route, lane);
   return identity;
 }
 
@@ -119,17 +123,9 @@ async function ensureStream(
   return identityOf(settings, info);
 }
 
-async function ensureConsumer(
-  settings: QueueSettings,
-  { stream, consumer, lane: subject }: QueueNames,
-  lane: string,
-  mayUpdate: boolean,
-): Promise<void> {
-  const name = consumer(lane);
-  if (!mayUpdate) {
-    const { error } = await jetStream(settings, `CONSUMER.INFO.${stream}.${name}`);
-    if (error?.err_code !== err.consumerNotFound) return;
-  }
+async function ensureConsumer(settings: QueueSettings, names: QueueNames, route: string, lane: string): Promise<void> {
+  const { stream } = names;
+  const name = names.consumer(route, lane);
   const config = {
     durable_name: name,
     ack_policy: "explicit",
@@ -139,7 +135,9 @@ async function ensureConsumer(
     // would only starve large fleets.
     max_ack_pending: -1,
     max_waiting: 2048,
-    filter_subject: subject(lane),
+    filter_subject: names.lane(route, lane),
+    // A version whose last worker has gone for so long does not come back.
+    inactive_threshold: nanos(consumersKeptMs),
   };
   const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, {
     stream_name: stream,
@@ -152,7 +150,7 @@ function streamConfig(settings: QueueSettings, names: QueueNames): { readonly na
   const { maxQueueSize, maxQueueBytes, maxAgeMs, durability, replicas } = settings;
   const config = {
     name: names.stream,
-    subjects: lanes.map((lane) => names.lane(lane)),
+    subjects: [names.lane("*", "*")],
     retention: "workqueue",
     storage: durability === "memory" ? "memory" : "file",
     discard: "new",

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../core/runtime/clock.ts";
-import { warn } from "../../../core/runtime/globals.ts";
+import type { QueueSettings } from "../queue/options.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
 /** Events of a connection, for one side of a queue. */
@@ -18,12 +18,14 @@ export class QueueConnection {
   /** What this side may not listen to, and cannot do without. */
   refusal: string | undefined;
   readonly #connection: NatsConnection;
+  readonly #warn: QueueSettings["warn"];
   readonly #subscriptions: NatsSubscription[] = [];
   #isLeft = false;
   #hasReported = false;
 
-  constructor(connection: NatsConnection, events: ConnectionEvents) {
+  constructor({ connection, warn }: QueueSettings, events: ConnectionEvents) {
     this.#connection = connection;
+    this.#warn = warn;
     this.isConnected = !connection.isClosed() && connection.info !== undefined;
     void this.#watch(events);
   }
@@ -64,7 +66,7 @@ export class QueueConnection {
   /** Warns once: somebody may send a thousand of them. */
   reportUnreadable(subject: string, thrown: unknown): void {
     if (!this.#hasReported)
-      warn(`sheaf: a message on ${subject} cannot be read; further ones are not reported.`, thrown);
+      this.#warn(`sheaf: a message on ${subject} cannot be read; further ones are not reported.`, thrown);
     this.#hasReported = true;
   }
 
@@ -93,7 +95,7 @@ export class QueueConnection {
     if (this.#isLeft || this.#connection.isClosed()) return;
     const refusal = `NATS refuses the subscription to ${subject} (${message}). Allow it, and start this process again.`;
     if (need === "essential") this.refusal ??= refusal;
-    warn(`sheaf: ${refusal}`);
+    this.#warn(`sheaf: ${refusal}`);
   }
 
   async #watch(events: ConnectionEvents): Promise<void> {

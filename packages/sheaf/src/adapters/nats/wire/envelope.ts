@@ -10,8 +10,6 @@ export interface RequestHead {
   readonly d: number;
   /** W3C trace context. */
   readonly t?: string | undefined;
-  /** What its front end means by the queue, as `fingerprintOf` has it. */
-  readonly s?: string | undefined;
 }
 
 /** What travels before a result. */
@@ -58,11 +56,11 @@ export function pack(head: RequestHead | ReplyHead, body: Uint8Array): Uint8Arra
 /** An item as its front end sent it. @throws {TypeError | RangeError} when the bytes are nothing that a front end sends. */
 export function requestOf(bytes: Uint8Array): Request {
   const { head, body } = unpack(bytes);
-  const { f, i, d, t, s } = head;
+  const { f, i, d, t } = head;
   // A subject of a stranger's making could name any subject, or none that can be published to.
   if (!isSubject(f) || typeof i !== "string" || !/^[\da-z]{1,20}$/.test(i) || !isMs(d))
     throw new TypeError("It is not an item from a front end.");
-  return { head: { f, i, d, t: textOf(t), s: textOf(s) }, body };
+  return { head: { f, i, d, t: textOf(t) }, body };
 }
 
 /** A worker's answer. @throws {TypeError | RangeError} when the bytes are nothing that a worker sends. */
@@ -98,13 +96,6 @@ const isSubject = (value: unknown): value is string =>
 
 /** A span of time; 1e300 would be none that a timer takes. */
 const isMs = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= 1e15;
-
-/** Eight characters for a description that is too long for every message: FNV-1a, 32 bits. */
-export function fingerprintOf(text: string): string {
-  let hash = 0x811c9dc5;
-  for (const byte of encoder.encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return hash.toString(16).padStart(8, "0");
-}
 
 /** Names the call in the whole fleet: the front end's inbox ends in a token of its own. */
 export const keyOf = ({ f, i }: RequestHead): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;

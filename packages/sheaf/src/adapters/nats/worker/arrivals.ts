@@ -4,7 +4,7 @@ import { MessageAges } from "./message-ages.ts";
 import type { PoisonMode } from "./poison-mode.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { deliveryOf, AckKind, type AckToken, type Delivery } from "./delivery.ts";
-import { fingerprintOf, requestOf, type Request } from "../wire/envelope.ts";
+import { requestOf, type Request } from "../wire/envelope.ts";
 import type { InFlight } from "./in-flight.ts";
 import type { FlowControl } from "./flow-control.ts";
 import type { QueueConnection } from "../wire/connection.ts";
@@ -32,14 +32,10 @@ export class Arrivals {
   readonly counts: { delivered: number; redelivered: number } = { delivered: 0, redelivered: 0 };
   readonly #parts: ArrivalParts;
   readonly #ages: MessageAges;
-  /** Of what is served here. */
-  readonly #fingerprint: string | undefined;
 
   constructor(parts: ArrivalParts) {
     this.#parts = parts;
-    const { serves, maxAgeMs } = parts.settings;
-    this.#ages = new MessageAges(maxAgeMs);
-    this.#fingerprint = serves === undefined ? undefined : fingerprintOf(serves);
+    this.#ages = new MessageAges(parts.settings.maxAgeMs);
   }
 
   /** JetStream: asked for, acknowledged, and given to somebody else where nothing is heard of it. */
@@ -63,7 +59,6 @@ export class Arrivals {
     }
     if (inFlight.wasCancelled(delivery.key)) return runs.drop(delivery);
     if (!isTaking()) return runs.handBack(delivery);
-    if (this.#isForAnother(request)) return runs.refuse(delivery);
     inFlight.add(delivery);
     if (deliveries > 1) {
       this.counts.redelivered++;
@@ -82,7 +77,6 @@ export class Arrivals {
     const nowMs = settings.clock.now();
     const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
     this.counts.delivered++;
-    if (this.#isForAnother(request)) return runs.refuse(delivery);
     const { maxQueueSize } = settings;
     if (load().queued >= maxQueueSize) {
       const reason = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
@@ -90,10 +84,6 @@ export class Arrivals {
     }
     inFlight.add(delivery);
     void runs.run(delivery, "shared");
-  }
-
-  #isForAnother({ head: { s } }: Request): boolean {
-    return s !== undefined && this.#fingerprint !== undefined && s !== this.#fingerprint;
   }
 
   #read({ data, subject }: NatsMessage): Request | undefined {

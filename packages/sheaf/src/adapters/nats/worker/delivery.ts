@@ -59,7 +59,7 @@ export function ackTokenOf(reply: string): AckToken {
   // Newer servers may put a domain and an account before the stream.
   const [, consumer, deliveries, sequence, , storedAtNs, pending] = tokens.slice(tokens.length >= newestTokens ? 4 : 2);
   return {
-    lane: lanes.find((lane) => lane === consumer) ?? "interactive",
+    lane: lanes.find((lane) => consumer?.endsWith(`-${lane}`)) ?? "interactive",
     deliveries: Number(deliveries),
     sequence: sequence ?? "",
     storedAtMs: Number(storedAtNs) / 1_000_000,

@@ -2,7 +2,7 @@ import type { BatchRecord } from "../../../policies/policy.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
-import type { WorkerInfo } from "../front-end/worker-registry.ts";
+import type { WorkerInfo } from "../queue/worker-registry.ts";
 
 /** A faster or slower batch is soon of another time: figures of the largest one are forgotten after this. */
 const largestKeptMs = 60_000;
@@ -46,16 +46,20 @@ export class Heartbeat {
   }
 
   beat(): void {
-    this.stop();
-    this.#saidAtMs = this.#settings.clock.now();
-    const { runMs = 0, size: runSize = 0 } = this.#largest ?? {};
-    const info: WorkerInfo = { ...this.#about(), runMs, runSize };
-    this.#link.publish(this.#names.alive, JSON.stringify(info));
-  }
-
-  /** The front end that asked gets no answer. */
-  stop(): void {
     this.#cancelAnswer?.();
     this.#cancelAnswer = undefined;
+    this.#saidAtMs = this.#settings.clock.now();
+    this.#link.publish(this.#names.alive, JSON.stringify(this.info));
+  }
+
+  get info(): WorkerInfo {
+    const { runMs = 0, size: runSize = 0 } = this.#largest ?? {};
+    return { ...this.#about(), runMs, runSize };
+  }
+
+  /** The last word: nothing is here any more. Whoever has asked gets no other answer. */
+  sayGone(): void {
+    this.#cancelAnswer?.();
+    this.#link.publish(this.#names.alive, JSON.stringify({ ...this.info, slots: 0 }));
   }
 }

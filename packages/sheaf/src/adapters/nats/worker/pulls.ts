@@ -37,13 +37,15 @@ export class Pulls {
   readonly #names: QueueNames;
   readonly #link: QueueConnection;
   readonly #events: PullEvents;
+  readonly #route: string;
   readonly #inbox: string;
   readonly #subscription: NatsSubscription;
   readonly #open: Map<Priority, Pull> = new Map();
   #next = 0;
 
-  constructor(settings: QueueSettings, names: QueueNames, link: QueueConnection, events: PullEvents) {
+  constructor(settings: QueueSettings, names: QueueNames, route: string, link: QueueConnection, events: PullEvents) {
     this.#settings = settings;
+    this.#route = route;
     this.#names = names;
     this.#link = link;
     this.#events = events;
@@ -82,7 +84,7 @@ export class Pulls {
   #ask(lane: Priority, items: number): void {
     const { stream, consumer } = this.#names;
     const request = JSON.stringify({ batch: items, no_wait: true, expires: expiresMs * nanosPerMs });
-    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer(lane)}`;
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer(this.#route, lane)}`;
     const number = (this.#next++).toString(36);
     if (!this.#link.publish(subject, request, { reply: `${this.#inbox}.${lane}-${number}` })) return;
     const pull: Pull = { number, asked: items, got: 0, lastAtMs: 0, cancelTimer: () => undefined };

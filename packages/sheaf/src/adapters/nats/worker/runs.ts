@@ -2,7 +2,7 @@ import type { Batcher } from "../../../core/batcher.ts";
 import { BatcherError } from "../../../core/errors.ts";
 import type { DeadLetters } from "../queue/dead-letters.ts";
 import { AckKind, type Delivery } from "./delivery.ts";
-import { NatsQueueError, unavailable } from "../wire/errors.ts";
+import { NatsQueueError } from "../wire/errors.ts";
 import type { InFlight } from "./in-flight.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
@@ -83,13 +83,6 @@ export class ItemRuns {
       this.#parts.replies.error(delivery, new NatsQueueError("UNAVAILABLE", message));
     }
     this.#finish(delivery, delayMs === 0 ? AckKind.again : AckKind.againAfter(delayMs));
-  }
-
-  /** It is for a worker that serves something else. Its caller is told, not another worker: all may be like this one. */
-  refuse(delivery: Delivery): void {
-    const message =
-      "The worker that took the item serves another model under this name. Start all with the same model.";
-    this.#parts.replies.error(delivery, unavailable(message));
   }
 
   /** Nobody waits for it. */

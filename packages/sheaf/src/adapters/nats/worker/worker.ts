@@ -1,5 +1,5 @@
 import type { Batcher, BatcherCapacity, BatcherLoad } from "../../../core/batcher.ts";
-import { checkFunction } from "../../../shared/checks.ts";
+import { checkFunction, checkText } from "../../../shared/checks.ts";
 import { describe } from "../../../shared/describe.ts";
 import { Arrivals } from "./arrivals.ts";
 import { PoisonMode } from "./poison-mode.ts";
@@ -16,10 +16,12 @@ import { QueueProvisioner } from "../queue/provisioner.ts";
 import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from "../queue/options.ts";
 import { Replies } from "./replies.ts";
 import { ItemRuns } from "./runs.ts";
+import { Succession } from "./succession.ts";
 import { Redeliveries } from "./redeliveries.ts";
 import { Timers } from "./timers.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
-import { aliveEveryMs, type WorkerInfo } from "../front-end/worker-registry.ts";
+import { routeOf } from "../queue/versions.ts";
+import { aliveEveryMs, type WorkerInfo } from "../queue/worker-registry.ts";
 
 /** What happened to items at a worker. */
 export interface WorkerCounts {
@@ -31,8 +33,13 @@ export interface WorkerCounts {
   readonly deadLetters: number;
 }
 
-/** Options of `natsWorker`: those of the queue. */
+/** Options of `natsWorker`: those of the queue, and what only a worker knows. */
 export interface NatsWorkerOptions extends NatsQueueOptions {
+  /**
+   * Which version of what it serves runs here, in any words. Front ends send items to one version at a time: a new one
+   * takes over when as many slots serve it as serve the one before. Default: none, which is a version of its own.
+   */
+  readonly version?: string | undefined;
   /** False while the batcher can run nothing: no item is taken then. Default: always true. */
   readonly isServing?: (() => boolean) | undefined;
 }
@@ -71,6 +78,7 @@ class Worker implements NatsWorker {
   readonly #id: string = crypto.randomUUID();
   readonly #limits: BatcherCapacity;
   readonly #isReady: Promise<void>;
+  #isTaking: () => void = () => undefined;
   #drained: Promise<void> | undefined;
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
@@ -83,6 +91,7 @@ class Worker implements NatsWorker {
   readonly #poisonMode: PoisonMode;
   readonly #provisioner: QueueProvisioner;
   readonly #heartbeat: Heartbeat;
+  readonly #succession: Succession;
   readonly #timers: Timers;
   readonly #flowControl: FlowControl;
   readonly #runs: ItemRuns;
@@ -92,32 +101,43 @@ class Worker implements NatsWorker {
   /** The queue and its consumers are there; never so without JetStream. */
   #isEnsured = false;
   #isStopping = false;
+  readonly #version: string | undefined;
+  readonly #route: string;
   /** Core NATS: where items are pushed to. */
   readonly #pushed: NatsSubscription[] = [];
 
   constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
-    const { isServing = () => true } = options;
+    const { isServing = () => true, version } = options;
     if (typeof (batcher as Partial<typeof batcher> | null)?.ask !== "function")
       throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
     this.#isServing = isServing;
-    const settings = (this.#settings = queueSettings(options, { isServing: checkFunction }));
+    this.#version = version;
+    const settings = (this.#settings = queueSettings(options, { isServing: checkFunction, version: checkText }));
     const names = (this.#names = namesOf(settings));
+    const route = (this.#route = routeOf(settings.serves, version));
     const { maxBatchSize, concurrency } = batcher.capacity;
     const limits = {
       maxBatchSize: Math.min(maxBatchSize, settings.maxQueueSize),
       concurrency: Math.min(concurrency, maxSlots),
     };
     this.#limits = limits;
-    const link = (this.#link = new QueueConnection(settings.connection, {
+    const link = (this.#link = new QueueConnection(settings, {
       disconnected: () => this.#pulls.forget(),
       reconnected: () => this.#reconnected(),
       closed: () => this.#pulls.forget(),
     }));
     this.#timers = new Timers(settings.clock);
     this.#poisonMode = new PoisonMode(settings, () => link.publish(names.careful));
-    this.#provisioner = new QueueProvisioner(settings, "worker", () => this.#kept());
+    this.#provisioner = new QueueProvisioner(settings, route, () => this.#kept());
     this.#replies = new Replies(settings, link, this.#id);
     this.#heartbeat = new Heartbeat(settings, names, link, () => this.#about());
+    this.#succession = new Succession({
+      settings,
+      names,
+      link,
+      about: () => this.#heartbeat.info,
+      changed: () => this.#heartbeat.beat(),
+    });
     this.#deadLetters = new DeadLetters(settings, names, link);
     this.#runs = new ItemRuns({
       batcher,
@@ -129,7 +149,7 @@ class Worker implements NatsWorker {
       ended: () => this.#advanceSoon(),
       closed: () => void this.drain(),
     });
-    this.#pulls = new Pulls(settings, names, link, {
+    this.#pulls = new Pulls(settings, names, route, link, {
       arrived: (message, token) => this.#arrivals.fromQueue(message, token),
       quiet: () => this.#flowControl.advance(),
       refused: () => this.#provisioner.provisionSoon(),
@@ -168,7 +188,11 @@ class Worker implements NatsWorker {
       this.#heartbeat.observe(record);
       this.#advanceSoon();
     });
-    this.#isReady = batcher.ready().then(() => this.#begin());
+    const taking = new Promise<void>((resolve) => (this.#isTaking = resolve));
+    this.#isReady = batcher.ready().then(() => {
+      this.#begin();
+      return taking;
+    });
     this.#isReady.catch(() => undefined);
   }
 
@@ -182,7 +206,12 @@ class Worker implements NatsWorker {
 
   get unavailableReason(): string | undefined {
     if (!this.#link.isConnected) return "the connection to NATS is down";
-    return this.#link.refusal ?? this.#provisioner.unavailableReason;
+    const { unavailableReason, wasProvisioned } = this.#provisioner;
+    return (
+      this.#link.refusal ??
+      unavailableReason ??
+      (wasProvisioned ? this.#succession.unavailableReason : "the queue is not there yet")
+    );
   }
 
   figures(): Promise<LaneFigures[]> {
@@ -203,7 +232,7 @@ class Worker implements NatsWorker {
     if (this.#settings.durability === "none") {
       for (const lane of lanes)
         this.#pushed.push(
-          this.#link.subscribe(this.#names.lane(lane), (message) => this.#arrivals.pushed(message, lane), {
+          this.#link.subscribe(this.#names.lane(this.#route, lane), (message) => this.#arrivals.pushed(message, lane), {
             queue: "workers",
           }),
         );
@@ -216,10 +245,13 @@ class Worker implements NatsWorker {
       this.#signalProgress();
     }
     this.#tick();
+    this.#succession.begin();
   }
 
   async #drain(graceMs: number): Promise<void> {
     this.#isStopping = true;
+    // Whoever waits for it to take items waits no more.
+    this.#isTaking();
     this.#heartbeat.beat();
     await this.#pulls.stop();
     const { clock } = this.#settings;
@@ -229,12 +261,14 @@ class Worker implements NatsWorker {
     this.#endRecords();
     this.#provisioner.stop();
     this.#timers.cancelAll();
-    this.#heartbeat.stop();
+    this.#succession.stop();
+    this.#heartbeat.sayGone();
     await this.#link.withTimeout(() => this.#settings.connection.flush(), this.#settings.clock);
     this.#link.close();
   }
 
   #kept(): void {
+    this.#isTaking();
     if (this.#settings.durability === "none") return this.#heartbeat.beat();
     // Requests sent to a consumer that was not there are lost silently.
     this.#pulls.forget();
@@ -268,6 +302,7 @@ class Worker implements NatsWorker {
 
   #tick(): void {
     this.#heartbeat.beat();
+    this.#succession.look();
     this.#flowControl.advance();
     this.#timers.after("tick", aliveEveryMs, () => this.#tick());
   }
@@ -277,7 +312,9 @@ class Worker implements NatsWorker {
     const { serves } = this.#settings;
     const takesItems = this.#provisioner.wasProvisioned && this.#link.refusal === undefined;
     const isServing = takesItems && !this.#isStopping && this.#isServing();
-    return { id: this.#id, slots, maxBatchSize, isServing, serves };
+    const { generation } = this.#succession;
+    const version = this.#version;
+    return { id: this.#id, slots, maxBatchSize, isServing, serves, version, route: this.#route, generation };
   }
 }
 

@@ -13,15 +13,25 @@ export interface WorkerInfo {
   readonly runSize: number;
   /** What it serves, as given to the worker: front ends can see whether it is what they mean. */
   readonly serves?: string | undefined;
+  /** What version of it, as given to the worker. */
+  readonly version?: string | undefined;
+  /** Where the items of that version go. */
+  readonly route: string;
+  /** Items go to the version with the highest generation. */
+  readonly generation: number;
 }
 
 /** What a worker said. @throws {TypeError | SyntaxError} when it is nothing that a worker says. */
 export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const said = recordOf(bytes);
-  const { id, slots, maxBatchSize, isServing, runMs, runSize, serves } = said;
-  const numbers = [slots, maxBatchSize, runMs, runSize].every((number) => Number.isFinite(number));
-  const texts = typeof id === "string" && (serves === undefined || typeof serves === "string");
-  if (!numbers || !texts || typeof isServing !== "boolean") throw new TypeError("It is not a heartbeat of a worker.");
+  const { id, slots, maxBatchSize, isServing, runMs, runSize, serves, version, route, generation } = said;
+  const numbers = [slots, maxBatchSize, runMs, runSize, generation].every((number) => Number.isFinite(number));
+  const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
+  const texts = typeof id === "string" && isTextOrNone(serves) && isTextOrNone(version);
+  // A part of subjects: of a stranger's making it could name any.
+  const isRoute = typeof route === "string" && /^[\da-z]{1,32}$/.test(route);
+  if (!numbers || !texts || !isRoute || typeof isServing !== "boolean")
+    throw new TypeError("It is not a heartbeat of a worker.");
   return said as unknown as WorkerInfo;
 }
 
@@ -33,7 +43,7 @@ const maxWorkers = 10_000;
 const longestTurnMs = 1000;
 const lookEveryMs = 500;
 
-/** The workers that a front end has heard of lately. */
+/** The workers heard of lately. */
 export class WorkerRegistry {
   readonly #clock: Clock;
   readonly #seen: Map<string, { readonly info: WorkerInfo; readonly awakeAtMs: number }> = new Map();
@@ -41,16 +51,22 @@ export class WorkerRegistry {
   #awakeMs = 0;
   #lookedAtMs: number;
   #cancelLook: (() => void) | undefined;
+  readonly #looked: () => void;
 
-  constructor(clock: Clock) {
+  /** `looked` is called regularly: silence is an event too. */
+  constructor(clock: Clock, looked: () => void = () => undefined) {
     this.#clock = clock;
+    this.#looked = looked;
     this.#lookedAtMs = clock.now();
   }
 
   begin(): void {
     this.#awakeMs = this.#awakeNowMs;
     this.#lookedAtMs = this.#clock.now();
-    this.#cancelLook = this.#clock.after(lookEveryMs, () => this.begin());
+    this.#cancelLook = this.#clock.after(lookEveryMs, () => {
+      this.begin();
+      this.#looked();
+    });
   }
 
   stop(): void {
@@ -58,25 +74,20 @@ export class WorkerRegistry {
   }
 
   add(info: WorkerInfo): void {
+    // A worker's last word.
+    if (info.slots === 0) return void this.#seen.delete(info.id);
     if (this.#seen.size >= maxWorkers && !this.#seen.has(info.id)) return;
     this.#seen.set(info.id, { info, awakeAtMs: this.#awakeNowMs });
   }
 
-  /** Those that serve now. */
-  list(): WorkerInfo[] {
+  /** Those that are there now, whether they serve or not. */
+  all(): WorkerInfo[] {
     const sinceMs = this.#awakeNowMs - goneAfterMs;
     for (const [id, { awakeAtMs }] of this.#seen) if (awakeAtMs < sinceMs) this.#seen.delete(id);
-    return [...this.#seen.values()].map(({ info }) => info).filter(({ isServing }) => isServing);
+    return [...this.#seen.values()].map(({ info }) => info);
   }
 
   get #awakeNowMs(): number {
     return this.#awakeMs + Math.min(longestTurnMs, this.#clock.now() - this.#lookedAtMs);
-  }
-
-  /** How long `items` take all of them together, in milliseconds; undefined before it can be told. */
-  drainMs(items: number): number | undefined {
-    let itemsPerMs = 0;
-    for (const { slots, runMs, runSize } of this.list()) if (runMs > 0) itemsPerMs += (slots * runSize) / runMs;
-    return itemsPerMs > 0 ? items / itemsPerMs : undefined;
   }
 }

@@ -1,0 +1,70 @@
+import type { QueueSettings } from "../queue/options.ts";
+import { fits, routeOf, versionsOf } from "../queue/versions.ts";
+import { WorkerRegistry, type WorkerInfo } from "../queue/worker-registry.ts";
+
+/** Which workers get a front end's items: those of one version at a time. */
+export class Routing {
+  readonly #settings: QueueSettings;
+  readonly #registry: WorkerRegistry;
+  readonly #changed: () => void;
+  /** Where new items go. Before a worker was heard of it is a guess; while none serves, the last one. */
+  route: string;
+  #serving: readonly WorkerInfo[] = [];
+  #others: readonly WorkerInfo[] = [];
+  /** Of all workers that are there, whether they serve or not. */
+  #routes: ReadonlySet<string> = new Set();
+
+  /** `changed` is called whenever a worker was heard of, and regularly. */
+  constructor(settings: QueueSettings, changed: () => void) {
+    this.#settings = settings;
+    this.#changed = changed;
+    this.#registry = new WorkerRegistry(settings.clock, () => this.#look());
+    this.route = routeOf(settings.serves, undefined);
+  }
+
+  begin(): void {
+    this.#registry.begin();
+  }
+
+  stop(): void {
+    this.#registry.stop();
+  }
+
+  heard(info: WorkerInfo): void {
+    this.#registry.add(info);
+    this.#look();
+  }
+
+  /** Those that get this front end's items. */
+  get workers(): readonly WorkerInfo[] {
+    return this.#serving;
+  }
+
+  /** Those that serve another version, or something else altogether. */
+  get others(): readonly WorkerInfo[] {
+    return this.#others;
+  }
+
+  /** Whether a worker of that version is there, be it one that takes no more items. */
+  isStaffed(route: string): boolean {
+    return this.#routes.has(route);
+  }
+
+  /** How long `items` take all of them together, in milliseconds; undefined before it can be told. */
+  drainMs(items: number): number | undefined {
+    let itemsPerMs = 0;
+    for (const { slots, runMs, runSize } of this.#serving) if (runMs > 0) itemsPerMs += (slots * runSize) / runMs;
+    return itemsPerMs > 0 ? items / itemsPerMs : undefined;
+  }
+
+  #look(): void {
+    const all = this.#registry.all();
+    const fitting = all.filter(({ serves }) => fits(this.#settings.serves, serves));
+    const [current] = versionsOf(fitting);
+    if (current !== undefined) this.route = current.route;
+    this.#serving = fitting.filter(({ route, isServing }) => isServing && route === this.route);
+    this.#others = all.filter((info) => info.isServing && !this.#serving.includes(info));
+    this.#routes = new Set(all.map(({ route }) => route));
+    this.#changed();
+  }
+}
