@@ -106,7 +106,7 @@ async function answered(options: BatcherOptions<number, number>, what: string): 
       (error: unknown) => (outcomes[place] = error),
     );
   };
-  // "wait" has room for maxQueueSize callers at the door and no more.
+  // "wait" has room for maxQueueSize waiting callers and no more.
   const burst = options.maxQueueSize === 1 ? 1 : 20;
   for (let turn = 0; turn < 100 / burst; turn++) {
     for (const item of numbers(burst)) ask(batcher(item));

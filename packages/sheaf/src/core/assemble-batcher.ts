@@ -23,7 +23,7 @@ import type { BatchFunction, Executor } from "./executor.ts";
 import type { BatcherOptions } from "./options.ts";
 import type { Policy } from "../policies/policy.ts";
 
-/** As `createBatcher`, with the default policy as an argument: the core itself prefers none. */
+/** Like `createBatcher`, with the default policy as an argument: the core itself has none. */
 export function assembleBatcher<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,
@@ -74,7 +74,7 @@ export function assembleBatcher<In, Out>(
   const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs };
   const scheduler = new Scheduler<In, Out>(parts);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
-  // On a clock of its own, as in a simulation, a batcher says nothing about this process.
+  // With a clock of its own, as in a simulation, a batcher reports nothing about this process.
   const utilisation = clock === systemClock ? new UtilisationMeter(settings.concurrency) : undefined;
   const statistics = new Statistics(limits, settings.cost, cost, utilisation);
 

@@ -35,7 +35,7 @@ export function callsOf<In, Out>(
   lifecycle: Lifecycle<In, Out>,
 ): Calls<In, Out> {
   const laneQueue = settings.groupKey === undefined ? queue.groupOf(undefined).laneQueue(1) : undefined;
-  // No key, weight, deadline or signal: nothing to ask and nothing to watch.
+  // No key, weight, deadline or signal: no function to call and nothing to watch.
   const isPlain =
     laneQueue !== undefined &&
     settings.weigh === undefined &&
@@ -45,7 +45,7 @@ export function callsOf<In, Out>(
   const mayWait = settings.onQueueFull === "wait";
 
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
-    // First of all: a clock may call the batcher, and what it does must not come between a call and its place.
+    // First: a clock may call the batcher, which must not happen between a call and its place in the queue.
     scheduler.arriving(1);
     if (isPlain && (typeof callOptions !== "object" || callOptions === null) && lifecycle.refusal === undefined) {
       if (admission.hasRoom()) {
@@ -59,10 +59,10 @@ export function callsOf<In, Out>(
     return enter(item, callOptions as CallOptions | undefined, mayWait);
   };
 
-  /** After `scheduler.arriving`. */
+  /** Call it after `scheduler.arriving`. */
   const enter = (item: In, callOptions: CallOptions | number | null | undefined, waits: boolean): Promise<Out> =>
     new Promise<Out>((resolve) => {
-      // What this throws rejects the promise, as a throw in an executor does.
+      // A throw here rejects the promise, as in any promise executor.
       admission.enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
     });
 

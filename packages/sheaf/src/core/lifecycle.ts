@@ -4,11 +4,11 @@ import type { Executor } from "./executor.ts";
 import type { AbortSignalLike } from "./runtime/globals.ts";
 import { checkNotNegative } from "../shared/checks.ts";
 
-/** From when a batcher runs batches, what it finishes on request, and how it ends. */
+/** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
 export class Lifecycle<In, Out> {
-  /** Set once it takes no more calls: what they get. */
+  /** The error of new calls; set when it takes no more. */
   refusal: { readonly error: unknown } | undefined = undefined;
-  /** Resolves when batches can run; rejects with the reason they never will. */
+  /** Resolves when batches can run; rejects with the reason if they never will. */
   readiness: Promise<void> = Promise.resolve();
   readonly #parts: SchedulerParts<In, Out>;
   readonly #scheduler: Scheduler<In, Out>;
@@ -25,7 +25,7 @@ export class Lifecycle<In, Out> {
     this.#executor = executor;
   }
 
-  /** Begins; a batch function, unlike an executor, can run at once. */
+  /** Starts; a batch function, unlike an executor, can run at once. */
   begin(executor: Pick<Executor<In, Out>, "ready"> | undefined): void {
     const signal = this.#signal;
     if (executor === undefined) this.#scheduler.open = true;

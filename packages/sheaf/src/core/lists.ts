@@ -29,7 +29,7 @@ export function listsOf<In, Out>(
       if (array.length === 0) return resolve([] as T);
       scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
-      // Throws before anything is enqueued, which refuses the list whole.
+      // Throws before anything is enqueued, so the whole list is refused.
       admission.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
     });
 
@@ -43,7 +43,7 @@ export function listsOf<In, Out>(
       enterList(items, callOptions, (size, resolve) => settleCall(size, resolve)),
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
-      // Its own signal withdraws what still waits when the consumer leaves early; the caller's is passed on to it.
+      // Its own signal cancels what still waits when the consumer leaves early; the caller's signal is forwarded to it.
       const controller = newAbortController();
       const { signal } = callOptions ?? {};
       checkCallOptions(callOptions ?? {});

@@ -3,14 +3,14 @@ import { BatcherError, type ErrorCode } from "./errors.ts";
 
 type Plain = Readonly<Record<string, string | number | boolean>>;
 
-/** What is left of an error when it crosses into another thread, process or machine: JSON and structured clone take it. */
+/** An error as it crosses into another thread, process or machine: JSON and structured clone take it. */
 export interface WireError {
   readonly name: string;
   readonly message: string;
   readonly stack?: string | undefined;
   /** Own enumerable properties that are plain values, such as `code`, `status`, `itemIndex`, `retryAfterMs`. */
   readonly plain?: Plain | undefined;
-  /** Of a BatcherError: the numbers of its message. */
+  /** The numbers in the message of a BatcherError. */
   readonly details?: Plain | undefined;
   readonly cause?: WireError | undefined;
 }
@@ -32,7 +32,7 @@ export function describeError(thrown: unknown, causes: number = maxCauses): Wire
     if (typeof thrown !== "object" || thrown === null) return { name: "Error", message: `Thrown: ${String(thrown)}` };
     const { name, message, stack, cause, details } = thrown as Partial<BatcherError>;
     return {
-      // Anything can stand in a field of an error that a user's code threw.
+      // A field of an error that user code threw can hold anything.
       name: textOf(name, "Error"),
       message: textOf(message, "Thrown: an object without a message"),
       stack: typeof stack === "string" ? stack : undefined,
@@ -48,7 +48,7 @@ export function describeError(thrown: unknown, causes: number = maxCauses): Wire
 
 const briefChars = 500;
 
-/** The name, the start of the message and the short properties: for an error that is too large to send whole. */
+/** The name, the start of the message and the short properties, for an error that is too large to send whole. */
 export function abridged({ name, message, plain = {} }: WireError): WireError {
   const isBrief = (value: unknown): boolean => typeof value !== "string" || value.length <= briefChars;
   return {
@@ -58,7 +58,7 @@ export function abridged({ name, message, plain = {} }: WireError): WireError {
   };
 }
 
-/** Whether what arrived is an error as it travels. */
+/** Whether what arrived is a serialised error. */
 export function isWireError(value: unknown): value is WireError {
   if (typeof value !== "object" || value === null) return false;
   const { name, message } = value as Record<string, unknown>;
@@ -67,7 +67,7 @@ export function isWireError(value: unknown): value is WireError {
 
 /**
  * An error with the same name, message, stack, plain properties and cause; built-in classes and BatcherError keep their
- * class. The description may come from a stranger: whatever does not fit is left out.
+ * class. The description may come from an untrusted sender: whatever does not fit is left out.
  */
 export function rebuildError(wire: WireError, causes: number = maxCauses): Error {
   const { name, message, stack, cause } = wire;

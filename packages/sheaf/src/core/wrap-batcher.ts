@@ -2,15 +2,15 @@ import type { Batcher } from "./batcher.ts";
 import { callable } from "./callable.ts";
 import type { CallOptions } from "./options.ts";
 
-/** What a batcher in front of another changes on the way in. */
+/** What a batcher changes before it passes a call on to another. */
 export interface BatcherWrap<In, Inner> {
-  /** What it throws rejects the call. Default: the item itself. */
+  /** Maps the item; an error that it throws rejects the call. Default: the item itself. */
   readonly item?: (item: In, options: CallOptions | undefined) => Inner;
   /** Default: as they are. */
   readonly options?: (options: CallOptions | undefined) => CallOptions | undefined;
 }
 
-/** A batcher to call in place of another, which it shares everything with but what `change` changes. */
+/** A batcher to call in place of another: the same in everything but what `change` changes. */
 export function wrapBatcher<In, Inner, Out>(
   batcher: Batcher<Inner, Out>,
   { item: itemOf, options: optionsOf = (options) => options }: BatcherWrap<In, Inner>,

@@ -1,7 +1,7 @@
 import type { BatchFunction, Executor } from "./executor.ts";
 import type { RunHandle } from "./run-handle.ts";
 
-/** What a decorator does in place of the executor that it wraps; it calls that one's methods itself. */
+/** The methods of a decorator, which calls those of the executor it wraps itself. */
 export interface ExecutorWrap<In, Out> {
   run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
   /** Default: the inner executor's. */
@@ -10,17 +10,19 @@ export interface ExecutorWrap<In, Out> {
   close?(): Promise<void>;
 }
 
-/** An executor around another: as many slots, started and closed as it is, with a `run` of its own. */
+/** An executor around another, with the same slots, start and close, and a `run` of its own. */
 export function wrapExecutor<In, Out>(
   inner: Executor<never, unknown>,
   { run, ready = () => inner.ready(), close = () => inner.close() }: ExecutorWrap<In, Out>,
 ): Executor<In, Out> {
   const { slots, prefetch, reportsStart } = inner;
-  // Required: a property that executors get one day must not be lost here.
+  // Required: a property that executors get in future must not be lost here.
   return { slots, prefetch, reportsStart, ready, run, close } satisfies Required<Executor<In, Out>>;
 }
 
-/** A batch function as an executor of so many slots (integer >= 1, default 1): ready at once, with nothing to close. */
+/**
+ * A batch function as an executor with so many slots (integer >= 1, default 1): ready at once, with nothing to close.
+ */
 export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number = 1): Executor<In, Out> {
   return {
     slots,

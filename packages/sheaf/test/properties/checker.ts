@@ -300,7 +300,7 @@ export class Checker {
   /** No item runs beside an equal one that somebody waits for who came before that began. */
   #checkJoined(item: Item, note: RunNote, nowMs: number): void {
     const { joinsRuns, orders, onQueueFull } = this.#scenario;
-    // Calls that wait at the door are in no run yet, and nobody outside can tell which they are.
+    // Calls that wait for room are in no run yet, and cannot be told apart from outside.
     if (item.equal === undefined || !joinsRuns || orders > 0 || onQueueFull === "wait") return;
     for (const run of this.#active) {
       const isOther = run.batchId !== note.batchId && !this.#isAbandoned(run, nowMs);

@@ -8,7 +8,7 @@ import type { Preview } from "./next-batch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Settings } from "../settings.ts";
 
-/** Whether a group that could go does: what the lanes, a flush, the policy, maxWaitMs and deadlines say, in this order of rank. */
+/** Decides whether a group goes now: by lanes, flush, policy, maxWaitMs and deadlines, in this order. */
 export class Decisions<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
@@ -32,7 +32,7 @@ export class Decisions<In, Out> {
     this.#cost = cost;
   }
 
-  /** `arrivals` items have come in. */
+  /** `arrivals` items have arrived. */
   arrived(arrivals: number, nowMs: number, freeSlots: number): void {
     const view = this.#view(nowMs, freeSlots);
     view.arrivals = arrivals;
@@ -43,7 +43,7 @@ export class Decisions<In, Out> {
     this.#policy.observe(record, nowMs, this.#cost);
   }
 
-  /** `dropped`: calls of the group have just been dropped as hopeless. */
+  /** `dropped`: calls of the group have just been shed. */
   decide(
     group: Group<In>,
     preview: Preview,
@@ -56,9 +56,9 @@ export class Decisions<In, Out> {
     const release = group.releaseReason();
     if (release !== undefined) return { run: capacity, reason: release };
     if (isAlone) return { run: capacity, reason: "full" };
-    // Bulk that others overtake is old: it must not pass for a batch that has been held long enough.
+    // Bulk that others overtake is old: it must not count as a batch that has been held long enough.
     const interactiveAtMs = group.laneQueue(1).oldestAtMs();
-    const view = this.#view(nowMs, Math.max(1, freeSlots)); // ahead, the one that will be free next
+    const view = this.#view(nowMs, Math.max(1, freeSlots)); // for a prefetched batch, the slot that will be free next
     view.waiting = waiting;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
     view.maxBatchSize = capacity;
@@ -72,7 +72,7 @@ export class Decisions<In, Out> {
     if (nowMs >= windowEndsAtMs) return { run: capacity, reason: "window" };
     group.held = true;
     if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
-    // Where some were dropped there is no time to hold the rest, or arrivals could take turns to be dropped forever.
+    // After a drop there is no time to hold the rest, or arrivals could be dropped one after the other forever.
     const lastChanceAtMs = dropped ? nowMs : this.#shedding.lastChanceAtMs(group, Math.min(waiting, capacity));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
     return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };

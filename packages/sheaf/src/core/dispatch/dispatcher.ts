@@ -12,27 +12,27 @@ import type { RunHandle } from "../run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../settings.ts";
 
-/** What a dispatcher tells the rest: both are called in the batcher's own async context. */
+/** Events of a dispatcher, called in the batcher's own async context. */
 export interface DispatchEvents<In> extends RunEvents<In> {
-  /** A batch has its outcome; callers are about to be settled. */
+  /** A batch has its outcome; its callers are about to be settled. */
   recorded(record: BatchRecord, nowMs: number): void;
   /** A batch, a part of one or a single item failed with this error. */
   failed(error: unknown): void;
   /** A bisection runs some items of a batch again. */
   ranAgain(items: number, weight: number): void;
-  /** A slot may have come free. */
+  /** A slot may be free again. */
   freed(nowMs: number): void;
 }
 
 type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
 
-/** Runs batches, each in one slot from start to the last of its bisection, and hands their outcome to the callers. */
+/** Runs batches, each in one slot until its bisection is over, and passes their outcome to the callers. */
 export class Dispatcher<In, Out> {
   /** Batches that hold a slot. */
   inFlight = 0;
   /** Items in them. */
   running = 0;
-  /** Runs that were given up and have not ended. */
+  /** Runs that were abandoned and have not ended. */
   abandonedNow = 0;
   abandonedRuns = 0;
   readonly #executor: Runner<In, Out>;
@@ -71,7 +71,7 @@ export class Dispatcher<In, Out> {
     void this.#run(run);
   }
 
-  /** Rejects every caller in flight and tells the runs to stop; their slots are not given to others. */
+  /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
   cutOff(error: BatcherError): void {
     for (const run of this.#runs) {
       run.calls.run = undefined;
@@ -80,7 +80,9 @@ export class Dispatcher<In, Out> {
     }
   }
 
-  /** Resolves when every run has ended that answered its callers and goes on; one that was told to stop is not waited for. */
+  /**
+   * Resolves when every run has ended that goes on after its callers were answered; an aborted one is not waited for.
+   */
   async answeringRunsEnded(): Promise<void> {
     for (;;) {
       const run = this.#runs.find((each) => each.unanswered() !== undefined && !each.isAborted);
@@ -126,7 +128,7 @@ export class Dispatcher<In, Out> {
     for (let i = 0; i < results.length; i++) if (results[i] instanceof Error) this.#events.failed(results[i]);
   }
 
-  /** A shouldBisect that throws has no say: the callers get the batch's error, and the warning tells its own. */
+  /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
   #mayBisect(error: unknown): boolean {
     const { shouldBisect = shouldBisectByDefault, name } = this.#settings;
     try {
@@ -140,7 +142,7 @@ export class Dispatcher<In, Out> {
   #bisect(run: Run<In>, error: unknown): Promise<void> {
     const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
-    run.runMs = undefined; // that of the whole, which failed
+    run.runMs = undefined; // the one of the whole batch, which failed
     run.end();
     const one: Runner<In, Out> | undefined = runOne && {
       run: async ([item], handle) => [await runOne(item!, handle)],
@@ -171,7 +173,7 @@ export class Dispatcher<In, Out> {
 
   /** One run of a batch or a part of it, under runTimeoutMs. */
   #attempt(run: Run<In>, handle: RunHandle, kept: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
-    // The batch function may do what it likes with its array: results by key and a bisection look at the items again.
+    // The batch function may change its array; results by key and a bisection need the items again.
     const items = kept.slice();
     const { runTimeoutMs } = this.#settings;
     if (runTimeoutMs === undefined) return executor.run(items, handle);
@@ -194,7 +196,7 @@ export class Dispatcher<In, Out> {
       settled(() => executor.run(items, handle)).then(
         (results) => ended(() => resolve(results)),
         (error: unknown) => {
-          // Also a run that was given up may bring the news that the service wants a pause.
+          // An abandoned run, too, may report that the service wants a pause.
           if (run.abandoned) this.#events.failed(error);
           ended(() => reject(error));
         },
@@ -210,7 +212,7 @@ export class Dispatcher<In, Out> {
       { runTimeoutMs, size: run.size, batchId: run.batchId },
     );
     run.abandoned = true;
-    // Nobody joins a run that was given up: an item that equals one of its starts a run of its own.
+    // An abandoned run cannot be joined: an equal item starts a run of its own.
     for (const ref of run.calls.refs ?? []) ref?.leaveDedupe?.(ref);
     this.abandonedNow++;
     this.abandonedRuns++;
@@ -219,7 +221,7 @@ export class Dispatcher<In, Out> {
     return error;
   }
 
-  /** The executor serves again; where the run itself goes on (`stillRuns`), its keys wait for it. */
+  /** The executor can serve again; where the run itself goes on (`stillRuns`), its keys stay blocked. */
   #endAbandoned(run: Run<In>): void {
     const { stillRuns } = run;
     this.abandonedNow--;
@@ -262,13 +264,13 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
   let earliest = startedAtMs;
   for (let i = 0; i < batch.count; i++) {
     const arrivedAtMs = batch.arrivalsMs[i]!;
-    total += Math.max(0, startedAtMs - arrivedAtMs); // who joined it running did not wait
+    total += Math.max(0, startedAtMs - arrivedAtMs); // a caller who joined it while it ran did not wait
     if (arrivedAtMs < earliest) earliest = arrivedAtMs;
   }
   return { mean: total / batch.count, max: startedAtMs - earliest };
 }
 
-/** The tags of its calls, those of the sharers of a slot among them. */
+/** The tags of its calls, duplicates included. */
 function tagsOf<In>({ tags, refs: slots }: Chunk<In>): unknown[] | undefined {
   const duplicates = slots?.flatMap((ref) => ref.duplicates?.tags ?? []) ?? [];
   return tags || duplicates.length > 0
@@ -276,7 +278,7 @@ function tagsOf<In>({ tags, refs: slots }: Chunk<In>): unknown[] | undefined {
     : undefined;
 }
 
-/** A sync throw equals a rejection, a plain value a promise of it. */
+/** A sync throw becomes a rejection, a plain value a promise of it. */
 async function settled<T>(start: () => T | PromiseLike<T>): Promise<T> {
   return start();
 }

@@ -3,7 +3,7 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "../../policies/policy.ts";
 import { warn } from "../runtime/globals.ts";
 
-/** A policy that cannot break its batcher: one that throws is replaced by greedy, with one warning. */
+/** Guards a batcher against its policy: one that throws is replaced by greedy, with one warning. */
 export class GuardedPolicy {
   #policy: Policy;
   readonly #batcherName: string;
@@ -13,7 +13,7 @@ export class GuardedPolicy {
     this.#batcherName = batcherName;
   }
 
-  /** What is not a decision, or is a moment that has passed, means now. */
+  /** Anything that is not a decision, or a moment in the past, means now. */
   decide(view: QueueView): Decision {
     const decision = this.#ask((policy) => policy.decide(view));
     if (decision === "wait") return decision;

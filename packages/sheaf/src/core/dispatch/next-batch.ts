@@ -6,7 +6,7 @@ import { Selection, type BatchLimits } from "./selection.ts";
 
 /** What the next batch of a group would be. */
 export interface Preview {
-  /** Items that could go; more than fit where counting them all would cost a scan. */
+  /** Items that could go; too many where counting exactly would cost a scan. */
   waiting: number;
   oldestAtMs: number;
   /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
@@ -20,7 +20,9 @@ export interface Preview {
   withImmediate: boolean;
 }
 
-/** Says *which* items go: lanes, order and weight are weighed here and nowhere else. When they go is the scheduler's. */
+/**
+ * Decides *which* items go: lanes, order and weight matter here and nowhere else. The scheduler decides when they go.
+ */
 export class NextBatch<In> {
   readonly #limits: BatchLimits;
   readonly #queue: Queue<In>;
@@ -37,7 +39,7 @@ export class NextBatch<In> {
     this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
   }
 
-  /** Seen from a free slot: what the next batch of this group could be; `waiting` is 0 where all are blocked. */
+  /** What the next batch of this group could be; `waiting` is 0 where all are blocked. */
   preview(group: Group<In>, nowMs: number): Preview {
     const { maxBatchSize } = this.#limits;
     if (this.#isRow()) {
@@ -56,7 +58,7 @@ export class NextBatch<In> {
     const { closedByWeight, weight, withImmediate, isAlone } = selection;
     const capacity = closedByWeight || isAlone ? count : maxBatchSize;
     return {
-      // What is beyond the next batch only tells a policy how long the queue is; with order keys it may be blocked.
+      // What is beyond the next batch only shows a policy how long the queue is; with order keys it may be blocked.
       waiting: count === capacity && this.#order === undefined ? group.waiting : count,
       oldestAtMs: this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs,
       capacity,
@@ -77,12 +79,12 @@ export class NextBatch<In> {
     return batch;
   }
 
-  /** Whatever is in front can go, in one batch. */
+  /** Everything in front can go, in one batch. */
   #isRow(): boolean {
     return this.#order === undefined && this.#limits.maxBatchWeight === Infinity && this.#queue.alone === 0;
   }
 
-  /** The usual case, one line and nothing to skip for: its front, without choosing item by item. */
+  /** The usual case, one lane and nothing to skip: takes its front without choosing item by item. */
   #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
     if (!this.#isRow()) return undefined;
     const [immediate, interactive, bulk] = group.laneQueues;
@@ -109,7 +111,7 @@ export class NextBatch<In> {
     return batch;
   }
 
-  /** The batch's items wait no more: their order keys are held by it, and equal items may start a slot of their own. */
+  /** The batch's items no longer wait: the batch holds their order keys, and equal items start again on their own. */
   #leaveKeys(batch: Chunk<In>): void {
     for (const ref of batch.refs!) {
       if (ref.order !== undefined) this.#order!.taken(ref, batch);

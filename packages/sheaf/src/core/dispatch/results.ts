@@ -34,7 +34,7 @@ export function resultsInOrder<In>({
         key,
       });
     });
-    // An empty Map says that nothing was found; one with other keys, that they are of another kind.
+    // An empty Map means that nothing was found; one with other keys, that they are of another kind.
     if (!isHit && results.size > 0) {
       warn(`${name}: no item has a key of the Map that the batch function returned: set resultKey`);
     }

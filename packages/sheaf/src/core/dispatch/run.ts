@@ -4,13 +4,13 @@ import { RunHandle } from "../run-handle.ts";
 import { newAbortController } from "../runtime/globals.ts";
 import type { DispatchReason } from "../../policies/policy.ts";
 
-/** What a run may tell by itself, before it has an outcome. */
+/** What a run may report before it has an outcome. */
 export interface RunEvents<In> {
-  /** It wants nothing dispatched for so many milliseconds. */
+  /** It asks that nothing is dispatched for so many milliseconds. */
   paused(durationMs: number): void;
-  /** It asks its service again, for so many items. Returns the time. */
+  /** It calls its service again, for so many items. Returns the time. */
   retried(items: number, weight: number): number;
-  /** It gives one of its items its result. */
+  /** It answers one of its items early. */
   answered(calls: Chunk<In>, index: number, result: unknown): void;
 }
 
@@ -21,18 +21,18 @@ export class Run<In> extends RunHandle {
   readonly reason: DispatchReason;
   readonly group: unknown;
   readonly startedAtMs: number;
-  /** The run whose time counts began then: a service that is asked again after a pause did not take the pause. */
+  /** Start of the attempt that is timed: a pause before another attempt does not count as run time. */
   beganAtMs: number;
   /** Its index among the runs in flight. */
   place = 0;
-  /** Past runTimeoutMs: its callers have their error, and its slot has gone to others. */
+  /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */
   abandoned = false;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
   timer: { start(): void; stop(): void } | undefined = undefined;
-  /** Where an abandoned run goes on after it was settled. */
+  /** Set where an abandoned run goes on after it was settled. */
   stillRuns: Promise<unknown> | undefined = undefined;
   givenUp: ((error: Error) => void) | undefined = undefined;
-  /** Set by who waits for its end: called when it ends, aborts or is given up. */
+  /** Called when it ends, aborts or is abandoned. */
   whenOver: (() => void) | undefined = undefined;
   readonly #told: RunEvents<In>;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
@@ -87,7 +87,7 @@ export class Run<In> extends RunHandle {
     return true;
   }
 
-  /** Made when the batch function asks for it: most never do. */
+  /** Made when the batch function reads it: most never do. */
   override get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = newAbortController();

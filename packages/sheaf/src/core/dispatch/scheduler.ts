@@ -16,9 +16,9 @@ import { isBoundToRequests } from "../runtime/globals.ts";
 import type { Settings } from "../settings.ts";
 import { StallWatch } from "./stall-watch.ts";
 
-/** Batches that end without the event loop's turn (a synchronous batch function) may follow each other this long. */
+/** Batches that end without a turn of the event loop (a synchronous batch function) may follow each other this long. */
 const longestTurnMs = 10;
-/** Of #tryGroup: a batch has started. */
+/** Result of #tryGroup: a batch has started. */
 const started = -1;
 
 /** The parts that a scheduler drives. */
@@ -45,7 +45,7 @@ export interface SchedulerParts<In, Out> {
 export class Scheduler<In, Out> {
   /** Arrival time of the current burst. */
   stampMs = 0;
-  /** No dispatch while false: the executor is not ready. */
+  /** False until the executor is ready: nothing is dispatched. */
   open = false;
   readonly #parts: SchedulerParts<In, Out>;
   readonly #clock: Clock;
@@ -96,7 +96,10 @@ export class Scheduler<In, Out> {
     this.#wake();
   }
 
-  /** A slot came free; called in the batcher's own context. A full batch goes at once, the rest at the turn's end. */
+  /**
+   * A slot is free again; called in the batcher's own context. A full batch goes at once, the rest at the end of the
+   * turn.
+   */
   freed(nowMs: number): void {
     this.#stallWatch.progressed();
     const { queue, settings } = this.#parts;
@@ -127,7 +130,7 @@ export class Scheduler<In, Out> {
 
   async #lookInThisRequest(): Promise<void> {
     await Promise.resolve();
-    // What an earlier request armed has gone with it; where that request still runs, its timers only look once more.
+    // The timers of an earlier request ended with it; if it still runs, they only look once more.
     this.#turnEndPending = false;
     this.#nextLook.atMs = Infinity;
     this.#look();
@@ -143,7 +146,7 @@ export class Scheduler<In, Out> {
     this.#keepWatch();
   }
 
-  /** At the end of the turn, so that whatever arrives in one turn of the event loop can share a batch. */
+  /** At the end of the turn, so that everything that arrives in one turn of the event loop can share a batch. */
   #atTurnEnd(nowMs: number): void {
     const { queue, admission } = this.#parts;
     if (this.#turnEndPending || this.#stopped) return;
@@ -161,7 +164,7 @@ export class Scheduler<In, Out> {
     });
   }
 
-  /** False once batches have followed each other for too long in one turn: timers and I/O must get theirs. */
+  /** False once batches have followed each other for too long in one turn: timers and I/O must run too. */
   #isWithinTurn(nowMs: number): boolean {
     if (this.#turnEndPending) return nowMs - this.#turnStartedAtMs < longestTurnMs;
     this.#requestTurnEnd(nowMs);
@@ -184,11 +187,11 @@ export class Scheduler<In, Out> {
 
   #dispatchAll(nowMs: number): void {
     const { admission, queue } = this.#parts;
-    admission.feed();
+    admission.admitWaiters();
     while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
       this.#stallWatch.progressed();
-      admission.feed();
-      // A batch function may have worked before it returned; where no slot is left nobody asks.
+      admission.admitWaiters();
+      // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
     }
     this.#keepWatch();
@@ -220,14 +223,14 @@ export class Scheduler<In, Out> {
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
-    // Ahead go full batches only: a partial one goes on filling until a slot is free.
+    // Only full batches are prefetched: a partial one goes on filling until a slot is free.
     if (isAhead && (preview.isAlone || preview.waiting < capacity)) return Infinity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
     if (isAhead && !("run" in decision && decision.run >= capacity)) return Infinity;
     const goes = "run" in decision;
-    // What is alone is never held, also behind others that are.
+    // An item that runs alone is never held, not even behind others that are.
     const takesAlone = !goes && queue.alone > 0;
     const run = goes ? Math.min(decision.run, capacity) : 1;
     const batch = goes || takesAlone ? next.take(group, run, nowMs, takesAlone) : undefined;

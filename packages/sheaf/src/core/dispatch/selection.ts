@@ -10,19 +10,19 @@ export interface BatchLimits {
   readonly padded: boolean;
 }
 
-/** So many entries are passed to fill a batch with others, at most: 10,000 that are alone must not be walked over again. */
+/** At most this many entries are skipped to fill a batch: 10,000 that run alone must not be scanned again each time. */
 const mostPassed = 1024;
 
 /**
  * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Entries that
- * it finds blocked by their order key are set aside, so that each is met once and not by every choice. Reused: the last
- * choice stands in `chunks` and `indices`.
+ * it finds blocked by their order key move to the blocked calls, so that each is met once, not by every choice. Reused:
+ * the last choice is in `chunks` and `indices`.
  */
 export class Selection<In> {
   readonly chunks: Chunk<In>[] = [];
   readonly indices: number[] = [];
   weight = 0;
-  /** The next item would have been too much for maxBatchWeight. */
+  /** The next item would have exceeded maxBatchWeight. */
   closedByWeight = false;
   /** It is one item that shares its batch with no other. */
   isAlone = false;
@@ -39,8 +39,8 @@ export class Selection<In> {
   }
 
   /**
-   * Chooses at most `limit` entries in the order in which they should go; returns how many. An entry that is alone goes
-   * when it is first; behind others it stays where it is and they pass it. `onlyAlone`: the first of those.
+   * Chooses at most `limit` entries in the order in which they should go; returns how many. An entry that runs alone
+   * goes when it is first; others behind it may pass it. `onlyAlone`: the first of those.
    */
   choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
     const cursors = group.laneQueues.map((laneQueue) => new Cursor(laneQueue, limit)) as Cursors<In>;
@@ -76,7 +76,7 @@ export class Selection<In> {
       if (chunk.weights !== undefined) {
         const itemWeight = chunk.weights[index]!;
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
-        // The first item that does not fit closes the batch: a smaller one behind it must not overtake.
+        // The first item that does not fit closes the batch: a smaller one behind it must not overtake it.
         if (heavier > maxBatchWeight && count > 0) {
           this.closedByWeight = true;
           break;
@@ -120,7 +120,8 @@ export class Selection<In> {
       this.#setAside(chunk, index);
       return false;
     }
-    // The one behind it may follow in the same batch. In a line it is met there, set aside it is not.
+    // The one behind it may follow in the same batch. A scan of the lane queue finds it there, but not among blocked
+    // calls.
     const { next: behind } = ref;
     const laneQueue = behind?.chunk.laneQueue;
     if (laneQueue?.group === chunk.laneQueue!.group && behind!.chunk.list === laneQueue.blocked)
@@ -131,7 +132,7 @@ export class Selection<In> {
 
 type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
 
-/** Walks the live entries of a line without taking them, those that are back from being set aside in their places. */
+/** Walks the live entries of a lane queue without taking them, formerly blocked ones in their places. */
 class Cursor<In> {
   readonly laneQueue: LaneQueue<In>;
   #chunk: Chunk<In> | undefined;
@@ -174,7 +175,7 @@ class Cursor<In> {
     this.#back.splice(Math.max(this.#backAt, placeOf(this.#back, ref)), 0, ref);
   }
 
-  /** The next entry, where that is one that was set aside. */
+  /** The next entry, where it is a formerly blocked one. */
   #nextBack(): ItemRef<In> | undefined {
     const back = this.#back?.[this.#backAt];
     if (back === undefined || this.#chunk === undefined) return back;

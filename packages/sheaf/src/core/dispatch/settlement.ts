@@ -19,7 +19,7 @@ export class Settlement<In> implements Withdrawals<In> {
   readonly #clock: Clock;
   readonly #name: string;
   readonly #order: OrderKeys<In> | undefined;
-  /** Room may have come free in the queue. */
+  /** There may be room in the queue again. */
   readonly #changed: () => void;
   #queue: Queue<In> | undefined;
 
@@ -34,7 +34,7 @@ export class Settlement<In> implements Withdrawals<In> {
     this.#queue = queue;
   }
 
-  /** Gives every caller of a batch that is still there its result: the hot path, `settle` for all of them. */
+  /** Gives every remaining caller of a batch its result: the hot path, `settle` for all of them. */
   settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
     if (chunk.refs !== undefined || chunk.epochs !== undefined) {
       for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
@@ -79,8 +79,8 @@ export class Settlement<In> implements Withdrawals<In> {
   }
 
   /**
-   * One caller goes before its result, waiting or running. Its item goes with it unless somebody shares it, who then
-   * takes the place.
+   * One caller leaves before its result, waiting or running. Its item leaves too unless a duplicate shares it, which
+   * then takes its place.
    */
   withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
     const settler = chunk.settlers[index];
@@ -91,7 +91,7 @@ export class Settlement<In> implements Withdrawals<In> {
     if (!isHanded) this.#remove(chunk, index);
     reject(settler, error);
     epoch.settled(1);
-    // The heir's signal may be aborting in this very moment, and its own listener went with the chunk it left.
+    // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
     const signal = isHanded ? chunk.signals?.[index] : undefined;
     if (signal?.aborted === true) this.aborted(chunk, index, signal.reason);
   }
@@ -105,13 +105,13 @@ export class Settlement<In> implements Withdrawals<In> {
     this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.laneQueue !== undefined), "timeout");
   }
 
-  /** A waiting call whose batch would end after its deadline: it is told now, and its place goes to one in time. */
+  /** Rejects a waiting call whose batch would end after its deadline; another call takes its place. */
   shed(chunk: Chunk<In>, index: number, likelyMs: number): void {
     const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
     this.withdraw(chunk, index, foreseenError(this.#name, waitedMs, likelyMs), "timeout");
   }
 
-  /** No-op where the caller has gone. */
+  /** No-op where the caller has left. */
   #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
@@ -147,20 +147,21 @@ export class Settlement<In> implements Withdrawals<In> {
   #handToSharer(chunk: Chunk<In>, index: number): boolean {
     const duplicates = chunk.refs?.[index]?.duplicates;
     if (duplicates === undefined || duplicates.live === 0) return false;
-    const heir = duplicates.settlers.findIndex((settler) => settler !== undefined);
-    chunk.settlers[index] = duplicates.settlers[heir];
-    // The item has waited since its first caller came, however late its heir did: it must not be held again from then.
+    const successor = duplicates.settlers.findIndex((settler) => settler !== undefined);
+    chunk.settlers[index] = duplicates.settlers[successor];
+    // The item has waited since its first caller came, however late its successor did: it must not be held again from
+    // then.
     chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));
-    chunk.arriveAt(index, duplicates.arrivedAtMs(heir));
+    chunk.arriveAt(index, duplicates.arrivedAtMs(successor));
     if (chunk.signals !== undefined) chunk.signals[index] = undefined;
     if (chunk.deadlinesMs !== undefined) chunk.deadlinesMs[index] = Infinity;
     if (chunk.tags !== undefined) chunk.tags[index] = undefined;
-    if (duplicates.tags?.[heir] !== undefined) {
-      (chunk.tags ??= [])[index] = duplicates.tags[heir];
-      duplicates.tags[heir] = undefined;
+    if (duplicates.tags?.[successor] !== undefined) {
+      (chunk.tags ??= [])[index] = duplicates.tags[successor];
+      duplicates.tags[successor] = undefined;
     }
-    this.cancellation.move(duplicates, heir, chunk, index);
-    this.cancellation.leave(duplicates, heir);
+    this.cancellation.move(duplicates, successor, chunk, index);
+    this.cancellation.leave(duplicates, successor);
     return true;
   }
 }
@@ -185,5 +186,5 @@ function foreseenError(name: string, waitedMs: number, likelyMs: number): Batche
   );
 }
 
-/** To a microsecond: the difference of two times is a little off what the caller gave. */
+/** Rounded to a microsecond: a difference of two times is slightly off what the caller gave. */
 const round = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -2,10 +2,10 @@ import { Alarm } from "../runtime/alarm.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { warnOnce } from "../runtime/globals.ts";
 
-/** A batcher that makes no progress for this long, with all slots taken and items waiting, says so once. */
+/** A batcher that makes no progress for this long, with all slots taken and items waiting, warns once. */
 const stallWarningMs = 10_000;
 
-/** Warns of a batcher that stands still: mostly its batch function calls it and waits for the answer. */
+/** Warns of a batcher that is stuck: usually its batch function calls it and waits for the answer. */
 export class StallWatch {
   readonly #clock: Clock;
   readonly #alarm: Alarm;
@@ -31,7 +31,7 @@ export class StallWatch {
     this.#hasProgressed = true;
   }
 
-  /** Called whenever it may have come to a stand, and when it may have gone on: then nothing keeps the process alive. */
+  /** Called whenever it may be stuck, and when it may have gone on: then no timer keeps the process alive. */
   look(isBlocked: boolean, waiting: number, inFlight: number): void {
     if (!isBlocked) return this.#alarm.set(Infinity);
     if (this.#alarm.atMs !== Infinity) return;

@@ -10,14 +10,14 @@ export interface Bisection<In> {
   readonly maxBisectRuns: number | undefined;
   /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
   runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
-  /** A run went past runTimeoutMs: the batch has lost its slot and none of it runs again. */
+  /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
   isGivenUp(): boolean;
   now(): number;
 }
 
 /**
  * Isolates the items that a batch failed for: halves are run left then right, and a half that fails is halved again,
- * until the bad items stand alone. k bad items among n cost at most about 2k·log2(n/k) + 2k runs (group testing by
+ * until each bad item is alone. k bad items among n cost at most about 2k·log2(n/k) + 2k runs (group testing by
  * binary splitting), so the default bound finds at least 4 exactly. What is left when the runs are spent gets the
  * batch's error.
  */
@@ -42,7 +42,7 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
 
   split([...batch.items.keys()], error);
   for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-    // Callers that have gone meanwhile are not worth a run.
+    // Callers that have left meanwhile are not worth a run.
     const alive = part.filter((index) => batch.settlers[index] !== undefined);
     if (alive.length === 0) continue;
     if (runsLeft-- <= 0) return failWithTheRest(alive, error);
@@ -59,7 +59,7 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
 
 const statusesOfTheService = new Set([401, 403, 408, 429]);
 
-/** False for errors that are the service's and not an item's: running parts again would only load it more. */
+/** False for errors of the service rather than of an item: running parts again would only load it more. */
 export function shouldBisectByDefault(error: unknown): boolean {
   if (error instanceof BatcherError) {
     return error.code !== "RESULT_COUNT" && error.code !== "RUN_TIMEOUT" && error.code !== "WORKER_CRASHED";

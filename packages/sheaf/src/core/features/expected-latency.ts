@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 
-/** What is in a batcher, and how it is served. */
+/** The contents of a batcher, and how it serves them. */
 export interface Backlog {
   /** Items. */
   readonly waiting: number;
@@ -10,10 +10,10 @@ export interface Backlog {
   readonly maxBatchSize: number;
 }
 
-/** One batch of about that size is enough to know it; four of other sizes make a line. */
+/** One batch of about that size is enough; four of other sizes are enough for a line. */
 const isKnown = (cost: CostModel, size: number): boolean => cost.seen(size) > 0.5 || cost.batches >= 4;
 
-/** Arrival to result of one item more behind what waits; undefined before the cost of a batch is known. */
+/** Arrival to result of one more item behind those that wait; undefined before the cost of a batch is known. */
 export function expectedLatencyMs(
   cost: CostModel,
   { waiting, inFlight, slots, maxBatchSize }: Backlog,
@@ -23,14 +23,14 @@ export function expectedLatencyMs(
   return ((Math.floor(waiting / size) + inFlight) / slots + 1) * cost.at(size);
 }
 
-/** How long what waits takes to leave the queue; undefined before the cost of a batch is known. */
+/** The time until the queue is empty; undefined before the cost of a batch is known. */
 export function drainMs(cost: CostModel, { waiting, slots, maxBatchSize }: Backlog): number | undefined {
   const size = Math.min(maxBatchSize, Math.max(1, waiting));
   if (!isKnown(cost, size)) return undefined;
   return (Math.ceil(waiting / size) / slots) * cost.at(size);
 }
 
-/** Most items that may wait, however fast runs are and however long callers do: what takes no time has no bound of its own. */
+/** Most items that may wait, however fast the runs: without a run time there would be no bound. */
 const mostWaiting = 1_000_000;
 
 /**
@@ -39,7 +39,7 @@ const mostWaiting = 1_000_000;
  */
 export function queueBound(cost: CostModel, withinMs: number, slots: number, maxBatchSize: number): number {
   if (cost.batches < 4) return 0;
-  // An unlimited batch may take half of the time at most.
+  // A batch of unlimited size may take half of the time at most.
   const size = maxBatchSize < Infinity ? maxBatchSize : Math.max(1, (withinMs / 2 - cost.fixedMs) / cost.perItemMs);
   const runMs = cost.at(size);
   const most = Math.min(size, 1e9);

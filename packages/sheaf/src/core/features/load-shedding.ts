@@ -6,13 +6,13 @@ import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
 import type { Settings } from "../settings.ts";
 
-/** What follows from deadlines and learned run times: who is dropped, how long a hold may last, how many may wait. */
+/** Applies deadlines and learned run times: which calls to drop, how long to hold, how many may wait. */
 export class LoadShedding<In, Out> {
   readonly #settings: Settings<In, Out>;
   readonly #calls: Settlement<In>;
   readonly #admission: Admission<In, Out>;
   readonly #cost: LearnedCost;
-  /** Lately measured ÷ expected, at most 1. */
+  /** Recent measured ÷ expected, at most 1. */
   #pace = 1;
 
   constructor(settings: Settings<In, Out>, calls: Settlement<In>, admission: Admission<In, Out>, cost: LearnedCost) {
@@ -22,11 +22,11 @@ export class LoadShedding<In, Out> {
     this.#admission = admission;
   }
 
-  /** Feeds the cost model with the batch, after comparing the two. */
+  /** Compares the batch with its forecast, then feeds it to the cost model. */
   observe({ size, runMs, outcome }: BatchRecord): void {
     if (outcome === "error") return;
     const expectedMs = this.#cost.at(size);
-    // Small batches, all that is left when the rest is dropped, must show that large ones are fast again.
+    // When all else is dropped, only small batches are left to show that large ones are fast again.
     if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
     this.#cost.observe(size, runMs);
     const { maxQueueSize, timeoutMs, concurrency, maxBatchSize } = this.#settings;
@@ -54,13 +54,15 @@ export class LoadShedding<In, Out> {
     return group.waiting < waiting;
   }
 
-  /** When a held batch must go for its first deadline to be met; a timer may be a millisecond late. */
+  /** When a held batch must go to meet its first deadline; a timer may be a millisecond late. */
   lastChanceAtMs(group: Group<In>, size: number): number {
     const likelyMs = this.#likelyMs(size);
     return likelyMs > 0 ? group.earliestDeadlineMs() - likelyMs - 1 : Infinity;
   }
 
-  /** What a batch of this size is unlikely to exceed, `s(size)` + 1.5 mean deviations; 0 before 4 batches are known. */
+  /**
+   * A run time that a batch of this size is unlikely to exceed, `s(size)` + 1.5 mean deviations; 0 before 4 batches.
+   */
   #likelyMs(size: number): number {
     const { batches, noise } = this.#cost;
     return batches < 4 ? 0 : this.#cost.at(size) * (1 + 1.5 * noise) * Math.min(1, this.#pace);

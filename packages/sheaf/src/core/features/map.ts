@@ -6,7 +6,7 @@ export interface MapTarget<In, Out> {
   begin(): Promise<never> | undefined;
   hasRoom(): boolean;
   call(item: In): Promise<Out>;
-  /** Withdraws every call that still waits. */
+  /** Cancels every call that still waits. */
   withdraw(): void;
 }
 
@@ -14,7 +14,7 @@ type Source<In> = Iterable<In> | AsyncIterable<In>;
 
 /**
  * Results of a source of any length, in its order and in bounded memory: an item is pulled only while there is room.
- * Ends on the first error, in order; the source is closed whichever way it ends.
+ * Ends on the first error, in order; the source is closed in every case.
  */
 export async function* mapOver<In, Out>(
   source: Source<In>,
@@ -36,7 +36,7 @@ export async function* mapOver<In, Out>(
       return;
     }
     const result = target.call(pulled.value);
-    result.catch(() => undefined); // told when its turn comes, or not at all after an earlier error
+    result.catch(() => undefined); // reported when its turn comes, or never, after an earlier error
     underWay.push(result);
   };
   try {
@@ -50,7 +50,7 @@ export async function* mapOver<In, Out>(
             continue;
           }
           pulling = step;
-          // A slow source must hold back neither a result that is ready nor an abort.
+          // A slow source must delay neither a ready result nor an abort.
           const first: Promise<IteratorResult<In> | undefined>[] = [step];
           if (head !== undefined) first.push(head.then(ready, ready));
           if (aborted !== undefined) first.push(aborted);
@@ -60,7 +60,7 @@ export async function* mapOver<In, Out>(
             continue;
           }
         } catch (error) {
-          // An abort leaves the source open, and perhaps asked for its next item.
+          // An abort leaves the source open, perhaps while its next item is requested.
           if (!isAborted) {
             pulling = undefined;
             isSourceOpen = false;

@@ -1,6 +1,6 @@
 import type { Chunk, MultiCallEntry } from "../queue/chunk.ts";
 
-/** The calls of one caller, settled together: what settles each, by its index. */
+/** The calls of one caller, settled together; each has its settler at its index. */
 export type MultiCall = (index: number) => MultiCallEntry;
 
 /** `many`: all results; rejects with the first error, while the other items run on. */

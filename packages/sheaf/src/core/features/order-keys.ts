@@ -1,16 +1,18 @@
 import type { Chunk, KeyOrder, Lane, ItemRef } from "../queue/chunk.ts";
 
-/** The state of one order key: who waits, in order, and which batch holds it. Forgotten when both are empty. */
+/**
+ * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.
+ */
 export class OrderKey<In> implements KeyOrder<In> {
   readonly key: unknown;
-  /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it stands. */
+  /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it is. */
   first: ItemRef<In> | undefined = undefined;
   #last: ItemRef<In> | undefined = undefined;
-  /** The batch that runs items of this key; nobody else may until it ends. */
+  /** The batch that runs items of this key; no other batch may until it ends. */
   holder: Chunk<In> | undefined = undefined;
   /** The lowest lane in which an item of this key may wait. */
   lowestLane: Lane = 0;
-  /** The choice of a batch that took items of this key last, and the item that it must take next. */
+  /** The choice that took items of this key last, and the item that it must take next. */
   #choice = 0;
   #next: ItemRef<In> | undefined = undefined;
 
@@ -18,7 +20,7 @@ export class OrderKey<In> implements KeyOrder<In> {
     this.key = key;
   }
 
-  /** Whether the slot may go in the batch that `choice` is choosing; if so, the one next it is next. */
+  /** Whether the item may go in the batch that `choice` is choosing; if so, its successor is next. */
   admits(ref: ItemRef<In>, choice: number): boolean {
     if (this.holder !== undefined) return false;
     if (ref !== (this.#choice === choice ? this.#next : this.first)) return false;
@@ -44,7 +46,7 @@ export class OrderKey<In> implements KeyOrder<In> {
   }
 }
 
-/** All order keys that somebody waits for or runs. */
+/** All order keys with waiting or running items. */
 export class OrderKeys<In> {
   readonly #keys: Map<unknown, OrderKey<In>> = new Map();
   #places = 0;
@@ -53,7 +55,7 @@ export class OrderKeys<In> {
     return this.#keys.get(key);
   }
 
-  /** The place of an item that enters a line now. */
+  /** The place of an item that enters the queue now. */
   nextPlace(): number {
     return ++this.#places;
   }
@@ -66,7 +68,7 @@ export class OrderKeys<In> {
     ref.order = order;
   }
 
-  /** The slot is about to leave the queue without running. */
+  /** The item is about to leave the queue without running. */
   leaves(ref: ItemRef<In>): void {
     const order = ref.order!;
     const isFirst = order.first === ref;
@@ -81,7 +83,7 @@ export class OrderKeys<In> {
     order.holder = batch;
   }
 
-  /** The run of the batch has ended, whatever became of its callers. */
+  /** The run of the batch has ended, no matter what happened to its callers. */
   release(batch: Chunk<In>): void {
     for (const ref of batch.refs ?? []) {
       if (ref?.order?.holder !== batch) continue;

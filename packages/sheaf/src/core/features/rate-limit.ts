@@ -29,7 +29,7 @@ export class RateLimiter {
     this.#refill(nowMs);
     for (const { kind, limit, tokens } of this.#buckets) {
       const needed = Math.min(limit, { runs: 1, items, weight }[kind]);
-      // A millionth of a token is rounding, and waiting for it would be a timer of no length.
+      // A millionth of a token is a rounding error, and waiting for it would set a timer of 0 ms.
       if (tokens < needed - 1e-6) readyAtMs = Math.max(readyAtMs, nowMs + ((needed - tokens) * this.#perMs) / limit);
     }
     return readyAtMs;

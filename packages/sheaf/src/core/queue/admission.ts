@@ -13,12 +13,12 @@ import { describe } from "../../shared/describe.ts";
 import type { Settings } from "../settings.ts";
 
 /**
- * Lets calls into the queue: asks the key functions, shares equal items, refuses what does not fit and holds at the
- * door what may wait for room.
+ * Admits calls to the queue: calls the key functions, shares equal items, refuses what does not fit and keeps in
+ * `waiters` what may wait for room.
  */
 export class Admission<In, Out> {
   readonly waiters: Waiters<In>;
-  /** Most items that may wait in the queue. `"auto"`: the default until run times are known, then as forecast. */
+  /** Most items that may wait. `"auto"`: the default until run times are known, then computed from them. */
   maxQueueSize: number;
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
@@ -58,8 +58,8 @@ export class Admission<In, Out> {
   }
 
   /**
-   * Lets one call in, shares its item or holds it at the door.
-   * @throws what refuses it: an item that is too large, what a key function threw, or `QUEUE_FULL`.
+   * Admits one call, lets it share an equal item, or lets it wait for room.
+   * @throws why it is refused: an item that is too large, what a key function threw, or `QUEUE_FULL`.
    */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
     const arrival = this.#arrivalOf(item, terms.alone);
@@ -68,13 +68,13 @@ export class Admission<In, Out> {
     else this.#hold(item, arrival, settler, terms, mayWait);
   }
 
-  /** Out of line: a closure in `enter` would cost every call a context. */
+  /** A method of its own: a closure in `enter` would cost every call a context. */
   #hold(item: In, arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
     this.enterList([item], () => settler, terms, mayWait, arrival);
   }
 
   /**
-   * Lets in as much of a list as there is room for and holds the rest at the door.
+   * Admits as much of a list as there is room for; the rest waits for room.
    * @throws {BatcherError} `QUEUE_FULL` when there is room for none of it.
    */
   enterList(
@@ -90,57 +90,57 @@ export class Admission<In, Out> {
     }
     const epoch = this.#epochs.current;
     const { signal } = terms;
-    const feed: Waiter<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
+    const waiter: Waiter<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
     epoch.unsettled += items.length;
-    this.waiters.add(feed, () => this.#dismiss(feed, signal!.reason, "aborted"));
-    this.feed();
+    this.waiters.add(waiter, () => this.#dismiss(waiter, signal!.reason, "aborted"));
+    this.admitWaiters();
   }
 
-  /** Lets in who waits at the door, in order of arrival, while there is room. */
-  feed(): void {
+  /** Admits those who wait for room, in order of arrival. */
+  admitWaiters(): void {
     if (this.waiters.size === 0) return;
-    for (let feed = this.waiters.first(); feed !== undefined; feed = this.waiters.first()) {
-      while (feed.position < feed.items.length) {
+    for (let waiter = this.waiters.first(); waiter !== undefined; waiter = this.waiters.first()) {
+      while (waiter.position < waiter.items.length) {
         if (this.#queue.size >= this.maxQueueSize) return;
-        const index = this.waiters.next(feed);
-        const settler = feed.settlerAt(index);
-        const { epoch } = feed;
+        const index = this.waiters.next(waiter);
+        const settler = waiter.settlerAt(index);
+        const { epoch } = waiter;
         try {
-          const arrival = feed.arrival ?? this.#arrivalOf(feed.items[index]!, feed.alone);
-          if (!this.#share(arrival, settler, feed)) this.#push(arrival, settler, feed, epoch);
+          const arrival = waiter.arrival ?? this.#arrivalOf(waiter.items[index]!, waiter.alone);
+          if (!this.#share(arrival, settler, waiter)) this.#push(arrival, settler, waiter, epoch);
         } catch (error) {
           reject(settler, error);
         }
         epoch.settled(1); // it counts in the queue now
       }
-      this.waiters.remove(feed);
+      this.waiters.remove(waiter);
     }
   }
 
-  /** Who waits at the door and has run out of time gets `TIMEOUT`. */
+  /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
   expire(nowMs: number): void {
-    for (const feed of this.waiters.expired(nowMs)) {
-      const error = timeoutError(this.#settings.name, feed.deadlineMs - feed.arrivedAtMs, true);
-      this.#dismiss(feed, error, "timeout");
+    for (const waiter of this.waiters.expired(nowMs)) {
+      const error = timeoutError(this.#settings.name, waiter.deadlineMs - waiter.arrivedAtMs, true);
+      this.#dismiss(waiter, error, "timeout");
     }
   }
 
-  /** Turns away everyone at the door. */
+  /** Rejects everyone who waits for room. */
   dismissAll(error: unknown): void {
-    for (const feed of this.waiters.all()) this.#dismiss(feed, error, "rejected");
+    for (const waiter of this.waiters.all()) this.#dismiss(waiter, error, "rejected");
   }
 
-  /** Everyone at the door counts in this epoch from now on. */
+  /** Moves everyone who waits for room to this epoch. */
   relabelWaiters(epoch: Epoch): void {
-    for (const feed of this.waiters.all()) {
-      this.#epochs.takeOver(feed.epoch, epoch, feed.items.length - feed.position);
-      feed.epoch = epoch;
+    for (const waiter of this.waiters.all()) {
+      this.#epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
+      waiter.epoch = epoch;
     }
   }
 
   /**
-   * Refuses what would probably not be answered in time, the last of `items`: an answer at once is worth more to a caller
-   * than one after the deadline, and a queue that is older than its deadlines serves nobody.
+   * Refuses what would probably not be answered in time, judged by the last of `items`: a quick refusal helps a caller
+   * more than a late answer, and a queue that is older than its deadlines serves no caller.
    * @throws {BatcherError} `QUEUE_FULL`
    */
   refuseLate(items: number, lane: Lane, timeoutMs: number): void {
@@ -174,16 +174,16 @@ export class Admission<In, Out> {
     );
   }
 
-  #dismiss(feed: Waiter<In>, error: unknown, outcome: Outcome): void {
-    this.waiters.remove(feed);
-    for (; feed.position < feed.items.length; feed.position++) {
+  #dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {
+    this.waiters.remove(waiter);
+    for (; waiter.position < waiter.items.length; waiter.position++) {
       this.#calls.tally[outcome]++;
-      reject(feed.settlerAt(feed.position), error);
-      feed.epoch.settled(1);
+      reject(waiter.settlerAt(waiter.position), error);
+      waiter.epoch.settled(1);
     }
   }
 
-  /** Asks the key functions, and throws what one threw; also where the item is too large. */
+  /** Calls the key functions. @throws what one threw, or that the item is too large. */
   #arrivalOf(item: In, alone: boolean): Arrival<In> {
     const { weigh, groupKey, orderKey, dedupeKey, maxBatchWeight = Infinity, name } = this.#settings;
     try {
@@ -216,7 +216,7 @@ export class Admission<In, Out> {
     const { item, weight, orderKey, dedupeKey } = arrival;
     const { arrivedAtMs, lane, alone } = terms;
     const group = this.#queue.groupOf(arrival.group);
-    // It must not overtake an earlier item of its key, so those come along to its lane, ahead of it.
+    // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
     if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
 
@@ -244,7 +244,7 @@ export class Admission<In, Out> {
     if (orderKey !== undefined) this.#order!.enter(ref, orderKey, lane);
   }
 
-  /** Joins an equal item: no slot of its own, no room, and, where it waits, the higher priority of the two. */
+  /** Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two. */
   #share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
     const { dedupeKey } = arrival;
     const ref = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);

@@ -1,7 +1,7 @@
 import type { Lane } from "./chunk.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 
-/** An item with what the key functions said of it, asked once. */
+/** An item with its keys, each computed once. */
 export interface Arrival<In> {
   readonly item: In;
   readonly weight: number;
@@ -10,7 +10,7 @@ export interface Arrival<In> {
   readonly dedupeKey: unknown;
 }
 
-/** How the callers of an item or a list wait. */
+/** How the caller of an item or a list waits. */
 export interface Terms {
   readonly lane: Lane;
   readonly signal: AbortSignalLike | undefined;

@@ -2,11 +2,11 @@ import { ChunkList } from "./chunk-list.ts";
 import type { BlockedList, ItemRef } from "./chunk.ts";
 
 /**
- * The calls of a line that their order key blocks, kept out of it so that nobody walks over them: 10,000 items behind
- * one that runs cost the others nothing. Their chunks stand in no order; who is next is known to the key.
+ * The calls of a lane queue that their order key blocks, kept apart so that no scan passes over them: 10,000 items
+ * behind one that runs cost the others nothing. Their chunks have no order; the key knows which call is next.
  */
 export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
-  /** By place: the calls that may go again, each the first of a key that no batch holds. */
+  /** By place: the calls that are no longer blocked, each the first of a key that no batch holds. */
   readonly ready: ItemRef<In>[] = [];
 
   /** The first of its key, and nobody holds the key any more. */
@@ -14,14 +14,14 @@ export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
     this.ready.splice(placeOf(this.ready, ref), 0, ref);
   }
 
-  /** The slot is about to leave; it need not have been offered. */
+  /** The item is about to leave; it need not have been offered. */
   withdraw(ref: ItemRef<In>): void {
     const at = placeOf(this.ready, ref);
     if (this.ready[at] === ref) this.ready.splice(at, 1);
   }
 }
 
-/** Where the slot stands, or would stand, among slots sorted by place. */
+/** The index of the item, or where it would go, among items sorted by place. */
 export function placeOf<In>(sorted: readonly ItemRef<In>[], { place }: ItemRef<In>): number {
   let low = 0;
   let high = sorted.length;

@@ -2,17 +2,17 @@ import { AbortListeners } from "../runtime/abort-listeners.ts";
 import type { Chunk } from "./chunk.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 
-/** What Watch reports: the entry is still live. */
+/** Called for an entry that is still live. */
 export interface Withdrawals<In> {
   aborted(chunk: Chunk<In>, index: number, reason: unknown): void;
   expired(chunk: Chunk<In>, index: number): void;
 }
 
-/** Watches the signals and deadlines of calls, waiting or running, and reports the calls whose caller has gone. */
+/** Watches the signals and deadlines of waiting and running calls, and reports the calls whose caller has left. */
 export class Cancellation<In> {
   /** The earliest moment at which `expire` must be called; `Infinity` without deadlines. A lower bound. */
   nextDeadlineMs: number = Infinity;
-  /** Also for those who wait at the door. */
+  /** Also for those who wait for room. */
   readonly aborts: AbortListeners = new AbortListeners();
   readonly #report: Withdrawals<In>;
   /** Chunks in which a live entry may have a deadline. */
@@ -38,7 +38,7 @@ export class Cancellation<In> {
     this.#timed.add(chunk);
   }
 
-  /** The entry stands elsewhere now, and is watched there. */
+  /** The entry has moved, and is watched in its new place. */
   move(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
     const signal = from.signals?.[index];
     if (signal !== undefined) this.signal(to, at, signal);
@@ -46,7 +46,7 @@ export class Cancellation<In> {
     if (deadlineMs !== undefined) this.deadline(to, at, deadlineMs);
   }
 
-  /** The entry is live no more: it is settled, or stands elsewhere. */
+  /** The entry is no longer live: it has settled, or has moved. */
   leave(chunk: Chunk<In>, index: number): void {
     chunk.settlers[index] = undefined;
     if (--chunk.live === 0) this.forget(chunk);
@@ -78,7 +78,7 @@ export class Cancellation<In> {
     const deadlinesMs = chunk.deadlinesMs!;
     let earliest = Infinity;
     for (let i = 0; i < chunk.count; i++) {
-      // A withdrawn caller's place can be taken by one who shares the item: look again until it holds.
+      // A duplicate may take the place of a caller who left: look again until nothing changes.
       while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= atMs && visit(i) !== false);
       if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < earliest) earliest = deadlinesMs[i]!;
     }

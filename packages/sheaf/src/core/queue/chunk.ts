@@ -2,12 +2,13 @@ import type { Epoch } from "./epoch.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 
 /**
- * What settles one call: the resolve function of its promise, or an entry of a list. Of a promise only `resolve` is
- * kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its bytes.
+ * What settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
+ * is kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its
+ * bytes.
  */
 export type Settler = ((value: unknown) => void) | MultiCallEntry;
 
-/** A call that belongs to a list (`many`, `settle`), or that asks how its item ran: the chunk knows, while it runs. */
+/** A call that is part of a list (`many`, `settle`), or that asks how its item ran, which the running chunk knows. */
 export interface MultiCallEntry {
   fulfil(value: unknown, chunk: Chunk, index: number, nowMs: number): void;
   reject(error: unknown): void;
@@ -18,12 +19,12 @@ export function reject(settler: Settler, error: unknown): void {
   else settler.reject(error);
 }
 
-/** What a chunk that runs knows of its batch. */
+/** What a running chunk knows of its batch. */
 export interface BatchInFlight {
   readonly batchId: number;
   readonly size: number;
   readonly startedAtMs: number;
-  /** Once its run has ended. */
+  /** Set when its run has ended. */
   readonly runMs: number | undefined;
   abandonedByAll(): void;
 }
@@ -31,7 +32,7 @@ export interface BatchInFlight {
 /** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
 export type Lane = 0 | 1 | 2;
 
-// Where a chunk stands, as far as a holder of the chunk asks. The classes import this module and not the reverse.
+// Where a chunk is, as far as a holder of the chunk asks. The classes import this module and not the reverse.
 
 /** A `ChunkList`. */
 export interface List<In> {
@@ -81,8 +82,8 @@ export interface KeyOrder<In> {
 }
 
 /**
- * Where an item stands, for the features that must find it again: order and dedupe. Only batchers with an `orderKey` or
- * `dedupeKey` make slots.
+ * Where an item is, for the features that must find it again: order and dedupe. Only batchers with an `orderKey` or
+ * `dedupeKey` make refs.
  */
 export interface ItemRef<In> {
   chunk: Chunk<In>;
@@ -91,44 +92,44 @@ export interface ItemRef<In> {
   /** Its neighbours among the waiting items of its order key. */
   previous: ItemRef<In> | undefined;
   next: ItemRef<In> | undefined;
-  /** Where the batcher has an `orderKey`: who entered the line earlier has the lower place. */
+  /** Where the batcher has an `orderKey`: the item that entered the queue earlier has the lower place. */
   place: number;
   dedupeKey: unknown;
-  /** Further callers of the same item; a chunk of its own that stands in no line. */
+  /** Further callers of the same item; a chunk of its own that is in no queue. */
   duplicates: Chunk<In> | undefined;
-  /** Takes it out of the map of equal items that can be joined. */
+  /** Removes it from the map of items that equal calls can join. */
   leaveDedupe: ((ref: ItemRef<In>) => void) | undefined;
 }
 
 /**
- * Calls in a row, as parallel arrays. A chunk waits in a line of the queue; a batch is a chunk that has left it, so a
+ * Successive calls, as parallel arrays. A chunk waits in a lane queue; a batch is a chunk that has left it, so a
  * full chunk becomes a batch without a copy. The code that takes an entry's settler settles the call: `undefined` there
  * means settled, and for a waiting entry that it is gone.
  */
 export class Chunk<In = unknown> {
   items: In[] = [];
   settlers: (Settler | undefined)[];
-  /** Arrival of every entry, as long as they have one in common: those of a burst do. */
+  /** Arrival of every entry, as long as all have the same: those of a burst do. */
   firstAtMs: number = 0;
-  /** Arrival of each, once they differ. */
+  /** Arrival of each entry, once they differ. */
   arrivalsMs: number[] | undefined = undefined;
   /** Entries pushed so far, settled ones included. */
   count = 0;
-  /** While it waits: entries before this one have been taken or are gone. */
+  /** While it waits: entries before this one have been taken or have left. */
   head = 0;
-  /** Entries not settled. */
+  /** Entries that have not settled. */
   live = 0;
   epoch: Epoch;
-  /** The line it waits in; `undefined` once it is a batch, or where it holds the sharers of a slot. */
+  /** The lane queue it waits in; `undefined` once it is a batch, or where it holds the duplicates of an item. */
   laneQueue: LaneList<In> | undefined;
-  /** The chunks among which it waits: the line itself, or what the line has set aside. */
+  /** The list it is linked in: the lane queue itself, or its blocked calls. */
   list: List<In> | undefined = undefined;
   next: Chunk<In> | undefined = undefined;
   previous: Chunk<In> | undefined = undefined;
   /** While it runs. */
   run: BatchInFlight | undefined = undefined;
 
-  // Side arrays, made when the first entry needs one; an entry without has a hole.
+  // Side arrays, made when the first entry needs one, with a hole for each entry that needs none.
   /** Only where a batch mixes epochs. */
   epochs: Epoch[] | undefined = undefined;
   signals: (AbortSignalLike | undefined)[] | undefined = undefined;
@@ -143,7 +144,7 @@ export class Chunk<In = unknown> {
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
 
-  /** `expected`: entries that will probably come; room for them is made at once. */
+  /** `expected`: entries that will probably come; room for them is reserved at once. */
   constructor(epoch: Epoch, laneQueue: LaneList<In> | undefined, expected: number = 0) {
     this.epoch = epoch;
     this.laneQueue = laneQueue;
@@ -155,7 +156,7 @@ export class Chunk<In = unknown> {
     this.fill(item, arrivedAtMs);
   }
 
-  /** Completes the next entry, whose settler stands in its place already. */
+  /** Completes the next entry, whose settler is in its place already. */
   fill(item: In, arrivedAtMs: number): void {
     const index = this.count++;
     this.items[index] = item;
@@ -168,7 +169,7 @@ export class Chunk<In = unknown> {
     return this.arrivalsMs === undefined ? this.firstAtMs : this.arrivalsMs[index]!;
   }
 
-  /** Arrival of its first live entry; a chunk in a line has one. */
+  /** Arrival of its first live entry; a chunk in a queue has one. */
   firstLiveAtMs(): number {
     while (this.settlers[this.head] === undefined) this.head++;
     return this.arrivedAtMs(this.head);

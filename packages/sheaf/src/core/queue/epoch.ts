@@ -1,11 +1,11 @@
 /**
- * Epochs tell flush and drain when "everything until now" has settled, at the cost of one counter: every call counts in
- * one epoch, and a flush or drain ends the current one. A count is looked at only once somebody waits for it.
+ * Epochs let flush and drain know when "everything until now" has settled, with one counter each: every call counts in
+ * one epoch, and a flush or drain ends the current one. A count is read only while something waits for it.
  */
 export class Epoch {
   /** Calls of this epoch that have not settled, and epochs that took some of its calls over. */
   unsettled = 0;
-  /** Its waiting items go without further holding, and this is the reason their batches will say. */
+  /** Its waiting items go without further holding, and this is the reason of their batches. */
   release: "flush" | "drain" | undefined;
   /** Set when the epoch is sealed: called when `unsettled` reaches 0. */
   whenSettled: (() => void) | undefined;
@@ -22,7 +22,7 @@ export class Epoch {
 /** The epochs of one batcher. */
 export class Epochs {
   current: Epoch = new Epoch();
-  #sealed: Epoch[] = []; // in order of time, unsettled ones only
+  #sealed: Epoch[] = []; // in chronological order, unsettled ones only
   #order = 0;
   #waiters: { readonly epoch: Epoch; readonly andEarlier: boolean; readonly resolve: () => void }[] = [];
 
@@ -43,7 +43,7 @@ export class Epochs {
     if (from === to || calls === 0) return;
     to.unsettled += calls;
     if (from.whenSettled !== undefined) {
-      // Somebody waits for `from`: it stays unsettled until its heir has settled.
+      // Something waits for `from`: it stays unsettled until its successor has settled.
       if (to.heirOf.at(-1) !== from) {
         to.heirOf.push(from);
         from.unsettled += 1;
@@ -69,7 +69,7 @@ export class Epochs {
   }
 
   #ended(first: Epoch): void {
-    // A loop, not a recursion: a caller that flushes after every call makes a long line of heirs.
+    // A loop, not a recursion: a caller that flushes after every call makes a long chain of successors.
     const ended = [first];
     for (let epoch = ended.pop(); epoch !== undefined; epoch = ended.pop()) {
       for (const ancestor of epoch.heirOf.splice(0)) if (--ancestor.unsettled === 0) ended.push(ancestor);

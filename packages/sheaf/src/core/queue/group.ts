@@ -4,13 +4,13 @@ import { LaneQueue } from "./lane-queue.ts";
 /** A bulk item that has waited this long counts as interactive: nothing waits forever. */
 export const bulkPromotionMs = 5000;
 
-/** The waiting calls of one group key: never shares a batch with another group. */
+/** The waiting calls of one group key, which never share a batch with those of another. */
 export class Group<In = unknown> {
   readonly key: unknown;
   readonly laneQueues: readonly [LaneQueue<In>, LaneQueue<In>, LaneQueue<In>];
-  /** The policy asked to hold it: its next batch is a "hold" rather than an "idle" one. */
+  /** The policy asked to hold it: the reason of its next batch is "hold" rather than "idle". */
   held = false;
-  /** Waiting calls that a flush or drain told to go without further holding. */
+  /** Waiting calls that a flush or drain sends without further holding. */
   released = 0;
   /** When it should go, in batches of the queue: the smallest turn first. */
   turn = 0;
@@ -29,14 +29,14 @@ export class Group<In = unknown> {
     return this.laneQueues[lane];
   }
 
-  /** The lane by which it is served: that of the first item to go. */
+  /** The lane it is served by: that of the first item to go. */
   firstLane(nowMs: number): Lane {
     const [immediate, interactive, bulk] = this.laneQueues;
     if (immediate.live > 0) return 0;
     return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
   }
 
-  /** Why those that are released go. */
+  /** The dispatch reason of the released calls. */
   releaseReason(): "flush" | "drain" | undefined {
     if (this.released === 0) return undefined;
     for (const laneQueue of this.laneQueues) {

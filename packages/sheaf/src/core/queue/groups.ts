@@ -2,14 +2,14 @@ import type { LaneGroup } from "./chunk.ts";
 import { Group } from "./group.ts";
 
 /**
- * A new group goes ahead of those served in the last batches, this many: a stream of new groups must not starve one
+ * A new group is served before those of the last batches, this many: a stream of new groups must not starve one
  * that was served.
  */
 const newGroupHeadStart = 16;
 
-/** The groups in which something waits, and whose turn it is. */
+/** The groups in which calls wait, and whose turn it is. */
 export class Groups<In> {
-  // New groups and those that were served, each in order of turn: the smallest turn goes first.
+  // New groups and served ones, each in order of turn: the smallest turn goes first.
   readonly #fresh: Map<unknown, Group<In>> = new Map();
   readonly #served: Map<unknown, Group<In>> = new Map();
   #turn = 0;

@@ -5,13 +5,13 @@ import type { Lane, LaneGroup, BlockedList, LaneList } from "./chunk.ts";
 export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<In> {
   readonly group: LaneGroup<In>;
   readonly lane: Lane;
-  /** Calls that wait here, those set aside among them. */
+  /** Calls that wait here, blocked ones included. */
   live = 0;
-  /** Calls that their order key blocks, from the first that was met on the way to a batch on. */
+  /** Calls that their order key blocks; made when the first one is met while a batch is chosen. */
   blocked: BlockedList<In> | undefined = undefined;
   /**
-   * Arrival of the oldest item whose place does not tell its age: promotion puts an item last, and an item can outlive
-   * the caller that it came with. A lower bound until the line is empty.
+   * Arrival of the oldest item whose place does not show its age: promotion puts an item last, and an item can outlive
+   * the caller that it came with. A lower bound until the queue is empty.
    */
   outOfPlaceAtMs: number = Infinity;
 
@@ -21,7 +21,7 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
     this.lane = lane;
   }
 
-  /** `calls` have come, or gone where it is negative. */
+  /** `calls` have entered, or left where it is negative. */
   count(calls: number): void {
     this.live += calls;
     if (this.live === 0) this.outOfPlaceAtMs = Infinity;

@@ -10,15 +10,15 @@ import type { OrderKeys } from "../features/order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
 
 /**
- * Owns the waiting calls: in which group, lane and chunk each stands, from when it enters until it is taken or gone.
- * Which of them go next is `NextBatch`'s.
+ * Owns the waiting calls, from entry until each is taken or leaves: in which group, lane and chunk it is.
+ * `NextBatch` decides which of them go next.
  */
 export class Queue<In> {
   /** Items waiting. */
   size = 0;
-  /** Those of them that share their batch with no other. */
+  /** Those of them that share their batch with no other item. */
   alone = 0;
-  /** Those of each lane. */
+  /** Waiting items by lane. */
   readonly #inLane: [number, number, number] = [0, 0, 0];
   readonly #chunkSize: number;
   readonly #epochs: Epochs;
@@ -34,7 +34,7 @@ export class Queue<In> {
     watch: Cancellation<In>,
     order: OrderKeys<In> | undefined,
   ) {
-    // A chunk that fills up just as a batch does becomes one without a copy.
+    // A chunk of the size of a full batch becomes one without a copy.
     this.#chunkSize = Math.min(maxBatchSize, 256);
     this.#epochs = epochs;
     this.#cancellation = watch;
@@ -51,12 +51,12 @@ export class Queue<In> {
     return this.#only;
   }
 
-  /** Items of a lane and those above it. */
+  /** Items in a lane and the lanes above it. */
   ahead(lane: Lane): number {
     return lane === 2 ? this.size : this.#inLane[0] + (lane && this.#inLane[1]);
   }
 
-  /** Groups in the order in which they should be served; stops when `visit` returns true. */
+  /** Visits groups in the order in which they should be served; stops when `visit` returns true. */
   everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.#inLane[0] > 0 ? 0 : 1; lane <= 2; lane++) {
@@ -70,7 +70,7 @@ export class Queue<In> {
     if (this.#only === undefined) this.#groups.served(group);
   }
 
-  /** Appends an item; it stands at `count - 1` of the returned chunk. */
+  /** Appends an item, at `count - 1` of the returned chunk. */
   push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneQueue<In>, epoch: Epoch): Chunk<In> {
     const chunk = this.tail(laneQueue, epoch);
     chunk.settlers[chunk.count] = settler;
@@ -78,17 +78,17 @@ export class Queue<In> {
     return chunk;
   }
 
-  /** The chunk whose next entry is the next of this line, or of what it has set aside. */
+  /** The chunk that the next entry of this lane queue, or of its blocked calls, goes into. */
   tail(laneQueue: LaneQueue<In>, epoch: Epoch, row: ChunkList<In> = laneQueue): Chunk<In> {
     const { tail } = row;
     if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
-    // Behind a full chunk comes another, as often as not.
+    // A full chunk is often followed by another.
     const chunk = new Chunk<In>(epoch, laneQueue, tail === undefined ? 0 : this.#chunkSize);
     row.append(chunk);
     return chunk;
   }
 
-  /** Completes the next entry of `tail`, whose settler stands in its place already. */
+  /** Completes the next entry of `tail`, whose settler is in its place already. */
   fill(chunk: Chunk<In>, laneQueue: LaneQueue<In>, item: In, arrivedAtMs: number): void {
     chunk.fill(item, arrivedAtMs);
     this.#count(laneQueue, chunk.epoch, 1);
@@ -101,7 +101,7 @@ export class Queue<In> {
     this.alone++;
   }
 
-  /** An entry of a waiting chunk has been taken or has gone, and its place is empty already. */
+  /** An entry of a waiting chunk has been taken or has left, and its place is empty already. */
   removed(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;
@@ -122,13 +122,13 @@ export class Queue<In> {
     if (this.#order !== undefined) ref.place = this.#order.nextPlace();
   }
 
-  /** Its order key blocks it: it leaves the line until it is the first of a key that nobody holds. */
+  /** Its order key blocks it: it leaves the lane queue until it is the first of a key that no batch holds. */
   setAside(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     this.#moveWithin(chunk, index, laneQueue, (laneQueue.blocked ??= new BlockedCalls<In>()));
   }
 
-  /** Takes the chunk at the head of a line as a batch; all its entries must be live. */
+  /** Takes the chunk at the head of a lane queue as a batch; all its entries must be live. */
   takeHead(laneQueue: LaneQueue<In>): Chunk<In> {
     const head = laneQueue.head!;
     this.#count(laneQueue, head.epoch, -head.count);
@@ -136,7 +136,7 @@ export class Queue<In> {
     return head;
   }
 
-  /** Moves a live waiting entry with everything that belongs to it to the end of another chunk. */
+  /** Moves a live waiting entry, with everything that belongs to it, to the end of another chunk. */
   move(from: Chunk<In>, index: number, to: Chunk<In>): void {
     const at = to.count;
     const epoch = from.epochOf(index);
@@ -162,12 +162,12 @@ export class Queue<In> {
     this.removed(from, index);
   }
 
-  /** Everything that waits now goes without further holding. */
+  /** Releases everything that waits now: it goes without further holding. */
   release(): void {
     this.#everyGroup((group) => (group.released = group.waiting));
   }
 
-  /** Everything that waits now counts in this epoch from now on, and goes without further holding. */
+  /** Moves everything that waits now to this epoch, and releases it. */
   relabel(epoch: Epoch): void {
     this.everyChunk((chunk) => {
       let calls = chunk.live;
@@ -196,7 +196,7 @@ export class Queue<In> {
   #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): void {
     const epoch = chunk.epochOf(index);
     const to = this.tail(laneQueue, epoch, row);
-    // First in, then out: a group in which nothing waited meanwhile would be forgotten.
+    // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
     this.#count(laneQueue, epoch, 1);
     if (chunk.alone?.[index] === true) this.alone++;
     this.move(chunk, index, to);

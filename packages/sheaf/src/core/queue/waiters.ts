@@ -3,13 +3,13 @@ import type { Arrival, Terms } from "./arrival.ts";
 import type { Settler } from "./chunk.ts";
 import type { Epoch } from "./epoch.ts";
 
-/** Calls that wait for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
+/** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
 export interface Waiter<In> extends Terms {
   readonly items: ArrayLike<In>;
   /** The next item to let in. */
   position: number;
   settlerAt(index: number): Settler;
-  /** Keys of a single call, taken when it was made; a list's are taken item by item, as they are let in. */
+  /** Keys of a single call, computed when it was made; those of a list are computed item by item, on admission. */
   readonly arrival: Arrival<In> | undefined;
   epoch: Epoch;
   /** Its listener on `signal`, while it waits here. */
@@ -17,17 +17,17 @@ export interface Waiter<In> extends Terms {
 }
 
 /**
- * Stands before the queue and lets items in, in order of arrival, as room appears. What waits here stays in its
+ * Calls that wait for room, admitted in order of arrival as room appears. What waits here stays in its
  * callers' arrays.
  */
 export class Waiters<In> {
-  /** Calls and lists that wait for room: the size of the set, which every call asks for. */
+  /** Calls and lists that wait for room: the size of the set, which every call reads. */
   size = 0;
-  /** Items that they hold back. */
+  /** Items that they hold. */
   items = 0;
-  /** A lower bound of the deadlines of those who wait. */
+  /** A lower bound of their deadlines. */
   earliestDeadlineMs: number = Infinity;
-  /** In order of arrival; a Set, because a caller can leave from the middle. */
+  /** In order of arrival; a Set, because a caller in the middle can leave. */
   readonly #waiting: Set<Waiter<In>> = new Set();
   readonly #aborts: AbortListeners;
 
@@ -35,29 +35,29 @@ export class Waiters<In> {
     this.#aborts = aborts;
   }
 
-  add(feed: Waiter<In>, onAbort: () => void): void {
-    this.#waiting.add(feed);
-    this.items += feed.items.length - feed.position;
+  add(waiter: Waiter<In>, onAbort: () => void): void {
+    this.#waiting.add(waiter);
+    this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
-    if (feed.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = feed.deadlineMs;
-    if (feed.signal === undefined) return;
-    feed.onAbort = onAbort;
-    this.#aborts.add(feed.signal, onAbort);
+    if (waiter.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = waiter.deadlineMs;
+    if (waiter.signal === undefined) return;
+    waiter.onAbort = onAbort;
+    this.#aborts.add(waiter.signal, onAbort);
   }
 
-  remove(feed: Waiter<In>): void {
-    this.#waiting.delete(feed);
-    this.items -= feed.items.length - feed.position;
+  remove(waiter: Waiter<In>): void {
+    this.#waiting.delete(waiter);
+    this.items -= waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
     // Or the timer for a deadline that no longer matters would keep the process alive.
     if (this.size === 0) this.earliestDeadlineMs = Infinity;
-    if (feed.onAbort !== undefined) this.#aborts.remove(feed.signal!, feed.onAbort);
+    if (waiter.onAbort !== undefined) this.#aborts.remove(waiter.signal!, waiter.onAbort);
   }
 
-  /** The next item of those who wait has room now. */
-  next(feed: Waiter<In>): number {
+  /** The index of the next item of this waiter, which has room now. */
+  next(waiter: Waiter<In>): number {
     this.items--;
-    return feed.position++;
+    return waiter.position++;
   }
 
   first(): Waiter<In> | undefined {
@@ -68,7 +68,7 @@ export class Waiters<In> {
     return [...this.#waiting];
   }
 
-  /** Those whose deadline has come. The caller of this removes them. */
+  /** Those whose deadline has passed. The code that calls this removes them. */
   expired(nowMs: number): Waiter<In>[] {
     if (this.earliestDeadlineMs > nowMs) return [];
     this.earliestDeadlineMs = Infinity;

@@ -1,6 +1,6 @@
 import type { AbortSignalLike } from "./globals.ts";
 
-/** What one signal concerns: one callback mostly, so a set is made for the second only. */
+/** The callbacks of one signal: usually one, so a set is made for the second only. */
 interface Heard {
   first: (() => void) | undefined;
   more: Set<() => void> | undefined;
@@ -37,7 +37,7 @@ export class AbortListeners {
 
   #aborted(signal: AbortSignalLike, heard: Heard): void {
     heard.first?.();
-    // A callback may remove others, which then are not called.
+    // A callback may remove others, which are then not called.
     if (heard.more !== undefined) for (const callback of heard.more) callback();
     this.#bySignal.delete(signal);
   }

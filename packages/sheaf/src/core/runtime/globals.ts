@@ -57,7 +57,7 @@ export const isBoundToRequests = (): boolean =>
 
 export const warn = (message: string, ...more: unknown[]): void => console.warn(message, ...more);
 
-/** A `warn` that says the first thing it is told and no other. */
+/** A `warn` that prints its first message and no other. */
 export function warnOnce(): typeof warn {
   let hasWarned = false;
   return (...words) => {

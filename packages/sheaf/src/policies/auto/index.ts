@@ -41,7 +41,7 @@ class Auto implements Policy {
   readonly #linger = new Linger();
   readonly #size = new SizeRule();
   #meanBatch = 1;
-  // The most items at once, slowly forgotten: with a slot's share of them here, nobody else is worth waiting for.
+  // The most items at once, slowly forgotten: once a slot's share of them is here, no other is worth waiting for.
   #crowd = 1;
   #held = false;
 
