@@ -5,6 +5,7 @@ import { machine } from "../lib/machine.mjs";
 import { burst, closed, keptUp, lone, measure, open, writeRequests } from "./drives.mjs";
 import { length } from "./formats.mjs";
 import { install } from "./install.mjs";
+import { drawPictures } from "./pictures.mjs";
 import { reportOf } from "./report.mjs";
 import { startServer } from "./server-process.mjs";
 import { servers } from "./servers.mjs";
@@ -69,15 +70,18 @@ export async function compare({ command, defaultServers }) {
       }
     }
   }
-  publish(figures, flags.out);
+  await publish(figures, flags.out);
 }
 
-function publish(figures, folder) {
+async function publish(figures, folder) {
   const text = reportOf(figures);
   console.log(text);
   if (folder === undefined) return;
   writeFileSync(`${folder}/figures.json`, `${JSON.stringify(figures, undefined, 1)}\n`);
-  writeFileSync(`${folder}/README.md`, text);
+  writeFileSync(
+    `${folder}/README.md`,
+    [text, ...(await drawPictures(figures, folder)).map((picture) => `${picture}\n`)].join("\n"),
+  );
 }
 
 /** All drives of one server in one round, in a process of its own. */

@@ -63,7 +63,8 @@ function raise(pid) {
 
 const ownCpuSeconds = () => cpuSeconds([process.pid]);
 
-function generate(plan) {
+/** Runs the generator; `plan` as generator/src/plan.rs says it. */
+export function generate(plan) {
   return new Promise((resolve, reject) => {
     const child = execFile(binary("generator"), { maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
       if (error !== null) reject(new Error(`the generator failed: ${stderr || error.message}`));

@@ -10,6 +10,14 @@ const readyWithinMs = 120_000;
 const stopWithinMs = 10_000;
 const callWithinMs = 5000;
 
+// A server of several processes, some of them daemons, must not outlive an interrupted comparison.
+const running = new Set();
+for (const signal of ["SIGINT", "SIGTERM"])
+  process.once(signal, () => {
+    for (const mark of running) end(marked(mark), "SIGKILL");
+    process.exit(signal === "SIGINT" ? 130 : 143);
+  });
+
 /**
  * Starts a server and waits until it answers `values` with `expected` in each of its formats: a server that is fast and
  * wrong is not measured.
@@ -19,6 +27,7 @@ export async function startServer(name, { start, formats }, values, expected) {
   const port = await freePort();
   const { file, args, env = {} } = start(String(port));
   const mark = randomUUID();
+  running.add(mark);
   const log = `${artifacts}/logs/${name}.log`;
   const output = openSync(log, "w");
   // The folder of the Python files is where some of them look for their settings.
@@ -78,15 +87,20 @@ async function stop(mark) {
   const untilMs = performance.now() + stopWithinMs;
   for (let signal = "SIGTERM"; ; signal = performance.now() < untilMs ? 0 : "SIGKILL") {
     const pids = marked(mark);
-    if (pids.length === 0) return;
-    for (const pid of pids) {
-      try {
-        process.kill(Number(pid), signal);
-      } catch {
-        // It has just ended.
-      }
-    }
+    if (pids.length === 0) break;
+    end(pids, signal);
     await sleep(100);
+  }
+  running.delete(mark);
+}
+
+function end(pids, signal) {
+  for (const pid of pids) {
+    try {
+      process.kill(Number(pid), signal);
+    } catch {
+      // It has just ended.
+    }
   }
 }
 

@@ -4,20 +4,31 @@ import { cargoFolder, python, virtualEnvironment } from "./paths.mjs";
 import { servers } from "./servers.mjs";
 
 /** What was compared: the release of each server, by its name here. */
-export const versionsOf = (names) => Object.fromEntries(names.map((name) => [name, versionOf(servers[name])]));
+export const versionsOf = (names) => Object.fromEntries(names.map((name) => [name, versionOf(name, servers[name])]));
 
-function versionOf({ python: environment, cargo, distribution = environment }) {
-  if (environment !== undefined) {
-    const program = `import importlib.metadata as m, platform; print(m.version("${distribution}"), "on Python", platform.python_version())`;
-    return `${distribution} ${execFileSync(python(environment), ["-c", program], { encoding: "utf8", cwd: virtualEnvironment(environment) }).trim()}`;
-  }
-  if (cargo !== undefined) {
-    const lock = readFileSync(`${cargoFolder}/Cargo.lock`, "utf8");
-    const release = (name) => `${name} ${new RegExp(`name = "${name}"\\nversion = "([^"]+)"`).exec(lock)[1]}`;
-    return ["batched-fn", "axum", "ort"].map(release).join(", ");
-  }
-  const { version } = JSON.parse(
-    readFileSync(new URL("../../packages/sheaf-server/package.json", import.meta.url), "utf8"),
-  );
-  return `sheaf-server ${version}, Node ${process.version}`;
+function versionOf(name, { python: environment, cargo, distribution = environment }) {
+  if (cargo !== undefined) return crates();
+  const parts = [];
+  if (name.startsWith("sheaf")) parts.push(...ours());
+  else
+    parts.push(
+      `${distribution} ${ask(environment, `import importlib.metadata as m; print(m.version("${distribution}"))`)}`,
+    );
+  if (environment !== undefined)
+    parts.push(`Python ${ask(environment, "import platform; print(platform.python_version())")}`);
+  return parts.join(", ");
 }
+
+function crates() {
+  const lock = readFileSync(`${cargoFolder}/Cargo.lock`, "utf8");
+  const release = (name) => `${name} ${new RegExp(`name = "${name}"\nversion = "([^"]+)"`).exec(lock)[1]}`;
+  return ["batched-fn", "axum", "ort"].map(release).join(", ");
+}
+
+function ours() {
+  const manifest = new URL("../../packages/sheaf-server/package.json", import.meta.url);
+  return [`sheaf-server ${JSON.parse(readFileSync(manifest, "utf8")).version}`, `Node ${process.version}`];
+}
+
+const ask = (environment, program) =>
+  execFileSync(python(environment), ["-c", program], { encoding: "utf8", cwd: virtualEnvironment(environment) }).trim();
