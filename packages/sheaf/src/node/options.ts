@@ -53,6 +53,12 @@ export interface WorkerOptions<Data = unknown> {
    */
   readonly resultRows?: "own" | "view" | undefined;
   /**
+   * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do it
+   * next. `module` is the URL of a module that exports what a `RowEncoder` has; `wanted` is asked for each batch (default:
+   * always). The results stay as they are; `encodedRow(row)` gives the bytes of one. Default none.
+   */
+  readonly encodeRows?: EncodeRows | undefined;
+  /**
    * How long an instance may load and warm up. Past it `ready()` rejects, or, of one that is started again, it counts as a
    * crash. Milliseconds > 0, or Infinity. Default 600,000.
    */
@@ -60,6 +66,12 @@ export interface WorkerOptions<Data = unknown> {
   /** How long `close` waits for an instance to unload. Milliseconds > 0. Default 10,000. */
   readonly closeTimeoutMs?: number | undefined;
   readonly clock?: Clock | undefined;
+}
+
+/** @see WorkerOptions.encodeRows */
+export interface EncodeRows {
+  readonly module: string | URL;
+  readonly wanted?: (() => boolean) | undefined;
 }
 
 /** What a pool is told, whatever its workers are. */
@@ -81,9 +93,11 @@ export interface WorkerSettings extends PoolSettings {
   readonly url: string;
   readonly data: unknown;
   readonly heapLimitMb: number | undefined;
+  readonly rowEncoder: string | undefined;
+  readonly wantsEncoded: (() => boolean) | undefined;
 }
 
-export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb">, Check> = {
+export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb" | "encodeRows">, Check> = {
   instances: checkCount,
   data: () => undefined,
   name: checkText,
@@ -100,6 +114,8 @@ export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb">, Che
 
 const workerChecks: Record<keyof WorkerOptions, Check> = {
   ...poolChecks,
+  encodeRows: (name, value) =>
+    check(typeof value === "object" && value !== null && "module" in value, name, "an object with a module", value),
   heapLimitMb: (name, value) =>
     check(typeof value === "number" && value > 0 && value < Infinity, name, "a number of megabytes > 0", value),
 };
@@ -111,9 +127,16 @@ const workerChecks: Record<keyof WorkerOptions, Check> = {
 export function workerSettings(url: string | URL, options: WorkerOptions): WorkerSettings {
   const moduleUrl = moduleUrlOf(url);
   checkOptions(options, workerChecks);
-  const { data, heapLimitMb } = options;
+  const { data, heapLimitMb, encodeRows } = options;
   const name = moduleUrl.slice(moduleUrl.lastIndexOf("/") + 1);
-  return { ...poolSettings(options, name), url: moduleUrl, data, heapLimitMb };
+  return {
+    ...poolSettings(options, name),
+    url: moduleUrl,
+    data,
+    heapLimitMb,
+    rowEncoder: encodeRows && moduleUrlOf(encodeRows.module),
+    wantsEncoded: encodeRows && (encodeRows.wanted ?? (() => true)),
+  };
 }
 
 /** Checked options with their defaults. */

@@ -19,9 +19,9 @@ export function workerProcess<Worker extends WorkerDefinition<unknown, unknown>>
 export function workerProcess<In, Out>(url: string | URL, options?: WorkerOptions): WorkerExecutor<In, Out>;
 export function workerProcess(url: string | URL, options: WorkerOptions = {}): WorkerExecutor<unknown, unknown> {
   const settings = workerSettings(url, options);
-  const { data, niceness, heapLimitMb } = settings;
+  const { data, niceness, heapLimitMb, rowEncoder, wantsEncoded } = settings;
   return new Pool({
     ...settings,
-    open: (events) => openProcess({ url: settings.url, data, niceness, heapLimitMb }, events),
+    open: (events) => openProcess({ url: settings.url, data, rowEncoder, niceness, heapLimitMb, wantsEncoded }, events),
   });
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { FrameReader, frameOf } from "../../dist/node/wire/frame.js";
+import { encodedRow, type RowEncoder } from "../../dist/node/wire/encoded-rows.js";
 import type { Message } from "../../dist/node/wire/message.js";
 import { largeRowBytes, pack, transferable, unpack, type RowOwnership } from "../../dist/node/wire/pack.js";
 
@@ -185,4 +186,66 @@ function readInto(reader: FrameReader, bytes: Uint8Array): number {
 const comparable = ({ packed, ...rest }: Message): unknown => ({
   ...rest,
   parts: packed && [new Uint8Array(packed.buffer), ...packed.large].map((part) => Buffer.from(part).toString("base64")),
+});
+
+const hex: RowEncoder = {
+  maxBytes: (row) => 8 * row.length,
+  write(row, target, offset) {
+    const bytes = Buffer.from(row.buffer, row.byteOffset, row.byteLength);
+    return offset + Buffer.from(target.buffer, target.byteOffset).write(bytes.toString("hex"), offset, "latin1");
+  },
+};
+const hexOf = (row: Float32Array): string => Buffer.from(row.buffer, row.byteOffset, row.byteLength).toString("hex");
+const encodedText = (row: Float32Array): string | undefined => {
+  const bytes = encodedRow(row);
+  return bytes && Buffer.from(bytes).toString("latin1");
+};
+
+test("rows travel with what the encoder made of them: bare, in objects, and beside errors", () => {
+  const row = fc.float32Array({ noNaN: true, maxLength: 40 });
+  const item = fc.record({ vector: row, tokens: fc.nat(), scores: row }, plain);
+  const results = fc.oneof(fc.array(row), fc.array(item), fc.array(fc.oneof(row, fc.constant(new Error("bad")))));
+  fc.assert(
+    fc.property(results, fc.constantFrom<RowOwnership>("own", "view"), (values, ownership) => {
+      const back = unpack(transferable(pack(values as unknown[], hex)).packed, ownership);
+      values.forEach((value, i) => {
+        if (value instanceof Error) return;
+        const [sent, got] = value instanceof Float32Array ? [[value], [back[i]]] : [value, back[i]].map((one) => {
+          const { vector, scores } = one as { vector: Float32Array; scores: Float32Array };
+          return [vector, scores];
+        }); // prettier-ignore
+        sent!.forEach((sentRow, k) => {
+          const gotRow = got![k] as Float32Array;
+          assert.equal(hexOf(gotRow), hexOf(sentRow as Float32Array));
+          assert.equal(encodedText(gotRow), hexOf(sentRow as Float32Array));
+        });
+      });
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("rows of 64 KiB, other arrays and unencoded lists have no encoded bytes", () => {
+  const encodedOf = (values: unknown[], encoder?: RowEncoder): (string | undefined)[] =>
+    (unpack(transferable(pack(values, encoder)).packed, "view") as Float32Array[]).map(encodedText);
+  assert.deepEqual(encodedOf([floats(2)]), [undefined]);
+  assert.deepEqual(encodedOf([floats(2)], hex), [hexOf(floats(2))]);
+  assert.deepEqual(encodedOf([floats(largeRowBytes / 4), floats(2)], hex), [undefined, undefined]);
+  assert.deepEqual(encodedOf([new Float64Array(2)], hex), [undefined]);
+});
+
+test("rows that would take more than 16 MiB encoded travel as they are", () => {
+  const greedy: RowEncoder = { ...hex, maxBytes: () => 5 * 2 ** 20 };
+  const back = (count: number): (string | undefined)[] =>
+    (
+      unpack(
+        pack(
+          Array.from({ length: count }, () => floats(1, 1)),
+          greedy,
+        ),
+        "view",
+      ) as Float32Array[]
+    ).map(encodedText);
+  assert.deepEqual(back(3), Array(3).fill(hexOf(floats(1, 1))));
+  assert.deepEqual(back(4), Array(4).fill(undefined));
 });

@@ -14,6 +14,7 @@ export type NumberArray =
 export function joinRows<Row extends NumberArray>(rows: readonly Row[]): Row {
   const [first] = rows;
   if (first === undefined) throw new RangeError("There is no row to join.");
+  if (rows.length === 1) return first;
   const construct = first.constructor as new (
     source: number | ArrayBufferLike,
     offset?: number,

@@ -1,6 +1,7 @@
 import type { BatchFunction, Executor } from "sheaf";
 import type { ModelInput, ModelOutput, ModelSpec } from "../../runners/model-spec.ts";
 import type { Settings } from "../settings.ts";
+import type { JsonDemand } from "./json-demand.ts";
 
 /** A model to serve: what goes in and out, and what runs it. */
 export interface ModelDefinition {
@@ -26,6 +27,8 @@ export interface ModelDefinition {
   readonly maxBatchWeight?: number | undefined;
   /** Run in batches of growing size before the model is ready; without it nothing is run (a function may cost money). */
   readonly warmUpItem?: unknown;
+  /** Where its workers can write JSON: told what its replies are. */
+  readonly jsonDemand?: JsonDemand | undefined;
   /** Settings of its own, over the server's. */
   readonly settings?: Partial<Settings> | undefined;
 }

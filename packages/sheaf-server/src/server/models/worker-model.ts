@@ -2,7 +2,10 @@ import { workerProcess, workerThread } from "sheaf/node";
 import type { ModelSpec } from "../../runners/model-spec.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "../settings.ts";
+import { JsonDemand } from "./json-demand.ts";
 import { warmUpItemOf } from "./warm-up.ts";
+
+const jsonRowEncoderUrl = new URL("../codec/json-row-encoder.js", import.meta.url);
 
 /** A gateway only checks and passes on; its batches run on the fleet's workers. */
 export const runsElsewhere = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
@@ -14,6 +17,7 @@ export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | 
 /** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
   const { workerUrl, data, sample, ...described } = spec;
+  const jsonDemand = new JsonDemand();
   const run: ModelDefinition["run"] = runsElsewhere(settings)
     ? noRun
     : workersOf(settings)<never, unknown>(workerUrl, {
@@ -23,8 +27,12 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
         niceness: settings.workerNiceness,
         // A result is written into its reply and dropped: it needs no memory of its own.
         resultRows: "view",
+        // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by
+        // its gateways.
+        encodeRows:
+          settings.natsUrl === undefined ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
       });
-  return { ...described, run, warmUpItem: sample ?? warmUpItemOf(spec.input) };
+  return { ...described, run, jsonDemand, warmUpItem: sample ?? warmUpItemOf(spec.input) };
 }
 
 const noRun = (): never => {

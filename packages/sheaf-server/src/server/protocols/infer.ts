@@ -25,6 +25,7 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     const startedAtMs = performance.now();
     const input = readInput(request.body, model);
     const parts = await run(input, model, options);
+    model.definition.jsonDemand?.note(true);
     const latencyMs = rounded(performance.now() - startedAtMs);
     const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
     return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));

@@ -26,6 +26,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     const length = readDimensions(dimensions, model);
     const options = callOptionsOf(request, model.settings);
     const served = await inferEvery(model, items, options);
+    model.definition.jsonDemand?.note(!isBase64 && length === undefined);
     return reply.type("application/json").send(embeddingsJson(served, { model: model.name, isBase64, length }));
   });
 

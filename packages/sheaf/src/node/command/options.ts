@@ -12,7 +12,7 @@ export interface WorkerLogLine {
 }
 
 /** Options of `workerCommand`. Validated once, at the call. */
-export interface CommandOptions<Data = unknown> extends Omit<WorkerOptions<Data>, "heapLimitMb"> {
+export interface CommandOptions<Data = unknown> extends Omit<WorkerOptions<Data>, "heapLimitMb" | "encodeRows"> {
   /** The program to start: a path, or a name that is looked up on PATH. */
   readonly command: string;
   readonly args?: readonly string[] | undefined;

@@ -48,9 +48,13 @@ export function openOrEnd(open: OpenConnection, events: WorkerConnectionEvents):
   }
 }
 
-/** The requests of a connection to a worker in JavaScript. */
-export const requestsOver = ({ send }: Port): Pick<WorkerConnection, "run" | "abort" | "close"> => ({
-  run: (id, attempt, items) => send(message(Kind.batch, id, attempt, pack(items))),
+/** The requests of a connection to a worker in JavaScript. `wantsEncoded`: as `EncodeRows.wanted`. */
+export const requestsOver = (
+  { send }: Port,
+  wantsEncoded: (() => boolean) | undefined,
+): Pick<WorkerConnection, "run" | "abort" | "close"> => ({
+  run: (id, attempt, items) =>
+    send(message(wantsEncoded?.() === true ? Kind.batchToEncode : Kind.batch, id, attempt, pack(items))),
   abort: (id) => send(message(Kind.abort, id)),
   close: () => send(message(Kind.close)),
 });

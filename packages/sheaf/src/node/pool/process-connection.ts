@@ -10,11 +10,13 @@ import { processEntry } from "../worker/entry.ts";
 
 export interface ProcessOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
+  /** As `EncodeRows.wanted`. */
+  readonly wantsEncoded: (() => boolean) | undefined;
 }
 
 /** A worker process: frames over a pipe of its own, so that what it prints cannot get in between. */
 export function openProcess(
-  { heapLimitMb, ...host }: ProcessOptions,
+  { heapLimitMb, wantsEncoded, ...host }: ProcessOptions,
   events: WorkerConnectionEvents,
 ): WorkerConnection {
   const flags = [
@@ -65,7 +67,7 @@ export function openProcess(
   send(message(Kind.load, 0, 0, pack([host])));
   return {
     pid: child.pid,
-    ...requestsOver({ send }),
+    ...requestsOver({ send }, wantsEncoded),
     kill: () => {
       child.kill("SIGKILL");
       return true;

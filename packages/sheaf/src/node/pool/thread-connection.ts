@@ -6,6 +6,8 @@ import { post, received, type Posted } from "../wire/thread-message.ts";
 
 export interface ThreadOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
+  /** As `EncodeRows.wanted`. */
+  readonly wantsEncoded: (() => boolean) | undefined;
 }
 
 /** What a worker thread is started with. */
@@ -18,7 +20,10 @@ export interface ThreadData {
  * A worker thread: batches are transferred, not copied again, over a port of their own, so that what a module posts to its
  * `parentPort` cannot get in between.
  */
-export function openThread({ heapLimitMb, ...host }: ThreadOptions, events: WorkerConnectionEvents): WorkerConnection {
+export function openThread(
+  { heapLimitMb, wantsEncoded, ...host }: ThreadOptions,
+  events: WorkerConnectionEvents,
+): WorkerConnection {
   const { port1: port, port2 } = new MessageChannel();
   const worker = new Worker(threadEntry, {
     workerData: { host, port: port2 } satisfies ThreadData,
@@ -43,7 +48,7 @@ export function openThread({ heapLimitMb, ...host }: ThreadOptions, events: Work
   });
   return {
     pid: undefined,
-    ...requestsOver({ send: (message) => post(port, message) }),
+    ...requestsOver({ send: (message) => post(port, message) }, wantsEncoded),
     // Terminating a thread inside native code aborts the whole process.
     kill: () => false,
     hold: (alive) => (alive ? worker.ref() : worker.unref()),

@@ -28,6 +28,10 @@ export const headBytes: number = 40;
 
 export const Tag = { text: 1, number: 2, boolean: 3, rows: 4, record: 5, slots: 6, clone: 7 } as const;
 
+/** Flags of a column of rows: all are of the length in its header; what was made of each follows them. */
+export const uniformRows = 1;
+export const encodedRows = 2;
+
 /** Of a column. */
 export const headerBytes = 8;
 
@@ -64,6 +68,7 @@ export const rowConstructors: readonly RowConstructor[] = [
   BigInt64Array,
   BigUint64Array,
 ];
+export const float32Kind: number = rowConstructors.indexOf(Float32Array);
 export const bufferKind: number = rowConstructors.length;
 export const arrayBufferKind: number = bufferKind + 1;
 export const kindOfPrototype: ReadonlyMap<unknown, number> = new Map<unknown, number>([

@@ -9,6 +9,8 @@ export const Kind = {
   batch: 2,
   abort: 3,
   close: 4,
+  /** A batch whose rows the caller wants encoded as well. */
+  batchToEncode: 5,
   // from the worker
   warming: 16,
   ready: 17,
@@ -25,7 +27,7 @@ export interface Message {
   readonly kind: number;
   /** The batch it is about, as its instance counts them; 0 for none. */
   readonly id: number;
-  /** `batch`: the attempt. `results` and `failure`: the run time in milliseconds. `answer`: the index of the item. Else 0. */
+  /** Batches: the attempt. `results` and `failure`: the run time in milliseconds. `answer`: the index of the item. Else 0. */
   readonly value: number;
   /** Memory the worker holds, in bytes, with `results` now and then; else 0. */
   readonly memoryBytes: number;

@@ -1,3 +1,4 @@
+import { startEncoding, type RowEncoder } from "./encoded-rows.ts";
 import { readColumn, type Reader } from "./read.ts";
 import { headBytes, headerBytes, uninitialised, type Packed, type RowOwnership } from "./layout.ts";
 import { planSlots, scratchBytes, scratchWriter, tooLarge, writerOf } from "./write.ts";
@@ -9,12 +10,13 @@ const longestBytes = 2 ** 31;
 
 /**
  * Packs values by index. The values are read, never changed or detached; what no column takes goes through structured
- * clone.
+ * clone. With an `encoder`, rows of float32 are followed by what it makes of them.
  * @throws {TypeError} a value that structured clone refuses (a function, a symbol). {RangeError} more than 2 GiB beside the
  * rows of 64 KiB and up, or texts longer together than a string can be.
  */
-export function pack(values: ArrayLike<unknown>): Packed {
-  const column = planSlots(values);
+export function pack(values: ArrayLike<unknown>, encoder?: RowEncoder): Packed {
+  startEncoding();
+  const column = planSlots(values, encoder);
   const size = headBytes + headerBytes + column.bytes;
   if (size > longestBytes) throw tooLarge(values.length, `${(size / 2 ** 30).toFixed(1)} GiB`, "2 GiB");
   const writer = size <= scratchBytes ? scratchWriter() : writerOf(uninitialised(size));

@@ -1,14 +1,17 @@
 import { deserialize } from "node:v8";
+import { noteEncoded } from "./encoded-rows.ts";
 import { rebuildError, type WireError } from "../../core/wire-error.ts";
 import {
   arrayBufferKind,
   bufferKind,
   bytesPerElement,
+  encodedRows,
   headerBytes,
   largeRowBytes,
   padded,
   rowConstructors,
   Tag,
+  uniformRows,
   type RowConstructor,
   type RowOwnership,
 } from "./layout.ts";
@@ -42,7 +45,7 @@ export function readColumn(reader: Reader, count: number): unknown[] {
     case Tag.boolean:
       return readBooleans(reader, count);
     case Tag.rows:
-      return readRows(reader, count, kind, flag === 1 ? number : undefined);
+      return readRows(reader, count, kind, flag, number);
     case Tag.record:
       return readRecord(reader, count, number);
     case Tag.slots:
@@ -87,14 +90,14 @@ function readBooleans(reader: Reader, count: number): boolean[] {
   return booleans;
 }
 
-function readRows(reader: Reader, count: number, kind: number, uniformLength: number | undefined): unknown[] {
-  const lengths = uniformLength === undefined ? readWords(reader, count) : undefined;
+function readRows(reader: Reader, count: number, kind: number, flags: number, uniformLength: number): unknown[] {
+  const lengths = (flags & uniformRows) === 0 ? readWords(reader, count) : undefined;
   const elementBytes = bytesPerElement(kind);
   const rows: unknown[] = [];
   const start = reader.at;
   let at = start;
   for (let i = 0; i < count; i++) {
-    const length = lengths === undefined ? (uniformLength as number) : (lengths[i] as number);
+    const length = lengths === undefined ? uniformLength : (lengths[i] as number);
     const rowBytes = length * elementBytes;
     if (rowBytes >= largeRowBytes) {
       const large = reader.large[reader.nextLarge++] as Uint8Array<ArrayBuffer>;
@@ -108,7 +111,20 @@ function readRows(reader: Reader, count: number, kind: number, uniformLength: nu
     }
   }
   reader.at = start + padded(at - start);
+  if ((flags & encodedRows) !== 0) readEncoded(reader, rows as Float32Array[]);
   return rows;
+}
+
+function readEncoded(reader: Reader, rows: readonly Float32Array[]): void {
+  const lengths = readWords(reader, rows.length);
+  const start = reader.at;
+  let at = start;
+  for (let i = 0; i < rows.length; i++) {
+    const length = lengths[i] as number;
+    noteEncoded(rows[i] as Float32Array, Buffer.from(reader.buffer, at, length));
+    at += length;
+  }
+  reader.at = start + padded(at - start);
 }
 
 function rowOver(kind: number, buffer: ArrayBuffer, byteOffset: number, length: number): unknown {

@@ -2,15 +2,19 @@ import { constants } from "node:buffer";
 import { serialize } from "node:v8";
 import { isNativeError } from "node:util/types";
 import { describeError } from "../../core/wire-error.ts";
+import { encodeRows, type RowEncoder } from "./encoded-rows.ts";
 import {
   arrayBufferKind,
   bytesPerElement,
+  encodedRows,
+  float32Kind,
   headerBytes,
   kindOfPrototype,
   largeRowBytes,
   padded,
   rowConstructors,
   Tag,
+  uniformRows,
   uninitialised,
   type TypedArray,
 } from "./layout.ts";
@@ -47,14 +51,15 @@ export interface Column {
   write(writer: Writer): void;
 }
 
-export function planSlots(values: ArrayLike<unknown>): Column {
+/** With an `encoder`, float32 rows travel with what it makes of them. */
+export function planSlots(values: ArrayLike<unknown>, encoder?: RowEncoder): Column {
   const errorAt: number[] = [];
   for (let i = 0; i < values.length; i++) if (isError(values[i])) errorAt.push(i);
-  if (errorAt.length === 0) return planColumn(values, 0);
+  if (errorAt.length === 0) return planColumn(values, 0, encoder);
 
   const rest = Array.from(values).filter((value) => !isError(value));
   const errors = planClone(errorAt.map((i) => describeError(values[i])));
-  const others = planColumn(rest, 0);
+  const others = planColumn(rest, 0, encoder);
   return {
     bytes: headerBytes + padded(errorAt.length * 4) + errors.bytes + others.bytes,
     write(writer) {
@@ -72,7 +77,7 @@ export const isError = (value: unknown): boolean =>
 const looksLikeError = (value: object): boolean =>
   !ArrayBuffer.isView(value) && (value instanceof Error || isNativeError(value));
 
-function planColumn(values: ArrayLike<unknown>, depth: number): Column {
+function planColumn(values: ArrayLike<unknown>, depth: number, encoder: RowEncoder | undefined): Column {
   const first = values[0];
   switch (typeof first) {
     case "string":
@@ -83,7 +88,7 @@ function planColumn(values: ArrayLike<unknown>, depth: number): Column {
       return every(values, "boolean") ? planBooleans(values as ArrayLike<boolean>) : planClone(values);
     case "object":
       if (first === null) return planClone(values);
-      return planRows(values, first) ?? planRecord(values, first, depth) ?? planClone(values);
+      return planRows(values, first, encoder) ?? planRecord(values, first, depth, encoder) ?? planClone(values);
     default:
       return planClone(values);
   }
@@ -152,7 +157,7 @@ function planBooleans(values: ArrayLike<boolean>): Column {
   };
 }
 
-function planRows(values: ArrayLike<unknown>, first: object): Column | undefined {
+function planRows(values: ArrayLike<unknown>, first: object, encoder: RowEncoder | undefined): Column | undefined {
   const prototype: unknown = Object.getPrototypeOf(first);
   const kind = kindOfPrototype.get(prototype);
   if (kind === undefined) return undefined;
@@ -170,13 +175,19 @@ function planRows(values: ArrayLike<unknown>, first: object): Column | undefined
     if (lengths[i] !== lengths[0]) uniform = false;
     if (byteLength < largeRowBytes) smallBytes += byteLength;
   }
+  const encoded =
+    encoder === undefined || kind !== float32Kind ? undefined : encodeRows(values as ArrayLike<Float32Array>, encoder);
   return {
-    bytes: headerBytes + (uniform ? 0 : padded(lengths.length * 4)) + padded(smallBytes),
+    bytes: headerBytes + (uniform ? 0 : padded(lengths.length * 4)) + padded(smallBytes) + (encoded?.bytes ?? 0),
     write(writer) {
-      writeHeader(writer, Tag.rows, kind, uniform ? 1 : 0, lengths[0] ?? 0);
+      writeHeader(writer, Tag.rows, kind, (uniform ? uniformRows : 0) | (encoded ? encodedRows : 0), lengths[0] ?? 0);
       if (!uniform) writeWords(writer, lengths);
       writeRows(writer, values as ArrayLike<TypedArray | ArrayBuffer>, kind, smallBytes / elementBytes);
       writer.at += padded(smallBytes);
+      if (encoded === undefined) return;
+      writeWords(writer, encoded.lengths);
+      writer.bytes.set(encoded.text, writer.at);
+      writer.at += padded(encoded.text.length);
     },
   };
 }
@@ -232,7 +243,12 @@ const bytesOf = (row: TypedArray | ArrayBuffer): Uint8Array =>
   row instanceof ArrayBuffer ? new Uint8Array(row) : new Uint8Array(row.buffer, row.byteOffset, row.byteLength);
 
 /** Plain objects with the same keys in the same order: one column a key. */
-function planRecord(values: ArrayLike<unknown>, first: object, depth: number): Column | undefined {
+function planRecord(
+  values: ArrayLike<unknown>,
+  first: object,
+  depth: number,
+  encoder: RowEncoder | undefined,
+): Column | undefined {
   if (depth >= maxDepth || Object.getPrototypeOf(first) !== Object.prototype) return undefined;
   const keys = Object.keys(first);
   if (keys.length === 0 || keys.length > maxColumns || keys.includes("__proto__")) return undefined;
@@ -244,7 +260,9 @@ function planRecord(values: ArrayLike<unknown>, first: object, depth: number): C
   }
   const names = planText(keys);
   // An error inside a record has its own columns' way to travel.
-  const columns = cells.map((column) => (column.some(isError) ? planClone(column) : planColumn(column, depth + 1)));
+  const columns = cells.map((column) =>
+    column.some(isError) ? planClone(column) : planColumn(column, depth + 1, encoder),
+  );
   return {
     bytes: columns.reduce((sum, column) => sum + column.bytes, headerBytes + names.bytes),
     write(writer) {

@@ -2,6 +2,7 @@ import { getPriority, setPriority } from "node:os";
 import { checkResults } from "../../core/dispatch/results.ts";
 import { RunHandle } from "../../core/run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../define-worker.ts";
+import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
 import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";
 import { pack, unpack, type Packed } from "../wire/pack.ts";
 
@@ -9,6 +10,8 @@ import { pack, unpack, type Packed } from "../wire/pack.ts";
 export interface HostOptions {
   readonly url: string;
   readonly data: unknown;
+  /** URL of the module of its row encoder. */
+  readonly rowEncoder: string | undefined;
   /** How far the scheduling priority of the thread or process is lowered; 0 leaves it as it is. */
   readonly niceness: number;
 }
@@ -37,6 +40,7 @@ export class Host {
   #runningId = 0;
   #worker: LoadedWorker | undefined;
   #model: unknown;
+  #encoder: RowEncoder | undefined;
   #running = false;
   #sampledAtMs = -Infinity;
 
@@ -50,11 +54,13 @@ export class Host {
     void this.#load(options).then(() => this.#runWaiting());
   }
 
-  async #load({ url, data, niceness }: HostOptions): Promise<void> {
+  async #load({ url, data, rowEncoder, niceness }: HostOptions): Promise<void> {
     const { port } = this.#home;
     try {
       lowerPriority(niceness);
       const worker = workerOf((await import(url)) as { default?: unknown }, url);
+      if (rowEncoder !== undefined)
+        this.#encoder = encoderOf((await import(rowEncoder)) as Partial<RowEncoder>, rowEncoder);
       this.#model = await worker.load?.(data);
       port.send(message(Kind.warming));
       await worker.warmUp?.(this.#model);
@@ -88,14 +94,15 @@ export class Host {
     this.#running = false;
   }
 
-  async #runBatch({ id, value: attempt, packed }: Message): Promise<void> {
+  async #runBatch({ kind: wanted, id, value: attempt, packed }: Message): Promise<void> {
     const startedAtMs = performance.now();
     let reply: Packed;
     let kind: number = Kind.results;
     this.#runningId = id;
     try {
       if (this.#aborted.has(id)) throw new DOMException("Every caller of the batch has left.", "AbortError");
-      reply = pack(await this.#run(unpack(packed as Packed, "view"), id, attempt));
+      const results = await this.#run(unpack(packed as Packed, "view"), id, attempt);
+      reply = pack(results, wanted === Kind.batchToEncode ? this.#encoder : undefined);
     } catch (error) {
       kind = Kind.failure;
       reply = packError(error);

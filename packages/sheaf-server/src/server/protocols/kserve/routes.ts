@@ -104,6 +104,7 @@ async function infer(
     value: resultTensor(definition.output, tensor, results),
     isBinary,
   }));
+  definition.jsonDemand?.note(results.length === 1 && outputs.some(({ isBinary }) => !isBinary));
   return sendOutputs(reply, { model: model.name, id, outputs });
 }
 
