@@ -1,4 +1,4 @@
-/** What `run` is told about the batch beside its items. */
+/** What `run` knows about the batch beside its items. */
 export interface RunContext {
   /**
    * Aborts when every caller of the batch has left. A run that keeps its thread busy never sees it: only one that
@@ -24,7 +24,7 @@ interface Life<Model, Data> {
   load?(data: Data): Awaitable<Model>;
   /** Runs once after `load`, before the first batch: the first runs of most models are slow. */
   warmUp?(model: Model): Awaitable<void>;
-  /** Lets go of the model when the worker is closed or recycled. */
+  /** Releases the model when the worker is closed or recycled. */
   unload?(model: Model): Awaitable<void>;
 }
 
@@ -92,7 +92,7 @@ export function defineWorker(worker: unknown): unknown {
   return worker;
 }
 
-/** The same worker with its steps' types forgotten, as the thread or process that hosts it sees it. */
+/** The same worker without the types of its steps, as its host sees it. */
 export interface LoadedWorker {
   load?(data: unknown): unknown;
   warmUp?(model: unknown): unknown;

@@ -11,7 +11,8 @@ export interface BatchMessage {
 
 /**
  * Publishes every batch of a batcher on Node's diagnostics channel `sheaf:batch`, where an agent or a script can follow
- * it without a reference to the batcher. Nobody listening, it costs one look a batch. @returns a function that ends it
+ * it without a reference to the batcher. Without a listener it costs one check a batch. @returns a function that ends
+ * it
  */
 export function publishBatches(batcher: Pick<Batcher<never, unknown>, "name" | "subscribe">): () => void {
   const batches = channel("sheaf:batch");

@@ -18,7 +18,7 @@ import { describe } from "../shared/describe.ts";
 
 /** Options of `workerThread` and `workerProcess`. Validated once, at the call. */
 export interface WorkerOptions<Data = unknown> {
-  /** Copies of the model, each in a thread or process of its own; integer >= 1. Default 1. */
+  /** Copies of the model, each in its own thread or process; integer >= 1. Default 1. */
   readonly instances?: number | undefined;
   /** Handed to `load`; anything that structured clone takes. */
   readonly data?: Data | undefined;
@@ -27,8 +27,9 @@ export interface WorkerOptions<Data = unknown> {
   /** Full batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
   readonly prefetch?: 0 | 1 | undefined;
   /**
-   * What becomes of a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance, until
-   * the bad items are found; for work that may be repeated, as a model's. `"fail"`: its callers get `WORKER_CRASHED`.
+   * What happens to a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance,
+   * until the bad items are found; for work that may be repeated, as a model's. `"fail"`: its callers get
+   * `WORKER_CRASHED`.
    */
   readonly onWorkerCrash?: "isolate" | "fail" | undefined;
   /** An instance is replaced after so many batches, once its successor is ready; integer >= 1. Default none. */

@@ -5,13 +5,13 @@ import { RunHandle, runHandleOf } from "../core/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
-/** A batch function whose results are positional: of what a stage makes of an item, only its place says whose it is. */
+/** A batch function with positional results: a stage's output belongs to an item by its place alone. */
 type StageFunction<In, Out> = (
   items: In[],
   context: BatchContext,
 ) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;
 
-/** What a stage is to the pipeline: a function, or an executor's `run`. */
+/** A stage: a function, or an executor's `run`. */
 type RunStage = (items: unknown[], handle: RunHandle) => ArrayLike<unknown> | PromiseLike<ArrayLike<unknown>>;
 
 /** Options of `pipeline`. */
@@ -34,7 +34,7 @@ const pipelineChecks: Record<keyof PipelineOptions<unknown, unknown, unknown, un
 };
 
 /**
- * Three stages in a row: while one batch is in the middle, the next is prepared, the one before is finished, and the
+ * Three successive stages: while one batch is in the middle, the next is prepared, the one before is finished, and the
  * batcher collects another. Batches leave in the order they came. `slots` is the number of batches that can make
  * progress at once, so that the rest keeps filling instead of queueing between stages.
  * @throws {RangeError} a wrong `maxInFlight`. A stage that returns another number of results: `RESULT_COUNT`.
@@ -44,7 +44,7 @@ export function pipeline<In, Prepared = In, Raw = Prepared, Out = Raw>(
 ): Executor<In, Exclude<Out, Error>> {
   const { maxInFlight = 32 } = options;
   checkOptions(options, pipelineChecks);
-  // Inside, items are whatever the stages make of them.
+  // Inside, items are what the stages make of them.
   const untyped = options as unknown as PipelineOptions<unknown, unknown, unknown, unknown>;
   return new Pipeline(untyped, maxInFlight) as unknown as Executor<In, Exclude<Out, Error>>;
 }
@@ -56,7 +56,7 @@ class Pipeline implements Executor<unknown, unknown> {
   readonly #after: Stage;
   readonly #executor: Executor<unknown, unknown>;
   readonly #inFlight: Set<Promise<unknown>> = new Set();
-  /** Ends when the batch before has left. */
+  /** Settles when the batch before has left. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: PipelineOptions<unknown, unknown, unknown, unknown>, maxInFlight: number) {
@@ -99,10 +99,10 @@ class Pipeline implements Executor<unknown, unknown> {
   }
 }
 
-/** A batch between stages: every slot holds a value, or the Error that ended its way, as an answer of a stage does. */
+/** A batch between stages: each position holds a value, or the Error that a stage answered for its item. */
 class PipelineBatch {
   values: unknown[];
-  /** Time in stages, without waiting between them. */
+  /** Time spent in stages, without the waits between them. */
   runMs = 0;
   readonly #handle: RunHandle;
 
@@ -126,7 +126,7 @@ class PipelineBatch {
         handle,
       );
     } finally {
-      // A stage that knows its own run time leaves out how long the batch waited for it.
+      // A stage that measures its own run time excludes the wait for it.
       this.runMs += handle.runMs ?? performance.now() - handle.startedAtMs;
       handle.end();
     }
@@ -135,7 +135,7 @@ class PipelineBatch {
   }
 }
 
-/** What the function of a stage sees; how long a stage takes is the pipeline's to measure. */
+/** What the function of a stage sees; the pipeline measures how long a stage takes. */
 class StageHandle extends RunHandle {
   startedAtMs: number = performance.now();
 
@@ -150,7 +150,7 @@ class StageHandle extends RunHandle {
   }
 }
 
-/** Runs batches `width` at a time, in the order they come. */
+/** Runs batches `width` at a time, in order of arrival. */
 class Stage {
   readonly #name: string;
   readonly #stage: RunStage | undefined;

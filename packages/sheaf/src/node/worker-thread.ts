@@ -8,8 +8,8 @@ import type { WorkerExecutor } from "./worker-executor.ts";
  * Runs batches in worker threads: each loads the worker module once and keeps its model.
  * `workerThread<typeof worker>(url)` takes the types from the module's default export.
  *
- * A worker that throws, rejects, exits or fills its heap is replaced and harms nobody else. A crash or a hang in native
- * code is not survived: see `workerProcess`.
+ * A worker that throws, rejects, exits or fills its heap is replaced, and only its own batch suffers. A crash or a hang
+ * in native code is not survived: see `workerProcess`.
  * @throws {TypeError | RangeError} a wrong option. A module that does not load rejects `ready()` with its error.
  */
 export function workerThread<Worker extends WorkerDefinition<unknown, unknown>>(

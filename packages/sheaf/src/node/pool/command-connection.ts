@@ -32,7 +32,7 @@ export function openCommand(
   });
   const { pid } = child;
   lowerPriority(pid, settings.niceness);
-  // Where no file handle is left there are no pipes at all; `error` follows.
+  // Without a free file handle there are no pipes at all; `error` follows.
   const pipe = (child.stdio as typeof child.stdio | undefined)?.[descriptor] as Socket | undefined;
   const log = (level: "debug" | "info" | "warning" | "error", text: string): void => settings.log({ level, text, pid });
   const output = new OutputLines((text) => log("info", text));

@@ -13,13 +13,13 @@ export interface Received extends Pick<Message, "kind" | "id" | "value" | "memor
 /** Events of a worker, for its pool. Messages come in the order they were sent, all of them before `ended`. */
 export interface WorkerConnectionEvents {
   message(received: Received): void;
-  /** Once: the worker is gone. `why` ends a sentence: "exit code 1", "signal SIGKILL". */
+  /** Called once: the worker has ended. `why` completes a sentence: "exit code 1", "signal SIGKILL". */
   ended(why: string, error: Error | undefined): void;
 }
 
 /** The pool's end of a worker thread or process. */
 export interface WorkerConnection {
-  /** Of a process; undefined for a thread. */
+  /** The process id; undefined for a thread. */
   readonly pid: number | undefined;
   /** Hands over a batch. @throws {Error} it cannot be packed; the worker is as it was. */
   run(id: number, attempt: number, items: readonly unknown[]): void;
@@ -29,7 +29,7 @@ export interface WorkerConnection {
   close(): void;
   /** Ends it at once, whatever it does. False where that cannot be done safely: a thread inside native code. */
   kill(): boolean;
-  /** Whether it keeps this process alive. */
+  /** Sets whether it keeps this process alive. */
   hold(alive: boolean): void;
 }
 

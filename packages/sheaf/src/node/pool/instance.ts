@@ -17,7 +17,7 @@ export interface InstanceInfo {
   /** `"serving"`; `"successor"`: loading, to replace one that is recycled; `"quarantined"`: runs suspects of a crash;
    *  `"hung"`: past its run timeout and not to be stopped safely. */
   readonly role: InstanceRole;
-  /** Of a process; undefined for a thread. */
+  /** The process id; undefined for a thread. */
   readonly pid: number | undefined;
   /** Batches it answered. */
   readonly batches: number;
@@ -44,9 +44,9 @@ export interface InstanceOptions {
 export interface InstanceEvents {
   /** The state changed, or there is room for another batch. */
   changed(instance: Instance): void;
-  /** It ended. `lost` is what it had and did not answer, the running one first. */
+  /** It ended. `lost`: the batches it had not answered, the running one first. */
   ended(instance: Instance, lost: readonly Job[], why: string, error: Error | undefined): void;
-  /** It was not ready in time and cannot be stopped: it is left behind, and `ended` comes when it ends after all. */
+  /** It was not ready in time and cannot be stopped: it is abandoned, and `ended` follows when it ends. */
   left(instance: Instance, error: Error): void;
 }
 
@@ -58,7 +58,7 @@ export class Instance {
   batches = 0;
   /** It has been ready: it loaded and warmed up. */
   loaded = false;
-  /** It was told to end. */
+  /** It is closing. */
   draining = false;
   memoryBytes = 0;
   /** Set when `load` or `warmUp` failed. */
@@ -85,7 +85,7 @@ export class Instance {
     });
   }
 
-  /** Batches it holds: the running one and those handed over ahead. */
+  /** Batches it holds: the running one and prefetched ones. */
   get outstanding(): number {
     return this.#jobs.length;
   }
@@ -237,7 +237,7 @@ export class Instance {
   #ended(why: string, error: Error | undefined): void {
     const lost = this.#jobs.map(({ run }) => run);
     this.#jobs = [];
-    // It runs again or ends; until then it waits, which is not timed.
+    // It runs again or ends; until then it waits, and that time does not count.
     lost[0]?.handle.stopped();
     this.state = "dead";
     this.#dead?.();

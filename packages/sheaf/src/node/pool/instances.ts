@@ -12,7 +12,7 @@ export interface InstancesOptions {
   readonly open: OpenConnection;
 }
 
-/** Every instance of a pool, whatever its role: starts them, bounds their loading, and tells listeners of them. */
+/** Every instance of a pool, whatever its role: starts them, bounds their loading, and notifies listeners. */
 export class Instances {
   readonly #options: InstancesOptions;
   readonly #clock: Clock;
@@ -26,12 +26,12 @@ export class Instances {
     this.#clock = clock;
   }
 
-  /** Those whose thread or process is there. */
+  /** Instances whose thread or process has not ended. */
   get alive(): ReadonlySet<Instance> {
     return this.#alive;
   }
 
-  /** Threads that were given up and have not ended: each still holds a core and a copy of the model. */
+  /** Abandoned threads that have not ended: each still holds a core and a copy of the model. */
   get hung(): number {
     return [...this.#alive].filter(({ role }) => role === "hung").length;
   }
@@ -40,7 +40,7 @@ export class Instances {
   open(role: InstanceRole, events: InstanceEvents): Instance {
     const instance = new Instance(this.#nextId++, role, this.#options, {
       changed: (changed) => {
-        // Nobody waits for one that was told to end, and a timer would keep the program alive for it.
+        // An instance that is closing is not waited for, and a timer would keep the program alive for it.
         if (changed.loaded || changed.draining) cancelLoad();
         if (this.#listeners.size > 0) this.emit({ instance: changed.info });
         events.changed(changed);
@@ -63,8 +63,8 @@ export class Instances {
   }
 
   /**
-   * Takes a thread that cannot be stopped out of service: it ends by itself once what it does has ended, and keeps
-   * nobody waiting until then.
+   * Takes a thread that cannot be stopped out of service: it ends by itself once its run has ended, and until then
+   * nothing waits for it.
    */
   leave(instance: Instance): void {
     instance.role = "hung";
@@ -87,7 +87,9 @@ export class Instances {
     }
   }
 
-  /** Lets all of them finish and end. What is left after `timeoutMs` is killed; a thread must not keep this process alive. */
+  /**
+   * Lets all of them finish and end. After `timeoutMs` the rest is killed; a thread must not keep this process alive.
+   */
   async close(timeoutMs: number): Promise<void> {
     const still = new Promise<void>((resolve) => {
       this.#whenStill = resolve;
@@ -108,7 +110,7 @@ export class Instances {
       { instance: instance.id, loadTimeoutMs },
     );
     instance.loadError = error;
-    // Of a process the end follows, with this error.
+    // For a process, the end follows with this error.
     if (instance.kill()) return;
     this.leave(instance);
     events.left(instance, error);

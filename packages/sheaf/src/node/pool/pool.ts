@@ -7,7 +7,7 @@ import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
 import type { InstanceEvent, WorkerExecutor } from "../worker-executor.ts";
 
-/** What the pool needs to know, whatever its workers live in. */
+/** What the pool needs to know, whether its workers are threads or processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {
   readonly prefetch: 0 | 1;
   readonly onWorkerCrash: "isolate" | "fail";
@@ -15,10 +15,11 @@ export interface PoolOptions extends InstancesOptions, SupervisorOptions {
   readonly clock?: Clock | undefined;
 }
 
-// Batches that wait for an instance. A batcher hands over no more than it has slots; this bounds everyone else.
+// Batches that wait for an instance. A batcher hands over no more than it has slots; this is the bound for other
+// callers.
 const maxWaiting = 1024;
 
-/** Hands batches to the instances, and sees to it that each is settled once, whatever becomes of the one that has it. */
+/** Hands batches to the instances, and settles each exactly once, whatever happens to the instance that has it. */
 export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   readonly slots: number;
   readonly prefetch: 0 | 1;
@@ -82,7 +83,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
       const onAbort = (): void => this.#aborted(run, signal.reason);
       const settle = (): void => signal.removeEventListener("abort", onAbort);
       const run: Job = {
-        // The batcher empties the places of callers that have gone; a batch that waits or runs again needs them all.
+        // The batcher drops items whose callers have left; a batch that waits or runs again needs them all.
         items: items.slice(),
         handle,
         attempt: handle.attempt,
@@ -115,7 +116,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     return this.#instances.listen(listener);
   }
 
-  /** Waiting batches go to the instance that has least to do: an idle one first, else one batch ahead. */
+  /** Hands waiting batches to the least busy instance: an idle one first, else one batch is prefetched. */
   #dispatch(): void {
     while (this.#waiting.length > 0) {
       const instance = this.#supervisor.idlest(this.prefetch);
@@ -124,7 +125,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     }
   }
 
-  /** What a dead instance held. The first was running: it is the suspect. The others never began. */
+  /** Handles the batches of a dead instance. The first was running and is the suspect; the others never began. */
   #rescue(lost: readonly Job[], error: Error): void {
     const [suspect, ...innocent] = lost;
     if (suspect === undefined) return;
@@ -154,7 +155,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     run.reject(reason);
   }
 
-  /** A process is killed; a thread cannot be, so it is taken out of service and another takes its place. */
+  /** Kills a process; a thread cannot be killed, so it is taken out of service and another takes its place. */
   #hung(instance: Instance, run: Job, reason: Error): void {
     this.#waiting.unshift(...instance.reclaim().filter((other) => other !== run));
     run.handle.runsUntil(instance.whenDead);
@@ -166,7 +167,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#dispatch();
   }
 
-  /** The end: nothing runs, and every batch says why. */
+  /** No worker is left: every batch fails with the reason. */
   #fail(failure: Error, lost: readonly Job[]): void {
     this.#failure = failure;
     this.#startedWith?.reject(failure);

@@ -26,7 +26,7 @@ export function openProcess(
   const child = spawn(process.execPath, [...flags, fileURLToPath(processEntry)], {
     stdio: ["ignore", "inherit", "inherit", "pipe"],
   });
-  // Where no file handle is left there are no pipes at all; `error` follows.
+  // Without a free file handle there are no pipes at all; `error` follows.
   const pipe = (child.stdio as typeof child.stdio | undefined)?.[3] as Socket | undefined;
   let uncaught: Error | undefined;
   const reader = new FrameReader((received) => {
@@ -84,7 +84,7 @@ export function openProcess(
   };
 }
 
-// What belongs to this process alone: its script, its debugger, its test run.
+// Options of this process alone: its script, its debugger, its test run.
 const own = /^--?(e|p|pe|eval|print|input-type|inspect|test|watch|check|max-old-space-size)\b/;
 const withValue = /^--?(e|p|pe|eval|print)$/;
 

@@ -9,15 +9,15 @@ export type Outcome =
   | { readonly error: unknown }
   /** The worker ended during the run. */
   | { readonly crash: Error }
-  /** There was no worker to run it in, which says nothing about the items. */
+  /** There was no worker to run it in; the items are not to blame. */
   | { readonly notRun: Error };
 
-/** The one instance in which suspects run: started when it is needed, and again after each crash. */
+/** The only instance in which suspects run: started when it is needed, and again after each crash. */
 export class QuarantineWorker {
   readonly #name: string;
   readonly #instances: Instances;
   readonly #clock: Clock;
-  // Of its own: a crash that a suspect causes here is no reason to stop serving the others.
+  // A budget of its own: a crash that a suspect causes here is no reason to stop serving the others.
   readonly #budget: RestartBudget;
   #instance: Instance | undefined;
   /** Waits for the instance. */
@@ -51,7 +51,7 @@ export class QuarantineWorker {
     });
   }
 
-  /** Ends the run that is under way, with whatever it takes: a hung one cannot be told to stop. */
+  /** Ends the current run, by killing the worker if need be: a hung one cannot be aborted. */
   giveUp(handle: Job["handle"], reason: Error): void {
     this.#cancelRestart?.();
     const instance = this.#instance;
@@ -64,7 +64,7 @@ export class QuarantineWorker {
     this.#settle?.({ notRun: reason });
   }
 
-  /** Lets go of the instance, until there is something to run again. */
+  /** Releases the instance, until there is something to run again. */
   rest(): void {
     this.#instance?.drain();
     this.#instance = undefined;
@@ -99,7 +99,7 @@ export class QuarantineWorker {
     else this.#startAgain(error);
   }
 
-  /** It ended before it had anything to run: for want of memory or of handles, or by the operator's hand. */
+  /** It ended before it had anything to run: out of memory or handles, or killed by an operator. */
   #startAgain(error: Error): void {
     if (this.#next === undefined) return;
     const delayMs = this.#budget.crashed();

@@ -10,7 +10,7 @@ interface Part {
   readonly indices: readonly number[];
   /** Of a left half: the right one. */
   readonly sibling?: Part | undefined;
-  /** Its other half passed, so the fault is in here: running it whole tells nothing. */
+  /** Its other half passed, so the fault is in here: running it whole would show nothing new. */
   proven: boolean;
 }
 
@@ -39,13 +39,13 @@ export class Quarantine {
 
   /** Takes over a batch: settles it, whatever happens. `crash` is the one that it is suspected of. */
   isolate(run: Job, crash: Error): void {
-    // Nobody waits for it: one that hangs here would hold up everybody behind it.
+    // Its callers have left: if it hung here, it would hold up all the others.
     if (run.handle.signal.aborted) return run.reject(run.handle.signal.reason);
     this.#suspects.push({ run, crash, abort: undefined });
     this.#busy ??= this.#work();
   }
 
-  /** Whether the batch is here. It ends with `reason` then: nobody waits for it. */
+  /** Whether the batch is here. If so it ends with `reason`: its callers have left. */
   aborted(run: Job, reason: unknown): boolean {
     const suspect = [this.#running, ...this.#suspects].find((candidate) => candidate?.run === run);
     if (suspect === undefined) return false;
@@ -54,7 +54,7 @@ export class Quarantine {
     return true;
   }
 
-  /** Resolves when every suspect is settled and the instance has been told to end. */
+  /** Resolves when every suspect has settled and the instance is closing. */
   async close(): Promise<void> {
     await this.#busy;
   }
@@ -80,7 +80,7 @@ export class Quarantine {
     for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
       const { proven } = part;
       if (isAborted(suspect)) return run.reject(suspect.abort?.reason);
-      // What has its answer is not run again.
+      // Items that have an answer do not run again.
       const indices = part.indices.filter((index) => !run.handle.isAnswered(index));
       if (indices.length === 0) continue;
       const isWhole = indices.length === size;
@@ -100,7 +100,7 @@ export class Quarantine {
       if (outcome !== undefined && "results" in outcome) {
         if (isWhole) return run.resolve(outcome.results);
         for (const [i, index] of indices.entries()) results[index] = outcome.results[i];
-        // The parent crashed and this half did not: it is the other half, which is next.
+        // The whole crashed and this half did not: the fault is in the other half, which is next.
         if (part.sibling !== undefined) part.sibling.proven = true;
       } else if (outcome !== undefined && ("error" in outcome || "notRun" in outcome)) {
         const error = "error" in outcome ? outcome.error : outcome.notRun;

@@ -5,7 +5,7 @@ const windowMs = 60_000;
 const firstDelayMs = 100;
 const longestDelayMs = 5_000;
 
-/** How soon a crashed instance may come back: 100 ms, doubling, and not at all after 5 crashes in 60 s. */
+/** How soon a crashed instance may restart: 100 ms, doubling, and not at all after 5 crashes in 60 s. */
 export class RestartBudget {
   readonly #clock: Clock;
   #crashesAtMs: number[] = [];
@@ -14,7 +14,7 @@ export class RestartBudget {
     this.#clock = clock;
   }
 
-  /** Counts a crash. The delay before the restart in milliseconds, or undefined where the limit is passed. */
+  /** Counts a crash. @returns the delay before the restart in milliseconds, or undefined past the limit. */
   crashed(): number | undefined {
     const nowMs = this.#clock.now();
     this.#crashesAtMs = this.#crashesAtMs.filter((atMs) => nowMs - atMs < windowMs);

@@ -15,9 +15,9 @@ export interface SupervisorOptions {
 export interface SupervisorEvents {
   /** An instance that serves changed its state, or has room for another batch. */
   changed(): void;
-  /** Every place has an instance that is ready, for the first time. */
+  /** Every place has a ready instance, for the first time. */
   started(): void;
-  /** An instance crashed; its place is taken care of. `lost` is what it held, the running one first. */
+  /** An instance crashed, and its place is being filled again. `lost`: the batches it held, the running one first. */
   crashed(lost: readonly Job[], error: Error): void;
   /** No place will be filled again. */
   over(failure: Error, lost: readonly Job[]): void;
@@ -26,20 +26,20 @@ export interface SupervisorEvents {
 /** A place for one serving instance, kept filled. */
 interface Place {
   instance: Instance;
-  /** When the instance took this place. */
+  /** When its instance took this place. */
   sinceMs: number;
   successor: Instance | undefined;
   cancelRestart: (() => void) | undefined;
-  /** An instance of its was ready once: the model can be loaded. */
+  /** Its instance has been ready once: the model can be loaded. */
   wasReady: boolean;
-  /** The restart limit was passed: it stays empty. */
+  /** Past the restart limit: it stays empty. */
   lost: boolean;
 }
 
 // A model that needs more than maxMemoryMb from the start must not be replaced after every batch.
 const minServiceMs = 10_000;
 
-/** Keeps `instances` places filled: starts again what crashed or hangs, within a budget, and replaces what is worn out. */
+/** Keeps `instances` places filled: restarts what crashed or hangs, within a budget, and recycles what is worn out. */
 export class Supervisor {
   restarts = 0;
   readonly #options: SupervisorOptions;
@@ -69,7 +69,7 @@ export class Supervisor {
     }
   }
 
-  /** The instance that has least to do, of those that hold at most `most` batches. */
+  /** The least busy instance of those that hold at most `most` batches. */
   idlest(most: number): Instance | undefined {
     let best: Instance | undefined;
     for (const { instance } of this.#supervisor) {
@@ -79,20 +79,20 @@ export class Supervisor {
     return best;
   }
 
-  /** The dead of places that will not be filled again. */
+  /** Dead instances of places that will not be filled again. */
   get lost(): readonly InstanceInfo[] {
     return this.#supervisor
       .filter(({ instance, lost }) => lost && instance.state === "dead")
       .map(({ instance }) => instance.info);
   }
 
-  /** A thread past its run timeout was left behind: as many as there are places are replaced, no more. */
+  /** A thread past its run timeout was abandoned: at most as many as there are places are replaced. */
   replaceHung(instance: Instance, reason: Error): void {
     const place = this.#placeOf(instance);
     if (place !== undefined && this.#instances.hung <= this.#options.instances) this.#replace(place, instance, reason);
   }
 
-  /** From now on nothing is started or replaced. */
+  /** Nothing is started or replaced from now on. */
   stop(): void {
     this.#isOver = true;
     for (const place of this.#supervisor) place.cancelRestart?.();
@@ -177,7 +177,7 @@ export class Supervisor {
     this.#events.crashed(lost, error);
   }
 
-  /** A thread that hangs in `load` stays behind. */
+  /** A thread that hangs in `load` is abandoned. */
   #left(instance: Instance, error: Error): void {
     this.#instances.emit({ instance: instance.info, why: error.message });
     const place = this.#placeOf(instance);
@@ -214,7 +214,7 @@ export class Supervisor {
     place.sinceMs = this.#clock.now();
   }
 
-  /** A hung thread has ended after all: a place that waits for that may be filled. */
+  /** A hung thread has ended after all: a place that waited for that may be filled. */
   #restoreHung(): void {
     if (this.#isOver) return;
     const place = this.#supervisor.find(

@@ -34,12 +34,12 @@ export function openThread(
   let uncaught: Error | undefined;
   port.on("message", (posted: Posted) => events.message(receivedFrom(received(posted))));
   port.on("messageerror", (error) => (uncaught = error));
-  // The worker alone says whether this process stays alive.
+  // The worker alone decides whether this process stays alive.
   port.unref();
   // Uncaught in the worker, or its heap is full; `exit` follows.
   worker.on("error", (error: unknown) => (uncaught = error instanceof Error ? error : new Error(String(error))));
   worker.on("exit", (code) => {
-    // What it posted before its end comes before its end.
+    // What it posted before its end arrives before its end.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
       events.message(receivedFrom(received(left.message as Posted)));
     }

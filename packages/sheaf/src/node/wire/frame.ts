@@ -9,7 +9,7 @@ import { headBytes } from "./pack.ts";
 
 const lengthBytes = 8;
 
-/** How much is read at once while nothing big is under way. */
+/** How much is read at once while no large frame is arriving. */
 const scratchBytes = 64 * 1024;
 
 /** The pieces to write, in order: the message's own memory, not copies. */
@@ -30,7 +30,7 @@ export function writeFrame(pipe: Writable, message: Message): void {
 }
 
 /**
- * Puts frames together from whatever pieces arrive. Each buffer and large row gets memory of its own; where the reader
+ * Assembles frames from the pieces that arrive. Each buffer and large row gets memory of its own; where the reader
  * of the pipe lets us choose (`target`), a big one is read straight into its place.
  */
 export class FrameReader {
@@ -48,7 +48,7 @@ export class FrameReader {
     this.#onMessage = onMessage;
   }
 
-  /** Where the next bytes should go; tell `received` how many came. */
+  /** Where the next bytes should go; pass their number to `received`. */
   target(): Uint8Array {
     const missing = this.#filling.byteLength - this.#filled;
     return missing >= scratchBytes ? this.#filling.subarray(this.#filled) : this.#scratch;
@@ -71,7 +71,7 @@ export class FrameReader {
     }
   }
 
-  /** Goes on to the next piece while the present one is full; pieces may be empty. */
+  /** Moves on to the next piece while the current one is full; pieces may be empty. */
   #advance(): void {
     while (this.#filled === this.#filling.byteLength) {
       if (this.#main === undefined) {

@@ -7,23 +7,23 @@
  * both ends are on one machine.
  */
 export interface Packed {
-  /** Its first `headBytes` are left to the message that carries it. */
+  /** Its first `headBytes` are reserved for the message that carries it. */
   readonly buffer: ArrayBuffer;
   /** Rows with a buffer of their own, in order. From `pack` they are the caller's own memory: copy before transfer. */
   readonly large: readonly Uint8Array[];
 }
 
-/** Rows this big travel in a buffer of their own: copied once, and nobody's result keeps another's memory alive. */
+/** Rows this big travel in a buffer of their own: copied once, and no result keeps the memory of another alive. */
 export const largeRowBytes: number = 64 * 1024;
 
 /**
  * How rows come out. `"view"`: typed arrays are windows into the received buffer, for a worker that owns the whole
  * batch. `"own"`: each row has a buffer of its own, so that a caller who keeps, changes or transfers its result
- * touches nobody else's.
+ * leaves the others alone.
  */
 export type RowOwnership = "view" | "own";
 
-/** Room at the start of every packed buffer, so that a message needs no second piece for what it says of itself. */
+/** Room at the start of every packed buffer, so that the head of a message needs no second piece. */
 export const headBytes: number = 40;
 
 export const Tag = { text: 1, number: 2, boolean: 3, rows: 4, record: 5, slots: 6, clone: 7 } as const;

@@ -19,22 +19,22 @@ export const Kind = {
   failure: 20,
   /** The result of one item, before those of the others. */
   answer: 22,
-  /** Nobody caught an error in a process; its end follows. */
+  /** An uncaught error in a process; its end follows. */
   uncaught: 21,
 } as const;
 
 export interface Message {
   readonly kind: number;
-  /** The batch it is about, as its instance counts them; 0 for none. */
+  /** The id of its batch, as its instance counts them; 0 for none. */
   readonly id: number;
   /** Batches: the attempt. `results` and `failure`: the run time in milliseconds. `answer`: the index of the item. Else 0. */
   readonly value: number;
-  /** Memory the worker holds, in bytes, with `results` now and then; else 0. */
+  /** Memory of the worker in bytes, sent with `results` now and then; else 0. */
   readonly memoryBytes: number;
   readonly packed: Packed | undefined;
 }
 
-/** One end of the way between a pool and a worker. */
+/** One end of the channel between a pool and a worker. */
 export interface Port {
   send(message: Message): void;
 }

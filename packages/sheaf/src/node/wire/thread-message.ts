@@ -1,7 +1,7 @@
 import { encodeHead, decodeHead, type Message } from "./message.ts";
 import { transferable } from "./pack.ts";
 
-/** What is posted between threads: the buffer alone, or with its large rows; an object around it would cost a clone. */
+/** A message between threads: the buffer alone, or with its large rows; an object around it would cost a clone. */
 export type Posted = ArrayBuffer | readonly ArrayBuffer[];
 
 interface Poster {

@@ -19,7 +19,7 @@ import {
   type TypedArray,
 } from "./layout.ts";
 
-// Lists up to this size are written into a buffer that is kept, and copied out in one go: cheaper than new views.
+// Lists up to this size are written into a reused buffer and copied out in one go: cheaper than new views.
 export const scratchBytes: number = 64 * 1024;
 
 const maxColumns = 64;
@@ -222,7 +222,7 @@ function writeRows(
   }
 }
 
-// The engine keeps short arrays without a buffer until somebody asks for it: asking would cost more than it saves.
+// The engine stores short arrays without a buffer until it is read: reading it would cost more than it saves.
 const fewestBlockBytes = 128;
 
 function isOneBlock(rows: ArrayLike<TypedArray | ArrayBuffer>, kind: number): boolean {
@@ -259,7 +259,7 @@ function planRecord(
     for (let k = 0; k < keys.length; k++) (cells[k] as unknown[]).push(value[keys[k] as string]);
   }
   const names = planText(keys);
-  // An error inside a record has its own columns' way to travel.
+  // An error inside a record travels in columns of its own.
   const columns = cells.map((column) =>
     column.some(isError) ? planClone(column) : planColumn(column, depth + 1, encoder),
   );

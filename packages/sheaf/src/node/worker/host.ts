@@ -19,9 +19,9 @@ export interface HostOptions {
 /** What differs between a thread and a process. */
 export interface WorkerRuntime {
   readonly port: Port;
-  /** Resolves when what was sent survives the end of the worker; undefined where it does already. */
+  /** Resolves when what was sent will survive the end of the worker; undefined where it always does. */
   sent(): Promise<void> | undefined;
-  /** Bytes the worker holds; sampled at most once a second. */
+  /** Memory of the worker in bytes; sampled at most once a second. */
   memoryBytes(): number;
   /** Ends the thread or process once what was sent is on its way. */
   exit(): void;
@@ -48,7 +48,7 @@ export class Host {
     this.#home = home;
   }
 
-  /** Loads the worker; what comes in meanwhile waits. */
+  /** Loads the worker; messages that arrive meanwhile wait. */
   load(options: HostOptions): void {
     this.#running = true;
     void this.#load(options).then(() => this.#runWaiting());
@@ -112,7 +112,7 @@ export class Host {
     this.#abortRunning = undefined;
     this.#aborted.delete(id);
     this.#home.port.send(message(kind, id, endedAtMs - startedAtMs, reply, this.#memoryBytes(endedAtMs)));
-    // A run that ends this process, or only keeps it busy, must not take or keep the results of the one before.
+    // A run that ends or blocks this process must not take or delay the results of the run before.
     const sent = this.#home.sent();
     if (sent !== undefined) await sent;
   }
@@ -167,7 +167,7 @@ export class Host {
   }
 }
 
-/** Sends what a run answers early, each item's once. */
+/** Sends the early answers of a run, one for each item at most. */
 class AnswerHandle extends RunHandle {
   readonly #send: (index: number, result: unknown) => void;
 
@@ -178,7 +178,7 @@ class AnswerHandle extends RunHandle {
 
   override deliver(index: number, result: unknown): boolean {
     if (this.isAnswered(index)) return false;
-    // First sent, then noted: one that cannot be packed is not answered.
+    // Sent first, then recorded: an answer that cannot be packed does not count.
     this.#send(index, result);
     return super.deliver(index, result);
   }

@@ -7,7 +7,7 @@ import { transferable, unpack, type Packed } from "../wire/pack.ts";
 
 const host = new Host({
   port: { send },
-  // The kernel has taken all of it when it takes nothing more after it.
+  // Once a later write is taken, the kernel has taken all of this one.
   sent: () => (pipe.writableLength === 0 ? undefined : new Promise((resolve) => pipe.write("", () => resolve()))),
   memoryBytes: () => process.memoryUsage.rss(),
   exit: () => pipe.end(() => process.exit(0)),
@@ -32,15 +32,15 @@ const pipeOptions: SocketConstructorOpts & { onread: OnReadOpts } = {
   },
 };
 const pipe = new Socket(pipeOptions);
-// The other end has gone: nobody is left to work for.
+// The other end is gone: no one is left to work for.
 pipe.on("close", () => process.exit(0));
 pipe.on("error", () => process.exit(0));
 pipe.resume();
 
-// A terminal's Ctrl-C and some supervisors signal the whole group; the parent drains and then tells us to end.
+// Ctrl-C in a terminal and some supervisors signal the whole group; the parent drains and then ends this process.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);
 
-// The parent tells the callers why, as a thread's parent would; the exit code alone says little.
+// The parent gives the callers this reason, as for a thread; the exit code alone says little.
 process.on("uncaughtException", (error) => {
   send(message(Kind.uncaught, 0, 0, packError(error)));
   process.exit(1);

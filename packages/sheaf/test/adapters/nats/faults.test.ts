@@ -46,7 +46,7 @@ test(
     const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     assert.equal(rejected.length, 1);
     assert.equal(rejected[0].code, "DEAD_LETTERED");
-    assert.match(rejected[0].message, /stands in the dead letters as \d+: the worker crashes/);
+    assert.match(rejected[0].message, /is in the dead letters as \d+: the worker crashes/);
     const letters = await rig.deadLetters(queue);
     assert.deepEqual(letters, [rejected[0].deadLetterId]);
     await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");

@@ -20,7 +20,7 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
 
 /** Options of one call. */
 export interface NatsCallOptions extends CallOptions {
-  /** W3C trace context, for the worker: with `natsWorker` it stands among the `tags` of its batcher's records. */
+  /** W3C trace context, for the worker: with `natsWorker` it is among the `tags` of its batcher's records. */
   readonly traceparent?: string | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface NatsFrontEnd<In, Out> {
   ask(item: In, options?: NatsCallOptions): Promise<Answer<Out>>;
   /**
    * Several items, admitted whole or not at all; outcomes in order.
-   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room; those that did are withdrawn.
+   * @throws {BatcherError} `QUEUE_FULL` when not all of them find room; those that did are cancelled.
    */
   askAll(items: readonly In[], options?: NatsCallOptions): Promise<PromiseSettledResult<Answer<Out>>[]>;
   /** Several items, results in order; rejects with the first error, the other items run on. */
@@ -52,7 +52,7 @@ export interface NatsFrontEnd<In, Out> {
   workers(): readonly WorkerInfo[];
   /** Workers heard of in the last seconds that serve another version, or something else: they take none of its items. */
   otherWorkers(): readonly WorkerInfo[];
-  /** How long `items` will take the workers there are, in milliseconds; undefined before it can be told. */
+  /** How long `items` will take the workers there are, in milliseconds; undefined until it is known. */
   drainMs(items: number): number | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
@@ -61,7 +61,7 @@ export interface NatsFrontEnd<In, Out> {
   subscribe(listener: (record: BatchRecord) => void): () => void;
   /** Replies that came for calls that had ended, and items taken for dead letters here. */
   readonly counts: { readonly lateReplies: number; readonly deadLetters: number; readonly republished: number };
-  /** Takes no more calls and waits for what is out; after `graceMs` (default none) the rest gets `CLOSED`. */
+  /** Takes no more calls and waits for open ones; after `graceMs` (default none) the rest gets `CLOSED`. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 

@@ -216,7 +216,7 @@ export class PendingCalls {
       return;
     }
     const { head, body } = reply;
-    // This, and not the worker's word, takes it out of the queue: a result that does not arrive is worked out again.
+    // This, and not the worker's reply, takes it out of the queue: if a result is lost, the item runs again.
     if (head.a?.startsWith("$JS.ACK.") === true) this.#link.publish(head.a);
     if (call === undefined) {
       this.#lateReplies++;
@@ -247,7 +247,7 @@ export class PendingCalls {
     }
   }
 
-  /** The caller has gone: nobody needs to run it. */
+  /** The caller has left: it need not run. */
   #cancel(call: Call, outcome: Outcome, reason: unknown): void {
     if (!this.#open.has(call.head.i)) return;
     this.#end(call, outcome, reason);
@@ -301,7 +301,7 @@ export class PendingCalls {
 
   #disconnected(): void {
     const error = unavailable(`${this.#name}: the connection to NATS went down.`);
-    // Whether these were taken nobody knows, and the caller may try again elsewhere at once.
+    // It is unknown whether these were taken; the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#refused(call, error);
     this.#readiness.doubt();

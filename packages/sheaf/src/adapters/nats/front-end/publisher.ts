@@ -10,22 +10,22 @@ import { namesOf, type QueueNames } from "../queue/topology.ts";
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
 const ackTimeoutMs = 2000;
 const maxPublishes = 3;
-/** More publishes than this without the queue's word mean that it cannot keep up. */
+/** More unconfirmed publishes than this mean that the queue cannot keep up. */
 const maxUnanswered = 10_000;
-/** JetStream's number for a stream that cannot store one message more: per lane, or in bytes. */
+/** JetStream's error code of a full stream: per lane, or in bytes. */
 const queueFull = 10077;
 
 export interface PublisherEvents {
   accepted(call: Call, sequence: number | undefined): void;
   /** The queue does not have it. */
   refused(call: Call, error: Error): void;
-  /** Nobody said whether the queue has it. */
+  /** It is unknown whether the queue has it. */
   unanswered(call: Call, error: Error): void;
   /** There is no queue to publish to. */
   missing(): void;
 }
 
-/** Brings items into the queue, and hears whether they are in it. */
+/** Publishes items to the queue, and learns whether they are in it. */
 export class Publisher {
   /** Publishes that were repeated. */
   repeated = 0;
@@ -60,7 +60,7 @@ export class Publisher {
       throw new BatcherError("QUEUE_FULL", `${this.#name}: ${maxUnanswered} publishes wait for NATS.`, {});
   }
 
-  /** Those of which nobody has said whether the queue has them. */
+  /** Calls of which it is unknown whether the queue has them. */
   unanswered(): Call[] {
     return [...this.#unanswered.values()];
   }
@@ -73,7 +73,7 @@ export class Publisher {
     const reply = ackSubject(this.#inbox, head.i);
     if (this.#settings.durability === "none") {
       this.#link.publish(subject, payload, { reply });
-      // Core NATS says nothing of a message that somebody takes.
+      // Core NATS does not confirm a message that is taken.
       this.#events.accepted(call, undefined);
       return;
     }
@@ -86,7 +86,7 @@ export class Publisher {
     this.#sweepSoon();
   }
 
-  /** The server's word about a publish. */
+  /** The server's answer to a publish. */
   acknowledged(call: Call, { headers, data }: NatsMessage): void {
     if (headers?.code === 503) {
       this.#events.missing();
@@ -102,7 +102,7 @@ export class Publisher {
     const { err_code, description } = error;
     if (err_code !== queueFull)
       return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
-    // The other limit is that of bytes, of the queue or of the whole server.
+    // The other limit is in bytes, of the queue or of the whole server.
     const full = /per subject/.test(description) ? `the lane is full (${maxQueueSize} items)` : "the queue is full";
     const message = `${this.#name}: ${full}: ${description}.`;
     this.#events.refused(call, new BatcherError("QUEUE_FULL", message, { maxQueueSize }));
@@ -121,7 +121,7 @@ export class Publisher {
     this.#cancelSweep ??= this.#settings.clock.after(ackTimeoutMs / 4, () => this.#sweep());
   }
 
-  /** Repeats publishes that nobody answered, or gives them up. */
+  /** Repeats unanswered publishes, or abandons them. */
   #sweep(): void {
     this.#cancelSweep = undefined;
     const sinceMs = this.#settings.clock.now() - ackTimeoutMs;

@@ -7,15 +7,15 @@ import { namesOf } from "../queue/topology.ts";
 import { workerInfoOf } from "../queue/worker-registry.ts";
 
 export interface ReadinessEvents {
-  /** Those that the queue has, by now. */
+  /** Calls that the queue has accepted. */
   accepted(): readonly Call[];
-  /** The queue that had it is another one now. */
+  /** The queue was lost and has been created again. */
   lost(call: Call): void;
   /** At the workers that there are: one may have come or gone. */
   looked(): void;
 }
 
-/** Whether a front end can be used: its queue is there, and a worker serves it. Notices a queue that was lost. */
+/** Whether a front end can be used: its queue exists, and a worker serves it. Notices a lost queue. */
 export class Readiness {
   readonly routing: Routing;
   readonly ready: Promise<void>;
@@ -25,7 +25,7 @@ export class Readiness {
   readonly #provisioner: QueueProvisioner;
   #isReady: () => void = () => undefined;
   #identity: string | undefined;
-  /** Accepted before a cut, or before somebody deleted the queue: gone, should it turn out to be another one. */
+  /** Calls accepted before a disconnect or a deletion of the queue: lost if the queue turns out to be another one. */
   #mayBeLost: readonly Call[] = [];
 
   constructor(settings: QueueSettings, link: QueueConnection, events: ReadinessEvents) {
@@ -42,7 +42,7 @@ export class Readiness {
     return this.#link.refusal ?? this.#provisioner.unavailableReason;
   }
 
-  /** Sees to the queue, and listens to what workers and the server say of it. */
+  /** Creates the queue, and follows what workers and the server report about it. */
   begin(): void {
     this.#link.subscribe(namesOf(this.#settings).alive, ({ data }) => {
       this.routing.heard(workerInfoOf(data));
@@ -52,7 +52,7 @@ export class Readiness {
     this.#provisioner.provision();
   }
 
-  /** Something happened after which the queue may be another one. */
+  /** The queue may have been replaced. */
   doubt(): void {
     this.#mayBeLost = this.#events.accepted();
   }
@@ -62,7 +62,7 @@ export class Readiness {
     this.#provisioner.provision();
   }
 
-  /** The server knows no such queue. */
+  /** The server has no such queue. */
   lookSoon(): void {
     this.#provisioner.provisionSoon();
   }

@@ -50,7 +50,7 @@ export class Routing {
     return this.#routes.has(route);
   }
 
-  /** How long `items` take all of them together, in milliseconds; undefined before it can be told. */
+  /** How long all of them together take for `items`, in milliseconds; undefined until it is known. */
   drainMs(items: number): number | undefined {
     let itemsPerMs = 0;
     for (const { slots, runMs, runSize } of this.#serving) if (runMs > 0) itemsPerMs += (slots * runSize) / runMs;

@@ -9,7 +9,7 @@ const remembered = 1024;
 
 export type Outcome = keyof BatcherStats["items"];
 
-/** What a front end knows of the batches that its items rode in, in the shape that every batcher's figures have. */
+/** What a front end knows of the batches of its items, in the shape of every batcher's figures. */
 export class SeenBatches {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
@@ -34,7 +34,7 @@ export class SeenBatches {
     if (this.#seen.size > remembered) this.#seen.delete(this.#seen.values().next().value!);
     const record: BatchRecord = {
       batchId: ++this.#batches,
-      // A newer worker may have a reason that this front end does not know.
+      // A newer worker may send a reason that this front end does not know.
       reason: s in noReasons() ? (s as DispatchReason) : "idle",
       size: n,
       weight: n,

@@ -9,7 +9,7 @@ const longestReason = 500;
 /** What the headers of a dead letter take at most, without its reason and the stream's name. */
 const otherHeadersBytes = 150;
 
-/** What is written of an item that is given up. */
+/** What is stored of a dead-lettered item. */
 export interface DeadItem {
   readonly head: RequestHead;
   readonly body: Uint8Array;
@@ -23,7 +23,7 @@ interface StoredMessage {
   readonly message?: { readonly data?: string };
 }
 
-/** Gives items up: a copy for later inspection, and an error for the caller. */
+/** Dead-letters items: a copy for later inspection, and an error for the caller. */
 export class DeadLetters {
   count = 0;
   readonly #settings: QueueSettings;
@@ -53,7 +53,7 @@ export class DeadLetters {
     );
   }
 
-  /** Publishes the copy and tells the front end. The caller ends the message itself. */
+  /** Publishes the copy and replies to the front end. The code that calls this acknowledges the message. */
   write({ head, body, sequence, deliveries, reason }: DeadItem): void {
     this.count++;
     const headers = this.#settings.headers();
@@ -68,7 +68,7 @@ export class DeadLetters {
     this.#link.publish(this.#names.deadLetters, body, { headers });
     const error = new NatsQueueError(
       "DEAD_LETTERED",
-      `The item was given up after ${deliveries} deliveries and stands in the dead letters as ${sequence}: ${reason}`,
+      `The item was given up after ${deliveries} deliveries and is in the dead letters as ${sequence}: ${reason}`,
       sequence,
     );
     const reply = { n: 1, b: 0, w: "", m: 0, s: "idle", c: deliveries, e: describeError(error) };

@@ -11,7 +11,7 @@ export interface LaneFigures {
   readonly ackPending: number;
   /** Of these, items that were delivered more than once. */
   readonly redelivered: number;
-  /** Workers' open requests for items: above 0, somebody is idle. */
+  /** Open requests for items: above 0, a worker is idle. */
   readonly waitingPulls: number;
 }
 

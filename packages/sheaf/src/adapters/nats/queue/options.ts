@@ -25,20 +25,20 @@ export interface NatsQueueOptions extends NatsClient {
    * worker. `"none"`: core NATS without JetStream, the cheapest: what a crash or a cut connection hits is lost.
    */
   readonly durability?: "file" | "memory" | "none" | undefined;
-  /** Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's counts. Default 1000. */
+  /** Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's value counts. Default 1000. */
   readonly maxQueueSize?: number | undefined;
   /** Most bytes of the queue in the NATS server. Default 1 GiB. */
   readonly maxQueueBytes?: number | undefined;
   /** Nothing waits longer, whatever its deadline. Default 60,000. */
   readonly maxAgeMs?: number | undefined;
-  /** A worker that gives no sign of life for so long has its items given to others. Default 5000, at least 300. */
+  /** The items of a worker that is silent for this long go to others. Default 5000, at least 300. */
   readonly ackWaitMs?: number | undefined;
   /** Deliveries before an item goes to the dead letters. Default 5. */
   readonly maxDeliver?: number | undefined;
   /** Copies of the queue in a NATS cluster. Default 1. */
   readonly replicas?: number | undefined;
   /**
-   * What the queue is for, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that say something
+   * What the queue is for, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that have another
    * else. Default: nothing, which fits all.
    */
   readonly serves?: string | undefined;
@@ -131,17 +131,17 @@ export function queueSettings<Options extends NatsQueueOptions>(
   };
 }
 
-/** A stream's name is a folder's at the server: with what stands around it, at most 255 characters. */
+/** A stream's name becomes part of a folder name at the server, which has at most 255 characters. */
 const longestToken = 200;
 
 /** Letters, digits and - as they are, anything else as _ and its code: two queues never share a name. */
 export const tokenOf = (queue: string): string =>
   queue.replaceAll(/[^A-Za-z0-9-]/gu, (char) => `_${char.codePointAt(0)!.toString(16)}_`);
 
-/** What NATS' own framing and headers may take of a message. */
+/** Bytes of a message that NATS' own framing and headers may take. */
 const headersBytes = 256;
 
-/** Of an item or a result, with what travels before it. */
+/** Size of an item or a result with its head. */
 export const largestMessageBytes = ({ connection }: QueueSettings): number =>
   (connection.info?.max_payload ?? Infinity) - headersBytes;
 

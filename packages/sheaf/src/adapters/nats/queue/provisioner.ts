@@ -4,7 +4,7 @@ import { ensureQueue, namesOf } from "./topology.ts";
 
 const againMs = 500;
 
-/** Sees to it that the queue is there: when asked, and again until it is. */
+/** Creates the queue where it is missing: when asked, and again until it exists. */
 export class QueueProvisioner {
   readonly #settings: QueueSettings;
   readonly #route: string | undefined;
@@ -25,17 +25,17 @@ export class QueueProvisioner {
     this.#kept = kept;
   }
 
-  /** Why the queue could not be seen to be there the last time; undefined where it could, or has not been tried. */
+  /** Why the last check of the queue failed; undefined where it succeeded, or was never made. */
   get unavailableReason(): string | undefined {
     return this.#unavailableReason;
   }
 
-  /** It was there once. */
+  /** The queue has existed once. */
   get wasProvisioned(): boolean {
     return this.#wasProvisioned;
   }
 
-  /** Is notified when an operator deletes the queue or a part of it. `deleted` is called before it is made again. */
+  /** Is notified when an operator deletes the queue or a part of it. `deleted` is called before it is created again. */
   watch(link: QueueConnection, deleted: () => void): void {
     const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
     for (const subject of [streamDeleted, consumerDeleted])

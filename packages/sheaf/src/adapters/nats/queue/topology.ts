@@ -12,7 +12,7 @@ export interface QueueNames {
   readonly joined: string;
   readonly discover: string;
   readonly careful: string;
-  /** What the server says of the queue. */
+  /** What the server reports about the queue. */
   readonly maxDeliveries: string;
   readonly streamDeleted: string;
   readonly consumerDeleted: string;
@@ -55,7 +55,7 @@ interface ApiReply {
   readonly error?: { readonly code: number; readonly err_code?: number; readonly description: string };
 }
 
-/** One call of the JetStream API. @throws {NatsQueueError} `UNAVAILABLE` where nobody answers. */
+/** One call of the JetStream API. @throws {NatsQueueError} `UNAVAILABLE` without an answer. */
 export async function jetStream<Reply>(
   { connection }: QueueSettings,
   call: string,
@@ -110,7 +110,7 @@ async function ensureStream(
     const described = { ...config, description: `sheaf ${crypto.randomUUID()}` };
     const { error, ...made } = await jetStream<StreamInfo>(settings, `STREAM.CREATE.${config.name}`, described);
     if (error === undefined) return identityOf(settings, made);
-    // Somebody else was quicker.
+    // Another side created it first.
     if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
     throw refused(config.name, error.description);
   }

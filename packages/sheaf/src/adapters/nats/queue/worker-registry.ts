@@ -1,7 +1,7 @@
 import type { Clock } from "../../../core/runtime/clock.ts";
 import { recordOf } from "../wire/envelope.ts";
 
-/** What a worker says of itself every second. */
+/** What a worker reports every second. */
 export interface WorkerInfo {
   readonly id: string;
   readonly slots: number;
@@ -11,7 +11,7 @@ export interface WorkerInfo {
   /** Run time of the largest recent batch in milliseconds, and its size; 0 before the first. */
   readonly runMs: number;
   readonly runSize: number;
-  /** What it serves, as given to the worker: front ends can see whether it is what they mean. */
+  /** What it serves, as given to the worker, for front ends to compare. */
   readonly serves?: string | undefined;
   /** What version of it, as given to the worker. */
   readonly version?: string | undefined;
@@ -21,7 +21,7 @@ export interface WorkerInfo {
   readonly generation: number;
 }
 
-/** What a worker said. @throws {TypeError | SyntaxError} when it is nothing that a worker says. */
+/** Reads a heartbeat. @throws {TypeError | SyntaxError} when it is not one. */
 export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const said = recordOf(bytes);
   const { id, slots, maxBatchSize, isServing, runMs, runSize, serves, version, route, generation } = said;
@@ -35,11 +35,11 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   return said as unknown as WorkerInfo;
 }
 
-/** Workers say that they are alive this often; after `goneAfterMs` of silence one counts as gone. */
+/** Workers send a heartbeat this often; after `goneAfterMs` of silence one counts as gone. */
 export const aliveEveryMs = 1000;
 const goneAfterMs = 5000;
 const maxWorkers = 10_000;
-/** A turn of the event loop may take so long; what it takes beyond, this process was not there to listen. */
+/** A turn of the event loop may take this long; for the time beyond, this process did not listen. */
 const longestTurnMs = 1000;
 const lookEveryMs = 500;
 
@@ -47,7 +47,7 @@ const lookEveryMs = 500;
 export class WorkerRegistry {
   readonly #clock: Clock;
   readonly #seen: Map<string, { readonly info: WorkerInfo; readonly awakeAtMs: number }> = new Map();
-  /** Time that this process listened, up to its last look: a pause of its own is nobody's silence. */
+  /** Time that this process listened, up to its last look: its own pauses do not count as silence. */
   #awakeMs = 0;
   #lookedAtMs: number;
   #cancelLook: (() => void) | undefined;

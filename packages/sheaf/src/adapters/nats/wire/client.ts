@@ -31,7 +31,7 @@ export interface NatsConnection {
   ): NatsSubscription;
   request(subject: string, payload?: Uint8Array | string, options?: { timeout: number }): Promise<NatsMessage>;
   flush(): Promise<void>;
-  /** Tells `disconnect`, `reconnect` and more, until the connection is closed. */
+  /** Yields `disconnect`, `reconnect` and more, until the connection is closed. */
   status(): AsyncIterable<{ readonly type: string }>;
   isClosed(): boolean;
 }

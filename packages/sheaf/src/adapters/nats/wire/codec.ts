@@ -22,7 +22,7 @@ const typedArrays = [
 ] as const;
 type TypedArray = ArrayBufferView & { readonly length: number };
 
-/** Begins the text that stands in JSON for a typed array: no text of an item may begin so. */
+/** Prefix of the text that replaces a typed array in JSON: no text of an item may begin with it. */
 const mark = "\u0000binary:";
 
 const encoder = new TextEncoder();
@@ -104,5 +104,5 @@ function withKind(kind: number, parts: readonly Uint8Array[]): Uint8Array {
 
 const bytesOf = (array: TypedArray): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-/** A buffer of its own: aligned, and nobody's result keeps another's message alive. */
+/** A buffer of its own: aligned, and no result keeps a whole message alive. */
 const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer;

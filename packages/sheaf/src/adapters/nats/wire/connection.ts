@@ -9,13 +9,13 @@ export interface ConnectionEvents {
   closed(): void;
 }
 
-/** A server that hangs must not keep a process from ending: its last words are waited for this long. */
+/** How long its last answers are waited for: a server that hangs must not keep a process alive. */
 const partingMs = 2000;
 
 /** A connection, and whether it is up. */
 export class QueueConnection {
   isConnected: boolean;
-  /** What this side may not listen to, and cannot do without. */
+  /** A subscription that NATS refuses and that this side needs. */
   refusal: string | undefined;
   readonly #connection: NatsConnection;
   readonly #warn: QueueSettings["warn"];
@@ -43,7 +43,7 @@ export class QueueConnection {
     return true;
   }
 
-  /** `need`: what to do without it; of an optional one it is only said that NATS refuses it. */
+  /** `need`: what to do without it; for an optional one there is only a warning that NATS refuses it. */
   subscribe(
     subject: string,
     on: (message: NatsMessage) => void,
@@ -63,14 +63,14 @@ export class QueueConnection {
     return subscription;
   }
 
-  /** Warns once: somebody may send a thousand of them. */
+  /** Warns once: there may be thousands of them. */
   reportUnreadable(subject: string, thrown: unknown): void {
     if (!this.#hasReported)
       this.#warn(`sheaf: a message on ${subject} cannot be read; further ones are not reported.`, thrown);
     this.#hasReported = true;
   }
 
-  /** Waits for what the server has to answer, where it can and while it makes sense; never rejects. */
+  /** Waits for the server's answers, for a bounded time; never rejects. */
   async withTimeout(answer: () => Promise<unknown>, clock: Clock): Promise<void> {
     if (!this.isConnected) return;
     let cancel: (() => void) | undefined;
@@ -83,7 +83,7 @@ export class QueueConnection {
     cancel?.();
   }
 
-  /** Ends every subscription of this side; the connection stays its owner's. */
+  /** Ends every subscription of this side; the owner closes the connection. */
   close(): void {
     this.#isLeft = true;
     if (this.#connection.isClosed()) return;

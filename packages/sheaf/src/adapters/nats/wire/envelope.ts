@@ -2,11 +2,11 @@ import { isWireError, type WireError } from "../../../core/wire-error.ts";
 
 /** What travels before an item. Short names: it is part of every message. */
 export interface RequestHead {
-  /** Inbox of the front end that waits. */
+  /** Inbox of the front end. */
   readonly f: string;
   /** The front end's number of the call. */
   readonly i: string;
-  /** Milliseconds that were left when it was published. */
+  /** Milliseconds left when it was published. */
   readonly d: number;
   /** W3C trace context. */
   readonly t?: string | undefined;
@@ -25,7 +25,7 @@ export interface ReplyHead {
   readonly s: string;
   /** Which delivery this was; 1 unless something went wrong. */
   readonly c: number;
-  /** Where the front end says that it has it. In here: servers refuse such a subject as a message's reply. */
+  /** Where the front end confirms it. In here, because servers refuse such a subject as a message's reply. */
   readonly a?: string | undefined;
   readonly e?: WireError | undefined;
 }
@@ -53,17 +53,19 @@ export function pack(head: RequestHead | ReplyHead, body: Uint8Array): Uint8Arra
   return bytes;
 }
 
-/** An item as its front end sent it. @throws {TypeError | RangeError} when the bytes are nothing that a front end sends. */
+/**
+ * An item as its front end sent it. @throws {TypeError | RangeError} when the bytes are not a message of a front end.
+ */
 export function requestOf(bytes: Uint8Array): Request {
   const { head, body } = unpack(bytes);
   const { f, i, d, t } = head;
-  // A subject of a stranger's making could name any subject, or none that can be published to.
+  // A forged subject could name any subject, or one that cannot be published to.
   if (!isSubject(f) || typeof i !== "string" || !/^[\da-z]{1,20}$/.test(i) || !isMs(d))
     throw new TypeError("It is not an item from a front end.");
   return { head: { f, i, d, t: textOf(t) }, body };
 }
 
-/** A worker's answer. @throws {TypeError | RangeError} when the bytes are nothing that a worker sends. */
+/** A worker's answer. @throws {TypeError | RangeError} when the bytes are not a message of a worker. */
 export function replyOf(bytes: Uint8Array): Reply {
   const { head, body } = unpack(bytes);
   const { n, b, w, m, s, c, a, e } = head;
@@ -90,16 +92,16 @@ export function recordOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** Something that can be published to. */
+/** Whether a subject can be published to. */
 const isSubject = (value: unknown): value is string =>
   typeof value === "string" && value.length <= 1000 && /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(value);
 
-/** A span of time; 1e300 would be none that a timer takes. */
+/** A span of time that a timer can take, unlike 1e300. */
 const isMs = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= 1e15;
 
 /** Names the call in the whole fleet: the front end's inbox ends in a token of its own. */
 export const keyOf = ({ f, i }: RequestHead): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;
-/** Where the front end hears: `a` of the publish, `r` a result, `q` the question whether anybody still waits. */
+/** Subjects of the front end: `a` acknowledgement of the publish, `r` result, `q` does the caller still wait. */
 export const ackSubject = (inbox: string, id: string): string => `${inbox}.a${id}`;
 export const replySubject = ({ f, i }: RequestHead): string => `${f}.r${i}`;
 export const questionSubject = ({ f, i }: RequestHead): string => `${f}.q${i}`;

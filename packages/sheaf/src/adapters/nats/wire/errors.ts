@@ -17,7 +17,7 @@ export class NatsQueueError extends Error {
   }
 }
 
-/** NATS or its workers cannot be reached: somebody else may serve the caller, or these a little later. */
+/** NATS or its workers cannot be reached: another service may serve the caller, or these may a little later. */
 export const unavailable = (message: string): NatsQueueError =>
   new NatsQueueError("UNAVAILABLE", `${message} Try again.`);
 

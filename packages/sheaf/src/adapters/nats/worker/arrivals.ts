@@ -23,11 +23,11 @@ export interface ArrivalParts {
   readonly flowControl: FlowControl;
   readonly runs: ItemRuns;
   readonly replies: Replies;
-  /** False while nothing can run here. */
+  /** False while this worker cannot run anything. */
   readonly isTaking: () => boolean;
 }
 
-/** Messages that come to a worker: what each is, and where it goes. */
+/** Messages that arrive at a worker: what each is, and where it goes. */
 export class Arrivals {
   readonly counts: { delivered: number; redelivered: number } = { delivered: 0, redelivered: 0 };
   readonly #parts: ArrivalParts;
@@ -38,13 +38,13 @@ export class Arrivals {
     this.#ages = new MessageAges(parts.settings.maxAgeMs);
   }
 
-  /** JetStream: asked for, acknowledged, and given to somebody else where nothing is heard of it. */
+  /** JetStream: requested, acknowledged, and given to another worker if this one falls silent. */
   fromQueue(message: NatsMessage, { lane, deliveries, sequence, storedAtMs, pending }: AckToken): void {
     const { settings, link, inFlight, poisonMode, redeliveries, flowControl, runs, isTaking } = this.#parts;
     flowControl.sawBacklog(pending);
     const ack = message.reply!;
     const request = this.#read(message);
-    // Somebody else's message: nobody waits for it, and it would come back forever.
+    // Not a message of ours: no one waits for it, and it would come back forever.
     if (request === undefined) return void link.publish(ack, AckKind.end);
     const nowMs = settings.clock.now();
     const ageMs = this.#ages.ageMs(storedAtMs, nowMs);
@@ -52,7 +52,7 @@ export class Arrivals {
     this.counts.delivered++;
     const known = inFlight.get(delivery.key);
     if (known !== undefined) {
-      // It is still being worked on here: the queue had not heard of it in time.
+      // It is still being worked on here: the progress report to the queue was late.
       known.ack = ack;
       known.deliveries = deliveries;
       return;

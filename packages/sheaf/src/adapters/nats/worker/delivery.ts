@@ -12,11 +12,11 @@ export interface Delivery {
   readonly sequence: string;
   /** 1, or more after a fault. */
   deliveries: number;
-  /** Where the queue hears what became of it; undefined without JetStream. A redelivery brings a new one. */
+  /** The subject of its acknowledgement; undefined without JetStream. A redelivery has a new one. */
   ack: string | undefined;
-  /** When the queue last heard that somebody works on it. */
+  /** When the queue was last told that it is in progress. */
   signalledAtMs: number;
-  /** Worker's clock. */
+  /** By the worker's clock. */
   deadlineAtMs: number;
   readonly abort: AbortController;
   isCancelled: boolean;
@@ -41,12 +41,15 @@ export function deliveryOf(
   };
 }
 
-/** What the ack subject of a delivery says: `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<n>.<time>.<pending>`. */
+/**
+ * The parts of the ack subject of a delivery:
+ * `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<n>.<time>.<pending>`.
+ */
 export interface AckToken {
   readonly lane: Priority;
   readonly deliveries: number;
   readonly sequence: string;
-  /** Server's clock, in milliseconds since 1970. */
+  /** By the server's clock, in milliseconds since 1970. */
   readonly storedAtMs: number;
   /** Items of the lane that wait behind it. */
   readonly pending: number;
@@ -67,12 +70,12 @@ export function ackTokenOf(reply: string): AckToken {
   };
 }
 
-/** What a worker says of a delivery. */
+/** Kinds of acknowledgement of a delivery. */
 export const AckKind = {
-  /** Give it to somebody, at once. */
+  /** Deliver it again, at once. */
   again: "-NAK",
   againAfter: (ms: number): string => `-NAK {"delay": ${Math.round(ms * 1_000_000)}}`,
-  /** Never give it to anybody again. */
+  /** Never deliver it again. */
   end: "+TERM",
   working: "+WPI",
 } as const;

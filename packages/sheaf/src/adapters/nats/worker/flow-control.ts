@@ -5,7 +5,7 @@ import type { Pulls } from "./pulls.ts";
 import { lanes } from "../queue/options.ts";
 import type { Timers } from "./timers.ts";
 
-/** After a hand-over a batcher has its turn before more is asked for. */
+/** After a hand-over the batcher gets a turn before more items are requested. */
 const turnMs = 1;
 const toppingUpMs = 2;
 
@@ -15,9 +15,9 @@ export interface FlowControlParts {
   readonly poisonMode: PoisonMode;
   readonly timers: Timers;
   readonly pulls: Pulls;
-  /** `"waiting"`: not now, for the queue is not there, or suspects run. `"handing back"`: nothing can run here. */
+  /** `"waiting"`: not now, because the queue is missing or suspects run. `"handing back"`: nothing can run here. */
   readonly state: () => "taking" | "waiting" | "handing back";
-  /** Gives it to the batcher. */
+  /** Passes it to the batcher. */
   readonly run: (delivery: Delivery) => void;
   readonly handBack: (delivery: Delivery) => void;
 }
@@ -28,11 +28,11 @@ export interface FlowControlParts {
  */
 export class FlowControl {
   readonly #parts: FlowControlParts;
-  /** Taken, and not yet with the batcher. */
+  /** Items taken and not yet passed to the batcher. */
   #arrived: Delivery[] = [];
-  /** Items that waited behind the last one taken. */
+  /** Items that waited in the lane behind the last one taken. */
   #backlog = 0;
-  /** More has been asked for, for the batch that is being collected. */
+  /** More items were requested for the batch that is being collected. */
   #hasToppedUp = false;
 
   constructor(parts: FlowControlParts) {
@@ -43,17 +43,17 @@ export class FlowControl {
     this.#arrived.push(delivery);
   }
 
-  /** So many items wait behind the one that has just come. */
+  /** Notes how many items wait behind the one that has just arrived. */
   sawBacklog(items: number): void {
     this.#backlog = items;
   }
 
-  /** Takes out what the batcher has not been given. */
+  /** Removes and returns the items that the batcher does not have yet. */
   empty(): Delivery[] {
     return this.#arrived.splice(0);
   }
 
-  /** Something changed: asks for what free slots could run, or gives the batcher what has arrived. */
+  /** Something changed: requests what free slots could run, or passes on what has arrived. */
   advance(): void {
     const { limits, poisonMode, pulls, timers } = this.#parts;
     const { maxBatchSize } = limits;
@@ -76,7 +76,7 @@ export class FlowControl {
     } else if (!this.#hasToppedUp && this.#couldTopUp(capacity)) {
       this.#hasToppedUp = true;
       pulls.ask(capacity - this.#urgent());
-      // The answer comes within a round trip, or the items that are here go without it.
+      // The answer comes within a round trip; otherwise the items that are here go without it.
       timers.after("release", toppingUpMs, () => {
         if (this.#parts.load().inFlight < limits.concurrency) this.#release(capacity);
       });
@@ -85,7 +85,7 @@ export class FlowControl {
     }
   }
 
-  /** More waits for the batch that is being collected; or bulk is here, and the lane above it has not been asked. */
+  /** Whether more waits for the batch being collected, or bulk is here and the lane above has not been asked. */
   #couldTopUp(capacity: number): boolean {
     if (this.#backlog > 0 && this.#arrived.length < capacity) return true;
     const urgent = this.#urgent();
@@ -96,7 +96,7 @@ export class FlowControl {
     return this.#arrived.reduce((count, { lane }) => count + (lane === "bulk" ? 0 : 1), 0);
   }
 
-  /** Gives the batcher what has arrived, as much as free slots can run, the highest lane first. */
+  /** Passes on what has arrived, as much as free slots can run, the highest lane first. */
   #release(capacity: number): void {
     this.#parts.timers.cancel("release");
     this.#hasToppedUp = false;

@@ -4,11 +4,11 @@ import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
 import type { WorkerInfo } from "../queue/worker-registry.ts";
 
-/** A faster or slower batch is soon of another time: figures of the largest one are forgotten after this. */
+/** Speeds change: the figures of the largest batch are forgotten after this. */
 const largestKeptMs = 60_000;
 const answerEveryMs = 100;
 
-/** What front ends know of a worker: that it is there, and how fast it is. */
+/** Tells front ends that a worker is alive, and how fast it is. */
 export class Heartbeat {
   readonly #settings: QueueSettings;
   readonly #names: QueueNames;
@@ -37,7 +37,9 @@ export class Heartbeat {
       this.#largest = { runMs, size, atMs: nowMs };
   }
 
-  /** A front end asks who is there. All hear the answer: where a thousand ask at once, one for all of them must do. */
+  /**
+   * A front end asks which workers are alive. All get the answer: when a thousand ask at once, one answer serves all.
+   */
   asked(): void {
     const { clock } = this.#settings;
     const dueMs = this.#saidAtMs + answerEveryMs - clock.now();

@@ -3,7 +3,7 @@ import type { Delivery } from "./delivery.ts";
 const cancelsRemembered = 4096;
 const longestKeyBytes = 200;
 
-/** What a worker has taken and not answered, by key; and cancellations that came before their item did. */
+/** Items that a worker has taken and not answered, by key, and cancellations that came before their item. */
 export class InFlight {
   readonly #deliveries: Map<string, Delivery> = new Map();
   readonly #cancelled: Set<string> = new Set();
@@ -27,7 +27,7 @@ export class InFlight {
 
   /** Its caller has left, whether it is here or on its way. */
   cancel(data: Uint8Array): void {
-    // No key of ours: remembered, a few thousand of them could fill the memory.
+    // Not one of our keys: a few thousand of them, remembered, could fill the memory.
     if (data.byteLength > longestKeyBytes) return;
     const key = new TextDecoder().decode(data);
     const delivery = this.#deliveries.get(key);
@@ -40,7 +40,7 @@ export class InFlight {
     delivery.abort.abort(new Error("The caller has gone."));
   }
 
-  /** Whether it was cancelled before it came; asked once. */
+  /** Whether it was cancelled before it came; answers true once. */
   wasCancelled(key: string): boolean {
     return this.#cancelled.delete(key);
   }

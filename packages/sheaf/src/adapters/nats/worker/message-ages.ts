@@ -1,10 +1,12 @@
-/** Half the memory of the smallest difference: so long may a jump of the server's clock be taken for age. */
+/**
+ * Half the time that the smallest difference is remembered: for so long a jump of the server's clock may look like age.
+ */
 const sliceMs = 10_000;
 
 /**
  * How long ago the server stored a message, though its clock and this machine's need not agree: the smallest difference
- * seen lately is their offset (plus the quickest way), and what is above it is age. Where even that one had waited, ages
- * come out too small. They come out too large only for a while after the server's clock was set back.
+ * seen lately is their offset (plus the fastest delivery), and anything above it is age. Where even that one had
+ * waited, ages come out too small. They come out too large only for a while after the server's clock was set back.
  */
 export class MessageAges {
   readonly #longestMs: number;
@@ -17,7 +19,7 @@ export class MessageAges {
     this.#longestMs = longestMs;
   }
 
-  /** Of the server's clock, and of one here that nobody sets; in milliseconds. */
+  /** Times of the server's clock, and of a monotonic one here; in milliseconds. */
   ageMs(storedAtMs: number, nowMs: number): number {
     const difference = nowMs - storedAtMs;
     if (difference - this.#offset > this.#longestMs) this.#smallest = this.#smallestBefore = Infinity;

@@ -1,13 +1,13 @@
 import type { QueueSettings } from "../queue/options.ts";
 
-/** So many times the ack wait after a redelivery anywhere, items are taken with care. */
+/** Poison mode lasts this many ack waits after a redelivery anywhere. */
 const carefulWaits = 3;
-/** A worker that sees many suspects tells the others once in a while. */
+/** A worker that sees many suspects warns the others this often at most. */
 const sayEveryMs = 1000;
 
 /**
- * After a redelivery somebody may hold an item that ends workers. While that is so, a worker looks at one item before it
- * takes a batch: the guilty one then takes no innocent ones with it.
+ * After a redelivery there may be an item in the queue that kills workers. In poison mode a worker looks at one item
+ * before it takes a batch, so that a poisonous item takes no innocent ones with it.
  */
 export class PoisonMode {
   readonly #settings: QueueSettings;
@@ -24,12 +24,14 @@ export class PoisonMode {
     return this.#settings.clock.now() < this.#untilMs;
   }
 
-  /** From now on: this worker has just started, perhaps because of such an item, or another one has seen a suspect. */
+  /**
+   * Starts poison mode: this worker has just started, perhaps because of such an item, or another has seen a suspect.
+   */
   begin(): void {
     this.#untilMs = this.#settings.clock.now() + carefulWaits * this.#settings.ackWaitMs;
   }
 
-  /** A suspect came here. */
+  /** A suspect arrived here. */
   redeliverySeen(): void {
     this.begin();
     const nowMs = this.#settings.clock.now();

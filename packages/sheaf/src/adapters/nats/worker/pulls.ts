@@ -16,17 +16,17 @@ interface Pull {
 
 export interface PullEvents {
   arrived(message: NatsMessage, token: AckToken): void;
-  /** No request has more on its way: what has arrived can go. `isEmpty`: nothing had. */
+  /** No request has more on its way, so what has arrived can go. `isEmpty`: nothing arrived. */
   quiet(): void;
-  /** The server knows no such queue, takes no more requests, or says nothing. */
+  /** The server has no such queue, takes no more requests, or does not answer. */
   refused(): void;
 }
 
-/** How long the server keeps a request for which nothing comes; the worker of a lost one is not asked for so long. */
+/** How long the server keeps an idle request; a worker whose request was lost gets nothing for that long. */
 const expiresMs = 5000;
 /**
- * A server says when it gives no more, but one message in a hundred of these is lost (2.9): after so long without another
- * item the worker stops waiting, and what comes later goes with the next batch.
+ * A server says when it has no more, but one in a hundred of these messages is lost (2.9): after this long without
+ * another item the worker stops waiting, and what comes later goes with the next batch.
  */
 const quietMs = 3;
 const nanosPerMs = 1_000_000;
@@ -53,18 +53,18 @@ export class Pulls {
     this.#subscription = link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
   }
 
-  /** Some items are here and more of them are on their way. */
+  /** Some items are here and more are on their way. */
   get isCollecting(): boolean {
     for (const { got } of this.#open.values()) if (got > 0) return true;
     return false;
   }
 
-  /** Nothing waits in the lane: whatever comes is sent here. */
+  /** The lane is empty: whatever arrives is sent here. */
   isOpen(lane: Priority): boolean {
     return this.#open.has(lane);
   }
 
-  /** Asks every lane that has no open request, highest first, for up to `items`. */
+  /** Requests up to `items` from every lane without an open request, highest first. */
   ask(items: number): void {
     for (const lane of lanes) if (!this.#open.has(lane)) this.#ask(lane, items);
   }
@@ -88,7 +88,7 @@ export class Pulls {
     const number = (this.#next++).toString(36);
     if (!this.#link.publish(subject, request, { reply: `${this.#inbox}.${lane}-${number}` })) return;
     const pull: Pull = { number, asked: items, got: 0, lastAtMs: 0, cancelTimer: () => undefined };
-    // Its own clock ends a request too: the word that it has ended may be lost, or there was nobody to say it.
+    // A timer here ends a request too: the server's message that it has ended may be lost, or was never sent.
     pull.cancelTimer = this.#settings.clock.after(expiresMs + 500, () => {
       this.#done(lane, pull);
       this.#events.refused();
@@ -102,7 +102,7 @@ export class Pulls {
     const token = ackTokenOf(reply);
     this.#events.arrived(message, token);
     const pull = this.#open.get(token.lane);
-    // Undefined where this worker's clock has ended it.
+    // Undefined where the timer here has ended it.
     if (pull === undefined) return this.#events.quiet();
     pull.got++;
     if (pull.got >= pull.asked || token.pending === 0) return this.#done(token.lane, pull);
@@ -110,7 +110,9 @@ export class Pulls {
     if (pull.got === 1) this.#watchQuiet(token.lane, pull);
   }
 
-  /** The server's word about a request: it has expired, or was refused. Items carry their own subject, this the inbox. */
+  /**
+   * The server's status of a request: it has expired, or was refused. Items carry their own subject, this the inbox.
+   */
   #ended({ subject, headers }: NatsMessage): void {
     const [lane, number] = subject.slice(this.#inbox.length + 1).split("-") as [Priority, string];
     const pull = this.#open.get(lane);

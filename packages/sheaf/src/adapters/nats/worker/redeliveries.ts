@@ -3,11 +3,11 @@ import { questionSubject } from "../wire/envelope.ts";
 import type { QueueSettings } from "../queue/options.ts";
 
 export interface RedeliveryEvents {
-  /** Runs it with no other item beside it; resolves when it is answered. */
+  /** Runs it alone; resolves when it is answered. */
   runAlone(delivery: Delivery): Promise<void>;
-  /** Nobody waits for it. */
+  /** Its caller has left. */
   drop(delivery: Delivery): void;
-  /** Too many wait for their front ends: others may have it. */
+  /** Too many wait for their front ends: another worker may have it. */
   handBack(delivery: Delivery): void;
   /** No suspect is running. */
   idle(): void;
@@ -15,20 +15,20 @@ export interface RedeliveryEvents {
 
 const questionTimeoutMs = 1000;
 const askAgainMs = 500;
-/** A front end that is not there for so many ack waits will not come back: its callers have gone with it. */
+/** A front end that is silent for this many ack waits will not come back: its callers have gone with it. */
 const frontEndGoneWaits = 2;
 const maxParked = 1000;
 
 /**
- * Items that were delivered before. What they have in common is that a worker ended, or hung, while it had them: one of
+ * Items that were delivered before. A worker ended, or hung, while it had them: one of
  * them may be the cause. So they run alone, one after the other, in random order (if the guilty one hurts another, it
- * is not always the same), and only those that somebody still waits for.
+ * is not always the same), and only those whose callers still wait.
  */
 export class Redeliveries {
   readonly #settings: QueueSettings;
   readonly #events: RedeliveryEvents;
   readonly #waiting: Delivery[] = [];
-  /** Those whose front end does not answer, with the moment they are given up. */
+  /** Items whose front end does not answer, with the moment they are dropped. */
   readonly #parked: Set<Delivery> = new Set();
   #isWorking = false;
   #isStopped = false;
@@ -47,7 +47,7 @@ export class Redeliveries {
     if (!this.#isWorking) void this.#work();
   }
 
-  /** Runs no more; @returns those that were not begun. */
+  /** Stops; @returns the items that it has not begun. */
   stop(): Delivery[] {
     this.#isStopped = true;
     return [...this.#waiting.splice(0), ...this.#parked];

@@ -6,7 +6,7 @@ import { pack, replySubject, type ReplyHead } from "../wire/envelope.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 
-/** Of batches, kept until their items are answered, which is in the same turn. */
+/** Of batches, stored until their items are answered, which is in the same turn. */
 const reasonsKept = 64;
 const nothing = new Uint8Array();
 
@@ -16,7 +16,7 @@ export class Replies {
   readonly #link: QueueConnection;
   readonly #workerId: string;
   readonly #reasons: Map<number, DispatchReason> = new Map();
-  /** At most what was at this worker when the connection went. */
+  /** At most the items that were at this worker when the connection broke. */
   readonly #unsent: (() => void)[] = [];
 
   constructor(settings: QueueSettings, link: QueueConnection, workerId: string) {
@@ -72,8 +72,8 @@ export class Replies {
   }
 
   /**
-   * The front end's own acknowledgement goes straight to the queue: until it has the result the item stays there, so a
-   * reply that is lost on its way costs a repetition and no answer.
+   * The front end itself acknowledges to the queue: until it has the result the item stays there, so a
+   * lost reply costs a repetition but no answer.
    */
   #send(delivery: Delivery, payload: Uint8Array): void {
     if (this.#link.publish(replySubject(delivery.head), payload)) return;

@@ -8,7 +8,7 @@ import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Replies } from "./replies.ts";
 
-/** What runs the items: any batcher. */
+/** Runs the items: any batcher. */
 export type ItemBatcher = Pick<Batcher<unknown, unknown>, "ask">;
 
 export interface RunParts {
@@ -18,16 +18,16 @@ export interface RunParts {
   readonly inFlight: InFlight;
   readonly replies: Replies;
   readonly deadLetters: DeadLetters;
-  /** An item has its outcome: there may be room for another. */
+  /** An item has its outcome, so there may be room for another. */
   readonly ended: () => void;
   /** The batcher takes no more. */
   readonly closed: () => void;
 }
 
-/** A crashed worker process takes about so long until it can be tried again. */
+/** A crashed worker process takes about this long to restart. */
 const afterCrashMs = 1000;
 
-/** Items from the moment that the batcher gets them to what is said of them: to the caller, and to the queue. */
+/** Runs items: from the hand-over to the batcher to the reply for the caller and the acknowledgement for the queue. */
 export class ItemRuns {
   readonly counts: { expired: number; cancelled: number; handedBack: number } = {
     expired: 0,
@@ -35,7 +35,7 @@ export class ItemRuns {
     handedBack: 0,
   };
   readonly #parts: RunParts;
-  /** With the batcher, not settled. */
+  /** Items with the batcher that have not settled. */
   #serving = 0;
   #whenIdle: (() => void) | undefined;
   #isGivenUp = false;
@@ -44,7 +44,7 @@ export class ItemRuns {
     this.#parts = parts;
   }
 
-  /** Resolves when nothing is with the batcher. What still is after `graceMs` goes back to the queue. */
+  /** Resolves when the batcher has no items left. What it still has after `graceMs` goes back to the queue. */
   async idle(graceMs: number): Promise<void> {
     if (this.#serving === 0) return;
     const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
@@ -75,7 +75,7 @@ export class ItemRuns {
     ended();
   }
 
-  /** Somebody else may have it; without JetStream nobody can, and its caller is told. */
+  /** Returns it for another worker; without JetStream that is impossible, and its caller gets an error. */
   handBack(delivery: Delivery, error?: unknown, delayMs: number = 0): void {
     this.counts.handedBack++;
     if (delivery.ack === undefined) {
@@ -85,7 +85,7 @@ export class ItemRuns {
     this.#finish(delivery, delayMs === 0 ? AckKind.again : AckKind.againAfter(delayMs));
   }
 
-  /** Nobody waits for it. */
+  /** Its caller has left. */
   drop(delivery: Delivery): void {
     this.#finish(delivery, AckKind.end);
   }
@@ -110,12 +110,12 @@ export class ItemRuns {
       this.counts.cancelled++;
       return this.#finish(delivery, AckKind.end);
     }
-    // What was given up has been handed back.
+    // What was abandoned has been handed back.
     if (this.#isGivenUp && delivery.abort.signal.aborted) return;
     const code = error instanceof BatcherError ? error.code : undefined;
     // No worker could still answer it in time, and its caller gets that error.
     const isLate = code === "QUEUE_FULL" && (error as BatcherError).details["expectedMs"] !== undefined;
-    // This worker's own trouble: another one can still serve the caller.
+    // A fault of this worker: another one can still serve the caller.
     if (code === "CLOSED") this.#parts.closed();
     if (code === "CLOSED" || (code === "QUEUE_FULL" && !isLate)) return this.handBack(delivery, error);
     if (code === "WORKER_CRASHED" && delivery.ack !== undefined)

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../core/runtime/clock.ts";
 
-/** One timer per purpose: a second one before the first has fired is the same. */
+/** One timer per purpose: setting it again before it has fired has no effect. */
 export class Timers {
   readonly #clock: Clock;
   readonly #cancels: Map<string, () => void> = new Map();

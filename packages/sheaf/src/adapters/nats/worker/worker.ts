@@ -40,7 +40,7 @@ export interface NatsWorkerOptions extends NatsQueueOptions {
    * takes over when as many slots serve it as serve the one before. Default: none, which is a version of its own.
    */
   readonly version?: string | undefined;
-  /** False while the batcher can run nothing: no item is taken then. Default: always true. */
+  /** False while the batcher cannot run anything: no item is taken then. Default: always true. */
   readonly isServing?: (() => boolean) | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface NatsWorker {
   ready(): Promise<void>;
   /** What happened to items here since the start. */
   readonly counts: WorkerCounts;
-  /** Why it gets no items; undefined where it does. */
+  /** Why it gets no items; undefined while it gets some. */
   readonly unavailableReason: string | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
@@ -71,7 +71,7 @@ export type WorkerBatcher<In, Out> = Pick<Batcher<In, Out>, "ask" | "capacity" |
 export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
   new Worker(batcher, options);
 
-/** Beyond them a worker would ask for more than the others leave it. */
+/** With more a worker would ask for more than the others leave it. */
 const maxSlots = 1024;
 
 class Worker implements NatsWorker {
@@ -98,12 +98,12 @@ class Worker implements NatsWorker {
   readonly #arrivals: Arrivals;
   readonly #endRecords: () => void;
   readonly #isServing: () => boolean;
-  /** The queue and its consumers are there; never so without JetStream. */
+  /** The queue and its consumers exist; always false without JetStream. */
   #isEnsured = false;
   #isStopping = false;
   readonly #version: string | undefined;
   readonly #route: string;
-  /** Core NATS: where items are pushed to. */
+  /** Core NATS: the subscriptions that items are pushed to. */
   readonly #pushed: NatsSubscription[] = [];
 
   constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
@@ -222,7 +222,7 @@ class Worker implements NatsWorker {
     return (this.#drained ??= this.#drain(graceMs));
   }
 
-  /** Begins to take items. The queue is created where it is missing, now or as soon as NATS lets it. */
+  /** Starts to take items. A missing queue is created, now or as soon as NATS allows it. */
   #begin(): void {
     if (this.#isStopping) return;
     this.#link.subscribe(this.#names.cancel, ({ data }) => this.#inFlight.cancel(data), { need: "optional" });
@@ -270,7 +270,7 @@ class Worker implements NatsWorker {
   #kept(): void {
     this.#isTaking();
     if (this.#settings.durability === "none") return this.#heartbeat.beat();
-    // Requests sent to a consumer that was not there are lost silently.
+    // Requests to a consumer that did not exist are lost silently.
     this.#pulls.forget();
     this.#isEnsured = true;
     this.#heartbeat.beat();
@@ -292,7 +292,7 @@ class Worker implements NatsWorker {
     this.#timers.after("turn", 0, () => this.#flowControl.advance());
   }
 
-  /** Says of everything here that it is being worked on. Not from the model's thread: a hung process says nothing. */
+  /** Reports everything here as being worked on. Not from the model's thread: a hung process reports nothing. */
   #signalProgress(): void {
     const { clock, ackWaitMs } = this.#settings;
     for (const { ack } of this.#inFlight.silent(clock.now(), ackWaitMs / 3))
