@@ -1,4 +1,6 @@
+import { basename } from "node:path";
 import type { Command } from "commander";
+import type { WorkerLogLine } from "sheaf/node";
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
 import { contentHash } from "../runners/content-hash.ts";
@@ -7,7 +9,8 @@ import { modelName, resolveModel } from "../runners/resolve-model.ts";
 import { threadsPerWorker } from "../server/models/cores.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/models/model-definition.ts";
-import type { Settings } from "../server/settings.ts";
+import { secretVariables, type Settings } from "../server/settings.ts";
+import type { StartingModel } from "../server/http/startup-listener.ts";
 import type { SheafServer } from "../server/server.ts";
 import { definitionOf, runsElsewhere, workersOf } from "../server/models/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
@@ -37,7 +40,7 @@ export function serveCommand(streams: CommandStreams): Command {
   })
     .argument(
       "[model...]",
-      `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder or a worker module (.js) (default: use-lite)`,
+      `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder, a Python file (.py) or a worker module (.js) (default: use-lite)`,
     )
     .option("--exact", "run a model one by one where its results depend on their batch-mates");
 }
@@ -47,20 +50,34 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
   const { openApp } = await import("../server/http/app.ts");
   const { listenDuringStartup } = await import("../server/http/startup-listener.ts");
   const app = openApp(settings);
-  const models = entries.map(({ model, name }) => name ?? modelName(model));
-  const early = await listenDuringStartup(app, settings, models);
-  app.log.info({ models }, `listening on ${early.url}`);
+  const specs = new Map<ModelEntry, ModelSpec>();
+  const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
+  const starting = (): StartingModel[] =>
+    entries.map((entry) => ({
+      name: nameOf(entry),
+      reason: specs.has(entry) ? undefined : `waits for ${basename(entry.model)}`,
+    }));
+  const early = await listenDuringStartup(app, settings, starting);
+  app.log.info({ models: entries.map(nameOf) }, `listening on ${early.url}`);
   let server: SheafServer;
   try {
     const { serverOn } = await import("../server/server.ts");
-    const specs: ModelSpec[] = [];
-    for (const entry of entries) specs.push(await specOf(entry, settings, exact));
-    // Workers start only now: where a model cannot be served nothing has to be stopped.
-    const definitions = entries.map((entry, index) => definitionFor(entry, specs[index]!, settings));
+    const { modelOutput } = await import("../server/observe/log.ts");
+    // All at once: each looks for itself, and a model in Python loads meanwhile.
+    const looks = entries.map(async (entry) => {
+      const log = modelOutput(app.log, nameOf(entry));
+      const spec = await specOf(entry, settings, exact, log);
+      specs.set(entry, spec);
+    });
+    const failed = (await Promise.allSettled(looks)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
+    // Workers of JavaScript start only now: where a model cannot be served they need not be stopped.
+    const definitions = entries.map((entry) => definitionFor(entry, specs.get(entry)!, settings));
     server = await serverOn(app, { models: definitions, settings });
     await app.ready();
   } catch (error) {
     early.close();
+    for (const spec of specs.values()) if ("executor" in spec) await spec.executor.close();
     throw error;
   }
   return serveUntilSignal({
@@ -70,22 +87,41 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
   });
 }
 
-async function specOf({ model, settings: own }: ModelEntry, shared: Settings, exact: boolean): Promise<ModelSpec> {
+async function specOf(
+  { model, settings: own }: ModelEntry,
+  shared: Settings,
+  exact: boolean,
+  log: (line: WorkerLogLine) => void,
+): Promise<ModelSpec> {
   const settings = { ...shared, ...own };
-  const intraOpNumThreads = threadsPerWorker(settings);
-  const { batchDependent, maxBatchSize } = settings;
+  const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
+  const isElsewhere = runsElsewhere(settings);
   const trial = { exact, batchDependent, maxBatchSize };
   const spec = await resolveModel(model, {
     device: settings.inferenceDevice,
-    intraOpNumThreads,
+    intraOpNumThreads: threadsPerWorker(settings),
+    python: {
+      interpreter: settings.python,
+      instances: isElsewhere ? 1 : settings.workers,
+      niceness,
+      secrets: secretVariables,
+      log,
+    },
     ...trial,
   });
-  if (runsElsewhere(settings)) return spec;
+  if (isElsewhere) {
+    // A gateway has learnt what the model takes, and runs none.
+    if ("executor" in spec) await spec.executor.close();
+    return spec;
+  }
   const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
   const versioned = { ...spec, version };
-  return spec.input.kind === "json" ? tryOutModule(versioned, { open: workersOf(settings), ...trial }) : versioned;
+  // An open executor has been tried out on its way here.
+  const isTriedOut = "workerUrl" in versioned && spec.input.kind === "json";
+  return isTriedOut ? tryOutModule(versioned, { open: workersOf(settings), ...trial }) : versioned;
 }
 
 function definitionFor({ name, settings: own }: ModelEntry, spec: ModelSpec, shared: Settings): ModelDefinition {
-  return { ...definitionOf({ ...spec, name: name ?? spec.name }, { ...shared, ...own }), settings: own };
+  const definition = definitionOf({ ...spec, name: name ?? spec.name }, { ...shared, ...own });
+  return { ...definition, settings: { ...own, ...definition.settings } };
 }

@@ -1,4 +1,4 @@
-import { deepest, isTooDeep } from "../server/codec/inputs.ts";
+import { deepest, isTooDeep } from "../server/codec/depth.ts";
 import { Problem } from "../server/http/problem.ts";
 
 /** What stands beside `data` goes to every caller of the request. */

@@ -4,7 +4,7 @@ import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
 import { jsonOf } from "../server/http/body.ts";
 import { callOptionsOf } from "../server/protocols/call-options.ts";
 import { traceIdOf } from "../server/observe/log.ts";
-import { boundedDepth } from "../server/codec/inputs.ts";
+import { boundedDepth } from "../server/codec/depth.ts";
 import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../server/http/problem.ts";
 import { problemFor } from "../server/http/replies.ts";
 import type { Settings } from "../server/settings.ts";

@@ -1,9 +1,9 @@
-import type { ModelSpec, RunnerSettings } from "./model-spec.ts";
+import type { ModuleSpec, RunnerSettings } from "./model-spec.ts";
 import type { SessionSettings } from "./onnx/session.ts";
 import { workerModule } from "./worker-module.ts";
 
 /** The models that come with the package: no file to find, nothing to download. */
-export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: RunnerSettings) => ModelSpec>> = {
+export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: RunnerSettings) => ModuleSpec>> = {
   "use-lite": (settings = {}) => ({
     name: "use-lite",
     task: "embedding",

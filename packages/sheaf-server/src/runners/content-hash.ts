@@ -8,6 +8,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { init, parse } from "es-module-lexer";
 import { packageVersion } from "../shared/version.ts";
 import { builtinModels } from "./builtin.ts";
+import { pythonSources } from "./python/sources.ts";
 
 const hashLength = 12;
 
@@ -15,7 +16,8 @@ const hashLength = 12;
  * What a word of `sheaf serve` names, told by its content: two machines give the same text if and only if they serve the
  * same model. Of a file or a folder it covers every byte. Of a worker module it covers the module, every file of the same
  * project that it imports or names with `new URL("…", import.meta.url)`, and the versions of the packages that it uses.
- * What a module reads in other ways is not seen.
+ * Of a Python file it covers the file and what it imports from its own folder. What either reads in other ways, and the
+ * packages of a Python environment, are not seen.
  * @returns 12 hexadecimal characters.
  */
 export async function contentHash(word: string): Promise<string> {
@@ -23,6 +25,7 @@ export async function contentHash(word: string): Promise<string> {
   if (Object.hasOwn(builtinModels, word)) hash.update(`${word} ${packageVersion()}`);
   else if ((await stat(word)).isDirectory()) await addFolder(hash, word);
   else if (word.endsWith(".onnx")) await addOnnxFile(hash, word);
+  else if (word.endsWith(".py")) for (const file of await pythonSources(word)) await addFile(hash, file);
   else await addModule(hash, word);
   return hash.digest("hex").slice(0, hashLength);
 }

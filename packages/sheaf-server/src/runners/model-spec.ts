@@ -1,3 +1,5 @@
+import type { WorkerExecutor } from "sheaf/node";
+import type { PythonSettings } from "./python/settings.ts";
 import type { SelfTest } from "./self-test/self-test.ts";
 
 /** A tensor's element type, by its name in the Open Inference Protocol. */
@@ -9,6 +11,8 @@ export interface TensorSpec {
   readonly name: string;
   readonly datatype: TensorDatatype;
   readonly shape: readonly (number | null)[];
+  /** Of BYTES without axes: each is any JSON value, and a text of JSON where only tensors can go. */
+  readonly isJson?: boolean | undefined;
 }
 
 interface TensorsKind {
@@ -16,28 +20,32 @@ interface TensorsKind {
   readonly tensors: readonly TensorSpec[];
   /** False where the model has no batch axis: an item is all of every tensor. Default true. */
   readonly hasBatchAxis?: boolean | undefined;
+  /** The only tensor stands for itself on `/infer`: its arrays, and not an object with its name. Default false. */
+  readonly isBare?: boolean | undefined;
 }
 
 /** One item as the worker takes it; the kind says which type crosses. */
 export type ModelInput =
-  /** A string; more than `maxTokens` tokens are cut off, and the result says so. */
-  | { readonly kind: "text"; readonly maxTokens: number }
+  /** A string; more than `maxTokens` tokens, where it says a number, are cut off, and the result says so. */
+  | { readonly kind: "text"; readonly maxTokens?: number | undefined }
   /** `{ query: string, text: string }`, scored together. */
   | { readonly kind: "text-pair"; readonly maxTokens: number }
   /** A Float32Array of exactly `length` numbers; `name` is the tensor's in the Open Inference Protocol, else "input". */
   | { readonly kind: "floats"; readonly length: number; readonly name?: string | undefined }
-  /** One typed array per tensor, by name, with `shape:NAME` (Int32Array) beside it where an axis is free. */
+  /** One typed array (texts: string[]) per tensor, by name, with `shape:NAME` (Int32Array) beside it where an axis is free. */
   | TensorsKind
   /** Any JSON value: a worker module checks its own items. */
   | { readonly kind: "json" };
 
 /** One result as the worker gives it. */
 export type ModelOutput =
-  /** For text: `{ vector: Float32Array, tokens: number, truncated: boolean }`; for floats: a bare Float32Array. */
+  /** A bare Float32Array, or `{ vector: Float32Array, tokens: number, truncated: boolean }`. */
   | {
       readonly kind: "vector";
       readonly length: number;
       readonly name?: string | undefined;
+      /** Whether the vector of a text embeds it, so that `/v1/embeddings` and `/rerank` take the model. Default true. */
+      readonly isEmbedding?: boolean | undefined;
       /** Lengths that `dimensions` of `/v1/embeddings` may ask for, as a Matryoshka model is trained for; default: its own. */
       readonly dimensions?: readonly number[] | "any" | undefined;
     }
@@ -47,18 +55,16 @@ export type ModelOutput =
   | { readonly kind: "score" }
   /** As the input of that kind. */
   | TensorsKind
+  /** A string. */
+  | { readonly kind: "text" }
   /** Whatever JSON can hold; typed arrays as arrays. */
   | { readonly kind: "json" };
 
-/** What the server needs to know of a model before and after its worker has loaded it. */
-export interface ModelSpec {
+/** What the server needs to know of a model, whatever runs it. */
+interface DescribedModel {
   /** As in `/infer/{model}`. */
   readonly name: string;
   readonly task: "embedding" | "tensor" | "classification" | "rerank";
-  /** A module whose default export is `defineWorker({ … })` of `sheaf/node`. */
-  readonly workerUrl: URL;
-  /** Structured-clonable; handed to `load(data)` in the worker. */
-  readonly data: unknown;
   readonly input: ModelInput;
   readonly output: ModelOutput;
   /** The most items this model takes at once whatever MAX_BATCH_SIZE says (1: it cannot be batched). */
@@ -80,6 +86,22 @@ export interface ModelSpec {
   readonly warning?: string | undefined;
 }
 
+/** A model that runs in workers of JavaScript. */
+export interface ModuleSpec extends DescribedModel {
+  /** A module whose default export is `defineWorker({ … })` of `sheaf/node`. */
+  readonly workerUrl: URL;
+  /** Structured-clonable; handed to `load(data)` in the worker. */
+  readonly data: unknown;
+}
+
+/** A model whose workers run already: only they know what it takes. */
+export interface OpenSpec extends DescribedModel {
+  readonly executor: WorkerExecutor<never, unknown>;
+}
+
+/** What the server needs to know of a model before and after its worker has loaded it. */
+export type ModelSpec = ModuleSpec | OpenSpec;
+
 /** What every model of a server is told. */
 export interface RunnerSettings {
   /** Threads of one run inside a worker. Default 1: workers, not runs, use the cores. */
@@ -92,4 +114,6 @@ export interface RunnerSettings {
   readonly batchDependent?: "single" | "batch" | undefined;
   /** The most items in a run, for the self-test. Default: as many as it wants, which is 8. */
   readonly maxBatchSize?: number | undefined;
+  /** How the workers of a Python model are started. */
+  readonly python?: PythonSettings | undefined;
 }

@@ -60,6 +60,7 @@ const perModel: ReadonlySet<string> = new Set<keyof Settings>([
   "runTimeoutMs",
   "workers",
   "workerIsolation",
+  "python",
 ]);
 
 /**

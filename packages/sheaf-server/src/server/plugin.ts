@@ -1,14 +1,13 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./observe/advice-log.ts";
+import { digestOf, refusalOf } from "./http/api-key.ts";
 import { answerProblems } from "./http/app.ts";
 import { takeJsonAsBytes } from "./http/body.ts";
 import { logModel } from "./observe/log.ts";
 import { LocalModel } from "./models/local-model.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
 import { Models } from "./models/models.ts";
-import { Problem } from "./http/problem.ts";
 import { kserveRoutes } from "./protocols/kserve/routes.ts";
 import { publicPagePaths } from "../dashboard/plugin.ts";
 import { dashboardRoutes } from "./observe/dashboard.ts";
@@ -87,19 +86,12 @@ function showRefusal(route: RouteOptions): void {
   route.schema = { ...schema, response: { ...schema.response, 401: isV2(url) ? unauthorizedV2 : unauthorized } };
 }
 
-/** Compares digests, in constant time: how long it takes says nothing about the key. */
 function keyCheck(apiKey: string, prefix: string): (request: FastifyRequest) => Promise<void> {
-  const digestOf = (value: string): Buffer => createHash("sha256").update(value).digest();
   const expected = digestOf(apiKey);
   return async ({ headers, routeOptions }) => {
     const path = routeOptions.url?.slice(prefix.length);
     if (path !== undefined && (healthPaths.has(path) || publicPagePaths.has(path))) return;
-    const given = /^Bearer +(.+)$/i.exec(headers.authorization ?? "")?.[1];
-    if (given !== undefined && timingSafeEqual(digestOf(given), expected)) return;
-    throw new Problem(
-      "UNAUTHORIZED",
-      given === undefined ? "Send the key in the header authorization: Bearer KEY." : "The key is wrong.",
-      { headers: { "www-authenticate": 'Bearer realm="sheaf"' } },
-    );
+    const refused = refusalOf(headers.authorization, expected);
+    if (refused !== undefined) throw refused;
   };
 }

@@ -19,6 +19,7 @@ export interface Settings {
   /** Default: the cores shared out among the workers. */
   readonly workerThreads: number | undefined;
   readonly workerNiceness: number;
+  readonly python: string | undefined;
   readonly maxBodyBytes: number;
   readonly maxInputs: number;
   readonly maxTextChars: number;
@@ -131,9 +132,14 @@ const rows = {
     workerIsolation: choice(["thread", "process"], "thread", "What holds an instance of a model."),
     workerThreads: {
       ...optional(integer(1, 1, 1024, "")),
-      description: "Threads of one run inside a worker (ONNX models); without it cores / WORKERS, at least 1.",
+      description:
+        "Threads of one run inside a worker (ONNX and Python models); without it cores / WORKERS, at least 1.",
     },
     workerNiceness: integer(10, 0, 19, "How far the scheduling priority of workers is lowered; 0 leaves it as it is."),
+    python: {
+      ...optional(text("path", "", "")),
+      description: "Python that runs .py models; without it .venv or venv beside the file, else python3.",
+    },
   }),
   ...inGroup("Requests", {
     requestTimeoutMs: integer(30_000, 1, longestMs, "Longest wait of a request; a caller may ask for less."),
@@ -243,6 +249,11 @@ function valueNameOf(name: keyof Settings): string {
   const unit = /(Ms|Bytes|Chars|Tokens)$/.exec(name)?.[0];
   return unit?.toLowerCase() ?? "n";
 }
+
+/** Variables that hold what a model's program has no business with: keys, and whatever opens the fleet's queue. */
+export const secretVariables: readonly string[] = settingsTable
+  .filter(({ isSecret, group, name }) => isSecret || (group === "Fleet" && name.startsWith("nats")))
+  .map(({ env }) => env);
 
 export const defaultSettings: Settings = Object.fromEntries(
   settingsTable.map((setting) => [setting.name, setting.default]),

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
+import { pythonModel, skipWithoutPython } from "./python.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
 const skip: string | false = whyNoNats() ?? false;
@@ -255,3 +256,23 @@ test("without durability a fleet answers the same, and a full worker refuses", {
   );
   assert.ok(statuses.has(200));
 });
+
+test(
+  "a Python model is shared by a fleet: the gateway learns what it takes, and the workers run it",
+  { skip: skip || skipWithoutPython },
+  async (t) => {
+    const roles = ["gateway", "worker"].map((role) =>
+      sheaf(t, ["serve", pythonModel("words"), "--role", role, "--port", "0"], {
+        NATS_URL: nats.url,
+        WARMUP_BATCHES: "2",
+      }),
+    );
+    const [url] = (await Promise.all(roles.map(ready))) as [string, string];
+    const { status, json } = await post(url, "/infer", { inputs: ["a", "fail", "b"] });
+    assert.equal(status, 200);
+    assert.deepEqual([json.outputs[0], json.outputs[2]], ["A", "B"]);
+    assert.match(json.outputs[1].error.message, /this one is bad/);
+    const wrong = await post(url, "/infer", 7);
+    assert.deepEqual([wrong.status, wrong.json.error.code], [422, "INVALID_INPUT"]);
+  },
+);

@@ -34,7 +34,7 @@ test("/livez answers at once while a model is looked into; the rest says 503 and
 
   assert.deepEqual(await ask("/livez"), { status: 200, retryAfter: undefined, json: { status: "ok" } });
   assert.deepEqual((await ask("/v2/health/live")).json, { live: true });
-  const models = [{ name: "slow", state: "loading" }];
+  const models = [{ name: "slow", state: "loading", reason: "waits for slow" }];
   for (const way of ["/readyz", "/health"])
     assert.deepEqual(await ask(way), { status: 503, retryAfter: "1", json: { status: "warming", models } });
   assert.deepEqual(await ask("/v2/health/ready"), { status: 503, retryAfter: "1", json: { ready: false } });

@@ -69,3 +69,29 @@ test("of a model file and a folder it covers every byte; built-in models differ"
   assert.notEqual(await contentHash(join(folder, "m")), whole);
   assert.notEqual(await contentHash("mlp"), await contentHash("use-lite"));
 });
+
+test("of a Python file it covers what it imports from its own folder", async () => {
+  const model = write("model.py", "import os, helper as h\nfrom package.part import thing\n");
+  write("helper.py", "import deeper");
+  write("deeper.py", "x = 1");
+  write("package/__init__.py", "");
+  write("package/other.py", "from . import part");
+  write("other.py", "not imported");
+  const first = await contentHash(model);
+  for (const [name, text] of [
+    ["helper.py", "import deeper  # changed"],
+    ["deeper.py", "x = 2"],
+    ["package/other.py", "from . import others"],
+    ["model.py", "import os, helper\n"],
+  ] as const) {
+    const before = await contentHash(model);
+    write(name, text);
+    assert.notEqual(await contentHash(model), before, name);
+  }
+  write("model.py", "import os, helper as h\nfrom package.part import thing\n");
+  write("helper.py", "import deeper");
+  write("deeper.py", "x = 1");
+  write("package/other.py", "from . import part");
+  write("other.py", "changed");
+  assert.equal(await contentHash(model), first);
+});

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { workerProcess, workerThread } from "sheaf/node";
-import type { ModelSpec } from "../../dist/runners/model-spec.js";
+import type { ModelSpec, ModuleSpec } from "../../dist/runners/model-spec.js";
 import { tryOutModule, type ModuleTrialOptions } from "../../dist/runners/self-test/module-trial.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folder, write } from "./made-models.js";
@@ -13,7 +13,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const tried = async (
   path: string,
   { exact = false, open = workerThread, batchDependent }: Partial<ModuleTrialOptions> = {},
-): Promise<ModelSpec> => tryOutModule(await resolveModel(path), { open, exact, batchDependent });
+): Promise<ModelSpec> => tryOutModule((await resolveModel(path)) as ModuleSpec, { open, exact, batchDependent });
 
 /** Its results are shares of the batch's largest item. */
 const unsteady = `

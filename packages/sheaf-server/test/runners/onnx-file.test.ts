@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { createBatcher, greedy, type Batcher } from "sheaf";
 import { workerThread } from "sheaf/node";
-import type { ModelSpec } from "../../dist/runners/model-spec.js";
+import type { ModuleSpec } from "../../dist/runners/model-spec.js";
 import { onnxFileSpec } from "../../dist/runners/onnx/file.js";
 import {
   argMaxOfBatch,
@@ -24,7 +24,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 /** The batcher a server would make of the spec. */
 async function served<Result>(
-  { workerUrl, data, groupKey, maxBatchSize = 32 }: ModelSpec,
+  { workerUrl, data, groupKey, maxBatchSize = 32 }: ModuleSpec,
   use: (infer: Batcher<unknown, unknown>) => Promise<Result>,
 ): Promise<Result> {
   const infer = createBatcher<unknown, unknown>(workerThread<unknown, unknown>(workerUrl, { data }), {

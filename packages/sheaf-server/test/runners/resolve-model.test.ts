@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { builtinModels } from "../../dist/runners/builtin.js";
+import type { ModuleSpec } from "../../dist/runners/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { write } from "./made-models.js";
 
@@ -26,7 +27,7 @@ test("a device that does not exist is refused by name", async () => {
 });
 
 test("a built-in model is tried on its devices in turn, and the one that serves is said", async () => {
-  const spec = await resolveModel("mlp", { device: "cuda:7,cpu" });
+  const spec = (await resolveModel("mlp", { device: "cuda:7,cpu" })) as ModuleSpec;
   assert.match(spec.note ?? "", /Runs on cpu; refused: cuda:7: ./);
   assert.equal((spec.data as { device: string }).device, "cpu");
   await assert.rejects(

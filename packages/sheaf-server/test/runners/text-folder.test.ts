@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createBatcher, greedy } from "sheaf";
 import { workerThread } from "sheaf/node";
-import type { ModelSpec } from "../../dist/runners/model-spec.js";
+import type { ModelSpec, ModuleSpec } from "../../dist/runners/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folderOf, headWeights, referenceStates, tinyBert, width } from "./made-folders.js";
 import { folder } from "./made-models.js";
@@ -18,7 +18,8 @@ interface Result {
   readonly truncated: boolean;
 }
 
-async function run({ workerUrl, data }: ModelSpec, items: readonly unknown[]): Promise<Result[]> {
+async function run(spec: ModelSpec, items: readonly unknown[]): Promise<Result[]> {
+  const { workerUrl, data } = spec as ModuleSpec;
   const infer = createBatcher<unknown, Result>(workerThread<unknown, Result>(workerUrl, { data }), {
     policy: greedy(),
   });

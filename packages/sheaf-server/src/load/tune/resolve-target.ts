@@ -1,7 +1,7 @@
 import type { Executor } from "sheaf";
 import { workerThread } from "sheaf/node";
 import { seededRandom } from "sheaf/tuning";
-import type { ModelInput, ModelSpec } from "../../runners/model-spec.ts";
+import type { ModelInput, ModelSpec, RunnerSettings } from "../../runners/model-spec.ts";
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { sampleCount } from "../../runners/self-test/module-sample-worker.ts";
 import { testOn } from "../../runners/self-test/module-trial.ts";
@@ -30,35 +30,42 @@ export async function resolveTuneTarget(options: TuneTargetOptions): Promise<Tun
   const { target, item, seed, workers } = options;
   const given = item === undefined ? undefined : usage(() => itemsFromTemplate(item, seed));
   if (/^https?:\/\//i.test(target)) return urlBatches({ ...options, slots: workers, items: given });
-  const spec = await modelNamed(target);
-  return ofWorker(
-    spec,
-    workers,
-    given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed)),
-  );
+  // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
+  const spec = await modelNamed(target, { python: { instances: workers, prefetch: 0 } });
+  try {
+    const samples = given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed));
+    return ofWorker(spec, workers, samples);
+  } catch (error) {
+    if ("executor" in spec) await spec.executor.close();
+    throw error;
+  }
 }
 
-async function modelNamed(target: string): Promise<ModelSpec> {
+async function modelNamed(target: string, settings: RunnerSettings): Promise<ModelSpec> {
   try {
-    return await resolveModel(target);
+    return await resolveModel(target, settings);
   } catch (error) {
     throw new CommandFailure((error as Error).message);
   }
 }
 
-/** Items to measure with: made up, the model's own, or what a worker module exports. */
-async function samplesOf({ input, sample, workerUrl }: ModelSpec, target: string, seed: number): Promise<Samples> {
+/** Items to measure with: the model's own, made up, or what a worker module exports. */
+async function samplesOf(spec: ModelSpec, target: string, seed: number): Promise<Samples> {
+  const { input, sample } = spec;
+  // A model in Python may want more of a text than that it is one.
+  if ("executor" in spec && sample !== undefined) return [sample];
   const random = seededRandom(seed);
   const made = <Item>(make: () => Item): Item[] => Array.from({ length: 256 }, make);
   if (input.kind === "text") return made(() => wordsItem(12, random));
   if (input.kind === "text-pair") return made(() => ({ query: wordsItem(6, random), text: wordsItem(24, random) }));
   if (input.kind === "floats") return made(() => Float32Array.from({ length: input.length }, () => 2 * random() - 1));
   if (sample !== undefined) return [sample];
-  const exported = input.kind === "json" ? ((await import(workerUrl.href)) as { sample?: unknown }).sample : undefined;
+  const isModule = input.kind === "json" && "workerUrl" in spec;
+  const exported = isModule ? ((await import(spec.workerUrl.href)) as { sample?: unknown }).sample : undefined;
   if (typeof exported === "function") return exported as (index: number) => unknown;
   if (exported !== undefined) return [exported];
   throw new UsageError(
-    `${target} does not say what to send: export const sample (an item, or index => item), or give --item.`,
+    `${target} does not say what to send: ${"executor" in spec ? "give serve() a sample" : "export const sample (an item, or index => item)"}, or give --item.`,
   );
 }
 
@@ -67,9 +74,10 @@ const asInput = (input: ModelInput, item: unknown): unknown =>
 
 type Samples = readonly unknown[] | ((index: number) => unknown);
 
-function ofWorker({ workerUrl, data, ...spec }: ModelSpec, instances: number, samples: Samples): TuneTarget {
-  // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
-  const executor = workerThread(workerUrl, { instances, data, prefetch: 0 }) as Executor<unknown, unknown>;
+function ofWorker(spec: ModelSpec, instances: number, samples: Samples): TuneTarget {
+  const executor = (
+    "executor" in spec ? spec.executor : workerThread(spec.workerUrl, { instances, data: spec.data, prefetch: 0 })
+  ) as Executor<unknown, unknown>;
   const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
   const selfTest = async (): Promise<BatchVerdict> => {
     if (spec.selfTest !== undefined) return spec;

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { workerThread } from "sheaf/node";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
-import type { ModelSpec, RunnerSettings, TensorSpec } from "../model-spec.ts";
+import type { ModuleSpec, RunnerSettings, TensorSpec } from "../model-spec.ts";
 import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
 import { deviceNote, inspectionExecutor } from "./inspection.ts";
@@ -13,7 +13,7 @@ import { workerModule } from "../worker-module.ts";
  * A model of a `.onnx` file: what goes in and out, read from the file and tried out in a worker.
  * @throws {Error} naming the file: it is missing, is not an ONNX model, or no device takes it.
  */
-export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {
   const path = resolve(file);
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() !== true) throw new Error(`${file}: there is no such file.`);

@@ -2,7 +2,7 @@ import { RunHandle, type Executor } from "sheaf";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
 import { inspectionExecutor } from "../onnx/inspection.ts";
-import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
+import type { ModelSpec, ModuleSpec, RunnerSettings } from "../model-spec.ts";
 import { selfTest } from "./self-test.ts";
 import { workerModule } from "../worker-module.ts";
 
@@ -16,7 +16,7 @@ export interface ModuleTrialOptions extends Pick<RunnerSettings, "exact" | "batc
  * Without a sample nobody but its author knows what it takes, and it is served as it is.
  * @throws {Error} the module cannot be loaded.
  */
-export async function tryOutModule(spec: ModelSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModelSpec> {
+export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModuleSpec> {
   const { name, workerUrl, data } = spec;
   const broken = (error: unknown): never => {
     throw new Error(`${name} cannot be served: ${(error as Error).message}`, { cause: error });
@@ -25,7 +25,7 @@ export async function tryOutModule(spec: ModelSpec, { open, ...settings }: Modul
   const samples = await ask(workerUrl.href).catch(broken);
   if (samples.length === 0) return { ...spec, note: `${spec.note} It exports no sample, so it is not tried out.` };
 
-  const executor = open<unknown, unknown>(workerUrl, { name, data });
+  const executor = open<never, unknown>(workerUrl, { name, data });
   try {
     await executor.ready().catch(broken);
     return await triedOut(spec, executor, samples, settings);
@@ -34,12 +34,13 @@ export async function tryOutModule(spec: ModelSpec, { open, ...settings }: Modul
   }
 }
 
-async function triedOut(
-  spec: ModelSpec,
-  executor: Executor<unknown, unknown>,
+/** A model with what the self-test found on an executor of it that is ready: also that it fails on its own sample. */
+export async function triedOut<Spec extends ModelSpec>(
+  spec: Spec,
+  executor: Executor<never, unknown>,
   samples: readonly unknown[],
   settings: Omit<ModuleTrialOptions, "open">,
-): Promise<ModelSpec> {
+): Promise<Spec> {
   try {
     const verdict = await testOn(executor, samples, settings);
     const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
@@ -52,11 +53,11 @@ async function triedOut(
 
 /** Runs the self-test on an executor that is ready. @throws {Error} what a run throws. */
 export async function testOn(
-  executor: Executor<unknown, unknown>,
+  executor: Executor<never, unknown>,
   samples: readonly unknown[],
   settings: Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize">,
 ): Promise<BatchVerdict> {
   const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
-    executor.run([...items], new RunHandle(1, items.length));
+    executor.run([...items] as never[], new RunHandle(1, items.length));
   return batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
 }

@@ -2,7 +2,7 @@ import { basename, resolve } from "node:path";
 import { workerThread } from "sheaf/node";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
 import { deviceNote, inspectionExecutor } from "../onnx/inspection.ts";
-import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
+import type { ModuleSpec, RunnerSettings } from "../model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
 import { workerModule } from "../worker-module.ts";
 
@@ -13,7 +13,7 @@ const maxPaddedTokens = 16_384;
  * A model of a folder in the Hugging Face layout: sentence embeddings, text classification or a cross-encoder.
  * @throws {Error} naming the folder and what is missing, broken or not served.
  */
-export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
+export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {
   const path = resolve(folder);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
   const ask = inspectionExecutor(

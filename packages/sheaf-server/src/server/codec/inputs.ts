@@ -1,5 +1,6 @@
 import { describe, nearestOf } from "sheaf/checks";
 import type { ModelInput, TensorSpec } from "../../runners/model-spec.ts";
+import { boundedDepth } from "./depth.ts";
 import { invalid, Problem } from "../http/problem.ts";
 import { tensorItem } from "./tensor-items.ts";
 
@@ -41,38 +42,16 @@ export function describeInput(input: ModelInput): string {
   return input.tensors.map(describeTensor).join(", ");
 }
 
-const describeTensor = ({ name, datatype, shape }: TensorSpec): string =>
-  `${name}: ${datatype} [${shape.map((length) => length ?? "any").join(", ")}]`;
+const describeTensor = ({ name, datatype, shape, isJson }: TensorSpec): string =>
+  isJson === true
+    ? `${name}: any JSON value`
+    : `${name}: ${datatype} [${shape.map((length) => length ?? "any").join(", ")}]`;
 
 function textItem(value: unknown, path: string, maxChars: number): string {
   if (typeof value !== "string") throw invalid(path, "a text", value);
   if (value === "") throw invalid(path, "a text that is not empty", value);
   if (value.length > maxChars) throw invalid(path, `a text of at most ${maxChars} characters (MAX_TEXT_CHARS)`, value);
   return value;
-}
-
-/** Deeper values overflow the stack of whatever copies or writes them, which would fail their batch-mates too. */
-export const deepest = 500;
-
-/** Whether arrays and objects stand in one another deeper than `deepest`. */
-export function isTooDeep(value: unknown): boolean {
-  // One level of nesting after the other: a recursion would be what this is to prevent.
-  let level = containersIn([value]);
-  for (let depth = 1; level.length > 0 && depth <= deepest; depth++) level = level.flatMap(containersIn);
-  return level.length > 0;
-}
-
-/** The value itself. @throws {Problem} 422 where it is too deep. */
-export function boundedDepth(value: unknown, path: string): unknown {
-  if (!isTooDeep(value)) return value;
-  const where = path === "" ? "The body" : path;
-  const message = `${where} must be nested at most ${deepest} deep.`;
-  throw new Problem("INVALID_INPUT", message, { param: path || undefined });
-}
-
-function containersIn(container: object): object[] {
-  const values: readonly unknown[] = Array.isArray(container) ? container : Object.values(container);
-  return values.filter((value): value is object => typeof value === "object" && value !== null);
 }
 
 /** One pass over the numbers: type, finiteness and copy together. */

@@ -32,8 +32,11 @@ export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
     }
     case "score":
       return [JSON.stringify((output as Fields).score)];
-    case "tensors":
-      return [tensorsJson(output as Record<string, unknown>, kind.tensors)];
+    case "tensors": {
+      const byName = tensorsJson(output as Record<string, unknown>, kind.tensors);
+      return [JSON.stringify(kind.isBare === true ? byName[kind.tensors[0]!.name] : byName, plainArrays)];
+    }
+    case "text":
     case "json":
       return [jsonText(output)];
   }
@@ -51,15 +54,16 @@ function plainArrays(_key: string, value: unknown): unknown {
 }
 
 /** Nested arrays by name; 64-bit integers as JSON numbers. */
-function tensorsJson(output: Record<string, unknown>, tensors: readonly TensorSpec[]): string {
-  const nested = tensors.map(({ name, shape, datatype }) => {
+function tensorsJson(output: Record<string, unknown>, tensors: readonly TensorSpec[]): Record<string, unknown> {
+  const nested = tensors.map(({ name, shape, datatype, isJson }) => {
+    if (isJson === true) return [name, output[name]];
     const data = Array.from(output[name] as ArrayLike<number | bigint | string>, (value) =>
       datatype === "BOOL" ? value !== 0 : typeof value === "bigint" ? Number(value) : value,
     );
     const actual = output[`shape:${name}`] as ArrayLike<number> | undefined;
     return [name, nest(data, actual === undefined ? (shape as number[]) : Array.from(actual))];
   });
-  return JSON.stringify(Object.fromEntries(nested));
+  return Object.fromEntries(nested) as Record<string, unknown>;
 }
 
 function nest(data: readonly unknown[], [length, ...rest]: readonly number[]): unknown {

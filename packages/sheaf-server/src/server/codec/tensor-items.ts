@@ -1,9 +1,13 @@
 import type { NumberArray } from "../../runners/tensors/join-rows.ts";
 import type { TensorDatatype, TensorSpec } from "../../runners/model-spec.ts";
+import { boundedDepth } from "./depth.ts";
 import { invalid } from "../http/problem.ts";
 
 export interface Element {
   readonly expected: string;
+  /** Of a number. */
+  readonly minimum?: number | undefined;
+  readonly maximum?: number | undefined;
   make(length: number): NumberArray;
   /** Whether a JSON value is one. */
   holds(value: unknown): boolean;
@@ -11,11 +15,15 @@ export interface Element {
 
 const whole = (min: number, max: number, make: (length: number) => NumberArray): Element => ({
   expected: `an integer from ${min} to ${max}`,
+  minimum: min,
+  maximum: max,
   make,
   holds: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
 });
 const real = (max: number, make: (length: number) => NumberArray): Element => ({
   expected: "a finite number",
+  minimum: -max,
+  maximum: max,
   make,
   holds: (value) => typeof value === "number" && value >= -max && value <= max,
 });
@@ -41,7 +49,7 @@ export const elements: { readonly [Datatype in TensorDatatype]?: Element } = {
 
 /**
  * One item from nested JSON arrays: `{ name: [[…]] }`, or the bare array where the model has one input. Gives one typed
- * array per tensor, and `shape:NAME` beside it where an axis is free.
+ * array per tensor (texts: string[]; JSON as it is), and `shape:NAME` beside it where an axis is free.
  * @throws {Problem} naming path, expected and got.
  */
 export function tensorItem(value: unknown, path: string, tensors: readonly TensorSpec[]): Record<string, unknown> {
@@ -57,6 +65,11 @@ export function tensorItem(value: unknown, path: string, tensors: readonly Tenso
   for (const tensor of tensors) {
     const content = (named as Record<string, unknown>)[tensor.name];
     const at = isNamed ? (path === "" ? tensor.name : `${path}.${tensor.name}`) : path;
+    if (tensor.isJson === true) {
+      if (content === undefined) throw invalid(at, "any JSON value", content);
+      item[tensor.name] = boundedDepth(content, at);
+      continue;
+    }
     const { data, shape } = flatten(content, at, tensor);
     item[tensor.name] = data;
     if (tensor.shape.includes(null)) item[`shape:${tensor.name}`] = Int32Array.from(shape);

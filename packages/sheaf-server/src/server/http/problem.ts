@@ -82,6 +82,12 @@ export const clientClosedRequest = (): Problem => new Problem("BAD_REQUEST", "Th
 /** The message of anything thrown. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : describe(thrown));
 
+/** An error of Python's has its type as a name of its own, and says little without: `KeyError: 'x'`. */
+const typedMessage = (thrown: unknown): string =>
+  thrown instanceof Error && Object.hasOwn(thrown, "name") && thrown.name !== "Error"
+    ? `${thrown.name}: ${thrown.message}`
+    : messageOf(thrown);
+
 /** Finds the protocol's place for anything thrown. What a model threw keeps its message. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
@@ -89,7 +95,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
-  return new Problem("MODEL_ERROR", `The model failed: ${messageOf(error)}`, { cause: error });
+  return new Problem("MODEL_ERROR", `The model failed: ${typedMessage(error)}`, { cause: error });
 }
 
 /**

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { urlOnce } from "./app.ts";
+import { digestOf, refusalOf } from "./api-key.ts";
+import { modelHead } from "../protocols/model-head.ts";
 import { Problem } from "./problem.ts";
 import { problemDocument } from "./replies.ts";
 import { requestId } from "./request-id.ts";
@@ -16,19 +18,28 @@ export interface StartupListener {
   close(): void;
 }
 
+/** A model that is being looked into. */
+export interface StartingModel {
+  readonly name: string;
+  /** What it waits for; undefined once it is known what it takes. */
+  readonly reason: string | undefined;
+}
+
 /**
  * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
- * everything else is told to come back. Otherwise a supervisor would take a large model for a dead server.
+ * `/v1/models` lists them, everything else is told to come back. Otherwise a supervisor would take a large model for a
+ * dead server.
  */
 export async function listenDuringStartup(
   app: FastifyInstance,
   settings: Settings,
-  models: readonly string[],
+  models: () => readonly StartingModel[],
 ): Promise<StartupListener> {
   const { server } = app;
   const ofApp = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");
-  const early = (request: IncomingMessage, response: ServerResponse): void => answer(request, response, models);
+  const early = (request: IncomingMessage, response: ServerResponse): void =>
+    answer(request, response, models(), settings);
   server.on("request", early);
   server.listen({ host: settings.host, port: settings.port });
   const url = await urlOnce(once(server, "listening"), server, settings);
@@ -45,24 +56,36 @@ export async function listenDuringStartup(
   };
 }
 
-function answer(request: IncomingMessage, response: ServerResponse, models: readonly string[]): void {
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  models: readonly StartingModel[],
+  { apiKey }: Settings,
+): void {
   const [path = ""] = (request.url ?? "").split("?", 1);
   const id = requestId(request);
   response.setHeader("x-request-id", id);
   // A client that still sends reads the answer only then.
   request.resume();
-  const json = "application/json; charset=utf-8";
   if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
   if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
   if (path === "/v2/health/ready") return send(response, 503, json, JSON.stringify({ ready: false }));
   if (path === "/readyz" || path === "/health") {
-    const list = models.map((name) => ({ name, state: "loading" }));
+    const list = models.map(({ name, reason }) => ({ name, state: "loading", reason }));
     return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
   }
-  const message = `The server is warming: ${models.join(", ")} is still being looked into; see /readyz.`;
+  const refused = apiKey === undefined ? undefined : refusalOf(request.headers.authorization, digestOf(apiKey));
+  if (path === "/v1/models" && refused === undefined) {
+    const data = models.map(({ name, reason }) => ({ ...modelHead(name), state: "loading", note: reason }));
+    return send(response, 200, json, JSON.stringify({ object: "list", data }));
+  }
+  const waited = models.filter(({ reason }) => reason !== undefined).map(({ name }) => name);
+  const message = `The server is warming: ${waited.join(", ") || "its app"} is still being looked into; see /readyz.`;
   const { type, body } = problemDocument(new Problem("NOT_READY", message), path, id);
   send(response, 503, type, body);
 }
+
+const json = "application/json; charset=utf-8";
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
   response.statusCode = status;

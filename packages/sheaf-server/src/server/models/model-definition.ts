@@ -35,7 +35,7 @@ export interface ModelDefinition {
 
 /** Whether it makes text embeddings. */
 export const embedsTexts = ({ input, output }: ModelDefinition): boolean =>
-  input.kind === "text" && output.kind === "vector";
+  input.kind === "text" && output.kind === "vector" && output.isEmbedding !== false;
 
 /** Whether it can rank texts: cross-encoders score, text embedding models rank by the cosine of query and text. */
 export const ranksTexts = (definition: ModelDefinition): boolean =>

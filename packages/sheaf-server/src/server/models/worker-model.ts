@@ -14,8 +14,14 @@ export const runsElsewhere = ({ natsUrl, role }: Settings): boolean => natsUrl !
 export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | typeof workerProcess =>
   workerIsolation === "process" ? workerProcess : workerThread;
 
-/** A model that runs in workers of its own: WORKERS instances of `spec.workerUrl`. They start at once. */
+/** A model that runs in workers of its own: those that are open, or WORKERS instances of `spec.workerUrl`, from now on. */
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
+  if ("executor" in spec) {
+    const { executor, sample, ...described } = spec;
+    // Nothing is made up for it: only its author knows what it takes beyond what it declares.
+    const run = runsElsewhere(settings) ? noRun : executor;
+    return { ...described, run, warmUpItem: sample, settings: { workerIsolation: "process" } };
+  }
   const { workerUrl, data, sample, ...described } = spec;
   const jsonDemand = new JsonDemand();
   const run: ModelDefinition["run"] = runsElsewhere(settings)

@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import type { MeasuredBatcher } from "sheaf/metrics";
+import type { WorkerLogLine } from "sheaf/node";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Problem } from "../http/problem.ts";
 
@@ -34,6 +35,12 @@ export function logModel(log: FastifyBaseLogger, model: ServedModel): void {
     () => log.info({ model: name, note }, "model is ready"),
     (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
   );
+}
+
+/** What a model's own program prints and logs. */
+export function modelOutput(log: FastifyBaseLogger, name: string): (line: WorkerLogLine) => void {
+  const levelOf = { debug: "debug", info: "info", warning: "warn", error: "error" } as const;
+  return ({ level, text, pid }) => log[levelOf[level]]({ model: name, workerPid: pid }, text);
 }
 
 /** One line per failed batch, and with LOG_LEVEL debug one per batch. */

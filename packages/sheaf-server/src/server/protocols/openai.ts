@@ -10,13 +10,12 @@ import type { Served, ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../http/problem.ts";
+import { modelHead } from "./model-head.ts";
 import { inferEvery } from "./requests.ts";
 import { embeddingsSchema, modelSchema, modelsSchema } from "./schemas.ts";
 
 /** `POST /v1/embeddings`, `GET /v1/models` and `GET /v1/models/{id}`, as OpenAI's clients expect them. */
 export function openaiRoutes(app: FastifyInstance, models: Models): void {
-  const createdAtS = Math.floor(Date.now() / 1000);
-
   app.post("/v1/embeddings", { schema: embeddingsSchema(models) }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
@@ -31,10 +30,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
   });
 
   const described = ({ name, definition, state, maxBatchSize }: ServedModel): object => ({
-    id: name,
-    object: "model",
-    created: createdAtS,
-    owned_by: "sheaf",
+    ...modelHead(name),
     task: definition.task ?? "custom",
     state,
     max_batch_size: maxBatchSize,

@@ -1,6 +1,7 @@
 import { Type, type TObject, type TSchema } from "typebox";
-import type { ModelInput, ModelOutput } from "../../runners/model-spec.ts";
+import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/model-spec.ts";
 import { largestFloat32 } from "../codec/inputs.ts";
+import { elements } from "../codec/tensor-items.ts";
 import { embedsTexts, ranksTexts } from "../models/model-definition.ts";
 import type { Models } from "../models/models.ts";
 import type { ServedModel } from "../models/served-model.ts";
@@ -99,7 +100,7 @@ export function modelName(models: readonly ServedModel[], description: string): 
 
 const textItem = (maxTextChars: number): TSchema => Type.String({ minLength: 1, maxLength: maxTextChars });
 
-/** What one item of a model is. The shapes of tensors are said by GET /v2/models/{model}. */
+/** What one item of a model is. */
 function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
   switch (input.kind) {
     case "text":
@@ -114,11 +115,36 @@ function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
         minItems: input.length,
         maxItems: input.length,
       });
-    case "tensors":
-      return Type.Object(Object.fromEntries(input.tensors.map(({ name }) => [name, Type.Array(Type.Unknown())])));
+    case "tensors": {
+      const named = Type.Object(
+        Object.fromEntries(input.tensors.map((tensor) => [tensor.name, tensorSchema(tensor)])),
+        {
+          additionalProperties: false,
+        },
+      );
+      return input.tensors.length === 1 ? Type.Union([tensorSchema(input.tensors[0]!), named]) : named;
+    }
     case "json":
       return Type.Unknown({ description: "What the model takes; GET /v1/models says it in words." });
   }
+}
+
+/** Nested arrays of a tensor's elements. */
+function tensorSchema({ shape, datatype, isJson }: TensorSpec): TSchema {
+  if (isJson === true) return Type.Unknown({ description: "Any JSON value." });
+  const { minimum = 0, maximum = 0 } = elements[datatype] ?? {};
+  const element =
+    datatype === "BYTES"
+      ? Type.String()
+      : datatype === "BOOL"
+        ? Type.Boolean()
+        : datatype.startsWith("FP")
+          ? Type.Number({ minimum, maximum })
+          : Type.Integer({ minimum, maximum });
+  return shape.reduceRight<TSchema>(
+    (inner, length) => Type.Array(inner, { minItems: length ?? 1, ...(length === null ? {} : { maxItems: length }) }),
+    element,
+  );
 }
 
 const nullable = (schema: TSchema): TSchema => Type.Optional(Type.Union([schema, Type.Null()]));

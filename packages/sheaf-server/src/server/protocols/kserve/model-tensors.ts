@@ -1,5 +1,6 @@
 import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../../runners/model-spec.ts";
 import { joinRows } from "../../../runners/tensors/join-rows.ts";
+import { boundedDepth } from "../../codec/depth.ts";
 import { jsonText, vectorOf } from "../../codec/outputs.ts";
 import { invalid, Problem } from "../../http/problem.ts";
 import type { NumberArray } from "../../../runners/tensors/join-rows.ts";
@@ -48,6 +49,8 @@ export function outputTensors(output: ModelOutput): readonly ProtocolTensor[] {
       return [{ name: "score", datatype: "FP32", shape: [], hasBatchAxis: true }];
     case "tensors":
       return withBatchAxis(output.tensors, output.hasBatchAxis);
+    case "text":
+      return [{ name: "output", datatype: "BYTES", shape: [], hasBatchAxis: true }];
     case "json":
       return [jsonTensor("output")];
   }
@@ -109,9 +112,10 @@ export function itemsOf(
       const hasBatchAxis = input.hasBatchAxis ?? true;
       return Array.from({ length: count }, (_, i) => {
         const item: Record<string, unknown> = {};
-        for (const { value, rows: ofValue } of cut) {
-          item[value.name] = ofValue[i];
+        for (const [k, { value, rows: ofValue }] of cut.entries()) {
           const spec = input.tensors.find(({ name }) => name === value.name);
+          const at = `inputs[${k}].data[${i}]`;
+          item[value.name] = spec?.isJson === true ? boundedDepth(jsonValue(ofValue[i]![0], at), at) : ofValue[i];
           if (spec?.shape.includes(null) === true)
             item[`shape:${value.name}`] = Int32Array.from(hasBatchAxis ? value.shape.slice(1) : value.shape);
         }
@@ -119,13 +123,13 @@ export function itemsOf(
       });
     }
     case "json":
-      return rows(first).map(([text], i) => parse(jsonValue(text as string, `inputs[0].data[${i}]`), `row ${i}`));
+      return rows(first).map(([text], i) => parse(jsonValue(text, `inputs[0].data[${i}]`), `row ${i}`));
   }
 }
 
-function jsonValue(text: string, path: string): unknown {
+function jsonValue(text: TensorData[number] | undefined, path: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text as string);
   } catch {
     throw invalid(path, 'a text of JSON, such as "[1, 2]"', text);
   }
@@ -138,10 +142,12 @@ export function resultTensor(output: ModelOutput, tensor: ProtocolTensor, result
   const axes = hasBatchAxis ? [results.length, ...shape] : shape;
   const rows = results.map((result): TensorData => {
     if (output.kind === "vector") return vectorOf(result);
+    if (output.kind === "text") return [result as string];
     if (output.kind === "json") return [jsonText(result)];
     if (output.kind === "labels") return (result as { scores: Float32Array }).scores;
     if (output.kind === "score") return Float32Array.of((result as { score: number }).score);
-    return (result as Record<string, TensorData>)[name]!;
+    const value = (result as Record<string, unknown>)[name];
+    return tensor.isJson === true ? [jsonText(value)] : (value as TensorData);
   });
   const data = datatype === "BYTES" ? (rows.flat() as string[]) : joinRows(rows as NumberArray[]);
   return { name, datatype, shape: axes, data };

@@ -1,0 +1,105 @@
+import type { WorkerColumn, WorkerDeclaration } from "sheaf/node";
+import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../model-spec.ts";
+import type { TensorItem } from "../tensors/tensor-item.ts";
+
+type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;
+
+const elements = {
+  float32: { datatype: "FP32", array: Float32Array },
+  float64: { datatype: "FP64", array: Float64Array },
+  int64: { datatype: "INT64", array: BigInt64Array },
+  uint64: { datatype: "UINT64", array: BigUint64Array },
+  int32: { datatype: "INT32", array: Int32Array },
+  uint32: { datatype: "UINT32", array: Uint32Array },
+  int16: { datatype: "INT16", array: Int16Array },
+  uint16: { datatype: "UINT16", array: Uint16Array },
+  int8: { datatype: "INT8", array: Int8Array },
+  uint8: { datatype: "UINT8", array: Uint8Array },
+  bool: { datatype: "BOOL", array: Uint8Array },
+} as const satisfies Record<TensorColumn["dtype"], { readonly datatype: TensorDatatype; readonly array: unknown }>;
+
+/** What a worker's inputs are to the server. */
+export function inputOf({ inputs }: WorkerDeclaration): ModelInput {
+  const [only] = inputs as readonly [WorkerColumn];
+  if (only.name !== undefined) return { kind: "tensors", tensors: inputs.map((column) => tensorOf(column)) };
+  if (only.kind !== "tensor") return { kind: only.kind };
+  if (isFlatFloats(only)) return { kind: "floats", length: only.shape[0]! };
+  return { kind: "tensors", tensors: [tensorOf(only, bareInput)] };
+}
+
+/** What a worker's outputs are to the server. */
+export function outputOf({ outputs, embedding }: WorkerDeclaration): ModelOutput {
+  const [only] = outputs as readonly [WorkerColumn];
+  if (only.name !== undefined) return { kind: "tensors", tensors: outputs.map((column) => tensorOf(column)) };
+  if (only.kind !== "tensor") return { kind: only.kind };
+  if (isFlatFloats(only)) return { kind: "vector", length: only.shape[0]!, isEmbedding: embedding };
+  return { kind: "tensors", tensors: [tensorOf(only, bareOutput)], isBare: true };
+}
+
+/** The protocols need a name for what a worker declares without one. */
+const bareInput = "input";
+const bareOutput = "output";
+
+function tensorOf(column: WorkerColumn, name: string = column.name!): TensorSpec {
+  if (column.kind === "tensor") return { name, datatype: elements[column.dtype].datatype, shape: column.shape };
+  return { name, datatype: "BYTES", shape: [], isJson: column.kind === "json" };
+}
+
+const isFlatFloats = ({ dtype, shape }: TensorColumn): boolean => dtype === "float32" && shape.length === 1;
+
+/** An item of the server's, which has a name for every tensor and lists of texts → what the worker takes. */
+export const toWorker = ({ inputs }: WorkerDeclaration): ((item: unknown) => unknown) =>
+  mapping(inputs, {
+    whole: (item) => (item as TensorItem)[bareInput],
+    text: (data) => (data as readonly string[])[0],
+  });
+
+/** A result of the worker's → what the server has. */
+export const fromWorker = ({ outputs }: WorkerDeclaration): ((result: unknown) => unknown) =>
+  mapping(outputs, { whole: (result) => ({ [bareOutput]: result }), text: (text) => [text] });
+
+/** An item as JSON has it, such as one of the sample → an item of the server's. */
+export function itemFromJson({ inputs }: WorkerDeclaration): (value: unknown) => unknown {
+  const [only] = inputs as readonly [WorkerColumn];
+  if (only.name === undefined) {
+    if (only.kind !== "tensor") return (value) => value;
+    return isFlatFloats(only) ? elementsOf(only) : (value) => ({ [bareInput]: elementsOf(only)(value) });
+  }
+  return (value) =>
+    Object.fromEntries(
+      inputs.map((column) => {
+        const field = (value as Record<string, unknown>)[column.name!];
+        if (column.kind === "tensor") return [column.name, elementsOf(column)(field)];
+        return [column.name, column.kind === "text" ? [field] : field];
+      }),
+    );
+}
+
+/** From nested arrays, in row order. */
+const elementsOf =
+  ({ dtype }: TensorColumn) =>
+  (value: unknown): unknown => {
+    const { array } = elements[dtype];
+    const flat = [value].flat(Infinity) as number[];
+    if (array === BigInt64Array || array === BigUint64Array) return array.from(flat.map(BigInt));
+    return (array as typeof Float32Array).from(flat);
+  };
+
+interface Mapping {
+  /** Of a column without a name, where the server has one. */
+  readonly whole: (value: unknown) => unknown;
+  /** Of a text among named columns. */
+  readonly text: (value: unknown) => unknown;
+}
+
+function mapping(columns: readonly WorkerColumn[], { whole, text }: Mapping): (value: unknown) => unknown {
+  const [only] = columns as readonly [WorkerColumn];
+  if (only.name === undefined) return only.kind === "tensor" && !isFlatFloats(only) ? whole : (value) => value;
+  const texts = columns.flatMap(({ kind, name }) => (kind === "text" ? [name!] : []));
+  if (texts.length === 0) return (value) => value;
+  return (value) => {
+    const copy: TensorItem = { ...(value as TensorItem) };
+    for (const name of texts) copy[name] = text(copy[name]);
+    return copy;
+  };
+}

@@ -1,0 +1,62 @@
+import { basename, resolve } from "node:path";
+import { workerCommand } from "sheaf/node";
+import type { OpenSpec, RunnerSettings } from "../model-spec.ts";
+import { devicesOf } from "../onnx/devices.ts";
+import { triedOut } from "../self-test/module-trial.ts";
+import { inputOf, itemFromJson, outputOf } from "./columns.ts";
+import { convertingExecutor } from "./executor.ts";
+import { interpreterFor } from "./interpreter.ts";
+
+/** Where libraries of Python look for how many threads a run may use. */
+const threadVariables = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
+/** Items of the sample that the self-test runs. */
+const mostTried = 3;
+
+/**
+ * A model in a Python file that calls `serve` of `sheaf_worker`. Its workers start here, and what it takes is what they
+ * declare once they have loaded it: whoever does not serve `executor` must close it.
+ * @throws {Error} naming the file: Python cannot be started, or the model does not load.
+ */
+export async function pythonFileSpec(file: string, settings: RunnerSettings = {}): Promise<OpenSpec> {
+  const { intraOpNumThreads: threads = 1, python: { interpreter, secrets = [], ...options } = {} } = settings;
+  const path = resolve(file);
+  const name = basename(path, ".py");
+  const [device] = devicesOf(settings.device);
+  const failed = (error: unknown): never => {
+    throw new Error(`${file} cannot be served: ${(error as Error).message}`, { cause: error });
+  };
+  const command = await interpreterFor(path, interpreter).catch(failed);
+  const workers = workerCommand<never, unknown>({
+    ...options,
+    command,
+    args: [path],
+    env: {
+      ...Object.fromEntries(secrets.map((variable) => [variable, undefined])),
+      ...Object.fromEntries(threadVariables.map((variable) => [variable, String(threads)])),
+    },
+    data: { device, threads },
+    name,
+    // A result is written into its reply and dropped: it needs no memory of its own.
+    resultRows: "view",
+  });
+  try {
+    await workers.ready();
+    const declaration = workers.declaration!;
+    const spec: OpenSpec = {
+      name,
+      task: declaration.embedding ? "embedding" : "tensor",
+      executor: convertingExecutor(workers, declaration),
+      input: inputOf(declaration),
+      output: outputOf(declaration),
+      note: `Runs in ${command} on ${device}.`,
+    };
+    const different = new Map(declaration.sample.map((item) => [JSON.stringify(item), item]));
+    const samples = [...different.values()].slice(0, mostTried).map(itemFromJson(declaration));
+    if (samples.length > 1) return await triedOut(spec, spec.executor, samples, settings);
+    const notTried = "Its self-test did not run: that needs a sample of two different items.";
+    return { ...spec, sample: samples[0], note: `${spec.note} ${notTried}` };
+  } catch (error) {
+    await workers.close();
+    return failed(error);
+  }
+}

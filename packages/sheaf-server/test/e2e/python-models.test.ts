@@ -1,0 +1,324 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { pythonModel, skipWithoutPython as skip } from "./python.js";
+import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const few = { WARMUP_BATCHES: "2" };
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly json: any;
+}
+
+async function get(url: string, headers: Record<string, string> = {}): Promise<Reply> {
+  const response = await fetch(url, { headers });
+  return { status: response.status, headers: response.headers, json: await response.json() };
+}
+
+async function post(url: string, body: unknown): Promise<Reply> {
+  const response = await fetch(url, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json" },
+  });
+  return { status: response.status, headers: response.headers, json: await response.json() };
+}
+
+/** Waits until it holds; what it waits for must come. */
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let i = 0; i < 1200; i++) {
+    if (await holds()) return;
+    await sleep(50);
+  }
+  assert.fail(`never: ${what}`);
+}
+
+async function listening({ output }: SheafProcess): Promise<string> {
+  await until(() => output.stdout.includes("listening on"), "it listens");
+  return /listening on (http:\/\/[^"]+)/.exec(output.stdout)![1]!;
+}
+
+test("models in Python and a built-in one are served together, each as it declares", { skip }, async (t) => {
+  const words = ["words", "doubled", "matrix", "named", "surroundings"].map(pythonModel);
+  const served = sheaf(t, ["serve", ...words, "mlp", "--port", "0"], few);
+  const url = await ready(served);
+  const infer = (model: string, input: unknown): Promise<Reply> => post(`${url}/infer/${model}`, { input });
+
+  assert.equal((await infer("words", "hey")).json.output, "HEY");
+  assert.deepEqual((await infer("doubled", [1, 2, 0.5])).json.output, [2, 4, 1]);
+  assert.deepEqual((await post(`${url}/infer/matrix`, [[1, -2], [3, 4]])).json.output, [[1, -2], [3, 4]]); // prettier-ignore
+  const record = { image: [1, 2, 3, 4, 5, 6], title: "a", more: { deep: [null] }, flag: [true] };
+  const result = { sum: [21], label: "a!", more: { deep: [null] }, flag: [true] };
+  assert.deepEqual((await post(`${url}/infer/named`, record)).json.output, result);
+  assert.equal((await infer("mlp", new Array(768).fill(0))).json.output.length, 768);
+
+  // What does not fit is refused here, with its path, before it takes any queue space.
+  const wrong: [string, unknown, RegExp, string][] = [
+    ["words", 7, /input must be a text, got 7/, "input"],
+    ["doubled", [1, 2], /input must be an array of 3 numbers/, "input"],
+    ["matrix", [[1, 2], [3, 0.5]], /input\[1\]\[1\] must be an integer/, "input[1][1]"], // prettier-ignore
+    ["named", { ...record, image: [1, 2, 3, 4, 5, 600] }, /input\.image\[5\] must be an integer from 0 to 255, got 600/, "input.image[5]"], // prettier-ignore
+    ["named", { ...record, flag: [1] }, /input\.flag\[0\] must be true or false/, "input.flag[0]"],
+    ["named", { ...record, more: undefined }, /input\.more must be any JSON value, got undefined/, "input.more"],
+  ];
+  for (const [model, input, message, param] of wrong) {
+    const { status, json } = await infer(model, input);
+    assert.deepEqual([status, json.error.code, json.error.param], [422, "INVALID_INPUT", param]);
+    assert.match(json.error.message, message);
+  }
+
+  const { data } = (await get(`${url}/v1/models`)).json;
+  const inputs = Object.fromEntries(data.map((one: any) => [one.id, one.input]));
+  assert.equal(inputs.matrix, "input: INT64 [2, 2]");
+  assert.equal(inputs.named, "image: UINT8 [6], title: BYTES [], more: any JSON value, flag: BOOL [1]");
+  assert.deepEqual([data[0].state, data[0].self_test, data[0].task], ["ready", "independent", "tensor"]);
+  assert.match(data[1].note, /^Runs in python3 on cpu\. Its self-test did not run: that needs a sample of two/);
+
+  const { json: description } = await get(`${url}/openapi.json`);
+  const { valid, errors } = await new Validator().validate(structuredClone(description));
+  assert.ok(valid, JSON.stringify(errors));
+  const body = description.paths["/infer/{model}"].post.requestBody.content["application/json"].schema;
+  const items: any[] = body.anyOf[0].properties.input.anyOf;
+  const { image, flag, title } = items.find(({ properties }) => properties?.image !== undefined).properties;
+  assert.deepEqual([image.minItems, image.maxItems, image.items.maximum], [6, 6, 255]);
+  assert.deepEqual([flag.items.type, title.type], ["boolean", "string"]);
+
+  served.child.kill("SIGTERM");
+  assert.equal(await served.ended, 0);
+});
+
+test("a Python model speaks the Open Inference Protocol, in JSON and in bytes", { skip }, async (t) => {
+  const served = sheaf(t, ["serve", ...["named", "words", "matrix"].map(pythonModel), "--port", "0"], few);
+  const url = await ready(served);
+  const { json: metadata } = await get(`${url}/v2/models/named`);
+  assert.deepEqual(metadata.inputs, [
+    { name: "image", datatype: "UINT8", shape: [-1, 6] },
+    { name: "title", datatype: "BYTES", shape: [-1] },
+    { name: "more", datatype: "BYTES", shape: [-1] },
+    { name: "flag", datatype: "BOOL", shape: [-1, 1] },
+  ]);
+  const texts = (name: string, data: string[]): object => ({ name, datatype: "BYTES", shape: [data.length], data });
+  const { status, json } = await post(`${url}/v2/models/named/infer`, {
+    inputs: [
+      { name: "image", datatype: "UINT8", shape: [2, 6], data: [1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1] },
+      texts("title", ["a", "b"]),
+      texts("more", ['{"k":1}', "null"]),
+      { name: "flag", datatype: "BOOL", shape: [2, 1], data: [true, false] },
+    ],
+  });
+  assert.equal(status, 200);
+  assert.deepEqual(json.outputs.map(({ data }: { data: unknown }) => data), [[21, 6], ["a!", "b!"], ['{"k":1}', "null"], [true, false]]); // prettier-ignore
+  const broken = await post(`${url}/v2/models/named/infer`, {
+    inputs: [
+      { name: "image", datatype: "UINT8", shape: [1, 6], data: [1, 2, 3, 4, 5, 6] },
+      texts("title", ["a"]),
+      texts("more", ["{"]),
+      { name: "flag", datatype: "BOOL", shape: [1, 1], data: [true] },
+    ],
+  });
+  assert.deepEqual([broken.status, broken.json.error], [422, 'inputs[2].data[0] must be a text of JSON, such as "[1, 2]", got "{".']); // prettier-ignore
+  const plain = await post(`${url}/v2/models/words/infer`, { inputs: [texts("text", ["a", "b"])] });
+  assert.deepEqual(plain.json.outputs[0], { name: "output", datatype: "BYTES", shape: [2], data: ["A", "B"] });
+
+  const header = JSON.stringify({
+    inputs: [{ name: "input", datatype: "INT64", shape: [2, 2, 2], parameters: { binary_data_size: 64 } }],
+    parameters: { binary_data_output: true },
+  });
+  const numbers = BigInt64Array.from([1n, 2n, 3n, 4n, -5n, 6n, 7n, 2n ** 60n]);
+  const reply = await fetch(`${url}/v2/models/matrix/infer`, {
+    method: "POST",
+    headers: { "content-type": "application/octet-stream", "inference-header-content-length": String(header.length) },
+    body: Buffer.concat([Buffer.from(header), Buffer.from(numbers.buffer)]),
+  });
+  assert.equal(reply.status, 200);
+  const bytes = Buffer.from(await reply.arrayBuffer());
+  const tail = bytes.subarray(Number(reply.headers.get("inference-header-content-length")));
+  assert.deepEqual(Array.from({ length: 8 }, (_, i) => tail.readBigInt64LE(8 * i)), Array.from(numbers)); // prettier-ignore
+});
+
+test(
+  "while a Python model loads, its routes come back later, and /readyz and /v1/models say what is awaited",
+  { skip },
+  async (t) => {
+    const gate = join(folder, "gate");
+    const env = { ...few, GATE: gate, API_KEY: "key" };
+    const served = sheaf(t, ["serve", pythonModel("gated"), pythonModel("doubled"), "--port", "0"], env);
+    const url = await listening(served);
+    const headers = { authorization: "Bearer key" };
+    await until(
+      async () => (await get(`${url}/readyz`)).json.models[1].reason === undefined,
+      "the other one has loaded",
+    );
+    const health = await get(`${url}/readyz`);
+    assert.equal(health.status, 503);
+    assert.deepEqual(health.json.models, [
+      { name: "gated", state: "loading", reason: "waits for gated.py" },
+      { name: "doubled", state: "loading" },
+    ]);
+    const refused = await get(`${url}/infer/gated`, headers);
+    assert.deepEqual(
+      [refused.status, refused.headers.get("retry-after"), refused.json.error.code],
+      [503, "1", "NOT_READY"],
+    );
+    assert.match(refused.json.detail, /gated is still being looked into; see \/readyz/);
+    const { json } = await get(`${url}/v1/models`, headers);
+    assert.deepEqual(json.data.map(({ id, state }: any) => [id, state]), [["gated", "loading"], ["doubled", "loading"]]); // prettier-ignore
+    assert.equal((await get(`${url}/v1/models`)).status, 503, "without the key it says no more than /readyz");
+
+    writeFileSync(gate, "");
+    await ready(served);
+    const embedded = await fetch(`${url}/v1/embeddings`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ model: "gated", input: ["cat", "mouse"] }),
+    });
+    const { data } = (await embedded.json()) as { data: { embedding: number[] }[] };
+    assert.deepEqual(data.map(({ embedding }) => embedding), [[3, 1, 2], [5, 1, 2]]); // prettier-ignore
+  },
+);
+
+test(
+  "an error of one item is its caller's, one of the batch is all callers'; tracebacks and prints go to the log",
+  { skip },
+  async (t) => {
+    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], few);
+    const url = await ready(served);
+    const { json } = await post(`${url}/infer`, { inputs: ["a", "fail", "refuse", "b"] });
+    assert.deepEqual(json.outputs, [
+      "A",
+      { error: { code: "MODEL_ERROR", message: "The model failed: ValueError: this one is bad" } },
+      { error: { code: "INVALID_INPUT", message: "no such word" } },
+      "B",
+    ]);
+    assert.equal((await post(`${url}/infer`, "refuse")).status, 422);
+    const failed = await post(`${url}/infer`, "raise");
+    assert.deepEqual([failed.status, failed.json.detail], [500, "The model failed: KeyError: 'all of them'"]);
+    assert.doesNotMatch(JSON.stringify(failed.json), /Traceback/);
+    await until(() => /Traceback \(most recent call last\).*words\.py.*raise KeyError/.test(served.output.stdout), "the traceback in the log"); // prettier-ignore
+    assert.equal((await post(`${url}/infer`, "print")).json.output, "PRINT");
+    await until(() => /"model":"words","workerPid":\d+,"msg":"secret of another caller"/.test(served.output.stdout), "what it printed in the log"); // prettier-ignore
+  },
+);
+
+test(
+  "a worker that ends or hangs is started again; its item has an error, the others an answer",
+  { skip },
+  async (t) => {
+    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], { ...few, RUN_TIMEOUT_MS: "3000" });
+    const url = await ready(served);
+    const restarts = async (): Promise<number> =>
+      Number(
+        /sheaf_worker_restarts_total\{batcher="words"\} (\d+)/.exec(await (await fetch(`${url}/metrics`)).text())?.[1],
+      );
+    for (const [word, code, status] of [
+      ["exit", "WORKER_CRASHED", 500],
+      ["kill", "WORKER_CRASHED", 500],
+      ["hang", "RUN_TIMEOUT", 504],
+    ] as const) {
+      // prettier-ignore
+      const before = await restarts();
+      const [bad, ...good] = await Promise.all([word, "a", "b"].map((text) => post(`${url}/infer`, text)));
+      assert.deepEqual([bad!.status, bad!.json.error.code], [status, code]);
+      for (const { status: ofGood, json } of good)
+        assert.ok(ofGood === 200 || json.error.code === code, JSON.stringify(json));
+      assert.equal((await post(`${url}/infer`, "after")).json.output, "AFTER");
+      await until(async () => (await restarts()) > before, "it was started again");
+    }
+  },
+);
+
+test("on SIGTERM what is in is finished, and no worker is left", { skip }, async (t) => {
+  const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0", "--max-batch-size", "4"], few);
+  const url = await ready(served);
+  const pid = Number((await post(`${url}/infer`, "pid")).json.output);
+  const replies = Array.from({ length: 10 }, () => post(`${url}/infer`, "slow"));
+  const busy = 'sheaf_workers{batcher="words",state="busy"} 1';
+  await until(async () => (await (await fetch(`${url}/metrics`)).text()).includes(busy), "it runs");
+  served.child.kill("SIGTERM");
+  // What was in is answered; what had not arrived yet may be refused, or find nobody.
+  const outcomes = await Promise.allSettled(replies);
+  const statuses = outcomes.flatMap((one) => (one.status === "fulfilled" ? [one.value.status] : []));
+  assert.ok(statuses.includes(200) && statuses.every((status) => status === 200 || status === 503), statuses.join());
+  assert.equal(await served.ended, 0);
+  assert.throws(() => process.kill(pid, 0), /ESRCH/);
+});
+
+test(
+  "a model that cannot load, and a Python that is not there, end the command with 1 and say why",
+  { skip },
+  async (t) => {
+    const missing = join(folder, "missing.py");
+    writeFileSync(missing, "import no_such_library\n");
+    const silent = join(folder, "silent.py");
+    writeFileSync(silent, "print('hello')\n");
+    const cases: [string[], RegExp][] = [
+      [[missing], /missing\.py cannot be served: .*ModuleNotFoundError: No module named 'no_such_library'/],
+      [[silent], /silent\.py cannot be served: .*before it was ready: .*does it call serve\(\)/],
+      [[missing, "--python", "python-that-is-not-there"], /python-that-is-not-there cannot be started \(PYTHON\): there is no such program; name the Python of your environment/], // prettier-ignore
+    ];
+    for (const [words, message] of cases) {
+      const served = sheaf(t, ["serve", "--port", "0", ...words]);
+      assert.equal(await served.ended, 1);
+      assert.match(served.output.stderr, message);
+    }
+    const empty = mkdtempSync(join(folder, "path-"));
+    const served = sheaf(t, ["serve", "--port", "0", missing], { PATH: empty });
+    assert.equal(await served.ended, 1);
+    assert.match(
+      served.output.stderr,
+      /python3 cannot be started \(PYTHON\): .*; install Python 3\.9 or newer \(on Debian/,
+    );
+  },
+);
+
+test(
+  "the Python of .venv beside the file runs it, without the server's secrets, with its device and threads",
+  { skip },
+  async (t) => {
+    const project = mkdtempSync(join(folder, "project-"));
+    const model = join(project, "surroundings.py");
+    symlinkSync(pythonModel("surroundings"), model);
+    const python3 = execFileSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" }).trim();
+    mkdirSync(join(project, ".venv/bin"), { recursive: true });
+    symlinkSync(python3, join(project, ".venv/bin/python"));
+    const env = { ...few, API_KEY: "key", NATS_TOKEN: "token", WORKER_THREADS: "3", MINE: "kept" };
+    const served = sheaf(t, ["serve", model, "--port", "0"], env);
+    const url = await ready(served);
+    const reply = await fetch(`${url}/infer`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: "Bearer key" },
+      body: "{}",
+    });
+    const { output } = (await reply.json()) as any;
+    assert.equal(output.python, join(project, ".venv/bin/python"));
+    assert.deepEqual(output.data, { device: "cpu", threads: 3 });
+    assert.deepEqual([output.env.MINE, output.env.OMP_NUM_THREADS], ["kept", "3"]);
+    for (const name of ["API_KEY", "NATS_TOKEN"]) assert.equal(output.env[name], undefined, name);
+  },
+);
+
+test("a Python model whose results depend on the batch runs one by one", { skip }, async (t) => {
+  const served = sheaf(t, ["serve", pythonModel("beside"), "--port", "0"], few);
+  const url = await ready(served);
+  const { json } = await get(`${url}/v1/models/beside`);
+  assert.deepEqual([json.self_test, json.max_batch_size], ["dependent", 1]);
+  assert.deepEqual((await post(`${url}/infer`, { inputs: [1, 2, 3, 4] })).json.outputs, [1, 2, 3, 4]);
+});
+
+test("sheaf bench and sheaf tune take a Python model", { skip }, async (t) => {
+  const bench = sheaf(t, ["bench", pythonModel("words"), "--rate", "50", "--duration", "300ms", "--warm-up", "0ms", "--json"]); // prettier-ignore
+  assert.equal(await bench.ended, 0, bench.output.stderr);
+  assert.ok(JSON.parse(bench.output.stdout).results[0].ok > 0);
+  const tune = sheaf(t, ["tune", pythonModel("doubled"), "--max-time", "1s", "--json"]);
+  assert.ok([0, 3].includes((await tune.ended) as number), tune.output.stderr);
+});
