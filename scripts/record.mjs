@@ -2,11 +2,11 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
-import { publicExports } from "./lib/public-exports.mjs";
+import { declaredExports } from "./lib/public-exports.mjs";
 import { coreSizes } from "./lib/size.mjs";
 
 const records = {
-  exports: () => ["public-exports.json", publicExports()],
+  exports: () => ["public-exports.json", declaredExports()],
   size: async () => ["size.json", await coreSizes()],
 };
 

@@ -9,7 +9,14 @@ import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { links } from "../scripts/lib/markdown.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
-import { adapterOptions, batcherOptions, errorCodes, optionsOf, serverVariables } from "../scripts/lib/sources.mjs";
+import {
+  adapterOptions,
+  batcherOptions,
+  errorCodes,
+  optionsOf,
+  policyOptions,
+  serverVariables,
+} from "../scripts/lib/sources.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 
@@ -81,7 +88,7 @@ test("every option of the database and vector store adapters stands in docs/refe
 for (const [page, interfaces] of Object.entries({
   "docs/guide/workers.md": { "node/options.ts": "WorkerOptions" },
   "docs/guide/python.md": { "node/command/options.ts": "CommandOptions" },
-  "docs/reference/policies.md": { "policies/auto/index.ts": "AutoOptions", "policies/adaptive.ts": "AdaptiveOptions" },
+  "docs/reference/policies.md": policyOptions(),
   "docs/reference/tuning.md": {
     "tuning/calibrate.ts": "CalibrateOptions",
     "tuning/recommend.ts": "RecommendOptions",

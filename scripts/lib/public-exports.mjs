@@ -14,8 +14,14 @@ export function entryPoints(name) {
     }));
 }
 
-/** Names that a declaration file exports, sorted; types are marked so. `export *` is refused: a public list is explicit. */
-export function exportedNames(declarations) {
+/** Whether a module only lists what others declare: its own text says all that it exports. */
+const isList = (source) =>
+  parsed(source, "index.d.ts").program.body.every(
+    ({ type, source: from }) => type === "ExportNamedDeclaration" && from,
+  );
+
+/** Names that a module exports, sorted; types are marked so. `export *` is refused: a public list is explicit. */
+export function exportedNames(source, file = "index.d.ts") {
   const names = [];
   const add = (name, isType) => void names.push(isType ? `type ${name}` : name);
   new Visitor({
@@ -29,14 +35,17 @@ export function exportedNames(declarations) {
       const declared = declaration.declarations ?? [declaration];
       for (const { id } of declared) add(id.name, /^TS(?:Interface|TypeAlias)Declaration$/.test(declaration.type));
     },
-  }).visit(parsed(declarations, "index.d.ts").program);
+  }).visit(parsed(source, file).program);
   return [...new Set(names)].sort();
 }
 
+const points = () => ["sheaf", "sheaf-server"].flatMap(entryPoints);
+const textOf = ({ types }) => readFileSync(types, "utf8");
+const namesBySpecifier = (some) =>
+  Object.fromEntries(some.map((point) => [point.specifier, exportedNames(textOf(point))]));
+
 /** Every public name of both packages by entry point. Needs a build. */
-export function publicExports() {
-  const points = ["sheaf", "sheaf-server"].flatMap(entryPoints);
-  return Object.fromEntries(
-    points.map(({ specifier, types }) => [specifier, exportedNames(readFileSync(types, "utf8"))]),
-  );
-}
+export const publicExports = () => namesBySpecifier(points());
+
+/** Those of the entry points that declare something themselves, and so could come to export more than anyone meant. */
+export const declaredExports = () => namesBySpecifier(points().filter((point) => !isList(textOf(point))));

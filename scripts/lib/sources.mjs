@@ -1,8 +1,10 @@
 // What the reference pages must say, read from the code.
 import { readFileSync } from "node:fs";
+import { relative } from "node:path";
 import { Visitor } from "oxc-parser";
-import { root } from "./files.mjs";
+import { filesBelow, root } from "./files.mjs";
 import { parsed } from "./imports.mjs";
+import { exportedNames } from "./public-exports.mjs";
 
 const moduleAt = (path) => parsed(readFileSync(`${root}/packages/${path}`, "utf8"), path);
 
@@ -59,6 +61,20 @@ export function adapterOptions(...interfaces) {
     names.flatMap((name) => propertiesOf(`sheaf/src/adapters/${path}`, name)),
   );
   return new Map(properties.map(({ name }) => [name, defaults.get(name)]));
+}
+
+/** The files of policies that take options, each with the name of its options: a policy `even` has `EvenOptions`. */
+export function policyOptions() {
+  const folder = "packages/sheaf/src/";
+  const files = filesBelow(`${folder}policies`, ".ts").map((file) => relative(root, file).slice(folder.length));
+  return Object.fromEntries(
+    files.flatMap((file) => {
+      const exported = exportedNames(readFileSync(`${root}/${folder}${file}`, "utf8"), file);
+      return exported
+        .filter((name) => /^type \w+Options$/.test(name))
+        .map((name) => [file, name.slice("type ".length)]);
+    }),
+  );
 }
 
 /** The properties that an interface declares itself, each with the comment before it. */

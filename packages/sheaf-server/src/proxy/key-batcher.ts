@@ -1,7 +1,7 @@
 import type { Batcher, BatcherStats, CallOptions } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
 import type { Settings } from "../server/settings.ts";
-import { policyOf } from "../server/models/strategy.ts";
+import { strategies } from "../shared/strategies.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
@@ -29,7 +29,7 @@ export class KeyBatcher {
         concurrency: settings.upstreamConcurrency,
         timeoutMs: settings.requestTimeoutMs,
         runTimeoutMs: settings.runTimeoutMs,
-        policy: policyOf(settings),
+        policy: strategies[settings.schedulerStrategy].policy(settings),
         rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,
       },
     );

@@ -1,3 +1,4 @@
+import { strategyNames, type StrategyName } from "../shared/strategies.ts";
 import { devicesExpected, devicesOf } from "../runners/onnx/devices.ts";
 
 /** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
@@ -7,7 +8,7 @@ export interface Settings {
   readonly queueMaxSize: number;
   readonly queueFullStatus: 429 | 503;
   readonly inferenceDevice: string;
-  readonly schedulerStrategy: "auto" | "greedy" | "fifo" | "adaptive";
+  readonly schedulerStrategy: StrategyName;
   readonly adaptiveTargetLatencyMs: number;
   readonly latencyBudgetMs: number | undefined;
   readonly batchDependent: "single" | "batch";
@@ -107,7 +108,7 @@ const rows = {
       ...choice<429 | 503>([429, 503], 429, "Status of a request that finds the queue full."),
       parse: (raw) => ([429, 503] as const).find((status) => String(status) === String(raw).trim()),
     },
-    schedulerStrategy: choice(["auto", "greedy", "fifo", "adaptive"], "auto", "When a batch is sent."),
+    schedulerStrategy: choice(strategyNames, "auto", "When a batch is sent."),
     adaptiveTargetLatencyMs: integer(100, 1, longestMs, "Run time that the adaptive strategy aims at."),
     latencyBudgetMs: {
       ...optional(integer(1, 1, longestMs, "")),

@@ -1,12 +1,11 @@
-export type ConfigurationName = "unbatched" | "greedy" | "fifo" | "adaptive" | "auto";
+import { strategyNames, strategies, type StrategyName } from "../../shared/strategies.ts";
+
+export type ConfigurationName = "unbatched" | StrategyName;
 
 /** What `--compare` can set side by side: flags of `sheaf serve`. */
-export const configurations: Readonly<Record<ConfigurationName, readonly string[]>> = {
-  unbatched: ["--max-batch-size", "1", "--scheduler-strategy", "greedy"],
-  greedy: ["--scheduler-strategy", "greedy"],
-  fifo: ["--scheduler-strategy", "fifo", "--max-batch-size", "32", "--max-wait-ms", "50"],
-  adaptive: ["--scheduler-strategy", "adaptive"],
-  auto: ["--scheduler-strategy", "auto"],
-};
+export const configurations = Object.fromEntries([
+  ["unbatched", ["--max-batch-size", "1", "--scheduler-strategy", "greedy"]],
+  ...strategyNames.map((name) => [name, ["--scheduler-strategy", name, ...(strategies[name].compareWith ?? [])]]),
+]) as Readonly<Record<ConfigurationName, readonly string[]>>;
 
 export const configurationNames = Object.keys(configurations) as readonly ConfigurationName[];

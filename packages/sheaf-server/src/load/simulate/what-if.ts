@@ -1,4 +1,3 @@
-import { adaptive, auto, greedy, window } from "sheaf";
 import {
   simulate,
   type Arrivals,
@@ -6,6 +5,7 @@ import {
   type SimulationOptions,
   type SimulationResult,
 } from "sheaf/tuning";
+import { strategies } from "../../shared/strategies.ts";
 import type { ConfigurationName } from "./configurations.ts";
 
 /** What every simulation of one what-if has in common. */
@@ -57,18 +57,9 @@ export function simulatePolicy(
 }
 
 function ofPolicy(policy: ConfigurationName, { targetLatencyMs, latencyBudgetMs }: WhatIf): Partial<SimulationOptions> {
-  switch (policy) {
-    case "unbatched":
-      return { policy: greedy(), maxBatchSize: 1 };
-    case "greedy":
-      return { policy: greedy() };
-    case "fifo":
-      return { policy: window() };
-    case "adaptive":
-      return { policy: adaptive({ targetLatencyMs }) };
-    case "auto":
-      return { policy: auto({ latencyBudgetMs }) };
-  }
+  const settings = { adaptiveTargetLatencyMs: targetLatencyMs, latencyBudgetMs };
+  if (policy === "unbatched") return { policy: strategies.greedy.policy(settings), maxBatchSize: 1 };
+  return { policy: strategies[policy].policy(settings) };
 }
 
 /** Calls a second with full batches in every slot. */

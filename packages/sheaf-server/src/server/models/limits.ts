@@ -1,5 +1,6 @@
 import type { Limit } from "../../dashboard/observed.ts";
 import { batchSizeLimit } from "../../dashboard/ticks.ts";
+import { strategies } from "../../shared/strategies.ts";
 import type { ServedModel } from "./served-model.ts";
 import type { Settings } from "../settings.ts";
 
@@ -24,11 +25,9 @@ export function limitsOf({ settings, maxBatchSize, workers }: ServedModel): Limi
   ];
 }
 
-function policyInWords({ schedulerStrategy, latencyBudgetMs, adaptiveTargetLatencyMs }: Settings): string {
-  if (schedulerStrategy === "auto" && latencyBudgetMs !== undefined)
-    return `auto, latency budget ${inWords(latencyBudgetMs)}`;
-  if (schedulerStrategy === "adaptive") return `adaptive, target ${inWords(adaptiveTargetLatencyMs)}`;
-  return schedulerStrategy;
+function policyInWords(settings: Settings): string {
+  const { name, ms } = strategies[settings.schedulerStrategy].figure?.(settings) ?? {};
+  return ms === undefined ? settings.schedulerStrategy : `${settings.schedulerStrategy}, ${name} ${inWords(ms)}`;
 }
 
 const inWords = (ms: number): string =>

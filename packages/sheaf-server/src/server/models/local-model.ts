@@ -15,7 +15,7 @@ import { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
 import { queueTracing, tracedBatcher, type QueueTracing } from "../observe/tracing.ts";
 import type { ModelState, Served, ServedModel } from "./served-model.ts";
-import { policyOf } from "./strategy.ts";
+import { strategies } from "../../shared/strategies.ts";
 import { warmUp } from "./warm-up.ts";
 import { withoutStack } from "../http/without-stack.ts";
 
@@ -61,7 +61,7 @@ export class LocalModel implements ServedModel {
       // A worker of a fleet takes no more than its slots can run: what is late was refused at the gateway.
       refuseLate: settings.natsUrl === undefined ? refuseLate : undefined,
       runTimeoutMs: settings.runTimeoutMs,
-      policy: policyOf(settings),
+      policy: strategies[settings.schedulerStrategy].policy(settings),
       groupKey,
       weigh,
       batchWeight: weigh && "padded",

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { Type } from "typebox";
 import { sigmoid } from "../../runners/text/pooling.ts";
 import { jsonOf } from "../http/body.ts";
 import { callOptionsOf } from "./call-options.ts";
@@ -9,7 +10,18 @@ import type { Models } from "../models/models.ts";
 import { isTruncated, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../http/problem.ts";
 import { inferEvery } from "./requests.ts";
-import { rerankSchema } from "./schemas.ts";
+import {
+  count,
+  inferenceHeaders,
+  json,
+  modelName,
+  nullable,
+  problemResponses,
+  settingsOf,
+  text,
+  textItem,
+  type RouteSchema,
+} from "./schemas.ts";
 
 /** `POST /rerank`: texts by how well they answer a query, the best first; with the fields of TEI's route. */
 export function rerankRoute(app: FastifyInstance, models: Models): void {
@@ -106,3 +118,47 @@ function similarities(outputs: readonly unknown[]): number[] {
     return lengths === 0 ? 0 : product / lengths;
   });
 }
+
+const rerankSchema = (models: Models): RouteSchema => ({
+  summary: "Rank texts by how well they answer a query",
+  description: "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model.",
+  tags: ["inference"],
+  operationId: "rerank",
+  headers: inferenceHeaders(settingsOf(models)),
+  body: Type.Object(
+    {
+      query: textItem(settingsOf(models).maxTextChars),
+      texts: Type.Array(textItem(settingsOf(models).maxTextChars), {
+        minItems: 1,
+        maxItems: Math.max(1, Math.min(settingsOf(models).maxInputs, settingsOf(models).queueMaxSize - 1)),
+      }),
+      model: nullable(
+        modelName(
+          models.all.filter(({ definition }) => ranksTexts(definition)),
+          "Default: the first model that can rank.",
+        ),
+      ),
+      raw_scores: nullable(
+        Type.Boolean({ default: false, description: "A cross-encoder's logits, instead of scores from 0 to 1." }),
+      ),
+      truncate: nullable(
+        Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
+      ),
+      return_text: nullable(Type.Boolean({ default: false, description: "Each text beside its score." })),
+    },
+    { additionalProperties: false },
+  ),
+  response: {
+    200: json(
+      "The best first; index is the place in texts.",
+      Type.Array(
+        Type.Object({
+          index: count("Place in texts."),
+          text: Type.Optional(text("With return_text.")),
+          score: Type.Number(),
+        }),
+      ),
+    ),
+    ...problemResponses,
+  },
+});

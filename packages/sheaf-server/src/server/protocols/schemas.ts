@@ -2,7 +2,7 @@ import { Type, type TObject, type TSchema } from "typebox";
 import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/model-spec.ts";
 import { largestFloat32 } from "../codec/inputs.ts";
 import { elements } from "../codec/tensor-items.ts";
-import { embedsTexts, ranksTexts } from "../models/model-definition.ts";
+import { embedsTexts } from "../models/model-definition.ts";
 import type { Models } from "../models/models.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Settings } from "../settings.ts";
@@ -21,8 +21,8 @@ export interface RouteSchema {
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
-const text = (description: string): TSchema => Type.String({ description });
-const count = (description: string): TSchema => Type.Integer({ minimum: 0, description });
+export const text = (description: string): TSchema => Type.String({ description });
+export const count = (description: string): TSchema => Type.Integer({ minimum: 0, description });
 const ms = (description: string): TSchema =>
   Type.Number({ minimum: 0, description: `${description}, in milliseconds.` });
 
@@ -56,7 +56,7 @@ const problems: Readonly<Record<number, string>> = {
   504: "The deadline passed, or the run took too long.",
 };
 
-const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
+export const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries(problems).map(([status, description]) => [
     status,
     { description, content: { "application/problem+json": { schema: problem } } },
@@ -91,14 +91,14 @@ export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
   });
 
 /** The settings that the routes' limits come from: they are the same for every model, and no route is without one. */
-const settingsOf = (models: Models): Settings => models.all[0]!.settings;
+export const settingsOf = (models: Models): Settings => models.all[0]!.settings;
 
 /** The name of a model in a path or a body, of those that can be meant. */
 export function modelName(models: readonly ServedModel[], description: string): TSchema {
   return models.length === 0 ? text(description) : Type.String({ enum: models.map(({ name }) => name), description });
 }
 
-const textItem = (maxTextChars: number): TSchema => Type.String({ minLength: 1, maxLength: maxTextChars });
+export const textItem = (maxTextChars: number): TSchema => Type.String({ minLength: 1, maxLength: maxTextChars });
 
 /** What one item of a model is. */
 function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
@@ -147,7 +147,7 @@ function tensorSchema({ shape, datatype, isJson }: TensorSpec): TSchema {
   );
 }
 
-const nullable = (schema: TSchema): TSchema => Type.Optional(Type.Union([schema, Type.Null()]));
+export const nullable = (schema: TSchema): TSchema => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const itemError = Type.Object({ error: Type.Object({ code: Type.String(), message: Type.String() }) });
 const timing = {
@@ -252,50 +252,6 @@ export const embeddingsSchema = (models: Models): RouteSchema => ({
         model: Type.String(),
         usage: Type.Object({ prompt_tokens: count("Tokens."), total_tokens: count("The same.") }),
       }),
-    ),
-    ...problemResponses,
-  },
-});
-
-export const rerankSchema = (models: Models): RouteSchema => ({
-  summary: "Rank texts by how well they answer a query",
-  description: "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model.",
-  tags: ["inference"],
-  operationId: "rerank",
-  headers: inferenceHeaders(settingsOf(models)),
-  body: Type.Object(
-    {
-      query: textItem(settingsOf(models).maxTextChars),
-      texts: Type.Array(textItem(settingsOf(models).maxTextChars), {
-        minItems: 1,
-        maxItems: Math.max(1, Math.min(settingsOf(models).maxInputs, settingsOf(models).queueMaxSize - 1)),
-      }),
-      model: nullable(
-        modelName(
-          models.all.filter(({ definition }) => ranksTexts(definition)),
-          "Default: the first model that can rank.",
-        ),
-      ),
-      raw_scores: nullable(
-        Type.Boolean({ default: false, description: "A cross-encoder's logits, instead of scores from 0 to 1." }),
-      ),
-      truncate: nullable(
-        Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
-      ),
-      return_text: nullable(Type.Boolean({ default: false, description: "Each text beside its score." })),
-    },
-    { additionalProperties: false },
-  ),
-  response: {
-    200: json(
-      "The best first; index is the place in texts.",
-      Type.Array(
-        Type.Object({
-          index: count("Place in texts."),
-          text: Type.Optional(text("With return_text.")),
-          score: Type.Number(),
-        }),
-      ),
     ),
     ...problemResponses,
   },

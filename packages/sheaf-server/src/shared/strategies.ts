@@ -1,0 +1,35 @@
+import { adaptive, auto, greedy, window, type Policy } from "sheaf";
+
+/** The settings that policies read. */
+export interface StrategySettings {
+  readonly adaptiveTargetLatencyMs: number;
+  readonly latencyBudgetMs?: number | undefined;
+}
+
+interface Strategy {
+  /** A new policy: each batcher has its own. */
+  policy(settings: StrategySettings): Policy;
+  /** What the page says of it beside its name. */
+  figure?(settings: StrategySettings): { readonly name: string; readonly ms: number | undefined };
+  /** What `sheaf bench --compare` sets with it: flags of `sheaf serve`. */
+  readonly compareWith?: readonly string[];
+}
+
+/** What SCHEDULER_STRATEGY names. */
+export type StrategyName = "greedy" | "fifo" | "adaptive" | "auto";
+
+/** A policy in this table can be served, compared and simulated. */
+export const strategies: Readonly<Record<StrategyName, Strategy>> = {
+  greedy: { policy: () => greedy() },
+  fifo: { policy: () => window(), compareWith: ["--max-batch-size", "32", "--max-wait-ms", "50"] },
+  adaptive: {
+    policy: ({ adaptiveTargetLatencyMs: targetLatencyMs }) => adaptive({ targetLatencyMs }),
+    figure: ({ adaptiveTargetLatencyMs: ms }) => ({ name: "target", ms }),
+  },
+  auto: {
+    policy: ({ latencyBudgetMs }) => auto({ latencyBudgetMs }),
+    figure: ({ latencyBudgetMs: ms }) => ({ name: "latency budget", ms }),
+  },
+};
+
+export const strategyNames = Object.keys(strategies) as readonly StrategyName[];
