@@ -1,7 +1,7 @@
 /**
  * `npm run prove -- verdicts [--seeds 100] [--first 1]`: what `stats().verdict` says, against the truth, on the real batcher
- * and a virtual clock. At most 1 % of the verdicts shown contradict the true speed-up by more than a tenth; and silence is no
- * way out. Exit code 1 where either is not so.
+ * and a virtual clock. At most 1 % of the verdicts shown contradict the true speed-up by more than a tenth; and showing none
+ * is not a way out. Exit code 1 where either is not so.
  */
 import { parseArgs } from "node:util";
 import { machine } from "../bench/lib/machine.mjs";

@@ -2,10 +2,11 @@
 import { spawn } from "node:child_process";
 import { root } from "./files.mjs";
 
-/** Each is a command line; it passes with exit status 0. */
+/** Each is a command line, of a tool or a script of ours; it passes with exit status 0. */
 export const checks = {
   lint: ["oxlint"],
   format: ["prettier", "--check", "--log-level=warn", "--cache", "--cache-location=artifacts/prettier-cache", "."],
+  prose: ["scripts/lib/prose.mjs"],
   "unused files, exports and dependencies": ["knip", "--no-progress", "--no-config-hints"],
   "package sheaf": ["publint", "packages/sheaf", "--strict", "--pack=npm"],
   "package sheaf-server": ["publint", "packages/sheaf-server", "--strict", "--pack=npm"],
@@ -14,8 +15,9 @@ export const checks = {
 /** Runs one check on the repository; the output is both streams, without colours. */
 export function runCheck(name) {
   const [tool, ...parameters] = checks[name];
+  const script = tool.endsWith(".mjs") ? `${root}/${tool}` : `${root}/node_modules/.bin/${tool}`;
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [`${root}/node_modules/.bin/${tool}`, ...parameters], {
+    const child = spawn(process.execPath, [script, ...parameters], {
       cwd: root,
       env: { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" },
     });

@@ -83,7 +83,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits for the batch any more. It may change during the run: a long one asks now and then."""
+        """Whether every caller of the batch has left. It may change during the run: a long one asks now and then."""
         return self.batch_id in self._cancelled
 
 
@@ -102,7 +102,7 @@ def serve(
     run(items, model, context): one result per item, in order. An exception in a position fails that item only; one
         that is raised fails the batch. It may take fewer parameters.
     load(data): loads the model, once in each process; `data` is the option of that name. Its result is `model`.
-    unload(model): lets go of the model when the worker is closed.
+    unload(model): releases the model when the worker is closed.
     inputs: what `run` gets, whatever the size of the batch. "text": a list of str. "json": a list of values.
         "float32[768]" or "uint8[224,224,3]": one writable array of shape [n, …]; without NumPy a list of
         `array.array`, one flat array per item. A dict of names, such as {"image": "uint8[224,224,3]", "title":
@@ -513,7 +513,7 @@ class _Worker:
         pieces: Sequence[Any] = ()
         try:
             if batch_id in channel.cancelled:
-                raise _Cancelled("Nobody waits for this batch any more.")
+                raise _Cancelled("Every caller of the batch has left.")
             items = _decode(self._inputs, header["columns"], payload)
             context = Context(batch_id, size, header["attempt"], channel.cancelled)
             results = _Results(self._outputs, self._run(items, context), size)
@@ -623,7 +623,7 @@ class _Channel:
         self._writing = threading.Lock()
         self._batches: "set[int]" = set()
         self._state = "hello"
-        #: Ids of batches that nobody waits for any more.
+        #: Ids of batches whose callers have all left.
         self.cancelled: "set[int]" = set()
         # A child that runs another program must not hold it open; one that goes on in this one must not write to it.
         os.set_inheritable(descriptor, False)

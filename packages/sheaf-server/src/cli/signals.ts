@@ -4,7 +4,7 @@ import type { SheafServer } from "../server/server.ts";
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
   /** Starts to answer, and says in the log where. */
   listen(): Promise<void>;
-  /** Lets go of everything at once; resolves when no native code runs. */
+  /** Releases everything at once; resolves when no native code runs. */
   abandon(): Promise<unknown>;
 }
 

@@ -12,7 +12,7 @@ export interface Target {
    * returns, unless the returned function cancels it first.
    */
   send(index: number, done: (outcome: Outcome) => void): () => void;
-  /** Lets go of every connection. */
+  /** Closes every connection. */
   close(): void;
   /** Requests that had to wait for a connection because the pool stood at its cap. */
   readonly waited: number;

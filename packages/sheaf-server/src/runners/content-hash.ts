@@ -13,11 +13,11 @@ import { pythonSources } from "./python/sources.ts";
 const hashLength = 12;
 
 /**
- * What a word of `sheaf serve` names, told by its content: two machines give the same text if and only if they serve the
- * same model. Of a file or a folder it covers every byte. Of a worker module it covers the module, every file of the same
- * project that it imports or names with `new URL("…", import.meta.url)`, and the versions of the packages that it uses.
- * Of a Python file it covers the file and what it imports from its own folder. What either reads in other ways, and the
- * packages of a Python environment, are not seen.
+ * What a word of `sheaf serve` names, as a hash of its content: two machines give the same text if and only if they
+ * serve the same model. Of a file or a folder it covers every byte. Of a worker module it covers the module, every file
+ * of the same project that it imports or names with `new URL("…", import.meta.url)`, and the versions of the packages
+ * that it uses. Of a Python file it covers the file and what it imports from its own folder. What either reads in other
+ * ways, and the packages of a Python environment, are not seen.
  * @returns 12 hexadecimal characters.
  */
 export async function contentHash(word: string): Promise<string> {
@@ -73,7 +73,7 @@ async function addModule(hash: Hash, file: string): Promise<void> {
       if (found?.package !== undefined) packages.add(found.package);
     }
   }
-  // Where it lies does not count, only how the files lie to each other: they are told by their contents alone.
+  // Where it lies does not count, only the contents of the files and how they lie to each other.
   const digests = [...files.values()].map((bytes) => createHash("sha256").update(bytes).digest("hex"));
   const [first, ...others] = digests;
   hash.update([first, ...others.sort(), ...[...packages].sort()].join("\n"));

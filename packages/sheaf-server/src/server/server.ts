@@ -28,7 +28,7 @@ export interface SheafServer {
   /** Resolves when every model is ready; rejects with the first failure. */
   ready(): Promise<void>;
   /**
-   * Takes no more requests, finishes what is in, lets go of everything. What is left after `graceMs` (default
+   * Takes no more requests, finishes what is in, releases everything. What is left after `graceMs` (default
    * SHUTDOWN_GRACE_MS) gets 503. @returns whether everything was finished.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;

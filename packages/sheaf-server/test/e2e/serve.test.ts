@@ -71,7 +71,7 @@ test("use-lite serves 200 texts at once in far fewer runs, each with the vector 
 
   assert.equal((await embed(url, "")).status, 422);
   assert.equal((await embed(url, "x".repeat(1_000_000))).status, 422);
-  assert.equal((await embed(url, " ")).status, 200, "a text without a word is still a text");
+  assert.equal((await embed(url, " ")).status, 200, "a blank text is still a text");
   served.child.kill("SIGTERM");
   assert.equal(await served.ended, 0);
 });

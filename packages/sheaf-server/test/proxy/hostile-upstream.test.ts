@@ -168,7 +168,8 @@ test("an upstream that ends its connection after each answer, without saying so,
   const proxy = await proxying(t, url);
   for (let i = 0; i < 20; i++) {
     const { status, text } = await proxy.embed("a");
-    // The connection may be chosen before its end is heard of: then the client is told, and nothing was sent twice.
+    // The connection may be chosen before its end is noticed: then the client gets an error, and nothing was sent
+    // twice.
     assert.ok(status === 200 || (status === 502 && text.includes("cannot be reached")), text);
   }
 });

@@ -55,7 +55,7 @@ async function untilAllEnded(server: Serving): Promise<void> {
 
 const quick = { uploadTimeoutMs: 150, requestTimeoutMs: 300, keepAliveTimeoutMs: 200 };
 
-test("clients that do not read their replies are let go of, and what they were sent with them", async (t) => {
+test("clients that do not read their replies are disconnected, and what they were sent is freed", async (t) => {
   // A busy machine takes more than a moment for three uploads of 9 MB.
   const server = await serving(t, [echo], { ...quick, uploadTimeoutMs: 10_000 });
   const body = JSON.stringify("x".repeat(9_000_000));
@@ -70,7 +70,7 @@ test("clients that do not read their replies are let go of, and what they were s
   await untilAllEnded(server);
 });
 
-test("a client that reads its reply a few bytes at a time is let go of at REPLY_TIMEOUT_MS", async (t) => {
+test("a client that reads its reply a few bytes at a time is disconnected at REPLY_TIMEOUT_MS", async (t) => {
   const server = await serving(t, [echo], { replyTimeoutMs: 300, uploadTimeoutMs: 60_000 });
   const body = JSON.stringify("x".repeat(9_000_000));
   const socket = await open(t, server.url);
@@ -83,7 +83,7 @@ test("a client that reads its reply a few bytes at a time is let go of at REPLY_
   assert.equal((await server.post("/infer", "[1]")).status, 200);
 });
 
-test("connections that say nothing, or half a request, and never close are let go of", async (t) => {
+test("connections that say nothing, or half a request, and never close are closed", async (t) => {
   const server = await serving(t, [echo], quick);
   for (const text of ["", "POST /inf", "no HTTP at all\r\n\r\n", post("[1]").slice(0, -1)]) {
     const socket = await open(t, server.url, true);

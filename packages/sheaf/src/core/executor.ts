@@ -47,6 +47,6 @@ export interface Executor<In, Out> {
    */
   ready(): Promise<readonly RunTime[] | void>;
   run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
-  /** Finishes what runs, then lets go of every resource. Called once. */
+  /** Finishes what runs, then releases every resource. Called once. */
   close(): Promise<void>;
 }

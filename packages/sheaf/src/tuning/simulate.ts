@@ -178,7 +178,7 @@ class Simulation {
     for (let i = 0; i < Math.min(clients, this.#items); i++) client();
   }
 
-  /** Called where an error would be nobody's, or a call's: it is the simulation's. */
+  /** Calls user code: an error there must not become a call's, or be lost, but end the simulation. */
   #watched<T>(of: () => T): T | undefined {
     try {
       return of();

@@ -9,7 +9,7 @@ interface Row {
 const row = (id: number): Row => ({ id });
 const byId = (rows: readonly Row[]): Map<number, Row> => new Map(rows.map((each) => [each.id, each]));
 
-/** A rejection is heard of a few promises later than a result. */
+/** A rejection arrives a few promises later than a result. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 /** Gives the warnings of a test. */

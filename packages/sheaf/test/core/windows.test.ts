@@ -119,7 +119,7 @@ test("size: only a full batch goes", async () => {
   assert.deepEqual(batches(), [[1, 2, 3]]);
 });
 
-test("size: flush, drain, close and an immediate item let go of less", async () => {
+test("size: flush, drain, close and an immediate item send less", async () => {
   for (const end of ["flush", "drain", "close", "immediate"] as const) {
     const { batcher, clock, batches, finishAll } = heldBatcher({
       policy: window({ trigger: "size" }),
@@ -139,7 +139,7 @@ test("size: flush, drain, close and an immediate item let go of less", async () 
   }
 });
 
-test("size: maxWaitMs lets go of less, if it is given", async () => {
+test("size: maxWaitMs sends less, if it is given", async () => {
   const { batcher, clock, batches } = heldBatcher({
     policy: window({ trigger: "size" }),
     maxBatchSize: 3,

@@ -14,7 +14,7 @@ export interface StartupListener {
   readonly url: string;
   /** From now on the app answers, on the connections that are open too. After `app.ready()`. */
   open(): void;
-  /** Instead of `open`: lets go of the port. */
+  /** Instead of `open`: releases the port. */
   close(): void;
 }
 

@@ -15,7 +15,7 @@ export interface ChunkSource {
 
 export const emptySource: ChunkSource = { next: () => Promise.resolve({ done: true }) };
 
-/** The chunks of a web stream; `cancel` lets go of a rest that nobody will read. */
+/** The chunks of a web stream; `cancel` drops a rest that will not be read. */
 export function webSource(
   stream: ReadableStream<Uint8Array> | null,
 ): ChunkSource & { cancel(reason?: unknown): Promise<void> } {

@@ -246,7 +246,7 @@ export class Scheduler<In, Out> {
   #keepDeadlines(): void {
     const { settlement, admission } = this.#parts;
     const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);
-    // A timer that nobody needs any more must not keep the process alive; one that is merely early may ring.
+    // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }
 

@@ -9,7 +9,7 @@ export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
   /** By place: the calls that are no longer blocked, each the first of a key that no batch holds. */
   readonly ready: ItemRef<In>[] = [];
 
-  /** The first of its key, and nobody holds the key any more. */
+  /** The first of its key, and the key is free. */
   offer(ref: ItemRef<In>): void {
     this.ready.splice(placeOf(this.ready, ref), 0, ref);
   }

@@ -23,7 +23,7 @@ export interface WorkerConnection {
   readonly pid: number | undefined;
   /** Hands over a batch. @throws {Error} it cannot be packed; the worker is as it was. */
   run(id: number, attempt: number, items: readonly unknown[]): void;
-  /** Nobody waits for this batch any more. */
+  /** Every caller of this batch has left. */
   abort(id: number): void;
   /** It finishes what it has, unloads and ends. */
   close(): void;

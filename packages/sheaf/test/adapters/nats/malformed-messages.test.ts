@@ -179,7 +179,7 @@ test("an item as large as a message may be is a dead letter like any other", { s
   assert.equal((await rig.deadLetters(queue)).length, letters.length + 1);
 });
 
-test("a connection that its owner has ended before the two sides is nobody's crash", { skip }, async () => {
+test("a connection that its owner has ended before the two sides crashes neither", { skip }, async () => {
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
   const { worker, connection } = await rig.worker(queue, double, { ackWaitMs });

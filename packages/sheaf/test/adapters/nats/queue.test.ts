@@ -171,7 +171,7 @@ for (const durability of ["file", "none"] as const)
     const anything = await rig.frontEnd<number, number>(queue, { durability });
     await rig.worker(queue, double, { durability, serves: "flats" });
     await Promise.all([flats!.ready(), anything.ready()]);
-    await until(() => sharps!.otherWorkers().length === 1, "it has heard of the worker");
+    await until(() => sharps!.otherWorkers().length === 1, "it knows the worker");
     assert.deepEqual(await Promise.all([flats!(1), anything(2)]), [2, 4]);
     await assert.rejects(sharps!(3), { code: "UNAVAILABLE", message: /workers of this name serve another model/ });
   });

@@ -34,7 +34,7 @@ test("the version with the highest generation is the current one, then that with
   const routes = (...infos: ReturnType<typeof of>[]): string[] => versionsOf(infos).map(({ route }) => route);
   assert.deepEqual(routes(of("a", 0, 2), of("b", 1, 1)), ["b", "a"]);
   assert.deepEqual(routes(of("a", 1, 1), of("b", 1, 1), of("b", 0, 1)), ["b", "a"]);
-  assert.deepEqual(routes(of("b", 0, 1), of("a", 0, 1)), ["a", "b"], "whoever looks finds the same one");
+  assert.deepEqual(routes(of("b", 0, 1), of("a", 0, 1)), ["a", "b"], "every front end finds the same one");
   assert.deepEqual(routes(of("a", 5, 1, false), of("b", 0, 1)), ["b"], "one that does not serve is none");
   assert.notEqual(routeOf("x", "1"), routeOf("x", "2"));
   assert.notEqual(routeOf("x", undefined), routeOf("x", "undefined"));
@@ -49,11 +49,11 @@ for (const durability of ["file", "none"] as const)
       const front = await rig.frontEnd<number, Told>(queue, { serves: "numbers", durability });
       const old = [await start(queue, "1", { durability }), await start(queue, "1", { durability })];
       await front.ready();
-      await until(() => front.workers().length === 2, "both are heard of");
+      await until(() => front.workers().length === 2, "both are known");
       const warnings: string[] = [];
       const onWarning = (message: string): void => void warnings.push(message);
       const newer = await start(queue, "2", { durability, onWarning });
-      await until(() => front.otherWorkers().length === 1, "the new one is heard of");
+      await until(() => front.otherWorkers().length === 1, "the new one is known");
       const versionsOfAnswers = async (): Promise<Set<string>> =>
         new Set((await Promise.all(Array.from({ length: 50 }, (_, i) => front(i)))).map(([, version]) => version));
       assert.deepEqual(await versionsOfAnswers(), new Set(["1"]));
@@ -154,7 +154,7 @@ test("a worker of another shape beside the right one gets nothing, and says so",
   await start(queue, "1");
   await front.ready();
   const stray = await rig.worker(queue, (items: number[]) => items, { serves: "words" });
-  await until(() => front.otherWorkers().length === 1, "it is heard of");
+  await until(() => front.otherWorkers().length === 1, "it is known");
   const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => front(i)));
   assert.ok(answers.every(([, version]) => version === "1"));
   await until(() => stray.worker.unavailableReason !== undefined, "it says so");

@@ -180,7 +180,7 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     ];
     const outcomes = Promise.allSettled(gone);
     await until(() => call.load.inFlight === 2);
-    // Told in this order, it has heard of the one sent ahead when it ends the running one.
+    // In this order, it knows of the prefetched one when it ends the running one.
     ahead.abort(new Error("gone"));
     running.abort(new Error("gone"));
     for (const outcome of await outcomes) assert.equal(outcome.status, "rejected");

@@ -48,9 +48,11 @@ export interface NatsFrontEnd<In, Out> {
   readonly isConnected: boolean;
   /** Why the queue cannot be used, in the server's words; undefined where it can. */
   readonly unavailableReason: string | undefined;
-  /** Workers heard of in the last seconds that take this front end's items: all of one version. */
+  /** Workers, by their heartbeats of the last seconds, that take this front end's items: all of one version. */
   workers(): readonly WorkerInfo[];
-  /** Workers heard of in the last seconds that serve another version, or something else: they take none of its items. */
+  /**
+   * Workers, by their heartbeats of the last seconds, of another version or another model: they take none of its items.
+   */
   otherWorkers(): readonly WorkerInfo[];
   /** How long `items` will take the workers there are, in milliseconds; undefined until it is known. */
   drainMs(items: number): number | undefined;

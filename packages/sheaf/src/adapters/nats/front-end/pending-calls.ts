@@ -270,7 +270,7 @@ export class PendingCalls {
     this.#link.publish(subject, JSON.stringify({ seq: sequence, no_erase: true }));
   }
 
-  /** Items of a version that has no worker any more go to the one that took over. */
+  /** Items of a version that no longer has a worker go to the one that took over. */
   #move(): void {
     const { routing } = this;
     if (!this.isConnected || routing.workers.length === 0) return;

@@ -7,14 +7,14 @@ export class Routing {
   readonly #settings: QueueSettings;
   readonly #registry: WorkerRegistry;
   readonly #changed: () => void;
-  /** Where new items go. Before a worker was heard of it is a guess; while none serves, the last one. */
+  /** Where new items go. Before the first heartbeat it is a guess; while no worker serves, the last one. */
   route: string;
   #serving: readonly WorkerInfo[] = [];
   #others: readonly WorkerInfo[] = [];
   /** Of all workers that are there, whether they serve or not. */
   #routes: ReadonlySet<string> = new Set();
 
-  /** `changed` is called whenever a worker was heard of, and regularly. */
+  /** `changed` is called at every heartbeat, and regularly. */
   constructor(settings: QueueSettings, changed: () => void) {
     this.#settings = settings;
     this.#changed = changed;

@@ -43,7 +43,7 @@ const maxWorkers = 10_000;
 const longestTurnMs = 1000;
 const lookEveryMs = 500;
 
-/** The workers heard of lately. */
+/** The workers whose heartbeats came lately. */
 export class WorkerRegistry {
   readonly #clock: Clock;
   readonly #seen: Map<string, { readonly info: WorkerInfo; readonly awakeAtMs: number }> = new Map();

@@ -59,7 +59,7 @@ export class Heartbeat {
     return { ...this.#about(), runMs, runSize };
   }
 
-  /** The last word: nothing is here any more. Whoever has asked gets no other answer. */
+  /** The last heartbeat: the worker is gone. A front end that has asked gets no other answer. */
   sayGone(): void {
     this.#cancelAnswer?.();
     this.#link.publish(this.#names.alive, JSON.stringify({ ...this.info, slots: 0 }));

@@ -17,7 +17,7 @@ export interface SuccessionParts {
   readonly link: QueueConnection;
   /** What this worker says of itself. */
   readonly about: () => WorkerInfo;
-  /** Front ends should hear of it now. */
+  /** Called when front ends should be notified. */
   readonly changed: () => void;
 }
 
@@ -47,7 +47,7 @@ export class Succession {
     return this.#unavailableReason;
   }
 
-  /** Hears of workers that start, and makes itself known to those that are there. */
+  /** Watches for workers that start, and announces itself to those that run. */
   begin(): void {
     const { names, link, about } = this.#parts;
     this.#registry.begin();

@@ -250,7 +250,7 @@ class Worker implements NatsWorker {
 
   async #drain(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    // Whoever waits for it to take items waits no more.
+    // Anything that waits for it to take items stops waiting.
     this.#isTaking();
     this.#heartbeat.beat();
     await this.#pulls.stop();

@@ -89,8 +89,8 @@ export function upsertStatement(
 }
 
 /**
- * The rows that have one of the keys, each with its key's ordinal; `source` holds the keys. Sorted, so that a key that can
- * not be read fails the statement before the first row is sent: postgres.js 3.4 leaves holes in the next result of a
+ * The rows that have one of the keys, each with its key's ordinal; `source` holds the keys. Sorted, so that a key that
+ * cannot be read fails the statement before the first row is sent: postgres.js 3.4 leaves holes in the next result of a
  * connection where one failed half-way (porsager/postgres#1181).
  */
 export function lookupStatement(table: Table, source: SourceRows, returning: Returning): Statement {
