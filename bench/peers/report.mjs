@@ -23,13 +23,9 @@ export function reportOf(figures) {
     overview(names, of, plan),
   ];
   for (const drive of ["open", "burst"]) if (plan.drives.includes(drive)) sections.push(...latencies(drive, names, of));
-  if (names.includes("sheaf"))
-    sections.push(
-      ...ratios(
-        names.filter((name) => name !== "sheaf"),
-        of,
-      ),
-    );
+  const [own] = names.filter((name) => name.startsWith("sheaf"));
+  const peers = names.filter((name) => !name.startsWith("sheaf"));
+  if (own !== undefined && peers.length > 0) sections.push(...ratios(own, peers, of));
   return `${sections.join("\n\n")}\n`;
 }
 
@@ -83,8 +79,8 @@ function latencies(drive, names, of) {
 }
 
 /** Ratios of the same round, so that what disturbed the machine then hit both. */
-function ratios(peers, of) {
-  const own = of("sheaf");
+function ratios(name, peers, of) {
+  const own = of(name);
   const ratio = (peer, pick) => {
     const values = own.flatMap((run) => {
       const [mine, theirs] = [pick(run), pick(of(peer).find(({ round }) => round === run.round) ?? {})];
@@ -100,7 +96,7 @@ function ratios(peers, of) {
   };
   const one = (peer, pick) => ratio(peer, pick)?.toFixed(2) ?? "–";
   return [
-    "## Sheaf to each\n\nRatios within a round, medians. Throughput: above 1 is ahead; the others: below 1 is ahead. p99 is the geometric mean over 300 to 2,000 requests/s.",
+    `## ${name} to each\n\nRatios within a round, medians. Throughput: above 1 is ahead; the others: below 1 is ahead. p99 is the geometric mean over 300 to 2,000 requests/s.`,
     table([
       [
         "",

@@ -22,15 +22,25 @@ const inPython = (name, args, env = {}, file = python(name)) => ({
   env: { MLP_PATH: model, PYTHONPATH: pythonFolder, PYTHONDONTWRITEBYTECODE: "1", ...env },
 });
 
+const sheafServe = (what, port) => [sheafCommand, "serve", what, "--port", port, "--max-batch-size", "64"];
+
 export const servers = {
   sheaf: {
-    start: (port) => ({
-      file: process.execPath,
-      args: [sheafCommand, "serve", "mlp", "--port", port, "--worker-threads", "1", "--max-batch-size", "64"],
-    }),
+    start: (port) => ({ file: process.execPath, args: [...sheafServe("mlp", port), "--worker-threads", "1"] }),
     formats: {
       json: jsonArray("/infer", (reply) => reply.output),
       binary: kserveBinary("/v2/models/mlp/infer"),
+    },
+  },
+  "sheaf-python": {
+    python: "sheaf",
+    start: (port) => {
+      const args = [...sheafServe("sheaf_mlp.py", port), "--python", python("sheaf")];
+      return inPython("sheaf", args, {}, process.execPath);
+    },
+    formats: {
+      json: jsonArray("/infer", (reply) => reply.output),
+      binary: kserveBinary("/v2/models/sheaf_mlp/infer"),
     },
   },
   "batched-fn": {
