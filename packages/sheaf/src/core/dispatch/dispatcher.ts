@@ -271,11 +271,13 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
 }
 
 /** The tags of its calls, duplicates included. */
-function tagsOf<In>({ tags, refs: slots }: Chunk<In>): unknown[] | undefined {
-  const duplicates = slots?.flatMap((ref) => ref.duplicates?.tags ?? []) ?? [];
-  return tags || duplicates.length > 0
-    ? [...(tags ?? []), ...duplicates].filter((tag) => tag !== undefined)
-    : undefined;
+function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
+  let all = tags;
+  for (let i = 0; refs !== undefined && i < refs.length; i++) {
+    const shared = refs[i]?.duplicates?.tags;
+    if (shared !== undefined) all = [...(all ?? []), ...shared];
+  }
+  return all?.filter((tag) => tag !== undefined);
 }
 
 /** A sync throw becomes a rejection, a plain value a promise of it. */

@@ -92,7 +92,9 @@ export class NextBatch<In> {
     if (laneQueue.live !== group.waiting) return undefined;
     let head = laneQueue.head!;
     const isWhole = head.live === head.count && head.count <= limit;
-    const batch = isWhole ? this.#queue.takeHead(laneQueue) : new Chunk<In>(head.epoch, undefined);
+    const batch = isWhole
+      ? this.#queue.takeHead(laneQueue)
+      : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
     while (batch.count < limit && laneQueue.live > 0) {
       head = laneQueue.head!;
       while (head.settlers[head.head] === undefined) head.head++;
@@ -105,7 +107,7 @@ export class NextBatch<In> {
     const { chunks, indices } = this.#selection;
     const count = this.#selection.choose(group, limit, nowMs, onlyAlone);
     if (count === 0) return undefined;
-    const batch = new Chunk<In>(chunks[0]!.epoch, undefined);
+    const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
     for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);
     chunks.length = 0;
     return batch;

@@ -36,20 +36,22 @@ export class Settlement<In> implements Withdrawals<In> {
 
   /** Gives every remaining caller of a batch its result: the hot path, `settle` for all of them. */
   settleAll(chunk: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
-    if (chunk.refs !== undefined || chunk.epochs !== undefined) {
+    if (chunk.epochs !== undefined) {
       for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, results[i], nowMs);
       return;
     }
-    const { settlers, arrivalsMs, count } = chunk;
+    const { settlers, arrivalsMs, count, refs } = chunk;
     let ok = 0;
     for (let i = 0; i < count; i++) {
       const settler = settlers[i];
       if (settler === undefined) continue;
       const result = results[i];
-      if (result instanceof Error) {
+      const ref = refs?.[i];
+      if (result instanceof Error || ref?.duplicates !== undefined) {
         this.settle(chunk, i, result, nowMs);
         continue;
       }
+      ref?.leaveDedupe?.(ref);
       settlers[i] = undefined;
       ok++;
       if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);

@@ -22,13 +22,12 @@ export class LoadShedding<In, Out> {
     this.#admission = admission;
   }
 
-  /** Compares the batch with its forecast, then feeds it to the cost model. */
+  /** Feeds the cost model with the batch, and compares the two. */
   observe({ size, runMs, outcome }: BatchRecord): void {
     if (outcome === "error") return;
-    const expectedMs = this.#cost.at(size);
+    const expectedMs = this.#cost.observe(size, runMs);
     // When all else is dropped, only small batches are left to show that large ones are fast again.
     if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
-    this.#cost.observe(size, runMs);
     const { maxQueueSize, timeoutMs, concurrency, maxBatchSize } = this.#settings;
     if (maxQueueSize !== "auto") return;
     const bound = queueBound(this.#cost, timeoutMs!, concurrency, maxBatchSize);
@@ -41,6 +40,7 @@ export class LoadShedding<In, Out> {
    */
   shed(group: Group<In>, nowMs: number): boolean {
     const { cancellation } = this.#calls;
+    if (cancellation.nextDeadlineMs === Infinity) return false;
     const { waiting } = group;
     const likelyMs = this.#likelyMs(Math.min(waiting, this.#settings.maxBatchSize));
     if (cancellation.nextDeadlineMs >= nowMs + likelyMs) return false;

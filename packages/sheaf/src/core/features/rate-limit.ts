@@ -26,6 +26,7 @@ export class RateLimiter {
   /** The moment from which a batch of that size may go; in the past when it may go now. */
   readyAtMs(nowMs: number, items: number, weight: number): number {
     let readyAtMs = this.#pausedUntilMs;
+    if (this.#buckets.length === 0) return readyAtMs;
     this.#refill(nowMs);
     for (const { kind, limit, tokens } of this.#buckets) {
       const needed = Math.min(limit, { runs: 1, items, weight }[kind]);
@@ -37,6 +38,7 @@ export class RateLimiter {
 
   /** Counts a run that was started; extra runs of a bisection may leave a debt. */
   spend(nowMs: number, items: number, weight: number): void {
+    if (this.#buckets.length === 0) return;
     this.#refill(nowMs);
     for (const bucket of this.#buckets) bucket.tokens -= { runs: 1, items, weight }[bucket.kind];
   }

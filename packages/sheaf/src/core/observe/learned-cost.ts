@@ -29,11 +29,15 @@ export class LearnedCost implements CostModel {
   #warmUp: readonly RunTime[] = [];
   #judgement: Judgement | undefined;
 
-  /** Learns from one batch. Leave out what failed, warm-ups and the sub-runs of a bisection. */
-  observe(size: number, runMs: number): void {
-    if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return;
+  /**
+   * Learns from one batch, and returns what it was expected to take, 0 where nothing was. Leave out what failed, warm-ups
+   * and the sub-runs of a bisection.
+   */
+  observe(size: number, runMs: number): number {
+    const expectedMs = this.at(size);
+    if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return expectedMs;
     const bucket = bucketOf(size);
-    const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(size, runMs, bucket);
+    const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
     if (bucket >= this.#used) this.#used = bucket + 1;
     // The first batches, and the first of a size, pay for what the next ones reuse: they say nothing about them.
     if (this.batches > coldBatches && this.#size[bucket]! > 0) {
@@ -48,6 +52,7 @@ export class LearnedCost implements CostModel {
     this.#unfitted++;
     // Every batch moves a young line; an old one changes slowly, and a fit costs more than a decision.
     if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
+    return expectedMs;
   }
 
   /** What an executor ran before the first batch. It shows a first line, supports no verdict, and teaches no decision. */
@@ -99,8 +104,7 @@ export class LearnedCost implements CostModel {
   }
 
   // One outlier is clipped, or a single pause would pass for the cost of its size. Four in a row are the new truth.
-  #clipped(size: number, runMs: number, bucket: number): number {
-    const predictedMs = this.at(size);
+  #clipped(predictedMs: number, runMs: number, bucket: number): number {
     if (predictedMs <= 0) return runMs;
     const errorMs = runMs - predictedMs;
     // A size not seen before may well lie off the line: it gets more room, and no say in whether the table is right.

@@ -30,6 +30,7 @@ export class Admission<In, Out> {
   /** Items that an equal call joins, by dedupe key. */
   readonly #equal: Map<unknown, ItemRef<In>> = new Map();
   readonly #leaveDedupe = (ref: ItemRef<In>): void => {
+    ref.leaveDedupe = undefined;
     if (this.#equal.get(ref.dedupeKey) === ref) this.#equal.delete(ref.dedupeKey);
   };
 

@@ -107,7 +107,7 @@ export interface ItemRef<In> {
  * means settled, and for a waiting entry that it is gone.
  */
 export class Chunk<In = unknown> {
-  items: In[] = [];
+  items: In[];
   settlers: (Settler | undefined)[];
   /** Arrival of every entry, as long as all have the same: those of a burst do. */
   firstAtMs: number = 0;
@@ -144,10 +144,11 @@ export class Chunk<In = unknown> {
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
 
-  /** `expected`: entries that will probably come; room for them is reserved at once. */
+  /** `expected`: entries that will probably come. Room for them is reserved at once: growing takes a tenth of a call. */
   constructor(epoch: Epoch, laneQueue: LaneList<In> | undefined, expected: number = 0) {
     this.epoch = epoch;
     this.laneQueue = laneQueue;
+    this.items = new Array<In>(expected);
     this.settlers = new Array<Settler | undefined>(expected);
   }
 

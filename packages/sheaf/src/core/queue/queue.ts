@@ -133,6 +133,7 @@ export class Queue<In> {
     const head = laneQueue.head!;
     this.#count(laneQueue, head.epoch, -head.count);
     laneQueue.unlink(head);
+    if (head.items.length > head.count) head.items.length = head.count; // there was room for more
     return head;
   }
 
