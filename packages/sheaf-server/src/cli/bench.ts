@@ -180,7 +180,7 @@ async function oneRun(
   }
 }
 
-/** Bodies for a known model, or for a server that says what it takes; none where the method carries none. */
+/** Bodies for a known model, or for a server that reports what it takes; none where the method has none. */
 async function askedBodies(options: BenchOptions, url: URL, known: string | undefined): Promise<string[] | undefined> {
   if (options.method !== "POST") return undefined;
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];

@@ -58,7 +58,7 @@ function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStr
   return isUsage ? exitCode.usage : exitCode.failure;
 }
 
-/** Of our own bug the stack helps to find it; what the world did is said in a sentence. */
+/** A bug of ours is shown with its stack; anything else as a sentence. */
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const isBug = error instanceof TypeError || error instanceof ReferenceError;
@@ -114,5 +114,5 @@ export const oneOf =
     throw new InvalidArgumentError(`There are ${choices.join(", ")}.`);
   };
 
-/** Collects an option that may stand several times. */
+/** Collects an option that may be given several times. */
 export const repeated = (text: string, earlier: readonly string[]): string[] => [...earlier, text];

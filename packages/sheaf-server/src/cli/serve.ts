@@ -116,7 +116,7 @@ async function specOf(
   }
   const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
   const versioned = { ...spec, version };
-  // An open executor has been tried out on its way here.
+  // An open executor has been tried out already.
   const isTriedOut = "workerUrl" in versioned && spec.input.kind === "json";
   return isTriedOut ? tryOutModule(versioned, { open: workersOf(settings), ...trial }) : versioned;
 }

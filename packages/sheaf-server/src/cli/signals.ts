@@ -2,7 +2,7 @@ import type { SheafServer } from "../server/server.ts";
 
 /** What listens and can be stopped. */
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
-  /** Starts to answer, and says in the log where. */
+  /** Starts to answer, and logs the address. */
   listen(): Promise<void>;
   /** Releases everything at once; resolves when no native code runs. */
   abandon(): Promise<unknown>;

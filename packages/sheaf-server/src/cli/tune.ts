@@ -221,7 +221,7 @@ function configPath(given: string | true | undefined): string {
   throw new UsageError(`--write-config writes JSON: name a .json file, got ${path}.`);
 }
 
-/** Sets what the advice says in a config file and leaves the rest of it alone. */
+/** Writes the advice into a config file and leaves the rest of the file alone. */
 async function writeConfig(
   { writeConfig: given, budget }: TuneOptions,
   { slots }: Calibration,

@@ -16,7 +16,7 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-// The sources as they are: the page has no build step. They stand beside `dist` in the package too.
+// The sources as they are: the page has no build step. They are beside `dist` in the package too.
 const page = join(import.meta.dirname, "..", "..", "src", "dashboard", "page");
 const chartLibrary = join(dirname(createRequire(import.meta.url).resolve("uplot/package.json")), "dist");
 

@@ -1,4 +1,4 @@
-/** Above this, a bar of the histogram stands for a range of sizes. */
+/** Above this, a bar of the histogram covers a range of sizes. */
 const maxBars = 32;
 
 /** Upper bounds of the bars of a batch-size histogram: every size up to 32, else at most 32 even steps or powers of two. */

@@ -29,7 +29,7 @@ export interface Playground {
   readonly description: string;
 }
 
-/** What the page says of a batcher beside its own figures. */
+/** What the page shows about a batcher beside its figures. */
 export interface BatcherState {
   /** `ready`, `loading`, `restarting`, `failed` …: one word. */
   readonly state: string;
@@ -41,7 +41,7 @@ export interface BatcherState {
   readonly restarts?: number | undefined;
 }
 
-/** What the page says of the whole, once a second. */
+/** What the page shows about the whole, once a second. */
 export interface DashboardState {
   /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
   readonly status: string;

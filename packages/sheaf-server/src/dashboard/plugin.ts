@@ -14,7 +14,7 @@ export interface DashboardOptions {
   readonly version?: string | undefined;
   /** Shown beside the title. */
   readonly links?: readonly Link[] | undefined;
-  /** Most viewers at once; one more is told so. Default 32. */
+  /** Most viewers at once; one more gets an error. Default 32. */
   readonly maxViewers?: number | undefined;
 }
 
@@ -64,7 +64,7 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
     return reply.send(streams.open(() => ticks.hello({ title, version, links })));
   });
-  // The last tick tells the viewers why their streams end.
+  // The last tick gives viewers the reason why their streams end.
   app.addHook("preClose", (done) => {
     ticks.take();
     streams.close();

@@ -2,7 +2,7 @@ import type { BatcherStats } from "sheaf";
 import { SecondsOf, type BatcherSecond } from "./batcher-second.ts";
 import type { BatcherState, DashboardBatcher, DashboardState, Limit, Playground } from "./observed.ts";
 
-/** What the page is told once a second: the same for every viewer, computed once. */
+/** The data of the page, once a second: the same for every viewer, computed once. */
 export interface Tick {
   /** Milliseconds since 1970. */
   readonly atMs: number;
@@ -26,7 +26,7 @@ export interface Link {
   readonly href: string;
 }
 
-/** What a viewer is told first. */
+/** The first event of a viewer. */
 export interface Hello {
   readonly title: string;
   readonly version: string;
@@ -71,7 +71,7 @@ export class Ticks {
   #cpu = process.cpuUsage();
   #cpuAtMs = performance.now();
 
-  /** `failed` is told what a snapshot threw: what is only looked at must not end the process. */
+  /** `failed` gets the error of a snapshot: watching must not end the process. */
   constructor(batchers: readonly DashboardBatcher[], state: () => DashboardState, failed: (error: unknown) => void) {
     this.#batchers = batchers;
     this.#state = state;

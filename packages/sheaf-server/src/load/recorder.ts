@@ -6,7 +6,7 @@ import { succeeded } from "./target.ts";
 const maxPoints = 120;
 /** Parts of a run that are left out in turn, to tell how sure its quantiles are. */
 const parts = 10;
-/** Fewer would tell nothing. */
+/** Fewer would show nothing. */
 const fewestParts = 5;
 
 interface Slot {

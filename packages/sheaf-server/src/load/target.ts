@@ -5,7 +5,7 @@ export interface Outcome {
   readonly body?: string | undefined;
 }
 
-/** Where load goes. The generator knows no more of it, so that its arithmetic runs on a virtual clock too. */
+/** Where load goes. The generator knows no more about it, so that its arithmetic runs on a virtual clock too. */
 export interface Target {
   /**
    * Sends the request number `index`, or lets it wait for a connection. Calls back exactly once, never before it

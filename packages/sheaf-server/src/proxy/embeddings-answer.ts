@@ -1,12 +1,12 @@
 import { deepest, isTooDeep } from "../server/codec/depth.ts";
 import { Problem } from "../server/http/problem.ts";
 
-/** What stands beside `data` goes to every caller of the request. */
+/** The fields beside `data` go to every caller of the request. */
 const longestEnvelope = 65_536;
 
 /**
- * An upstream's answer, when every caller's part of it can be passed on as it is. How many vectors there are and whose is
- * whose is found out where the answer is divided.
+ * An upstream's answer, when every caller's part of it can be passed on as it is. How many vectors there are, and to
+ * whom each belongs, is found out where the answer is divided.
  * @throws {Problem} `UPSTREAM_ERROR` naming what is wrong.
  */
 export function embeddingsAnswer(answer: unknown): unknown {

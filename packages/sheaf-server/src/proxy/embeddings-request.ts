@@ -12,8 +12,8 @@ export interface BatchableRequest {
 const longestModel = 512;
 
 /**
- * Reads a body as OpenAI's API has it: `model` and an `input` of texts, token ids or objects. Whatever else stands in it is a
- * parameter, and separates. Undefined where it is something else, which is the upstream's to answer.
+ * Reads a body as OpenAI's API has it: `model` and an `input` of texts, token ids or objects. Anything else in it is a
+ * parameter, and separates. Undefined where it is something else, which the upstream answers.
  */
 export function batchableRequest(body: unknown): BatchableRequest | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;

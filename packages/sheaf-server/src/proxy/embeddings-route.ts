@@ -63,7 +63,7 @@ async function alone(
   }
 }
 
-/** Refusals of one input travel to one caller, as the upstream said them. */
+/** A refusal of one input goes to one caller, in the upstream's words. */
 function passOn(reply: FastifyReply, { status, contentType, headers, text }: UpstreamReply): FastifyReply {
   for (const name of ["retry-after", "retry-after-ms", "www-authenticate"]) {
     const value = headers.get(name);

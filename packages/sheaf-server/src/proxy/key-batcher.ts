@@ -7,7 +7,7 @@ import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
 /** The batcher of one key and one model: what may share a request, a rate budget and a pause after 429. */
 export class KeyBatcher {
-  /** Of errors and metrics, which must not tell one key from another. */
+  /** The name in errors and metrics, which must not reveal the key. */
   readonly name: string = laneName;
   readonly settings: Settings;
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
@@ -44,7 +44,7 @@ export class KeyBatcher {
     return this.batcher.stats();
   }
 
-  /** Nobody waits for an answer. Asked of every lane when a new one needs room. */
+  /** No caller waits for an answer. Checked for every batcher when a new one needs room. */
   get isIdle(): boolean {
     const { queued, inFlight } = this.batcher.load;
     return queued === 0 && inFlight === 0;

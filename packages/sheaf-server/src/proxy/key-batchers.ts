@@ -13,7 +13,7 @@ import type { UpstreamHeaders } from "./upstream.ts";
  */
 const maxKeyBatchers = 200;
 
-/** A lane for each key and model. To metrics and the page they are one batcher: what they show tells no keys. */
+/** A batcher for each key and model. Metrics and the page show them as one, so that no key is revealed. */
 export class KeyBatchers implements DashboardBatcher {
   readonly name = "upstream";
   readonly maxBatchSize: number;

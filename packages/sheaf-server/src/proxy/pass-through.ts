@@ -8,7 +8,7 @@ import { upstreamUrl } from "./target.ts";
 import { unreachable } from "./upstream.ts";
 
 /**
- * Every route that is not the proxy's own goes to the upstream as it came, streams included, and nothing is repeated.
+ * Every other route goes to the upstream unchanged, streams included, and nothing is repeated.
  * @returns its replies that are not finished.
  */
 export async function passThrough(

@@ -26,7 +26,7 @@ export function upstreamHeaders(headers: IncomingHttpHeaders): UpstreamHeaders {
 }
 
 /**
- * Where a request goes: its path behind the upstream's base. What both have in common stands there once, so that
+ * Where a request goes: its path behind the upstream's base. What both have in common is there once, so that
  * `https://api.openai.com` and `https://api.openai.com/v1` mean the same.
  */
 export function upstreamUrl(base: string, pathAndQuery: string): string {

@@ -36,7 +36,7 @@ export interface PostOptions {
   readonly maxReplyBytes: number;
 }
 
-/** Every caller of a batch hears a refusal, so that a long one would be copied a hundred times. */
+/** Every caller of a batch gets a copy of a refusal, so a long one would be copied a hundred times. */
 const longestRefusalBytes = 65_536;
 
 /**
@@ -71,7 +71,7 @@ function replyOf({ status, headers }: Response, text: string): UpstreamReply {
   return { status, contentType: headers.get("content-type") ?? "application/octet-stream", headers, text };
 }
 
-/** A refusal in our words: its status and headers say what the batcher must know. */
+/** A refusal in our words: its status and headers hold what the batcher must know. */
 function longRefusal({ status, headers }: Response): UpstreamReply {
   const message = `The upstream refused with ${status}, in more than ${longestRefusalBytes} bytes.`;
   const error = { message, type: "upstream_error", param: null, code: "UPSTREAM_ERROR" };
@@ -102,7 +102,7 @@ export function jsonOfReply(reply: UpstreamReply): unknown {
   const json = jsonOrUndefined(reply.text);
   if (json === undefined) throw new Problem("UPSTREAM_ERROR", "The upstream's answer is not JSON.");
   const { data, error } = (json ?? {}) as { data?: unknown; error?: unknown };
-  // Some gateways say 200 and mean that they could not.
+  // Some gateways answer 200 with an error inside.
   if (data === undefined && error !== undefined && error !== null) throw new UpstreamError({ ...reply, status: 502 });
   return json;
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What a folder in the Hugging Face layout says of its model. */
+/** What a folder in the Hugging Face layout says about its model. */
 export interface FolderSettings {
   readonly modelPath: string;
   readonly task: "embedding" | "classification" | "rerank";
@@ -71,7 +71,9 @@ function activationOf(config: Json, isReranker: boolean): FolderSettings["activa
   return isReranker || config["problem_type"] === "multi_label_classification" ? "sigmoid" : "softmax";
 }
 
-/** The smallest of what the tokenizer, the model's positions and sentence-transformers allow; 512 where none says. */
+/**
+ * The smallest of what the tokenizer, the model's positions and sentence-transformers allow; 512 where none is given.
+ */
 function maxTokensOf(folder: string, config: Json): number {
   const positions = config["max_position_embeddings"];
   // RoBERTa counts positions from the padding id on.

@@ -20,7 +20,7 @@ interface TensorsKind {
   readonly tensors: readonly TensorSpec[];
   /** False where the model has no batch axis: an item is all of every tensor. Default true. */
   readonly hasBatchAxis?: boolean | undefined;
-  /** The only tensor stands for itself on `/infer`: its arrays, and not an object with its name. Default false. */
+  /** The only tensor appears on `/infer` as its arrays, not as an object with its name. Default false. */
   readonly isBare?: boolean | undefined;
 }
 
@@ -60,7 +60,7 @@ export type ModelOutput =
   /** Whatever JSON can hold; typed arrays as arrays. */
   | { readonly kind: "json" };
 
-/** What the server needs to know of a model, whatever runs it. */
+/** What the server needs to know about a model, whatever runs it. */
 interface DescribedModel {
   /** As in `/infer/{model}`. */
   readonly name: string;
@@ -82,7 +82,7 @@ interface DescribedModel {
   readonly version?: string | undefined;
   /** What the self-test found; none where nothing was tried. */
   readonly selfTest?: SelfTest["verdict"] | undefined;
-  /** What an operator should know before relying on it; said in the note too, and in the log as a warning. */
+  /** What an operator should know before relying on it; also in the note, and in the log as a warning. */
   readonly warning?: string | undefined;
 }
 
@@ -102,7 +102,7 @@ export interface OpenSpec extends DescribedModel {
 /** What the server needs to know of a model before and after its worker has loaded it. */
 export type ModelSpec = ModuleSpec | OpenSpec;
 
-/** What every model of a server is told. */
+/** Settings for every model of a server. */
 export interface RunnerSettings {
   /** Threads of one run inside a worker. Default 1: workers, not runs, use the cores. */
   readonly intraOpNumThreads?: number | undefined;
@@ -110,7 +110,9 @@ export interface RunnerSettings {
   readonly device?: string | undefined;
   /** Serves a model one by one whose results the self-test finds to depend on their batch-mates, however little. Default false. */
   readonly exact?: boolean | undefined;
-  /** What becomes of a model whose results depend on their batch-mates by more than 5 %. Default `"single"`: one by one. */
+  /**
+   * How to serve a model whose results depend on their batch-mates by more than 5 %. Default `"single"`: one by one.
+   */
   readonly batchDependent?: "single" | "batch" | undefined;
   /** The most items in a run, for the self-test. Default: as many as it wants, which is 8. */
   readonly maxBatchSize?: number | undefined;

@@ -13,7 +13,7 @@ import { devicesOf } from "./onnx/devices.ts";
 import { workerModule } from "./worker-module.ts";
 
 /**
- * What a word of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, a Python
+ * What an argument of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, a Python
  * file, whose workers start here, or a worker module (`.js`, `.mjs`; `.ts` where Node loads it).
  * @throws {Error} it is none of these, or cannot be served: the message names it and says what to do.
  */
@@ -37,7 +37,7 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
 /** What a model is called that is named by this word: a file's or folder's own name. */
 export const modelName = (word: string): string => basename(resolve(word)).replace(/\.(?:onnx|py|m?[jt]s)$/u, "");
 
-/** A built-in model, on the first of the devices that is there. */
+/** A built-in model, on the first device that is available. */
 async function onItsDevice(name: keyof typeof builtinModels, settings: RunnerSettings): Promise<ModuleSpec> {
   const { device, refused } = await servingDevice(name, settings.device);
   const spec = builtinModels[name]({ ...settings, device });
@@ -45,7 +45,7 @@ async function onItsDevice(name: keyof typeof builtinModels, settings: RunnerSet
 }
 
 async function servingDevice(name: string, setting = "cpu"): Promise<ServingDevice> {
-  // The CPU is always there; anything else is tried, beside this thread.
+  // The CPU is always available; any other device is tried out, in another thread.
   const [device = "cpu"] = devicesOf(setting);
   if (device === "cpu") return { device, refused: [] };
   const ask = inspectionExecutor(workerThread<string, ServingDevice>(workerModule("onnx/device-worker"), { name }));

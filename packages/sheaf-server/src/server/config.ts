@@ -41,10 +41,10 @@ export interface ConfigSources {
   readonly defaults?: Partial<Settings> | undefined;
 }
 
-/** What editors on Windows write before a text. */
+/** The byte order mark, which editors on Windows write before a text. */
 const byteOrderMark = /^\uFEFF/;
 
-/** What is served where nobody says what. */
+/** The model that is served by default. */
 const defaultModels: readonly ModelEntry[] = [{ model: "use-lite", settings: {} }];
 const defaultFiles = ["sheaf.config.json", "sheaf.config.js", "sheaf.config.mjs"];
 const perModel: ReadonlySet<string> = new Set<keyof Settings>([

@@ -170,7 +170,7 @@ test(
       [refused.status, refused.headers.get("retry-after"), refused.json.error.code],
       [503, "1", "NOT_READY"],
     );
-    assert.match(refused.json.detail, /gated is still being looked into; see \/readyz/);
+    assert.match(refused.json.detail, /gated is still being inspected; see \/readyz/);
     const { json } = await get(`${url}/v1/models`, headers);
     assert.deepEqual(json.data.map(({ id, state }: any) => [id, state]), [["gated", "loading"], ["doubled", "loading"]]); // prettier-ignore
     assert.equal((await get(`${url}/v1/models`)).status, 503, "without the key it says no more than /readyz");

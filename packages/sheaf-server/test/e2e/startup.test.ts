@@ -40,7 +40,7 @@ test("/livez answers at once while a model is looked into; the rest says 503 and
   assert.deepEqual(await ask("/v2/health/ready"), { status: 503, retryAfter: "1", json: { ready: false } });
   const refused = await ask("/infer", { input: "the cat" });
   assert.deepEqual([refused.status, refused.retryAfter, refused.json.error.code], [503, "1", "NOT_READY"]);
-  assert.match(refused.json.detail, /slow is still being looked into; see \/readyz/);
+  assert.match(refused.json.detail, /slow is still being inspected; see \/readyz/);
   const protocol = await ask("/v2/models/slow/infer", { inputs: [] });
   assert.deepEqual([protocol.status, typeof protocol.json.error], [503, "string"]);
 

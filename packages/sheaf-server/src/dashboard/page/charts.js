@@ -192,7 +192,7 @@ function thinned(/** @type {string[]} */ labels) {
   );
 }
 
-/** As wide as its element, whatever becomes of that. */
+/** As wide as its element, also after a resize. */
 function follow(/** @type {uPlot} */ plot, /** @type {HTMLElement} */ element) {
   plots.add(plot);
   new ResizeObserver(() => {

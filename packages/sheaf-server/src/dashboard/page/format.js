@@ -16,7 +16,7 @@ export function duration(/** @type {number} */ ms) {
   return `${ms.toFixed(2)} ms`;
 }
 
-/** The same for the ticks of an axis: no digit that says nothing. */
+/** The same for the ticks of an axis, without superfluous digits. */
 export const tickDuration = (/** @type {number} */ ms) =>
   ms >= 1000 ? `${ms / 1000} s` : `${Number(ms.toPrecision(3))} ms`;
 

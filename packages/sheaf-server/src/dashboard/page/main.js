@@ -205,7 +205,7 @@ function drawCharts(shown, second, history) {
   charts.throughput.set(
     history.columns([
       ({ items }) => items.ok,
-      // A line along the bottom would look like trouble.
+      // A line along the bottom would look like a problem.
       ({ items }) => (isPerfect ? null : items.error + items.timeout + items.rejected),
     ]),
     `${plural(second.items.ok, "item")} answered in the last second`,

@@ -40,7 +40,7 @@ export function openStream(url, on) {
         why = "The server ended the connection.";
       } else why = await reasonOf(response);
     } catch {
-      // Not there, or silent for too long: `why` says so.
+      // Not there, or silent for too long; `why` says which.
     }
     if (controller !== current) return;
     on.lost(why, pauseMs);

@@ -11,7 +11,7 @@ export class Connection {
   #done: ((outcome: Outcome) => void) | undefined;
   #closed = false;
 
-  /** `onFree` is told after every request, and once when an idle connection has gone. */
+  /** `onFree` is called after every request, and once when an idle connection has closed. */
   constructor(url: URL, onFree: (connection: Connection, usable: boolean) => void) {
     this.#onFree = onFree;
     const tls = url.protocol === "https:";

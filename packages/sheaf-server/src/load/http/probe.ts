@@ -66,8 +66,8 @@ const unreachable = (address: string, code: string): CommandFailure =>
   new CommandFailure(`${address} cannot be reached: ${why[code] ?? "the connection failed"} (${code}).`);
 
 /**
- * A payload template for a server of the Open Inference Protocol, from what it says of its model: words for text, as many
- * numbers as a row holds for floats.
+ * A payload template for a server of the Open Inference Protocol, from what it reports about its model: words for text,
+ * as many numbers as a row holds for floats.
  * @throws {UsageError} that asks for `--payload` where the server does not say.
  */
 export async function templateFor(
@@ -122,7 +122,7 @@ async function inputsOf(
   }
 }
 
-/** fetch asks nobody on ports that other protocols use (1, 25, 6000 …), and does not say whether somebody is there. */
+/** fetch refuses ports that other protocols use (1, 25, 6000 …), without saying whether a server listens there. */
 async function connectionError({ hostname, port }: URL, timeoutMs: number): Promise<string | undefined> {
   const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port), timeout: timeoutMs });
   socket.once("timeout", () => socket.destroy(Object.assign(new Error("timeout"), { code: "ETIMEDOUT" })));

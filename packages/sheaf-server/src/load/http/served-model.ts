@@ -6,7 +6,7 @@ import { CommandFailure } from "../../shared/failure.ts";
 export interface ServedModel {
   readonly origin: string;
   readonly pid: number;
-  /** Stops it; resolves when the process has gone. */
+  /** Stops it; resolves when the process has ended. */
   stop(): Promise<void>;
 }
 
@@ -111,7 +111,7 @@ async function stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** A port that was free a moment ago; another process could take it meanwhile, and the server would then say so. */
+/** A port that was free a moment ago; another process could take it meanwhile, which the server would report. */
 async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => probe.once("error", reject).listen(0, "127.0.0.1", resolve));

@@ -19,7 +19,7 @@ export interface Chart {
   readonly spec: (size: ChartSize) => TopLevelSpec;
 }
 
-// Okabe and Ito's colours, told apart with every kind of colour vision, as far as they stand out from white; then others.
+// Okabe and Ito's colours, distinct with every kind of colour vision, where they stand out from white; then others.
 const colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#8A6A00", "#6B4C9A"];
 
 /** What each colour of a picture becomes on a dark page. */

@@ -92,7 +92,7 @@ const chartHtml = ({ title, reading }: Chart, { wide, narrow }: DrawnChart): str
   `<figure><h3>${escaped(title)}</h3><figcaption>${escaped(reading)}</figcaption>
 <div class="wide">${named(wide, title)}</div><div class="narrow">${named(narrow, title)}</div></figure>`;
 
-/** The picture as one image with a name: what its marks say one by one helps nobody who listens. */
+/** The picture as one image with a name: its marks, read out one by one, would not help a listener. */
 const named = (svg: string, title: string): string =>
   svg.replace(/ (?:role|aria-[\w]+)="[^"]*"/g, "").replace("<svg ", `<svg role="img" aria-label="${escaped(title)}" `);
 

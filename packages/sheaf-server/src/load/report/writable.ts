@@ -29,7 +29,7 @@ async function checkFolder(folder: string, path: string): Promise<void> {
   }
 }
 
-/** With those above it. Node's own `recursive` never ends where a folder cannot be made in one that is there (/proc). */
+/** With its parents. Node's own `recursive` never ends where a folder cannot be made in an existing one (/proc). */
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder);

@@ -27,7 +27,7 @@ export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tes
   return { ...advice, isSettled: missing === "", missing };
 }
 
-/** The verdict as a person says it, then the inequality behind it; without support there is none, but what is missing. */
+/** The verdict in plain words, then the inequality behind it; without support there is none, but what is missing. */
 export function verdictLines(about: string, costModel: MeasuredCost, advice: Advice): string[] {
   const { because, isSettled, missing } = advice;
   const gain = gainSentence(costModel, advice);

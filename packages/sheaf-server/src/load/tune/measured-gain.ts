@@ -2,7 +2,7 @@ import type { MeasuredCost, MeasuredPoint, Recommendation } from "sheaf/tuning";
 import { figures, shownMs } from "../../shared/terminal.ts";
 
 /**
- * The gain behind a recommendation as a person says it: `58 items in one run take 27 ms instead of 598 ms one by one
+ * The gain behind a recommendation in plain words: `58 items in one run take 27 ms instead of 598 ms one by one
  * (22.1×, 95 % range 21.7× to 22.6×)`. Undefined where it does not rest on one, or no single item was measured.
  */
 export function gainSentence(

@@ -7,7 +7,7 @@ export interface TuneTarget {
   readonly sample: (index: number) => unknown;
   /** Batches it can run at once. */
   readonly slots: number;
-  /** Whether its results depend on the batch, as far as that can be said of it; runs it where it was not tested yet. */
+  /** Whether its results depend on the batch, as far as is known; runs it where it was not tested yet. */
   readonly selfTest: () => Promise<BatchVerdict>;
   readonly close: () => Promise<void>;
 }

@@ -8,7 +8,7 @@ export interface ServingDevice {
   readonly refused: readonly string[];
 }
 
-/** Opens a graph of one node: what is asked is whether the device is there. */
+/** Opens a graph of one node, to find out whether the device is there. */
 async function tryDevices(setting: string): Promise<ServingDevice> {
   const graph = new OnnxGraph();
   const y = graph.rename(graph.node("Relu", ["x"]), "y");

@@ -11,7 +11,7 @@ export interface OnnxInspectionRequest extends SessionSettings {
   readonly maxBatchSize?: number | undefined;
 }
 
-/** What a look into an `.onnx` file and a few runs of it say. */
+/** What an inspection of an `.onnx` file and a few runs show. */
 export interface OnnxInspection {
   readonly layout: OnnxLayout;
   readonly device: string;

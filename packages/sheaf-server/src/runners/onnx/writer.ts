@@ -85,7 +85,7 @@ export class OnnxGraph {
     return outputs;
   }
 
-  /** Gives a value a name of its own, as outputs want. */
+  /** Gives a value a name of its own, as outputs need. */
   rename(value: string, name: string): string {
     this.#addNode("Identity", [value], [name], {});
     return name;

@@ -1,7 +1,7 @@
 import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
 import type { SelfTest } from "./self-test.ts";
 
-/** How a model is served after its self-test, and what is said of it. */
+/** How a model is served after its self-test, and the note about it. */
 export type BatchVerdict = Pick<ModelSpec, "selfTest" | "maxBatchSize" | "warning">;
 
 /** What follows from a self-test, by the settings `--exact` and BATCH_DEPENDENT. */

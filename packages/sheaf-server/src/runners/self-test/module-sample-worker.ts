@@ -3,7 +3,7 @@ import { defineWorker, type WorkerDefinition } from "sheaf/node";
 /** How many items of a sample are asked for. */
 export const sampleCount: number = 3;
 
-/** The items that a worker module's `sample` stands for; none where it exports none. */
+/** The items of a worker module's `sample`; none where it exports none. */
 async function samplesOf(url: string): Promise<unknown[]> {
   const { sample } = (await import(url)) as { sample?: unknown };
   if (sample === undefined) return [];

@@ -13,7 +13,7 @@ export interface ModuleTrialOptions extends Pick<RunnerSettings, "exact" | "batc
 
 /**
  * A worker module that has a `sample`, tried out with it as other models are with made-up items: alone against in a batch.
- * Without a sample nobody but its author knows what it takes, and it is served as it is.
+ * Without a sample only its author knows what it takes, and it is served as it is.
  * @throws {Error} the module cannot be loaded.
  */
 export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModuleSpec> {

@@ -50,7 +50,7 @@ export async function selfTest(
     for (const [output, rate] of changes(compareResults(pairs, alone)))
       found.set(output, [...(found.get(output) ?? []), rate]);
   }
-  // What shows in one mix alone is chance, such as an item whose rounding tips over.
+  // A difference in one mix alone is chance, such as an item that rounds the other way.
   const repeated = new Map(
     [...found].filter(([, rates]) => rates.length > 1).map(([output, rates]) => [output, Math.max(...rates)]),
   );
@@ -73,7 +73,7 @@ function verdictOf(dependent: ReadonlyMap<string, number>, unsteady: ReadonlyMap
   return { verdict: "independent", differenceRate: 0 };
 }
 
-/** The order of the items, its reverse, and a longer batch in which each item stands beside others. */
+/** The order of the items, its reverse, and a longer batch in which each item has others beside it. */
 function mixesOf(count: number): number[][] {
   const order = Array.from({ length: count }, (_, i) => i);
   const longer = Array.from({ length: largestMix }, (_, i) => (i + 1 + Math.floor(i / count)) % count);

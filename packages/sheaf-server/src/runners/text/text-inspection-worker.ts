@@ -9,7 +9,7 @@ export interface TextInspectionRequest extends SessionSettings {
   readonly maxBatchSize?: number | undefined;
 }
 
-/** What a look into a folder and a few runs say. */
+/** What an inspection of a folder and a few runs show. */
 export interface TextInspection {
   readonly settings: FolderSettings;
   readonly device: string;

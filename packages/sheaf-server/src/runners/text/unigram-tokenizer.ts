@@ -88,7 +88,7 @@ function bestPieces(
   const lastIds = new Int32Array(codes.length + 1);
   const lastLengths = new Int32Array(codes.length + 1).fill(1);
   const offer = (end: number, score: number, id: number, length: number): void => {
-    // 0 stands for "not reached"; starts come in rising order, so >= prefers the shorter of equals.
+    // 0 means "not reached"; starts come in rising order, so >= prefers the shorter of equals.
     if (best[end] !== 0 && score < (best[end] as number)) return;
     best[end] = score;
     lastIds[end] = id;

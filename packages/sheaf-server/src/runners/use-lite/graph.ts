@@ -62,7 +62,7 @@ interface Rows {
   /** The token id and the place in its text, of each row. */
   readonly ids: string;
   readonly positions: string;
-  /** `[rows, d]` → `[batch, tokens, d]`; what stands in padding is of no meaning. */
+  /** `[rows, d]` → `[batch, tokens, d]`; values in padding have no meaning. */
   perText(rows: string): string;
   /** `[batch, tokens, d]` → `[rows, d]`. */
   perRow(texts: string, d: number): string;

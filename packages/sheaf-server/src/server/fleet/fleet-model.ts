@@ -21,7 +21,7 @@ import type { FleetLog } from "./fleet-log.ts";
 import { queueOf } from "./queue.ts";
 
 const figuresEveryMs = 1000;
-/** What part of its deadline an item may be expected to wait; as on one machine. */
+/** The part of its deadline that an item may be expected to wait; as on one machine. */
 const deadlineShare = 0.85;
 
 /** What a model of a fleet shares with the others. */

@@ -46,7 +46,7 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
 /** Every error becomes a problem document, and every reply carries its request's id. */
 export function answerProblems(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
-    // What Node says of an upload that ended in the middle.
+    // Node's error for an upload that ended in the middle.
     const isCutOff = request.raw.destroyed && (error as { code?: unknown }).code === "ECONNRESET";
     const problem = isCutOff ? clientClosedRequest() : problemOf(error);
     logProblem(request, problem);
@@ -64,7 +64,7 @@ export async function listen(app: FastifyInstance, settings: Settings): Promise<
   return urlOnce(app.listen({ host, port }), app.server, settings);
 }
 
-/** Of a server, once it listens. @throws {Error} naming the settings that its address came from. */
+/** The address of a server, once it listens. @throws {Error} naming the settings that it came from. */
 export async function urlOnce(
   listening: Promise<unknown>,
   server: Server,

@@ -9,7 +9,7 @@ const lastRepliesMs = 2000;
 export async function closeApp(app: FastifyInstance, replies: InFlightReplies): Promise<void> {
   await drainAcceptQueue(app.server);
   const closed = app.close();
-  // Every result is there. What is open after the last reply is idle, or an upload that nobody waits for.
+  // Every result is there. What is open after the last reply is idle, or an upload without a caller.
   await replies.left(lastRepliesMs);
   app.server.closeAllConnections();
   await closed;

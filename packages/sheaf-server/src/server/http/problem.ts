@@ -68,7 +68,7 @@ export class Problem extends Error {
   }
 }
 
-/** A wrong value: where it stands, what was expected, what was there. Status 422. */
+/** A wrong value: its path, what was expected, what was found. Status 422. */
 export function invalid(path: string, expected: string, got: unknown): Problem {
   const where = path === "" ? "The body" : path;
   return new Problem("INVALID_INPUT", `${where} must be ${expected}, got ${describe(got)}.`, {
@@ -88,7 +88,7 @@ const typedMessage = (thrown: unknown): string =>
     ? `${thrown.name}: ${thrown.message}`
     : messageOf(thrown);
 
-/** Finds the protocol's place for anything thrown. What a model threw keeps its message. */
+/** The problem document for anything thrown. An error of a model keeps its message. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof BatcherError) return new Problem(error.code, messageOfBatcher(error), { cause: error });
@@ -99,7 +99,7 @@ export function problemOf(error: unknown): Problem {
 }
 
 /**
- * The library's messages advise its own options, which neither a client nor the operator of a server has: these say what
+ * The library's messages name its own options, which neither a client nor the operator of a server has: these say what
  * they can do.
  */
 function messageOfBatcher({ code, message, details }: BatcherError): string {

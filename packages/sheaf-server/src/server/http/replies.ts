@@ -13,7 +13,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): void {
 /** Whether a URL is one of the Open Inference Protocol. */
 export const isV2 = (url: string): boolean => /^\/v2(?:[/?]|$)/.test(url);
 
-/** The document that a problem is at this URL: on `/v2` as the Open Inference Protocol has it. */
+/** The document of a problem at this URL: on `/v2` as the Open Inference Protocol defines it. */
 export function problemDocument(problem: Problem, url: string, requestId: string): { type: string; body: string } {
   if (isV2(url)) {
     return { type: "application/json", body: JSON.stringify({ error: problem.message }) };
@@ -21,13 +21,13 @@ export function problemDocument(problem: Problem, url: string, requestId: string
   return { type: "application/problem+json", body: JSON.stringify(problemBody(problem, requestId)) };
 }
 
-/** What refuses a request when its queue is full. */
+/** The source of a refusal when a queue is full. */
 export type Queue = Pick<ServedModel, "name" | "settings">;
 
-/** What a refusal tells, by the batcher or by the queue of a fleet. */
+/** The details of a refusal by the batcher or by the queue of a fleet. */
 interface Refusal {
   readonly queued?: number;
-  /** How long what waits takes to leave the queue; undefined before anything is known of it. */
+  /** The time until the queue is empty; undefined until it is known. */
   readonly drainMs?: number;
   readonly expectedMs?: number;
   readonly timeoutMs?: number;
@@ -37,7 +37,7 @@ const shortestRetryMs = 10;
 const longestRetryMs = 60_000;
 const guessedRetryMs = 1000;
 
-/** The problem a request ends with; a full queue says when to come back, in the words of this server's settings. */
+/** The problem that a request ends with; a full queue says when to come back, and names this server's settings. */
 export function problemFor(error: unknown, { name, settings }: Queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { queueMaxSize, queueFullStatus: status } = settings;

@@ -12,13 +12,13 @@ import type { Settings } from "../settings.ts";
 /** An app's server that listens before the app has its routes. */
 export interface StartupListener {
   readonly url: string;
-  /** From now on the app answers, on the connections that are open too. After `app.ready()`. */
+  /** The app answers from now on, on open connections too. Call it after `app.ready()`. */
   open(): void;
   /** Instead of `open`: releases the port. */
   close(): void;
 }
 
-/** A model that is being looked into. */
+/** A model that is being inspected. */
 export interface StartingModel {
   readonly name: string;
   /** What it waits for; undefined once it is known what it takes. */
@@ -26,7 +26,7 @@ export interface StartingModel {
 }
 
 /**
- * Listens while it is still being found out what the models are, which takes as long as loading them: `/livez` answers,
+ * Listens while the models are still being inspected, which takes as long as loading them: `/livez` answers,
  * `/v1/models` lists them, everything else is told to come back. Otherwise a supervisor would take a large model for a
  * dead server.
  */
@@ -65,7 +65,7 @@ function answer(
   const [path = ""] = (request.url ?? "").split("?", 1);
   const id = requestId(request);
   response.setHeader("x-request-id", id);
-  // A client that still sends reads the answer only then.
+  // A client that is still sending reads the answer only after that.
   request.resume();
   if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
   if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
@@ -80,7 +80,7 @@ function answer(
     return send(response, 200, json, JSON.stringify({ object: "list", data }));
   }
   const waited = models.filter(({ reason }) => reason !== undefined).map(({ name }) => name);
-  const message = `The server is warming: ${waited.join(", ") || "its app"} is still being looked into; see /readyz.`;
+  const message = `The server is warming: ${waited.join(", ") || "its app"} is still being inspected; see /readyz.`;
   const { type, body } = problemDocument(new Problem("NOT_READY", message), path, id);
   send(response, 503, type, body);
 }
@@ -90,7 +90,7 @@ const json = "application/json; charset=utf-8";
 function send(response: ServerResponse, status: number, type: string, body: string): void {
   response.statusCode = status;
   response.setHeader("content-type", type);
-  // Said at once: what follows a head that is written without it comes in chunks, which not every probe reads.
+  // Sent with its length: without it the body comes in chunks, which not every probe reads.
   response.setHeader("content-length", Buffer.byteLength(body));
   if (status === 503) response.setHeader("retry-after", "1");
   response.end(body);

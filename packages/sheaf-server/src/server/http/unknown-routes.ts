@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Problem } from "./problem.ts";
 import { sendProblem } from "./replies.ts";
 
-/** 404 for paths that are not there, 405 with `Allow` for methods that a path does not take. Call before any route. */
+/** 404 for unknown paths, 405 with `Allow` for methods that a path does not take. Call before any route. */
 export function answerUnknownRoutes(app: FastifyInstance): void {
   const routes = new Map<string, { readonly pattern: RegExp; readonly methods: Set<string> }>();
   app.addHook("onRoute", ({ url, method }) => {
@@ -26,7 +26,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     return sendProblem(reply, new Problem("METHOD_NOT_ALLOWED", message, { headers: { allow } }));
   };
   app.setNotFoundHandler(answer);
-  // Before its body is read: what is wrong with that would hide what is wrong with the path.
+  // Before its body is read: an error in the body would hide the error in the path.
   app.addHook("preParsing", (request, reply, payload, done) => {
     if (request.is404) answer(request, reply);
     else done(null, payload);

@@ -31,7 +31,7 @@ export class LocalModel implements ServedModel {
   readonly statistics: ModelStatistics = new ModelStatistics();
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
-  /** In a fleet, what brings its items, once it is ready. */
+  /** In a fleet, the worker that takes its items from the queue, once it is ready. */
   worker: NatsWorker | undefined;
   #fed: Promise<void> | undefined;
   #queueUnavailableReason: (() => string | undefined) | undefined;
@@ -58,7 +58,7 @@ export class LocalModel implements ServedModel {
       maxWaitMs: settings.maxWaitMs,
       maxQueueSize: settings.queueMaxSize,
       timeoutMs: settings.requestTimeoutMs,
-      // A worker of a fleet takes no more than its slots can run: what is late was refused at the gateway.
+      // A worker of a fleet takes no more than its slots can run: late items were refused at the gateway.
       refuseLate: settings.natsUrl === undefined ? refuseLate : undefined,
       runTimeoutMs: settings.runTimeoutMs,
       policy: strategies[settings.schedulerStrategy].policy(settings),
@@ -128,14 +128,14 @@ export class LocalModel implements ServedModel {
     return ownState === "ready" && this.#queueUnavailableReason?.() !== undefined ? "unavailable" : ownState;
   }
 
-  /** Why it cannot run, where it cannot. */
+  /** Why it cannot run; undefined where it can. */
   get failure(): unknown {
     if (this.#failure !== undefined) return this.#failure;
     const unavailableReason = this.ownState === "ready" ? this.#queueUnavailableReason?.() : undefined;
     return unavailableReason === undefined ? undefined : new Error(unavailableReason);
   }
 
-  /** Whether it can run here, however its items come. */
+  /** Whether it can run here, wherever its items come from. */
   get ownState(): ModelState {
     if (this.#phase !== "ready") return this.#phase;
     // Every request asks; the answer changes when an instance does.
@@ -152,7 +152,7 @@ export class LocalModel implements ServedModel {
     return this.batcher.stats();
   }
 
-  /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
+  /** One item. @throws {BatcherError} as the batcher does, or the error of the model. */
   async infer(item: unknown, options: CallOptions): Promise<Served> {
     try {
       return await withoutStack(() => this.batcher.ask(item, options));
@@ -163,7 +163,7 @@ export class LocalModel implements ServedModel {
   }
 
   /**
-   * Several items; outcomes in order. What the queue has no room for yet is fed as room appears.
+   * Several items; outcomes in order. Items that find no room enter the queue as room appears.
    * @throws {BatcherError} `QUEUE_FULL` when there is room for none of them.
    */
   async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
@@ -206,7 +206,7 @@ export class LocalModel implements ServedModel {
   }
 }
 
-/** What part of its deadline an item may be expected to take; the rest is for the estimate's error and for HTTP. */
+/** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
 const refuseLate = 0.85;
 
 function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {

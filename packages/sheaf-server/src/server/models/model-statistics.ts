@@ -17,7 +17,7 @@ export interface AnsweredRequest {
   readonly queueMs: number;
 }
 
-/** What a model has done since it was opened, whichever protocol asked: counts that only grow, and their times. */
+/** Counts of a model since it was opened, over all protocols: they only grow. */
 export class ModelStatistics {
   readonly success: Duration = none();
   readonly fail: Duration = none();
@@ -25,7 +25,7 @@ export class ModelStatistics {
   readonly queue: Duration = none();
   /** Items of the requests that were answered. */
   items = 0;
-  /** Batches that ended well, and their runs, by size: at most as many entries as a batch has items. */
+  /** Successful batches and their run times, by size: at most as many entries as a batch has items. */
   readonly batches: Map<number, Duration> = new Map();
   /** When the last request ended, in ms since 1970; 0 before the first. */
   lastAtMs = 0;

@@ -5,17 +5,17 @@ import type { ModelDefinition } from "./model-definition.ts";
 import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
 
-/** One result and how it came about. */
+/** A result with its batch and its times. */
 export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
 
-/** What a request asks for its items. */
+/** What a request asks for its items: priority, deadline, signal. */
 export interface InferOptions extends CallOptions {
   /** W3C trace context of the request, for a worker elsewhere. */
   readonly traceparent?: string | undefined;
 }
 
 /**
- * `restarting`: no worker is alive now, but one is on its way; what comes in waits for it. `unavailable`: its workers are
+ * `restarting`: no worker is alive, but one is starting, and items wait for it. `unavailable`: its workers are
  * on other machines, and none of them can be reached.
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
@@ -29,19 +29,19 @@ export interface ServedModel {
   /** JSON value → item. */
   readonly parse: InputParser;
   readonly state: ModelState;
-  /** Why it cannot run, where it cannot. */
+  /** Why it cannot run; undefined where it can. */
   readonly failure: unknown;
   /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
   readonly workers: WorkerExecutor<never, unknown> | undefined;
-  /** What it has done since it was opened. */
+  /** Its counts since it was opened. */
   readonly statistics: ModelStatistics;
   /** Items that a shutdown cut off before their result. */
   readonly cutOff: number;
-  /** Resolves when it can run; rejects with the reason it never will. */
+  /** Resolves when it can run; rejects with the reason if it never will. */
   ready(): Promise<void>;
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
-  /** One item. @throws {BatcherError} as the batcher does; whatever the model threw. */
+  /** One item. @throws {BatcherError} as the batcher does, or the error of the model. */
   infer(item: unknown, options: InferOptions): Promise<Served>;
   /**
    * Several items; outcomes in order.

@@ -7,10 +7,10 @@ import { warmUpItemOf } from "./warm-up.ts";
 
 const jsonRowEncoderUrl = new URL("../codec/json-row-encoder.js", import.meta.url);
 
-/** A gateway only checks and passes on; its batches run on the fleet's workers. */
+/** A gateway only validates and passes on; its batches run on the fleet's workers. */
 export const runsElsewhere = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
 
-/** What starts workers as isolated as the settings want them. */
+/** The function that starts workers, as isolated as the settings say. */
 export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | typeof workerProcess =>
   workerIsolation === "process" ? workerProcess : workerThread;
 

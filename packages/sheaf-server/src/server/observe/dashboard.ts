@@ -28,7 +28,7 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models): Pro
   });
 }
 
-/** Ways to elsewhere that a browser can follow: it sends no key with a link. */
+/** Links that a browser can follow without a key. */
 function linksOf(app: FastifyInstance, { all: [model] }: Models): Link[] {
   const hasDocs = app.prefix === "" && app.hasDecorator("swagger");
   return [
@@ -37,7 +37,7 @@ function linksOf(app: FastifyInstance, { all: [model] }: Models): Link[] {
   ];
 }
 
-/** None on a worker of a fleet, whose items come from the queue only. */
+/** None on a worker of a fleet, whose items come only from the queue. */
 function playgroundOf({ name, settings, definition: { input } }: ServedModel): Playground | undefined {
   if (settings.natsUrl !== undefined && settings.role === "worker") return undefined;
   const path = `infer/${encodeURIComponent(name)}`;

@@ -12,7 +12,7 @@ export const healthPaths: ReadonlySet<string> = new Set([
   "/v2/health/ready",
 ]);
 
-/** What `/health` says; `ok` is 200, everything else 503. */
+/** The answer of `/health`; `ok` is 200, everything else 503. */
 export interface Health {
   readonly status: string;
   readonly [more: string]: unknown;

@@ -11,7 +11,7 @@ import { ProcessMetrics } from "./process-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { metricsSchema } from "../protocols/schemas.ts";
 
-/** A model's batcher, with what was refused before it. */
+/** A model's batcher, with the items that were refused before it. */
 export const measured = (model: ServedModel): MeasuredBatcher => ({
   name: model.name,
   stats: () => model.stats(),

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
 import type { MetricFamily } from "sheaf/metrics";
 
 const nsPerS = 1e9;
-/** The probe wakes this often; what a wake-up takes longer is the delay. */
+/** The probe wakes this often; the delay is the time beyond that. */
 const resolutionMs = 10;
 
 /** Memory, CPU and event loop delay of this process, read at scrape time. */
