@@ -78,7 +78,7 @@ for (const [name, connect] of Object.entries(clients)) {
     assert.ok(requests.every(({ status, headers }) => status === 200 && headers.authorization === `Bearer ${apiKey}`));
   });
 
-  test(`${name}: a poisoned text fails its own caller with the API's message, and nobody else`, async (t) => {
+  test(`${name}: a poisoned text fails its own caller only, with the API's message`, async (t) => {
     const poison = texts[137];
     const receiver = await api(t, { isPoison: (text) => text === poison });
     const embed = connect(receiver, {});
@@ -111,7 +111,7 @@ for (const [name, connect] of Object.entries(clients)) {
   });
 }
 
-test("openai: vectors that come in another order than the texts are told apart by their index", async (t) => {
+test("openai: vectors that come in another order than the texts are matched by their index", async (t) => {
   const receiver = await api(t, { order: "reversed" });
   const embed = clients.openai(receiver, {});
   await Promise.all(texts.slice(0, 50).map(async (text) => assertOwn(await embed(text), text)));

@@ -101,7 +101,7 @@ test("500 and a reset connection fail their batch only, and are not repeated", a
   assert.equal(requests.length, 3);
 });
 
-test("too few tickets fail their batch, and nobody gets a neighbour's", async () => {
+test("too few tickets fail their batch, and no caller gets a neighbour's", async () => {
   answer = (messages, count) => (count === 1 ? { status: 200, body: { data: messages.slice(1).map(ticketFor) } } : undefined); // prettier-ignore
   const outcomes = await all(push({ concurrency: 1 }), 200);
   assert.equal(outcomes.filter(({ reason }) => /Expected Expo to respond with 100 tickets but got 99/.test(reason?.message)).length, 100); // prettier-ignore

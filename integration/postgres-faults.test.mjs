@@ -127,7 +127,7 @@ function suite(name, open) {
     for (const { id, ok } of outcomes) if (ok) assert.ok(stored.has(id), `row ${id} was confirmed and is not there`);
   });
 
-  test("a deadlock fails the batch whole: its callers get 40P01, nothing of it is stored, nobody is bisected", async () => {
+  test("a deadlock fails the batch whole: its callers get 40P01, nothing of it is stored, nothing is bisected", async () => {
     await reset();
     const upsert = upsertBatcher(db.client, { table: "items", key: ["id"], concurrency: 1 });
     await upsert.many([1, 2, 3].map((id) => ({ id, n: 0 })));

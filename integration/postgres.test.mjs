@@ -376,7 +376,7 @@ function suite(open) {
     assert.deepEqual(await pair.many([{ city: "Rome", email: "b" }, { city: "Oslo", email: "a" }]), [{ age: 1 }, undefined]); // prettier-ignore
   });
 
-  test("rows that a trigger skips are told apart from those it lets through", async () => {
+  test("rows that a trigger skips are distinguished from those it lets through", async () => {
     await db.rows(`CREATE TABLE guarded (id serial PRIMARY KEY, word text);
       CREATE OR REPLACE FUNCTION skip_some() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF NEW.word LIKE 'skip%' THEN RETURN NULL; END IF; NEW.word := upper(NEW.word); RETURN NEW; END $$;

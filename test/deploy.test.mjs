@@ -113,6 +113,6 @@ test("promtool takes the rules, the scrape configuration, and every expression o
   promtool("check", "rules", file);
 });
 
-test("every alert fires on a server that does not work, and none on one that does", { skip }, () => {
+test("every alert fires on a broken server, and none on one that works", { skip }, () => {
   promtool("test", "rules", `${root}/deploy/prometheus/sheaf.rules.test.yml`);
 });

@@ -133,7 +133,7 @@ MAX_WAIT_MS=5 npx sheaf bench --rate 5 \\
   ]);
 });
 
-test("a dead link is found, to a file or to a heading; a link in code is none", () => {
+test("a dead link is found, to a file or to a heading; a link in code does not count", () => {
   const markdown = `# One title\n[a](docs/nowhere.md) [b](#one-title) [c](#no-title) [d](https://example.org/x)
     ![e](nothing.png) [f](package.json "the file")\n\`[g](also-nothing.md)\`\n\`\`\`md\n[h](nor-this.md)\n\`\`\`\n[i]: gone.md`;
   const file = join(root, "README.md");

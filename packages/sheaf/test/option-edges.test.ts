@@ -192,7 +192,7 @@ for (const [what, wrong] of [
   });
 }
 
-test("calibrate refuses no sizes, sizes that are none, and no sample", async () => {
+test("calibrate refuses no sizes, invalid sizes, and no sample", async () => {
   const run = async (items: number[]): Promise<number[]> => items;
   for (const sizes of [[], [0], [1.5], [Number.NaN], ["4"]]) {
     await assert.rejects(

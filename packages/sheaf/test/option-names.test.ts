@@ -27,7 +27,7 @@ for (const [given, meant] of [
   });
 }
 
-test("an option that resembles none is refused with all there are", () => {
+test("an option that resembles none is refused with a list of all", () => {
   for (const name of ["colour", "", "x".repeat(1_000_000), "__proto__x", "constructor"]) {
     assert.throws(() => made({ [name]: 1 }), {
       name: "TypeError",
@@ -74,7 +74,7 @@ test("an adapter refuses an unknown option with the one that was meant", async (
   );
 });
 
-test("what was got is told in a few words, as it would stand in the source", () => {
+test("what was got is shown briefly, as it would be written in the source", () => {
   for (const [value, words] of [
     ["32", '"32"'],
     [32, "32"],

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { createBatcher, greedy, window } from "../dist/index.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "./support/rig.js";
 
-test("a result array that is too short gives nobody undefined", async () => {
+test("a result array that is too short gives no caller undefined", async () => {
   const batcher = createBatcher((items: number[]) => items.slice(1), { policy: greedy() });
   const outcomes = await Promise.allSettled([1, 2, 3].map((item) => batcher(item)));
   for (const outcome of outcomes) {
@@ -76,7 +76,7 @@ test("neither the first nor the last caller's async context leaks into the batch
   assert.deepEqual(seen, [undefined, undefined]);
 });
 
-test("cancelling one of six hangs nobody", async () => {
+test("cancelling one of six hangs no other", async () => {
   const { batcher, clock, finishAll } = heldBatcher({ policy: window(), maxWaitMs: 10, maxBatchSize: 3 });
   for (const cancelled of numbers(6)) {
     const controllers = numbers(6).map(() => new AbortController());
@@ -136,7 +136,7 @@ test("one bad item does not fail everyone: with bisect the others get their resu
   );
 });
 
-test("cancelled work is not computed, and a batch that nobody waits for is told to stop", async () => {
+test("cancelled work is not computed, and a batch without callers is aborted", async () => {
   const { batcher, clock, runs, batches } = heldBatcher({ maxBatchSize: 2 });
   const controller = new AbortController();
   watchAll(batcher, [1, 2, 3], { signal: controller.signal });

@@ -6,7 +6,7 @@ import { dashboardPlugin, sheafPlugin } from "../../dist/index.js";
 import { doubling, gated, measuringTexts, serving } from "../server/serving.js";
 import { view } from "./viewer.js";
 
-test("a viewer is told once a second what every batcher does, and the numbers are those of /metrics", async (t) => {
+test("a viewer gets the figures of every batcher once a second, equal to those of /metrics", async (t) => {
   const server = await serving(t, [doubling(), measuringTexts()]);
   const viewer = await view(server.url);
   t.after(() => viewer.leave());
@@ -36,7 +36,7 @@ test("a viewer is told once a second what every batcher does, and the numbers ar
   assert.ok(text.includes(`sheaf_items_total{batcher="double",outcome="ok"} ${stats.items.ok}\n`), text);
 });
 
-test("who comes later gets the seconds before, each with its own figures", async (t) => {
+test("a later viewer gets the seconds before, each with its own figures", async (t) => {
   const server = await serving(t, [doubling()]);
   const first = await view(server.url);
   t.after(() => first.leave());
@@ -55,7 +55,7 @@ test("who comes later gets the seconds before, each with its own figures", async
   assert.ok(counted.some(([batches, kinds]: [number, number]) => batches === 0 && kinds === 0));
 });
 
-test("one viewer more than allowed is told so, and a place that is left is free again", async (t) => {
+test("one viewer more than allowed gets an error, and a place that is left is free again", async (t) => {
   const batcher = createBatcher((numbers: number[]) => numbers, { name: "n" });
   const app = Fastify({ forceCloseConnections: true });
   await app.register(dashboardPlugin, { batchers: [Object.assign(batcher, { maxBatchSize: 32 })], maxViewers: 1 });
@@ -71,7 +71,7 @@ test("one viewer more than allowed is told so, and a place that is left is free 
   again.leave();
 });
 
-test("a shutdown is told to the viewers before their streams end", async (t) => {
+test("viewers are notified of a shutdown before their streams end", async (t) => {
   const model = gated();
   const server = await serving(t, [model]);
   const viewer = await view(server.url);
@@ -157,7 +157,7 @@ test("below a prefix the page is found with and without the last slash", async (
   assert.equal((await app.inject("/live/dashboard/main.js")).headers["content-type"], "text/javascript; charset=utf-8");
 });
 
-test("a thousand viewers who come at once, and leave, and come back: as many as may watch, the others are told", async (t) => {
+test("a thousand viewers who come at once, and leave, and come back: as many as may watch, the others get an error", async (t) => {
   const app = Fastify({ forceCloseConnections: true });
   t.after(() => app.close());
   const batcher = createBatcher((numbers: number[]) => numbers, { name: "n" });

@@ -57,7 +57,7 @@ test("the verdict is what an operator should know first", () => {
   assert.equal(verdict(tick(gains, "failed", "no such file"), busy), "bad: m is not running");
 });
 
-test("while it is measured what batches gain, nothing is said of it but what it waits for", () => {
+test("until the gain of batches is measured, the page shows only what is missing", () => {
   const { title, why } = verdictOf(shown, tick(), during({ ok: 200 }, 7, 200, { full: 6 }));
   assert.equal(title, "28.6 items share a run");
   assert.match(

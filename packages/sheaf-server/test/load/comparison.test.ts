@@ -18,7 +18,7 @@ test("a winner is named with both figures, the ratio and its range", () => {
   );
 });
 
-test("runs that differ by less than their own scatter are not told apart", () => {
+test("runs that differ by less than their own scatter count as equal", () => {
   const noisy = { scatter: 0.2 };
   const sentence = sentenceOf(
     ["fifo", { p50: 5.2, p99: 11.5, seed: 1, ...noisy }],
@@ -27,13 +27,13 @@ test("runs that differ by less than their own scatter are not told apart", () =>
   assert.match(sentence, /^No difference beyond noise between fifo and auto: p50 [\d.]+ ms to [\d.]+ ms, p99 /);
 });
 
-test("the lowest median and the lowest tail may be of two configurations: nobody won", () => {
+test("the lowest median and the lowest tail may be of two configurations: then none wins", () => {
   const sentence = sentenceOf(["greedy", { p50: 5, p99: 90 }], ["fifo", { p50: 20, p99: 30 }]);
   assert.doesNotMatch(sentence, /won/);
   assert.match(sentence, /Median \(p50\): greedy 5 ms; .* Tail \(p99\): fifo 30 ms; 3× /);
 });
 
-test("who leaves requests unanswered does not win by the latency of the others", () => {
+test("a configuration that leaves requests unanswered does not win by the latency of the others", () => {
   const one = sentenceOf(["unbatched", { p50: 2, p99: 3, successRate: 0.4 }], ["auto", { p50: 5, p99: 12 }]);
   assert.equal(one, "auto won: it answered 100 % of the requests, unbatched 40 %.");
   assert.equal(sentenceOf(["a", { p50: 0, p99: 0, successRate: 0 }]), "Nothing was answered.");
@@ -46,11 +46,11 @@ test("no verdict where the generator fell behind, or the runs are too short to t
   assert.match(short, /^No verdict: a run of less than 1\.25 s/);
 });
 
-test("one configuration has nobody to be compared with", () => {
+test("one configuration has nothing to be compared with", () => {
   assert.equal(sentenceOf(["auto", { p50: 5, p99: 12 }]), "p50 5 ms, p99 12 ms, 100 % answered.");
 });
 
-test("of 300 pairs of equal configurations at most 3 % are told apart; a factor of 1.5 is told in 95 %", () => {
+test("of 300 pairs of equal configurations at most 3 % count as different; a factor of 1.5 is found in 95 %", () => {
   const told = (ratio: number): number =>
     Array.from({ length: 300 }, (_, i) => {
       const about = { p99: 20, scatter: 0.1 };

@@ -7,7 +7,7 @@ import { demo } from "../../dist/cli/demo.js";
 import type { DemoResult } from "../../dist/load/demo/demo.js";
 import { collected } from "./streams.js";
 
-test("the demo's story holds: one poison item fails alone, a killed worker loses nobody, batching is advised", async (t) => {
+test("the demo's story holds: one poison item fails alone, a killed worker loses no call, batching is advised", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-demo-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const html = join(folder, "demo.html");

@@ -15,7 +15,7 @@ const costModel = {
   ] as const,
 };
 
-test("a gain is said as a person says it, with its range", () => {
+test("a gain is written in plain words, with its range", () => {
   assert.equal(
     gainSentence(costModel, recommend(costModel, { ratePerS: 500 })),
     "58 items in one run take 27.4 ms instead of 597 ms one by one (21.8×, 95 % range 21.5× to 22.1×)",

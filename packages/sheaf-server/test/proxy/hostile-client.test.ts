@@ -39,7 +39,7 @@ test("names of an object's prototype are parameters like others", async (t) => {
   ]);
 });
 
-test("when calls of 200 keys wait, another key is told to come back, and finds room when one has gone", async (t) => {
+test("when calls of 200 keys wait, another key gets Retry-After, and finds room when one has gone", async (t) => {
   let isOpen = false;
   const api = await embeddingApi(t, { fault: () => (isOpen ? undefined : "hang") });
   const proxy = await proxying(t, api.baseURL, { maxWaitMs: 0 });

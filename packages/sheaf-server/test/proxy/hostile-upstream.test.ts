@@ -126,7 +126,7 @@ test("200 with an error in it is a 502 in the upstream's words", async (t) => {
     assert.deepEqual([status, body], [502, { error: { message: "Overloaded." } }]);
 });
 
-test("a refusal of a megabyte keeps its status and is told in few words", async (t) => {
+test("a refusal of a megabyte keeps its status and is shortened", async (t) => {
   for (const { status, text } of await refusals(t, (r) => json(r, { error: "x".repeat(1_000_000) }, 403))) {
     assert.equal(status, 403);
     assert.match(text, /refused with 403, in more than 65536 bytes/);

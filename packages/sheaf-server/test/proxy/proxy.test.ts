@@ -72,7 +72,7 @@ test("a poisoned text is refused in the upstream's words, with the caller's own 
   assert.equal(list.json.error.param, "input[2]");
 });
 
-test("a wrong key is refused as the upstream refuses it, and its requests fail nobody else's", async (t) => {
+test("a wrong key is refused as the upstream refuses it, and its requests do not fail any others", async (t) => {
   const fault = ({ headers }: { headers: Record<string, string> }): object | undefined =>
     headers["authorization"] === "Bearer wrong"
       ? { status: 401, headers: { "www-authenticate": "Bearer" }, body: { error: { message: "Incorrect API key" } } }
@@ -109,7 +109,7 @@ for (const [name, fault, status, code] of [
   ["too few vectors", "short", 502, "UPSTREAM_ERROR"],
   ["a connection that is reset", "reset", 502, "UPSTREAM_UNREACHABLE"],
 ] as const) {
-  test(`the upstream answers with ${name}: every caller of the batch hears ${status}, nothing is repeated`, async (t) => {
+  test(`the upstream answers with ${name}: every caller of the batch gets ${status}, nothing is repeated`, async (t) => {
     const api = await embeddingApi(t, { fault: () => fault, latencyMs: 1 });
     const proxy = await proxying(t, api.baseURL);
     const replies = await Promise.all(texts(40).map((text) => proxy.embed(text)));

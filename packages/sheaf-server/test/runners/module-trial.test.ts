@@ -20,7 +20,7 @@ const unsteady = `
   export const sample = (index) => [index + 1, 10 ** index];
   export default { run: (items) => items.map((item) => item.map((n) => n / Math.max(...items.flat()))) };`;
 
-test("a module whose results depend on their batch-mates runs one by one, and in batches where it is told to", async () => {
+test("a module whose results depend on their batch-mates runs one by one, and in batches where the setting says so", async () => {
   const path = write("unsteady.mjs", unsteady);
   const single = await tried(path);
   assert.match(single.warning!, /in a batch they are not what they are alone \(by up to 99 %\)/);

@@ -99,7 +99,7 @@ test("several inputs of several types and a free axis: only items of one shape s
   });
 });
 
-test("a batch axis that is fixed at 1 cannot be batched, is said so and is served one by one", async () => {
+test("a batch axis that is fixed at 1 cannot be batched; its note says so, and it is served one by one", async () => {
   const spec = await onnxFileSpec(write("fixed.onnx", scaling([1, 3])));
   assert.deepEqual(spec.input, { kind: "floats", length: 3, name: "x" });
   assert.equal(spec.maxBatchSize, 1);
@@ -218,7 +218,7 @@ test("a missing file, a broken file and an unknown type are refused by name", as
   await assert.rejects(onnxFileSpec(write("cut.onnx", cut)), /cut\.onnx cannot be served/);
 });
 
-test("devices are tried in turn, and the one that serves is said", async () => {
+test("devices are tried in turn, and the one that serves is named", async () => {
   const path = write("device.onnx", scaling(["batch", 4]));
   const spec = await onnxFileSpec(path, { device: "cuda:7,cpu" });
   assert.match(spec.note ?? "", /^Runs on cpu; refused: cuda:7: /);

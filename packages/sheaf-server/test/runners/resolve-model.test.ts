@@ -5,7 +5,7 @@ import type { ModuleSpec } from "../../dist/runners/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { write } from "./made-models.js";
 
-test("built-in names, and what is none of the kinds there are", async () => {
+test("built-in names, and an argument of no known kind", async () => {
   const { note, ...mlp } = builtinModels.mlp();
   assert.deepEqual(await resolveModel("mlp"), { ...mlp, note: `${note} Runs on cpu.` });
   await assert.rejects(resolveModel("use-light"), /There is no model use-light: name a built-in one \(use-lite, mlp\)/);
@@ -26,7 +26,7 @@ test("a device that does not exist is refused by name", async () => {
   });
 });
 
-test("a built-in model is tried on its devices in turn, and the one that serves is said", async () => {
+test("a built-in model is tried on its devices in turn, and the one that serves is named", async () => {
   const spec = (await resolveModel("mlp", { device: "cuda:7,cpu" })) as ModuleSpec;
   assert.match(spec.note ?? "", /Runs on cpu; refused: cuda:7: ./);
   assert.equal((spec.data as { device: string }).device, "cpu");

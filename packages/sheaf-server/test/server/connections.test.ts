@@ -100,7 +100,7 @@ test("there are no CORS headers by default; CORS_ORIGINS lets those pages in and
   assert.notEqual(other.headers.get("access-control-allow-origin"), "https://other.example");
 });
 
-test("while it drains, what is in is finished, new requests get 503 and /readyz says so; then nobody listens", async (t) => {
+test("while it drains, what is in is finished, new requests get 503 and /readyz says so; then the port is closed", async (t) => {
   const model = gated();
   const server = await serving(t, [model], { maxBatchSize: 1 });
   const accepted = [server.post("/infer", [1, 1, 1]), server.post("/infer", [2, 2, 2])];

@@ -91,7 +91,7 @@ test("use-lite says that it ranks by similarity", () => {
   assert.match(builtinModels["use-lite"]().note ?? "", /\/rerank, by the cosine/);
 });
 
-test("what is wrong is said by its path, before any queue space", async (t) => {
+test("what is wrong is named by its path, before it takes queue space", async (t) => {
   const server = await serving(t, [doubling(), pairs], { maxInputs: 2 });
   await server.ready();
   const cases: [unknown, string | null][] = [

@@ -112,7 +112,7 @@ test("multicast: messageKey says which messages are one; groupKey is refused wit
   assert.throws(() => multicast(async () => [], { groupKey: () => 1 }), /give messageKey, not groupKey/);
 });
 
-test("tickets that are none: an error of the message, or of all, and nothing is sent again", async () => {
+test("invalid tickets: an error of the message, or of all, and nothing is sent again", async () => {
   const answering = (tickets: unknown) => {
     let requests = 0;
     const push = expoPush({ sendPushNotificationsAsync: async () => (requests++, tickets as PushTicketLike[]) });

@@ -33,7 +33,7 @@ test("concurrent calls share requests of 100 and each gets its own vector, whate
   );
 });
 
-test("a request carries the model and the batcher's parameters, and the client is told not to retry", async () => {
+test("a request carries the model and the batcher's parameters, and tells the client not to retry", async () => {
   const { clock, embed, requests } = rig({ dimensions: 256, user: "u", parameters: { input_type: "query" } });
   watch(embed("a"));
   await clock.settle();
@@ -63,7 +63,7 @@ test("a batch stays within the tokens of a request, and a text above its own lim
   assertCode(larger, "ITEM_TOO_LARGE");
 });
 
-test("an empty text is refused at once, and nobody shares its fate", async () => {
+test("an empty text is refused at once, and no other fails with it", async () => {
   const { clock, embed, requests } = rig();
   const empty = watch(embed(""));
   const fine = watch(embed("a"));
@@ -310,7 +310,7 @@ for (const [options, message] of [
   });
 }
 
-test("a client that is none is refused", () => {
+test("anything but a client is refused", () => {
   assert.throws(() => openaiEmbeddings({} as never, { model: "tiny" }), /needs a client with embeddings.create/);
   assert.throws(() => openaiFetch({ baseURL: "nowhere" }), /baseURL must be a URL, got "nowhere"/);
 });

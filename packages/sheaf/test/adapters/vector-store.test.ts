@@ -36,7 +36,7 @@ test("no point and no query at all fail with what is missing", async () => {
   await assert.rejects(store.query(null as never), /vector must be an array of numbers/);
 });
 
-test("answers that are none: an error of the query whose answer it is, or of all", async () => {
+test("invalid answers: an error of the query whose answer it is, or of all", async () => {
   const { store } = rig([{ points: [] }, null]);
   const [first, second] = await store.query.settle([{ vector: [1] }, { vector: [2] }]);
   assert.deepEqual(first, { status: "fulfilled", value: [] });

@@ -68,7 +68,7 @@ test("where the whole range says so, batching gains nothing, and the range is na
   assert.equal(adviceFor({ verdict: { ...verdict, batchSize: 1.4 } }), "", "nothing is batched");
 });
 
-test("a batcher that waits for a slow service in its only slot is told so", async () => {
+test("a batcher that waits for a slow service in its only slot gets advice", async () => {
   const lookUp = createBatcher(async (ids: number[]) => (await sleep(5), ids), { maxBatchSize: 4, concurrency: 1 });
   await lookUp.many(Array.from({ length: 240 }, (_, id) => id));
   assert.match(lookUp.stats().advice.join("\n"), /every slot is taken while this process uses \d+ % of a core/);

@@ -5,7 +5,7 @@ import { heldBatcher, holdForEver, numbers, statuses, timedBatcher, values, watc
 
 const alone = { alone: true } as const;
 
-test("an item that is alone shares its batch with nobody; those behind it pass it, once", async () => {
+test("an item that runs alone shares its batch with no other; those behind it pass it, once", async () => {
   const { batcher, batches, finishAll } = heldBatcher({ maxBatchSize: 4 });
   watchAll(batcher, [1, 2]);
   watch(batcher(3, alone));
@@ -66,7 +66,7 @@ test("equal items neither join it nor are joined by it", async () => {
   assert.deepEqual(asked, [1, 21, 31], "it has no dedupeKey");
 });
 
-test("it takes a slot like any other batch, and none that is taken ahead", async () => {
+test("it takes a slot like any other batch, and is not prefetched", async () => {
   const { batcher, clock, batches, runs } = heldBatcher({ concurrency: 2, maxBatchSize: 2 });
   watchAll(batcher, [1, 2, 3, 4]);
   watchAll(batcher, [5, 6], alone);

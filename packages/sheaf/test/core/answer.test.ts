@@ -24,7 +24,7 @@ test("the results may be those of the others alone, in their order", async () =>
   assert.deepEqual(values(calls), [10, 20, 30, 40]);
 });
 
-test("who answered all may return nothing", async () => {
+test("a function that answered all may return nothing", async () => {
   for (const result of [undefined, null, [], [7, 7], 3]) {
     const { batcher, clock, runs } = heldBatcher();
     const calls = watchAll(batcher, [1, 2]);
@@ -69,7 +69,7 @@ test("an Error as an answer rejects that caller", async () => {
   assert.equal(calls[1]!.value, 2);
 });
 
-test("an index that is none of the run's is a RangeError", async () => {
+test("an index outside of the run is a RangeError", async () => {
   const { batcher, clock, runs } = heldBatcher();
   watchAll(batcher, [1, 2]);
   await clock.settle();
@@ -240,7 +240,7 @@ test("an answer reaches everyone who shares the item, and ends the joining of it
   assert.deepEqual(batches(), [[1, 2], [1]]);
 });
 
-test("an answered item has a latency of its own, and ask tells how long it ran", async () => {
+test("an answered item has a latency of its own, and ask returns how long it ran", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const records: BatchRecord[] = [];
   batcher.subscribe((record) => records.push(record));

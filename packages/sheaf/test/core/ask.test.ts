@@ -48,7 +48,7 @@ test("ask rejects as a call does", async () => {
   assertCode(closed, "CLOSED");
 });
 
-test("callers who share an item are told their own wait", async () => {
+test("callers who share an item each get their own wait", async () => {
   const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 4, dedupeKey: (item) => item });
   watchAll(batcher, [0]);
   await clock.settle();
@@ -63,7 +63,7 @@ test("callers who share an item are told their own wait", async () => {
   assert.deepEqual(second.value, { value: 1, batchId: 2, batchSize: 1, queueMs: 4, runMs: 2 });
 });
 
-test("of a batch that was taken apart, an item is told how long it was on its way to its own result", async () => {
+test("the run time of an item of a bisected batch lasts to its own result", async () => {
   const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 2 });
   const asked = [1, 2].map((item) => watch(batcher.ask(item)));
   await clock.advanceAsync(10);
@@ -76,7 +76,7 @@ test("of a batch that was taken apart, an item is told how long it was on its wa
   assert.equal(asked[1]!.status, "rejected");
 });
 
-test("an executor that measured the run has its measure told", async () => {
+test("the run time is the one that the executor measured, where it did", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const asked = watch(batcher.ask(1));
   await clock.advanceAsync(9);

@@ -31,7 +31,7 @@ test("a run that has ended is not joined: the next call runs again", async () =>
   assert.deepEqual(batches(), [[1], [1]]);
 });
 
-test("who joins a run shares its error, and its item's own", async () => {
+test("a call that joins a run shares its error, and its item's own", async () => {
   const { batcher, clock, runs } = sharing({ concurrency: 2 });
   watchAll(batcher, [1]);
   await clock.settle();
@@ -48,7 +48,7 @@ test("who joins a run shares its error, and its item's own", async () => {
   assert.equal(alone.reason, own);
 });
 
-test("who joins a run needs no room in the queue", async () => {
+test("a call that joins a run needs no room in the queue", async () => {
   const { batcher, clock, runs } = sharing({ maxBatchSize: 1, maxQueueSize: 1 });
   watchAll(batcher, [1]);
   await clock.settle();
@@ -60,7 +60,7 @@ test("who joins a run needs no room in the queue", async () => {
   assert.equal(joined!.value, 1);
 });
 
-test("who joins a run keeps its own deadline and signal; the run ends for the others", async () => {
+test("a call that joins a run keeps its own deadline and signal; the run ends for the others", async () => {
   const { batcher, clock, runs } = sharing();
   const controller = new AbortController();
   const calls = [watch(batcher(1))];
@@ -74,7 +74,7 @@ test("who joins a run keeps its own deadline and signal; the run ends for the ot
   assert.equal(calls[0]!.value, 1);
 });
 
-test("the signal of a run aborts only when those who joined it have gone too", async () => {
+test("the signal of a run aborts only when those who joined it have left too", async () => {
   const { batcher, clock, runs } = sharing();
   const [first, second] = [new AbortController(), new AbortController()];
   watch(batcher(1, { signal: first.signal }));
@@ -117,7 +117,7 @@ test("a run that was given up is not joined, not even by those who are notified 
   assert.equal(again[0]!.value, 1);
 });
 
-test("who joins a batch that is bisected shares the fate of its item", async () => {
+test("a call that joins a bisected batch gets the outcome of its item", async () => {
   const { batcher, clock, runs } = sharing({ onBatchError: "bisect" });
   const first = watchAll(batcher, [1, 2]);
   await clock.settle();
@@ -146,7 +146,7 @@ test("drain and close wait for those who joined a run", async () => {
   assert.deepEqual(statuses([first, joined, drained, closed]), Array(4).fill("fulfilled"));
 });
 
-test("who joins a run counts in the statistics with its own latency, and did not wait", async () => {
+test("a call that joins a run counts in the statistics with its own latency, and no wait", async () => {
   const { batcher, clock, runs } = sharing();
   const records: BatchRecord[] = [];
   batcher.subscribe((record) => records.push(record));
@@ -181,7 +181,7 @@ test('"running" needs a dedupeKey, and cannot go with an orderKey', () => {
   createBatcher(run, { dedupe: "waiting", dedupeKey: key, orderKey: key });
 });
 
-test("ask says that who joined a run did not wait", async () => {
+test("ask returns no wait for a call that joined a run", async () => {
   const { batcher, clock, runs } = sharing();
   watch(batcher(1));
   await clock.advanceAsync(5);

@@ -34,7 +34,7 @@ test("durations beyond either end count in the outermost bucket", () => {
   assert.ok(histogram.quantile(0.7) > 2e6);
 });
 
-test("a duration counts as often as it is said to, in parts too, and in the sum of two histograms", () => {
+test("a duration counts as often as given, in parts too, and in the sum of two histograms", () => {
   const [some, others] = [new Histogram(), new Histogram()];
   some.record(1, 2.5);
   some.record(2, 0.5);

@@ -51,7 +51,7 @@ test("a new truth is taken over within eight batches", () => {
   assert.ok(Math.abs(table.at(4) / 50 - 1) < 0.1, `at(4) ${table.at(4)}`);
 });
 
-test("three stalls at the start do not bend what is said of costs, then or later", () => {
+test("three stalls at the start do not distort the cost model, then or later", () => {
   const cost = new LearnedCost();
   const random = seededRandom(3);
   for (let i = 0; i < 400; i++) {
@@ -74,7 +74,7 @@ test("sizes that never ran in the same time support no verdict: it may have been
   assert.equal(cost.judgement().verdict.verdict, "gains");
 });
 
-test("what is said forgets: 512 batches after a change it says what is true now", () => {
+test("the cost model forgets: 512 batches after a change it is right again", () => {
   const cost = new LearnedCost();
   const sizes = [1, 4, 16];
   for (let i = 0; i < 600; i++) cost.observe(sizes[i % 3]!, 20 + sizes[i % 3]!);

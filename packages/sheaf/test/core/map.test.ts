@@ -76,7 +76,7 @@ test("map pulls only while there is room: an endless source fits in bounded memo
   assert.ok(source.closed);
 });
 
-test("a map nobody reads from stops pulling", async () => {
+test("a map without a reader stops pulling", async () => {
   const { batcher, clock } = timedBatcher({ maxBatchSize: 4, maxQueueSize: 16 });
   const source = countingSource(Infinity);
   const results = batcher.map(source);
@@ -191,7 +191,7 @@ test("an abort ends a map whose source never answers, and closes the source", as
   assert.equal(closed, true);
 });
 
-test("a map that nobody iterates, and a closed batcher, leave no listener on the signals they were given", async () => {
+test("a map that is never iterated, and a closed batcher, leave no listener on the signals they were given", async () => {
   const { signal, listeners } = countedSignal();
   const { batcher } = heldBatcher({ signal });
   assert.equal(listeners(), 1);

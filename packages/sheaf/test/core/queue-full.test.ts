@@ -23,7 +23,7 @@ test("QUEUE_FULL is decided in the turn of the call", async () => {
   assert.equal(refused.status, "rejected");
 });
 
-test("the message of QUEUE_FULL tells the numbers and what to do", async () => {
+test("the message of QUEUE_FULL has the numbers and what to do", async () => {
   const { batcher, clock } = heldBatcher({ policy: holdForEver(), maxQueueSize: 1 });
   const [, refused] = watchAll(batcher, [1, 2]);
   await clock.settle();

@@ -142,7 +142,7 @@ test("a BatcherError of the batch function itself is passed on unchanged", async
   assert.equal(call.reason, crashed);
 });
 
-test("a batch function that empties or reorders its items array upsets nobody", async () => {
+test("a batch function that empties or reorders its items array does no harm", async () => {
   const batcher = createBatcher(
     (items: number[]) => {
       const results = items.map((item) => item * 2);
@@ -186,7 +186,7 @@ test("items that are errors, promises, undefined or functions travel untouched",
   odd.forEach((item, index) => assert.equal(seen[index], item));
 });
 
-test("the context tells the batch: id from 1 on, size, attempt 1, a live signal", async () => {
+test("the context describes the batch: id from 1 on, size, attempt 1, a live signal", async () => {
   const { batcher, runs, clock, finishAll } = heldBatcher({ maxBatchSize: 2 });
   watchAll(batcher, [1, 2, 3]);
   await clock.settle();

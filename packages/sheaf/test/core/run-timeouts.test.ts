@@ -58,7 +58,7 @@ test("while abandoned runs ≥ concurrency nothing is dispatched", async () => {
   assert.equal(later[0]!.value, 3);
 });
 
-test("the results of an abandoned run reach nobody and harm nobody", async () => {
+test("the results of an abandoned run reach no caller and do no harm", async () => {
   for (const end of ["finish", "fail"] as const) {
     const { batcher, clock, runs, finishAll } = heldBatcher({ runTimeoutMs: 100, maxBatchSize: 1 });
     const call = watch(batcher(1));

@@ -42,7 +42,7 @@ test("tags follow their items through lanes, groups, weights and a wait for room
   assert.equal(new Set(tagsOf(records).flat()).size, 12);
 });
 
-test("who shares an item has a tag in its batch too, and an heir's takes the place of the one who left", async () => {
+test("a duplicate has a tag in the batch too, and a successor's replaces that of the caller who left", async () => {
   const { batcher, runs, clock } = heldBatcher({ dedupeKey: (item) => item });
   const records: BatchRecord[] = [];
   batcher.subscribe((record) => records.push(record));

@@ -16,7 +16,7 @@ test("past timeoutMs a waiting item is removed and never run", async () => {
   assert.deepEqual(batches(), []);
 });
 
-test("the timeout that an error tells is the one that was given, whatever the clock shows", async () => {
+test("the timeout in an error is the one that was given, whatever the clock shows", async () => {
   const { batcher, clock } = heldBatcher({ policy: holdForEver() });
   await clock.advanceAsync(4321.7);
   assert.notEqual(clock.now() + 30_000 - clock.now(), 30_000);

@@ -106,7 +106,7 @@ test("a throwing weigh fails its own call with that error and never hangs the re
 });
 
 for (const weight of [Number.NaN, -1, Infinity, "3", undefined, null]) {
-  test(`a weight of ${String(weight)} fails its own call with an error that tells what it got`, async () => {
+  test(`a weight of ${String(weight)} fails its own call with an error that shows what it got`, async () => {
     const { batcher, finishAll } = heldBatcher({
       weigh: (item) => (item === 2 ? (weight as number) : 1),
       maxBatchWeight: 10,

@@ -161,7 +161,7 @@ for (const trigger of ["hybrid", "time"] as const) {
   });
 }
 
-test("an unknown trigger is a RangeError that tells what it got", () => {
+test("an unknown trigger is a RangeError that shows what it got", () => {
   assert.throws(() => window({ trigger: "sometimes" as never }), {
     name: "RangeError",
     message: /trigger.*"sometimes"/,
@@ -215,7 +215,7 @@ test("a policy may run fewer than wait; it is asked about the rest while a slot 
 });
 
 for (const run of [0, -3, Number.NaN, 0.5, 1e9, Infinity]) {
-  test(`a policy that says { run: ${run} } gets a batch of 1 … maxBatchSize, and nobody hangs`, async () => {
+  test(`a policy that says { run: ${run} } gets a batch of 1 … maxBatchSize, and no call hangs`, async () => {
     const { batcher, finishAll, batches } = heldBatcher({
       policy: { name: "odd", decide: () => ({ run }) },
       maxBatchSize: 4,

@@ -47,7 +47,7 @@ for (const [border, there] of Object.entries({ throughJson, throughClone })) {
   });
 }
 
-test("a description by a stranger harms nobody: what does not fit is left out", () => {
+test("an untrusted description does no harm: what does not fit is left out", () => {
   const description = JSON.parse(
     `{"name":"constructor","message":"m","plain":{"__proto__":1,"name":"x","held":{}},"details":5,"cause":{"name":1},"stack":{}}`,
   ) as unknown;

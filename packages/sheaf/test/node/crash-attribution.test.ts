@@ -43,7 +43,7 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
-    test("half a suspect batch with a result too few gets RESULT_COUNT, and nobody an undefined", async () => {
+    test("half a suspect batch with a result too few gets RESULT_COUNT, and no caller undefined", async () => {
       const { call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 4 });
       const outcomes = codesOf(await call.settle([double(1), { do: "short" }, { do: "exit" }, double(4)]));
       assert.deepEqual(outcomes, ["RESULT_COUNT", "RESULT_COUNT", "WORKER_CRASHED", 8]);

@@ -22,7 +22,7 @@ const outcomes: Partial<Record<Mischief, RegExp>> = {
 for (const kind of ["thread", "process"] as const) {
   describe(`in a ${kind}`, { concurrency: false }, () => {
     for (const [mischief, outcome] of Object.entries(outcomes)) {
-      test(`${mischief}: its batch is told, and the instance goes on`, async () => {
+      test(`${mischief}: its batch gets an error, and the instance goes on`, async () => {
         const executor = kinds[kind](url);
         const call = createBatcher(executor, { maxBatchSize: 1 });
         const told = await call(mischief as Mischief).catch((error: Error & { code?: string }) => {

@@ -132,7 +132,7 @@ test("maxInFlight is checked, and caps the slots", () => {
   assert.equal(pipeline({ before: executor, executor, after: executor, maxInFlight: 2 }).slots, 2);
 });
 
-test("the executor inside hears that a run is given up, also after its callers have gone", async () => {
+test("the inner executor is notified that a run is given up, also after its callers have left", async () => {
   const heard: Error[] = [];
   const inside = {
     slots: 1,

@@ -98,7 +98,7 @@ test("rows from windows of a bigger buffer carry their own bytes only", () => {
   assert.ok(pack(rows).buffer.byteLength < 100);
 });
 
-test("results own their memory: a caller that transfers its row takes nobody else's", () => {
+test("results own their memory: a caller that transfers its row takes no other", () => {
   const [first, second] = there([floats(8), floats(8, 8)]) as Float32Array<ArrayBuffer>[];
   structuredClone(first, { transfer: [first!.buffer] });
   assert.equal(first!.length, 0);

@@ -89,7 +89,7 @@ test("failed batches teach nothing about cost", () => {
   assert.equal(runs(policy.decide(view({ nowMs: 90_000, waiting: 8 }))), 8);
 });
 
-test("whatever it is told, it runs at least one item or names a finite moment ahead", () => {
+test("for any input, it runs at least one item or names a finite moment ahead", () => {
   for (let seed = 1; seed <= 50; seed++) {
     const random = seededRandom(seed);
     const policy = withCost(auto(seed % 2 === 0 ? { latencyBudgetMs: 50 } : {}));

@@ -79,7 +79,7 @@ test("a long virtual run lets the event loop breathe", async () => {
   assert.ok(turns >= 10, `${turns} turns`);
 });
 
-test("a manual clock stands still until it is told, then fires in order, each timer at its moment", () => {
+test("a manual clock stands still until it is advanced, then fires in order, each timer at its moment", () => {
   const clock = manualClock();
   const fired: number[] = [];
   clock.after(10, () => fired.push(clock.now()));

@@ -85,7 +85,7 @@ test("a lucky measurement within its error is not a gain", () => {
   assert.equal(recommend(sure, { ratePerS: 500 }).verdict, "batch");
 });
 
-test("a rate above every capacity is said by the utilisation", () => {
+test("a rate above every capacity shows in the utilisation", () => {
   const advice = recommend(gpu, { ratePerS: 10_000 });
   assert.equal(advice.verdict, "batch");
   assert.ok(advice.utilisation > 3);

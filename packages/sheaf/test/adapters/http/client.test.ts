@@ -111,7 +111,7 @@ test("what a call has waited already is taken off its deadline", async () => {
   assert.deepEqual(requests.map((request) => request.timeouts_ms), [[500], [300]]); // prettier-ignore
 });
 
-test("callers who share one slot by dedupeKey do not share a deadline on the wire", async () => {
+test("callers who share one item by dedupeKey do not share a deadline on the wire", async () => {
   const clock = manualClock();
   const { fetch, requests } = scripted(ok(1));
   const call = batchClient<string, number>(url, { fetch, clock, dedupeKey: (item) => item });
@@ -276,7 +276,7 @@ for (const [name, reply, status, code, message] of broken)
     });
   });
 
-test("too few results reject every caller with both counts; nobody gets a neighbour's", async () => {
+test("too few results reject every caller with both counts; no caller gets a neighbour's", async () => {
   const { fetch } = scripted(ok("a"));
   const call = batchClient<number, string>(url, { fetch });
   const outcomes = await Promise.allSettled([call(1), call(2)]);

@@ -323,7 +323,7 @@ test("web: another method is 405, and Allow names POST", async () => {
   assert.deepEqual([response.status, response.headers.get("allow")], [405, "POST"]);
 });
 
-test("fastify: a body without a length is cut off at the limit, and its client hears why", async (t) => {
+test("fastify: a body without a length is cut off at the limit, and its client gets the reason", async (t) => {
   const app = Fastify();
   await app.register(itemEndpoint(double, { maxBodyBytes: 1000 }).fastify, { url: "/batch" });
   t.after(() => app.close());

@@ -114,7 +114,7 @@ test("a connection reset before any reply fails its batch only", async (t) => {
   assert.deepEqual([own, Object.values(failed), requests], [400, [100], 5]);
 });
 
-test("a reply with too few results fails its batch with RESULT_COUNT, and nobody gets a neighbour's", async (t) => {
+test("a reply with too few results fails its batch with RESULT_COUNT, and no caller gets a neighbour's", async (t) => {
   const { outcomes, requests } = await storm(t, (request, body, response, count) => {
     if (count !== 3) echo(request, body, response);
     else response.end(JSON.stringify({ results: [{ status: 200, value: 1 }] }));
@@ -122,7 +122,7 @@ test("a reply with too few results fails its batch with RESULT_COUNT, and nobody
   assert.deepEqual([tally(outcomes), requests], [{ RESULT_COUNT: 100, own: 400 }, 5]);
 });
 
-test("nobody listens: every caller gets the error, once a batch", async () => {
+test("without a server every caller gets the error, once a batch", async () => {
   const call = batchClient<number, number>("http://127.0.0.1:1/batch", { policy: greedy() });
   const outcomes = await Promise.allSettled(numbers(calls).map((n) => call(n)));
   assert.deepEqual(Object.values(tally(outcomes)), [500]);

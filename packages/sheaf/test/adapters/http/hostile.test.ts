@@ -8,7 +8,7 @@ const echo = (items: unknown[]): unknown[] => items;
 const nested = (depth: number): string => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 
 for (const [front, mount] of Object.entries(fronts)) {
-  test(`${front}: an item nested too deep, or with a number that is none, is a 422 of its own and is never run`, async (t) => {
+  test(`${front}: an item nested too deep, or with an invalid number, is a 422 of its own and is never run`, async (t) => {
     const seen: unknown[] = [];
     const ask = await mount(
       t,
@@ -56,7 +56,7 @@ test("web: a body that never ends does not hold the endpoint once its client has
   assert.equal((await response).status, 499);
 });
 
-test("web: a body that somebody else has read is an answer that says so, not a rejection", async () => {
+test("web: a body that has been read already is an answer that says so, not a rejection", async () => {
   const request = new Request("http://here/batch", { method: "POST", ...asking([1]) });
   await request.text();
   const response = await batchEndpoint(echo).fetch(request);

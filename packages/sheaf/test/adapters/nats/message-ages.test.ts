@@ -5,7 +5,7 @@ import { MessageAges } from "../../../dist/adapters/nats/worker/message-ages.js"
 const longestMs = 60_000;
 const serverIsAheadMs = 3_600_000;
 
-test("an age is told though the clocks differ by an hour", () => {
+test("an age is found though the clocks differ by an hour", () => {
   const ages = new MessageAges(longestMs);
   assert.equal(ages.ageMs(1000 + serverIsAheadMs, 1000), 0);
   assert.equal(ages.ageMs(1000 + serverIsAheadMs, 3500), 2500);

@@ -53,7 +53,7 @@ test("an operator deletes a consumer while its worker is busy: every item is ans
   assert.equal((await rig.api(`CONSUMER.INFO.${consumer}`)).name, "any-interactive");
 });
 
-test("a queue that the server refuses is said, and one that it takes later is used", { skip }, async (t) => {
+test("a queue that the server refuses is reported, and one that it takes later is used", { skip }, async (t) => {
   const { mock } = t.mock.method(console, "warn", () => undefined);
   const queue = rig.newQueue();
   const front = await rig.frontEnd<number, number>(queue, { maxQueueBytes: 2 ** 50 });
@@ -100,7 +100,7 @@ test("a queue whose name no stream could have is refused at once", { skip }, asy
   await assert.rejects(rig.frontEnd("é".repeat(100)), { name: "RangeError", message: /at most 200 are allowed/ });
 });
 
-test("a thousand front ends that ask who is there are answered together", () => {
+test("a thousand front ends that ask for workers are answered together", () => {
   const clock = manualClock();
   const said: string[] = [];
   const link = { publish: (subject: string) => said.push(subject) };

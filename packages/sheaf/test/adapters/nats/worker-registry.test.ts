@@ -51,7 +51,7 @@ test("a pause of the front end itself does not count as silence of its workers",
   assert.deepEqual(seen.all(), [], "it has listened since, and heard nothing");
 });
 
-test("how long items take is told from what workers say of themselves; other words are refused", () => {
+test("how long items take follows from the heartbeats of workers; other messages are refused", () => {
   const routing = new Routing({ clock: manualClock(), serves: undefined } as never, () => undefined);
   assert.equal(routing.drainMs(10), undefined);
   routing.heard(info);

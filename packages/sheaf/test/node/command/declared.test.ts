@@ -113,7 +113,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       /the sample failed: a result has 2 numbers, float32\[3\] has 3/,
     ],
   ] as const) {
-    test(`a wrong declaration is said at the start: ${code.slice(0, 70)}`, async () => {
+    test(`a wrong declaration is reported at the start: ${code.slice(0, 70)}`, async () => {
       const executor = workerCommand(inline(code));
       await assert.rejects(executor.ready(), message);
       await executor.close();

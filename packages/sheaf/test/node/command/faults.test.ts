@@ -171,7 +171,7 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     await call.close();
   });
 
-  test("a running batch that nobody waits for sees it; one that was sent ahead is skipped", async () => {
+  test("a running batch without callers sees it; a prefetched one is skipped", async () => {
     const { call, lines } = await setUp({}, { maxBatchSize: 1 });
     const [running, ahead] = [new AbortController(), new AbortController()];
     const gone = [
