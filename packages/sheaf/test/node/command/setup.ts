@@ -8,20 +8,7 @@ import {
   type WorkerLogLine,
 } from "../../../dist/node/index.js";
 
-/** For `test(name, { skip })`: false where Python 3.9 is, else why not. On CI its absence is a failure. */
-export const skipWithoutPython: string | false = isThere() ? false : absent();
-
-function isThere(): boolean {
-  const check = "import sys; sys.exit(sys.version_info < (3, 9))";
-  return spawnSync("python3", ["-c", check]).status === 0;
-}
-
-function absent(): string {
-  const message = "Python 3.9 or newer is not installed: no Python worker was tested";
-  if (process.env["CI"] === "true") throw new Error(message);
-  console.error(`SKIPPED: ${message}`);
-  return message;
-}
+export { skipWithoutPython } from "../../../../../test/support/python.mjs";
 
 /** A worker beside this file's source. */
 export const pathOf = (name: string): string =>
