@@ -46,11 +46,12 @@ function aboutScript(line) {
   const { scripts } = JSON.parse(readFileSync(`${root}/package.json`, "utf8"));
   if (!Object.hasOwn(scripts, script)) return `package.json has no script ${script}`;
   if (separator !== "--" || !/^[a-z]/.test(name ?? "")) return undefined;
-  const path = `${root}/${script}/${name}.mjs`;
-  if (!existsSync(path)) return `there is no ${script}/${name}.mjs`;
+  const file = script === "new" ? `scripts/templates/${name}.mjs` : `${script}/${name}.mjs`;
+  const path = `${root}/${file}`;
+  if (!existsSync(path)) return `there is no ${file}`;
   const source = sourceWithImports(path);
   const unknown = flagsIn(line).find((flag) => !new RegExp(`\\b${flag.slice(2)}\\b`).test(source));
-  return unknown && `${script}/${name}.mjs does not know ${unknown}`;
+  return unknown && `${file} does not know ${unknown}`;
 }
 
 const flagsIn = (line) => [...line.matchAll(/(?<=\s)--[a-z][\w-]*/g)].map(([flag]) => flag);

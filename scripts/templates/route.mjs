@@ -1,0 +1,77 @@
+const plugin = "packages/sheaf-server/src/server/plugin.ts";
+const page = "docs/reference/routes.md";
+
+/** A route of the server that runs a model: `npm run new -- route cohere-rerank` makes `POST /cohere-rerank`. */
+export function route({ name, camel }) {
+  const source = `packages/sheaf-server/src/server/protocols/${name}.ts`;
+  const test = `packages/sheaf-server/test/server/${name}.test.ts`;
+  return {
+    created: {
+      [source]: `import type { FastifyInstance } from "fastify";
+import { Type } from "typebox";
+import { objectOf } from "../codec/inputs.ts";
+import { jsonOf } from "../http/body.ts";
+import type { Models } from "../models/models.ts";
+import { callOptionsOf } from "./call-options.ts";
+import { inferOne } from "./requests.ts";
+import { inferenceHeaders, json, problemResponses, settingsOf, type RouteSchema } from "./schemas.ts";
+
+/** \`POST /${name}\`: say what it answers, and whose protocol it is. */
+export function ${camel}Route(app: FastifyInstance, models: Models): void {
+  app.post("/${name}", { schema: ${camel}Schema(models) }, async (request) => {
+    const model = models.take(undefined, "model");
+    const { input } = objectOf(jsonOf(request.body), "", "an object with input", ["input"]);
+    const served = await inferOne(model, model.parse(input, "input"), callOptionsOf(request, model.settings));
+    // The reply is made of served.value; codec/outputs.ts reads vectors and scores.
+    return { batch_size: served.batchSize };
+  });
+}
+
+/** What /openapi.json shows; the route itself checks the body. */
+const ${camel}Schema = (models: Models): RouteSchema => ({
+  summary: "Say what it does in a few words",
+  tags: ["inference"],
+  operationId: "${camel}",
+  headers: inferenceHeaders(settingsOf(models)),
+  body: Type.Object({ input: Type.Unknown() }, { additionalProperties: false }),
+  response: { 200: json("The result.", Type.Object({ output: Type.Unknown() })), ...problemResponses },
+});
+`,
+      [test]: `import assert from "node:assert/strict";
+import { test } from "node:test";
+import { doubling, serving } from "./serving.js";
+
+test("/${name} answers with the model's output", async (t) => {
+  const { post } = await serving(t, [doubling()]);
+  const { status, json } = await post("/${name}", { input: [1, 2, 3] });
+  assert.deepEqual([status, json], [200, { output: [2, 4, 6] }]);
+});
+
+test("/${name} refuses a wrong body with its path", async (t) => {
+  const { post } = await serving(t, [doubling()]);
+  const { status, json } = await post("/${name}", { input: "three" });
+  assert.deepEqual([status, json.error.param], [422, "input"]);
+});
+`,
+    },
+    changed: {
+      [plugin]: (text) =>
+        text
+          .replace(
+            /(?=import \{ \w+ \} from ".\/http\/replies.ts";\n)/,
+            `import { ${camel}Route } from "./protocols/${name}.ts";\n`,
+          ) // prettier-ignore
+          .replace(/( +)rerankRoute\(app, models\);\n/, `$&$1${camel}Route(app, models);\n`),
+      [page]: (text) =>
+        text
+          .replace(/\| `POST \/rerank` .*\n/, `$&| \`POST /${name}\` | Say what it answers. |\n`)
+          .replace("\n## `/v2`\n", `\n## \`/${name}\`\n\nSay what goes in and what comes out.\n\n## \`/v2\`\n`),
+    },
+    next: [
+      `Write the route in ${source}: read the fields, run the model, make the reply; then its schema.`,
+      `Say in ${test} what a client sees, wrong bodies too: npm test -- server/${name}`,
+      `Describe it in ${page}; npm test -- documentation compares the routes both ways.`,
+      "Try a real client: integration/clients.test.mjs runs those of other protocols.",
+    ],
+  };
+}
