@@ -33,7 +33,7 @@ export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number)
   if (known === inputs && data.length === inputs) return embeddings;
   throw new BatcherError(
     "RESULT_COUNT",
-    `The API gave ${data.length} vectors, ${known} of them for one of the ${inputs} inputs each: nobody can tell whose is whose.`,
+    `The API gave ${data.length} vectors, ${known} of them for one of the ${inputs} inputs each: they cannot be matched.`,
     { expected: inputs, got: data.length },
   );
 }
