@@ -15,7 +15,8 @@ const drives = ["closed", "open", "burst", "lone"];
 const defaultRates = [100, 300, 600, 1000, 1500, 2000, 2500, 3000, 3500];
 const burstRates = [300, 600, 1000];
 const distinctItems = 16;
-const warmUpSeconds = 2;
+/** Of each format, before anything is measured: a compiler that works while the server serves needs thousands of requests. */
+const warmUpSeconds = 3;
 
 /** Reads the command line of a comparison, runs it, and prints and writes its report. */
 export async function compare({ command, defaultServers }) {

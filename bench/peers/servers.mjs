@@ -1,6 +1,7 @@
 /**
  * Every server, set up as its documentation advises for one CPU model: the relu MLP 768 → 3072 → 768, one thread a run,
- * batches of at most 64. Each says what it needs installed, how it is started on a port, and which formats it takes.
+ * batches of at most 64, no line of log a request. Each says what it needs installed, how it is started on a port, and
+ * which formats it takes.
  */
 import { copyFileSync } from "node:fs";
 import { jsonArray, kserveBinary, kserveJson, rawFloats } from "./formats.mjs";
@@ -24,14 +25,18 @@ const inPython = (name, args, env = {}, file = python(name)) => ({
 
 const sheafServe = (what, port) => [sheafCommand, "serve", what, "--port", port, "--max-batch-size", "64"];
 
-export const servers = {
-  sheaf: {
-    start: (port) => ({ file: process.execPath, args: [...sheafServe("mlp", port), "--worker-threads", "1"] }),
-    formats: {
-      json: jsonArray("/infer", (reply) => reply.output),
-      binary: kserveBinary("/v2/models/mlp/infer"),
-    },
+const sheafWith = (...flags) => ({
+  start: (port) => ({ file: process.execPath, args: [...sheafServe("mlp", port), ...flags] }),
+  formats: {
+    json: jsonArray("/infer", (reply) => reply.output),
+    binary: kserveBinary("/v2/models/mlp/infer"),
   },
+});
+
+export const servers = {
+  sheaf: sheafWith("--worker-threads", "1"),
+  // The worker as important as the HTTP thread, which is not the default: right where other programs load the machine.
+  "sheaf-niceness-0": sheafWith("--worker-threads", "1", "--worker-niceness", "0"),
   "sheaf-python": {
     python: "sheaf",
     start: (port) => {
@@ -56,6 +61,7 @@ export const servers = {
   triton: {
     python: "triton",
     distribution: "nvidia-pytriton",
+    contains: "Triton 2.51",
     start: (port) => {
       const packages = sitePackages("triton");
       const folder = `${packages}/pytriton/tritonserver`;
@@ -97,7 +103,13 @@ export const servers = {
       inPython(
         "mlserver",
         ["start", "mlserver_models"],
-        { MLSERVER_HOST: "127.0.0.1", MLSERVER_HTTP_PORT: port, MLSERVER_GRPC_PORT: "0", MLSERVER_METRICS_PORT: "0" },
+        {
+          MLSERVER_HOST: "127.0.0.1",
+          MLSERVER_HTTP_PORT: port,
+          MLSERVER_GRPC_PORT: "0",
+          MLSERVER_METRICS_PORT: "0",
+          MLSERVER_DEBUG: "false",
+        },
         `${virtualEnvironment("mlserver")}/bin/mlserver`,
       ),
     formats: { json: kserveJson("/v2/models/mlp/infer") },
@@ -110,6 +122,7 @@ export const servers = {
         "bentoml",
         "serve",
         "bentoml_service:MlpService",
+        "--quiet",
         "--host",
         "127.0.0.1",
         "--port",

@@ -6,7 +6,7 @@ import { servers } from "./servers.mjs";
 /** What was compared: the release of each server, by its name here. */
 export const versionsOf = (names) => Object.fromEntries(names.map((name) => [name, versionOf(name, servers[name])]));
 
-function versionOf(name, { python: environment, cargo, distribution = environment }) {
+function versionOf(name, { python: environment, cargo, distribution = environment, contains }) {
   if (cargo !== undefined) return crates();
   const parts = [];
   if (name.startsWith("sheaf")) parts.push(...ours());
@@ -14,6 +14,7 @@ function versionOf(name, { python: environment, cargo, distribution = environmen
     parts.push(
       `${distribution} ${ask(environment, `import importlib.metadata as m; print(m.version("${distribution}"))`)}`,
     );
+  if (contains !== undefined) parts.push(contains);
   if (environment !== undefined)
     parts.push(`Python ${ask(environment, "import platform; print(platform.python_version())")}`);
   return parts.join(", ");
