@@ -62,7 +62,7 @@ export interface CoalesceOptions extends Pick<
 
 /**
  * `wrapEmbeddingModel({ model, middleware: coalesce() })`: `embed()` calls that are made at the same time share requests.
- * Calls with other headers, provider options or dimensions never do. An abort signal withdraws its own call.
+ * Calls with other headers, provider options or dimensions never do. An abort signal cancels its own call.
  *
  * A batch that the API refuses with 429 goes again after the pause that it asks for, which holds everything back. After
  * other failures the AI SDK's own retries come back to the batcher and share requests again.
@@ -94,7 +94,7 @@ export function coalesce(options: CoalesceOptions = {}): CoalesceMiddleware {
 /** Of a batch that 429 refused; the AI SDK's own `maxRetries` is for each caller. */
 const maxRetries = 2;
 
-/** A text and what its call asks for beside it. */
+/** A text and the parameters of its call. */
 interface Call {
   readonly text: string;
   readonly shared: Readonly<Record<string, unknown>>;

@@ -49,7 +49,7 @@ interface Text {
 }
 
 /**
- * A LangChain Embeddings instance whose concurrent calls share requests: takes the place of the one it wraps in vector
+ * A LangChain Embeddings instance whose concurrent calls share requests: replaces the one it wraps in vector
  * stores and retrievers. Queries go before documents that wait. LangChain's own retries stay (`maxRetries` of the
  * wrapped instance, 6 by default): they happen inside a run, once for all of its callers. What 429 still refuses after
  * them goes again after a pause that holds everything back.

@@ -75,7 +75,7 @@ function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void
   const callers = tags.filter((tag) => tag instanceof Caller);
   const endedAtMs = now();
   for (const { span, calledAtMs } of callers) {
-    if (!span.isRecording()) continue; // its caller has gone
+    if (!span.isRecording()) continue; // its caller has left
     const queueWaitMs = Math.max(0, endedAtMs - calledAtMs - runMs);
     span.setAttributes({ "sheaf.batch.id": batchId, "sheaf.batch.size": size, "sheaf.queue_wait_ms": queueWaitMs });
   }

@@ -193,7 +193,7 @@ const table: readonly (Omit<MetricFamily, "samples"> & { readonly samples: Read 
   },
 ];
 
-/** A label could not tell a warm-up's figures from those of the traffic: they are left out. */
+/** Warm-up figures are left out: no label separates them from those of the traffic. */
 function ofRuns(model: CostEstimate | null, figure: (model: CostEstimate) => number): number | null {
   return model?.basis === "runs" ? figure(model) : null;
 }

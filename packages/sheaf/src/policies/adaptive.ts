@@ -104,7 +104,7 @@ class Adaptive implements Policy {
     } else if (signal === "shrink") {
       this.#sizeLimit = Math.max(1, Math.floor(this.#sizeLimit / 1.5));
       this.#windowMs /= 1.5;
-      // What ran before this step says nothing about the smaller size.
+      // Runs before this step do not predict those of the smaller size.
       this.#recentRunMs.fill(0);
     }
     if (signal === "quiet") this.#windowMs /= 1.5;

@@ -22,7 +22,7 @@ export interface CostModel {
   seen(size: number): number;
 }
 
-/** Sizes are told apart by bucket: `bucketOf` gives 0 … 63. */
+/** Sizes are grouped in buckets: `bucketOf` gives 0 … 63. */
 export const buckets = 64;
 
 // Exact to 8, then four an octave that end at 10, 12, 14, 16, 20 …: a step in the cost at a multiple of 8 falls between two.

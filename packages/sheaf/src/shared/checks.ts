@@ -14,7 +14,7 @@ export function check(
   if (!holds) throw new Kind(`${name} must be ${expected}, got ${describe(value)}`);
 }
 
-/** Checks every option that is given, and refuses names that there are not. `path` stands before the names. */
+/** Checks every given option, and refuses unknown names. `path` is put before the names. */
 export function checkOptions(options: unknown, checks: Readonly<Record<string, Check>>, path: string = ""): void {
   check(typeof options === "object" && options !== null, path || "options", "an object", options, TypeError);
   checkNames(options, checks, path);
@@ -24,7 +24,7 @@ export function checkOptions(options: unknown, checks: Readonly<Record<string, C
   }
 }
 
-/** @throws {TypeError} for a name that is none of `known`, with the nearest one that is. */
+/** @throws {TypeError} for a name that is not in `known`, with the nearest one that is. */
 export function checkNames(options: object, known: object, path: string = ""): void {
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;
@@ -33,7 +33,7 @@ export function checkNames(options: object, known: object, path: string = ""): v
   }
 }
 
-/** What to say after a name that is not known: the one that was meant, or all there are. */
+/** The hint after an unknown name: the one that was probably meant, or a list of all. */
 export function nearestOf(name: string, known: readonly string[], at: string = ""): string {
   let nearest = "";
   let fewest = Math.ceil(Math.min(name.length, 18) / 3) + 1;

@@ -1,6 +1,6 @@
 import { check } from "../shared/checks.ts";
 
-/** A finite number that an option needs; each throws a RangeError that says what is allowed and what it got. */
+/** Checks for finite numbers; each throws a RangeError that says what is allowed and what it got. */
 export function positive(name: string, value: unknown): number {
   return within(name, value, (number) => number > 0, "a number > 0");
 }

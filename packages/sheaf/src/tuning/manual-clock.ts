@@ -18,7 +18,7 @@ export interface ManualClock extends Clock {
   readonly pending: number;
 }
 
-/** A clock stepped by hand, for tests: time stands still until it is told to go on. */
+/** A clock stepped by hand, for tests: time stands still until it is advanced. */
 export function manualClock({ startMs = 0 }: { readonly startMs?: number | undefined } = {}): ManualClock {
   return new SteppedClock(startMs);
 }

@@ -7,7 +7,7 @@ export const afterMicrotasks: (callback: () => void) => void =
     ? (callback) => queueMicrotask(() => process.nextTick(callback))
     : (callback) => nextTurn(callback);
 
-/** Calls back in the next turn of the event loop: sockets, real timers and signals get their say in between. */
+/** Calls back in the next turn of the event loop, so that sockets, real timers and signals are served in between. */
 export const nextTurn = (callback: () => void): void => {
   if (typeof setImmediate === "function") setImmediate(callback);
   else setTimeout(callback, 0);

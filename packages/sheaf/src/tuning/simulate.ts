@@ -85,7 +85,7 @@ class Simulation {
   #runs = 0;
   #ran = 0;
   #busyMs = 0;
-  /** What arrivals or costs that make no sense have thrown on the way. */
+  /** The error that invalid arrivals or costs have thrown. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(options: SimulationOptions) {

@@ -161,7 +161,7 @@ function inWords(error: unknown): string {
   return (typeof code === "string" ? `${code} ${words}` : words).slice(0, 300);
 }
 
-/** After the microtasks in which the batcher tells its callers what became of their records. */
+/** After the microtasks in which the batcher settles the calls of its records. */
 const told = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function rowOf(record: BatchRecord, runId: string, service: string, maxBatchSize: number | undefined): InputRow {

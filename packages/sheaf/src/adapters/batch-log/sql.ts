@@ -1,6 +1,6 @@
 import { qualified, quoted, type TableName } from "../shared/postgres/identifier.ts";
 
-/** Where the log is unless it is told otherwise. */
+/** The default table of the log. */
 export const defaultTable = "batch_metrics";
 
 /**

@@ -66,7 +66,7 @@ export class DataLoader<K, V, C = K> {
       {
         name: name ?? "DataLoader",
         maxBatchSize: this.#maxBatchSize,
-        // The keys are in the caller's hands already, and a loader that refuses some would be none: no bound of its own.
+        // The caller holds the keys already, and a loader must not refuse any: there is no bound here.
         maxQueueSize: Infinity,
         concurrency,
         policy,
@@ -98,7 +98,7 @@ export class DataLoader<K, V, C = K> {
     return promise;
   }
 
-  /** Values in the order of the keys; an `Error` stands in the place of a key that failed. Never rejects. */
+  /** Values in the order of the keys, with an `Error` in the place of a key that failed. Never rejects. */
   loadMany(keys: ArrayLike<K>): Promise<(V | Error)[]> {
     if (typeof keys !== "object" || keys === null || !Number.isInteger(keys.length)) {
       throw new TypeError(`loadMany(keys) needs an array of keys, got ${describe(keys)}`);
@@ -113,7 +113,7 @@ export class DataLoader<K, V, C = K> {
     const cacheKey = this.#cacheKeyOf(key);
     if (cacheMap.get(cacheKey) !== undefined) return this;
     const promise = value instanceof Error ? Promise.reject(value) : Promise.resolve(value);
-    // Primed on purpose: nobody has to have asked for it yet.
+    // Primed on purpose: it need not have been loaded before.
     if (value instanceof Error) promise.catch(() => undefined);
     cacheMap.set(cacheKey, promise);
     return this;

@@ -9,11 +9,11 @@ export interface AnswerSettings<In> {
   readonly maxItems: number;
   readonly parse: (item: unknown) => In;
   readonly errorOf: (error: unknown) => ItemError;
-  /** No item gets longer, whatever its client asks for. */
+  /** The longest deadline of an item, whatever its client asks for. */
   readonly timeoutMs: number;
 }
 
-/** From a request to its reply; undefined when the client has gone. Never rejects. */
+/** From a request to its reply; undefined when the client has left. Never rejects. */
 export type Answer = (request: RawRequest) => Promise<Reply | undefined>;
 
 /** The status for which a request may be repeated later, if that is how every item of it ended. */

@@ -50,7 +50,7 @@ export function fastifyPlugin(
 async function respond(answer: Answer, request: FastifyRequestLike, reply: FastifyReplyLike): Promise<unknown> {
   const gone = new AbortController();
   reply.raw.once("close", () => {
-    if (!reply.raw.writableFinished) gone.abort(new Error("The client has gone."));
+    if (!reply.raw.writableFinished) gone.abort(new Error("The client has left."));
   });
   const { headers } = request;
   const result = await answer({

@@ -23,7 +23,7 @@ const statusOfCode = {
   INVALID_INPUT: 422,
 } satisfies Record<ErrorCode, number>;
 
-/** An estimate as clients are told it: whole milliseconds, 10 ms to a minute. */
+/** An estimate for clients: whole milliseconds, 10 ms to a minute. */
 export const boundedWaitMs = (ms: number): number => Math.min(60_000, Math.max(10, Math.ceil(ms)));
 
 /**
@@ -34,7 +34,7 @@ export function itemErrorOf(error: unknown): ItemError {
   const { status, statusCode, code, message, retryAfterMs } = (error ?? {}) as Record<string, unknown>;
   const given = [status, statusCode].find(isErrorStatus);
   const isBatchers = error instanceof BatcherError;
-  // A full queue says itself how long what waits will take: the figures of `stats()` cost more than a refusal.
+  // A full queue knows how long its items will take: the figures of `stats()` cost more than a refusal.
   const drainMs = isBatchers ? error.details["drainMs"] : undefined;
   const waitMs = typeof drainMs === "number" ? boundedWaitMs(drainMs) : retryAfterMs;
   return {
@@ -45,7 +45,7 @@ export function itemErrorOf(error: unknown): ItemError {
   };
 }
 
-/** What a user's `errorOf` says, or a plain 500 where it threw or gave no error's status: the other items keep theirs. */
+/** The result of a user's `errorOf`, or a plain 500 where it threw or gave no error status; other items keep theirs. */
 export function safely(errorOf: (error: unknown) => ItemError): (error: unknown) => ItemError {
   return (error) => {
     try {

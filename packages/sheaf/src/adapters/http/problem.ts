@@ -1,4 +1,4 @@
-/** Why a request is refused whole, as it stands in the reply. */
+/** Why a whole request is refused, as in the reply. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly status: number;

@@ -49,7 +49,7 @@ export function errorOfReply(response: Response, text: string): HttpError {
   return new HttpError(response.status, code ?? `HTTP_${response.status}`, message, retryAfterMs);
 }
 
-/** A browser tells nothing of a redirect that is not followed: status 0. */
+/** A browser hides a redirect that is not followed: status 0. */
 const isRedirect = ({ status, type }: Response): boolean =>
   type === "opaqueredirect" || (status >= 300 && status <= 399);
 

@@ -10,7 +10,7 @@ export interface RawRequest {
   readonly contentType: string | null;
   readonly contentLength: string | null;
   readonly body: ChunkSource;
-  /** Aborts when the client has gone. */
+  /** Aborts when the client has left. */
   readonly signal: AbortSignal;
 }
 
@@ -50,7 +50,7 @@ export async function readRequest(
   return checked(value, maxItems);
 }
 
-/** A body may never end, and its stream not hear that the client has gone. */
+/** A body may never end, and its stream may not notice that the client has left. */
 function unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);

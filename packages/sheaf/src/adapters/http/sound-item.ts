@@ -1,7 +1,7 @@
 /** Deeper values overflow the stack of whatever copies or writes them, which can fail their batch-mates too. */
 const deepest = 500;
 
-/** What is wrong with an item whatever it is to be, or undefined: JSON can be nested too deep, and say `1e999`. */
+/** What is wrong with an item of any type, or undefined: JSON can be nested too deep, and hold `1e999`. */
 export function complaintOn(item: unknown): string | undefined {
   // One level of nesting after the other: a recursion would be what this is to prevent.
   let level: readonly unknown[] = [item];

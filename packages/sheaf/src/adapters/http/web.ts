@@ -13,7 +13,7 @@ export function answerWeb(answer: Answer): (request: Request) => Promise<Respons
       body: webSource(request.body as ReadableStream<Uint8Array> | null),
       signal: request.signal,
     });
-    // Nobody reads what a client that has gone is answered; 499 is for the server's log.
+    // A client that has left reads no answer; 499 is for the server's log.
     if (reply === undefined) return new Response(null, { status: 499 });
     return responseOf(reply);
   };

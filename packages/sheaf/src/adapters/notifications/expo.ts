@@ -22,7 +22,7 @@ export interface ExpoClient<Message extends PushMessageLike> {
   sendPushNotificationsAsync(messages: Message[]): Promise<PushTicketLike[]>;
 }
 
-/** A ticket says that Expo took the message: ask for its receipt later. */
+/** A ticket means that Expo took the message: ask for its receipt later. */
 export interface PushTicket {
   readonly status: "ok";
   readonly id: string;
@@ -31,7 +31,7 @@ export interface PushTicket {
 /** Expo did not take a message. With `DeviceNotRegistered` forget the token. */
 export class PushError extends Error {
   override readonly name = "PushError";
-  /** Expo's word: `DeviceNotRegistered`, `MessageTooBig`, `MessageRateExceeded` …; `PUSH_FAILED` where it gave none. */
+  /** Expo's code: `DeviceNotRegistered`, `MessageTooBig`, `MessageRateExceeded` …; `PUSH_FAILED` where it gave none. */
   readonly code: string;
   /** The token the message was for. */
   readonly to: string;
@@ -75,7 +75,7 @@ export function expoPush<Message extends PushMessageLike>(
     } catch (error) {
       throw withHints(error);
     }
-    // They are sent, and nobody can say what became of them: no reason to send them again.
+    // They are sent, and their outcome is unknown: no reason to send them again.
     if (!Array.isArray(tickets))
       throw new TypeError(`Expo's client must give an array of tickets, got ${describe(tickets)}`);
     return tickets.map((ticket, i) => (ticket?.status === "ok" ? ticket : errorOf(ticket, messages[i])));

@@ -84,7 +84,7 @@ export function embeddingRequests(
   });
 }
 
-/** The position of the input that an API's error names, in the request that it answers; undefined where it names none. */
+/** The position of the input that an API's error names, in its request; undefined where it names none. */
 export const namedInput = (error: unknown): number | undefined => errorHints(error).itemIndex;
 
 const tokensOf = (input: unknown): number =>

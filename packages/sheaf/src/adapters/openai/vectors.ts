@@ -14,7 +14,7 @@ export function vectorsOf(reply: EmbeddingsReply | undefined, inputs: number): (
 }
 
 /**
- * The embeddings of a reply as they came, in the order of its inputs, which is what `index` says and not where they stand.
+ * The embeddings of a reply as they came, in the order of its inputs, by their `index`, not by their position.
  * @throws {BatcherError} `RESULT_COUNT` unless there is exactly one for each input.
  */
 export function embeddingsOf(reply: EmbeddingsReply | undefined, inputs: number): unknown[] {

@@ -1,10 +1,10 @@
 import { isSocketError } from "../../core/features/bisect.ts";
 
-/** What an error of an HTTP API tells the batcher. */
+/** What a batcher learns from an error of an HTTP API. */
 export interface ErrorHints {
   /** HTTP status; undefined where no reply came. */
   readonly status: number | undefined;
-  /** How long the API wants to be left alone, in milliseconds. */
+  /** How long to send nothing to the API, in milliseconds. */
   readonly retryAfterMs: number | undefined;
   /** The input of the request that the API names as the wrong one. */
   readonly itemIndex: number | undefined;
@@ -16,7 +16,7 @@ export type HeadersLike =
 
 /** A pause of a day would be the end of the program; one that is tried again every two minutes is not. */
 const longestPauseMs = 120_000;
-/** Where an API says 429 and not for how long. */
+/** The pause after a 429 that names none. */
 const pauseOf429Ms = 1000;
 
 /**
@@ -77,7 +77,7 @@ export function retryAfterMsOf(headers: HeadersLike | undefined): number | undef
   return Number.isNaN(asked) ? undefined : Math.min(longestPauseMs, Math.max(1, asked));
 }
 
-/** The index in `input[3]`, `input.3`, `$.input[3]` or `body.input.3.text`; undefined where none is named. */
+/** The index in `input[3]`, `input.3`, `$.input[3]` or `body.input.3.text`; undefined where there is none. */
 export function inputIndexOf(param: unknown): number | undefined {
   if (typeof param !== "string" || param.length > 200) return undefined;
   const index = /(?:^|[.$])input(?:\[(\d{1,6})\]|\.(\d{1,6}))(?=$|[.[])/.exec(param);

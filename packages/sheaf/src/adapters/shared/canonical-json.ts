@@ -1,4 +1,4 @@
-/** The same text for values that say the same: the order of an object's properties does not count. */
+/** The same text for equal values: the order of an object's properties does not count. */
 export function canonicalJson(value: unknown): string {
   return (
     JSON.stringify(value, (_, inner: unknown) =>

@@ -50,7 +50,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
           pausedUntilMs = Math.max(pausedUntilMs, clock.now() + waitMs);
           context.pause(waitMs);
         }
-        // Another batch may be told meanwhile to stay away longer.
+        // Meanwhile another batch may get a longer pause.
         await wait(waitMs, context, clock);
         while (clock.now() < pausedUntilMs) await wait(pausedUntilMs - clock.now(), context, clock);
         context.countRun();
@@ -64,7 +64,7 @@ function isFailure(error: unknown, status: number | undefined): boolean {
   return status === undefined ? isLostConnection(error) : status === 408 || status === 409 || status >= 500;
 }
 
-/** Ends early, with the reason, when nobody is left who waits for the batch. */
+/** Ends early, with the reason, when every caller of the batch has left. */
 function wait(waitMs: number, { signal }: BatchContext, clock: Clock): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(waitMs, () => {

@@ -15,7 +15,7 @@ export function vectorOf(embedding: unknown): number[] {
   return vector;
 }
 
-/** Each vector, or the error of the one that is none: its neighbours have theirs. */
+/** Each vector, or an error in the place of an invalid one. */
 export function vectorsOrErrors(
   embeddings: readonly unknown[],
   read: (embedding: unknown) => number[] = vectorOf,

@@ -83,7 +83,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
     {
       ...upsertDefaults,
       concurrency: 1,
-      // Writing a point again changes nothing, and LanceDB's errors do not say whose fault they are.
+      // Writing a point again changes nothing, and LanceDB's errors do not name the row.
       onBatchError: "bisect",
       ...given(upserts),
       name: `upsert into ${table.name}`,

@@ -132,7 +132,7 @@ function isRefusal(error: unknown): boolean {
   return status === 400 || status === 422;
 }
 
-/** Qdrant's client tells the seconds of Retry-After; a batcher reads `retryAfterMs`. */
+/** Qdrant's client gives Retry-After in seconds; a batcher reads `retryAfterMs`. */
 function askForPause(error: unknown): never {
   const retryAfter = Number((error as { retry_after?: unknown } | null)?.retry_after);
   if (error instanceof Error && retryAfter > 0) Object.assign(error, { retryAfterMs: retryAfter * 1000 });

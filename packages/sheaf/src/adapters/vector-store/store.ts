@@ -76,7 +76,7 @@ export function checkStoreOptions(options: VectorStoreOptions, ...own: readonly 
   checkOptions(options, { ...storeChecks, ...Object.fromEntries(own.map((name) => [name, checkText])) });
 }
 
-/** @throws {TypeError} an id that is neither a non-empty string nor a finite number, or a vector that is none. */
+/** @throws {TypeError} an id that is neither a non-empty string nor a finite number, or an invalid vector. */
 export function checkPoint(point: VectorPoint): void {
   const { id, vector } = (point ?? {}) as Partial<VectorPoint>;
   if ((typeof id !== "string" || id === "") && !Number.isFinite(id)) {

@@ -97,7 +97,7 @@ export class Run<In> extends RunHandle {
   }
 
   abandonedByAll(): void {
-    this.abort(new BatcherError("CLOSED", "Every caller of this batch has gone."));
+    this.abort(new BatcherError("CLOSED", "Every caller of the batch has left."));
   }
 
   get isAborted(): boolean {

@@ -9,7 +9,7 @@ import { Cancellation, type Withdrawals } from "../queue/cancellation.ts";
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /**
- * The only place where calls settle: with the result of their batch, or because the caller has gone. Taking the settler
+ * The only place where calls settle: with the result of their batch, or because the caller has left. Taking the settler
  * out of its chunk is what makes it happen exactly once.
  */
 export class Settlement<In> implements Withdrawals<In> {

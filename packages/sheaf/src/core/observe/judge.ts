@@ -8,7 +8,7 @@ export interface Judgement {
   readonly verdict: Verdict;
 }
 
-/** Runs before anything is said of them, and before those of one item alone count by themselves: a few may all be short. */
+/** Runs before there is a judgement, and before those of one item alone count by themselves: a few may all be short. */
 const leastRuns = 10;
 /** How far a size may lie off the straight line unnoticed, as a relative variance. */
 const leastMisfit = 0.05 ** 2;

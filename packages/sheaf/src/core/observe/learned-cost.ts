@@ -4,7 +4,7 @@ import { judge, type Judgement } from "./judge.ts";
 
 /**
  * The one cost model of a batcher, fed once a batch. For decisions it keeps a table of geometric size buckets and the
- * weighted straight line s(0) + slope · size through them, which follow within a few batches; for what is said of
+ * weighted straight line s(0) + slope · size through them, which follow within a few batches; for the verdict on
  * batching it keeps the last runs themselves, which `judgement` weighs.
  */
 export class LearnedCost implements CostModel {
@@ -39,7 +39,7 @@ export class LearnedCost implements CostModel {
     const bucket = bucketOf(size);
     const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
     if (bucket >= this.#used) this.#used = bucket + 1;
-    // The first batches, and the first of a size, pay for what the next ones reuse: they say nothing about them.
+    // The first batches, and the first of a size, pay for what later ones reuse, so they do not predict them.
     if (this.batches > coldBatches && this.#size[bucket]! > 0) {
       this.#runs[this.#kept++ % mostKept] = { size, runMs };
       this.#judgement = undefined;
@@ -107,7 +107,8 @@ export class LearnedCost implements CostModel {
   #clipped(predictedMs: number, runMs: number, bucket: number): number {
     if (predictedMs <= 0) return runMs;
     const errorMs = runMs - predictedMs;
-    // A size not seen before may well lie off the line: it gets more room, and no say in whether the table is right.
+    // A size not seen before may well lie off the line: it gets more tolerance, and does not count when the table is
+    // checked.
     const known = this.#weight[bucket]! >= 1.5;
     const limitMs = predictedMs * (known ? Math.max(4 * this.noise, 0.25) : Math.max(8 * this.noise, 1));
     const outside = Math.abs(errorMs) > limitMs;

@@ -40,7 +40,7 @@ export interface BatcherStats {
   readonly verdict: Verdict;
   /** In the unit of the `cost` option; null without it. */
   readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
-  /** Batches by why they went; every reason, 0 where none went for it. */
+  /** Batches by dispatch reason; every reason, 0 where there were none. */
   readonly reasons: Readonly<Record<DispatchReason, number>>;
   readonly advice: readonly string[];
 }
@@ -62,7 +62,7 @@ export class Statistics {
   #runMs = 0;
   readonly #utilisation: UtilisationMeter | undefined;
 
-  /** Without `busy` nothing is said of slots and CPU. */
+  /** Without `busy` slots and CPU are left out. */
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
     cost: Cost | undefined,
@@ -120,7 +120,7 @@ export class Statistics {
   }
 }
 
-/** Every reason a batch can go for, with none gone. */
+/** Every dispatch reason, with a count of 0. */
 export const noReasons = (): Record<DispatchReason, number> => ({
   full: 0,
   idle: 0,

@@ -4,7 +4,7 @@ import { warnOnce } from "../runtime/globals.ts";
 
 type Listener = (record: BatchRecord) => void;
 
-/** Those who asked for every batch's record. One that throws is reported once, and affects nothing. */
+/** The subscribers to the record of every batch. One that throws is reported once, and affects nothing. */
 export class Subscribers {
   readonly #name: string;
   readonly #warn = warnOnce();
@@ -23,7 +23,7 @@ export class Subscribers {
   }
 
   notify(record: BatchRecord): void {
-    if (this.#listeners.size === 0) return; // an iterator for nobody takes longer than this
+    if (this.#listeners.size === 0) return; // iterating over an empty set takes longer than this
     for (const listener of this.#listeners) {
       try {
         listener(record);

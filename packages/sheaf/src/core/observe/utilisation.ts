@@ -25,7 +25,7 @@ export class UtilisationMeter {
     this.#older = this.#newer = startMark();
   }
 
-  /** `runMs`: run time of all batches so far. Null where the runtime does not tell its CPU time. */
+  /** `runMs`: run time of all batches so far. Null where the runtime does not report its CPU time. */
   look(runMs: number): Utilisation | null {
     const now = markAt(runMs);
     if (now === undefined || this.#older === undefined || this.#newer === undefined) return null;
@@ -44,7 +44,7 @@ export class UtilisationMeter {
 
 let started: Mark | undefined;
 
-/** One for all that start within 100 ms: asking for the CPU time costs as much as the rest of making a batcher. */
+/** One for all batchers that start within 100 ms: reading the CPU time costs as much as the rest of making one. */
 function startMark(): Mark | undefined {
   if (started === undefined || monotonicNow() - started.atMs > 100) started = markAt(0);
   return started;

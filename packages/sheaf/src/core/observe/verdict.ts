@@ -27,7 +27,7 @@ export interface Verdict {
 
 const runsNeeded = 30;
 const leastGain = 1.1;
-/** A range that ends here still says "hardly more than nothing". */
+/** A range that ends here still counts as gaining nothing. */
 const mostOfNothing = 1.2;
 
 /** The verdict that a sample of runs supports, with the deviation that the logarithm of its speed-up may have. */

@@ -11,7 +11,7 @@ export const rateSpanRuns = 2;
 export const meanBatchGain = 0.03;
 /** Fewer would scatter by more than 1 / √16 = a quarter. ½ 0, 2 0.2 % (at worst 6 and 50 %: slow to see a burst). */
 export const arrivalsSpanned = 16;
-/** A bound: for callers who come less than three times a second there is nothing to decide. */
+/** A bound: with fewer than three calls a second there is nothing to decide. */
 export const longestWindowMs = 5000;
 /** A window follows a changed run time within ten batches. Of twice the steps up, 2 0.1 %; none at all costs 2.4 %. */
 export const windowStepUp = 1.2;

@@ -49,7 +49,7 @@ export class Linger {
     this.#exposedToMs = 0;
   }
 
-  /** @param share the items that a slot can expect: with as many here, nobody else is worth waiting for */
+  /** @param share the items that a slot can expect: with as many here, no other is worth waiting for */
   until({ nowMs, waiting, oldestAtMs, slots, cost }: QueueView, share: number): number {
     const { fixedMs } = cost;
     const sinceMs = Math.max(oldestAtMs, this.#lastDoneAtMs);

@@ -26,7 +26,7 @@ export class Pacing {
   #size = 1;
   #holds = false;
 
-  /** @param share the items that a slot can expect: with as many here, nobody else is worth waiting for */
+  /** @param share the items that a slot can expect: with as many here, no other is worth waiting for */
   until(view: QueueView, share: number, rate: ArrivalRate): number {
     const { nowMs, waiting, oldestAtMs, slots, cost } = view;
     if (waiting >= share) return nowMs;

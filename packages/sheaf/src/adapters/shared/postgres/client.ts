@@ -30,7 +30,7 @@ export interface Connection {
   readonly dates: "local" | "utc";
 }
 
-/** @throws {TypeError} what it got, when it is none of the three clients. */
+/** @throws {TypeError} what it got, when it is not one of the three clients. */
 export function connectionOf(client: PostgresClient): Connection {
   const { unsafe, query, options, execProtocol, totalCount } = (client ?? {}) as {
     unsafe?: unknown;

@@ -5,7 +5,7 @@ export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A table by name and, outside the search path, schema; both as they stand in the catalog, without quotes. */
+/** A table by name and, outside the search path, schema; both as in the catalog, without quotes. */
 export interface TableName {
   readonly table: string;
   /** Default: found through the connection's search_path. */

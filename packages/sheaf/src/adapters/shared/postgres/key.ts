@@ -1,6 +1,6 @@
 /**
  * One text for equal keys. Values that the database alone holds for equal (the case of a uuid, of citext) have different
- * texts, and the database says so.
+ * texts, and the database reports it.
  * @throws {TypeError} a column that is not given or null.
  */
 export function keyOf(row: Readonly<Record<string, unknown>>, columns: readonly string[]): string {

@@ -13,7 +13,7 @@ export interface Column {
   readonly encoding: Encoding;
 }
 
-/** What the catalog says of a table. */
+/** A table as the catalog describes it. */
 export interface Table {
   /** Quoted, with its schema where one was given. */
   readonly name: string;
