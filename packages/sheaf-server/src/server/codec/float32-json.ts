@@ -24,7 +24,7 @@ export function writeFloat32Json(values: Float32Array, target: Uint8Array, offse
   target[at++] = Ascii.openBracket;
   for (let i = 0; i < values.length; i++) {
     if (i > 0) target[at++] = Ascii.comma;
-    at = writeNumber(values[i] as number, bits[i] as number, target, words, at);
+    at = writeNumber(values, bits, i, target, words, at);
   }
   target[at++] = Ascii.closeBracket;
   return at;
@@ -195,7 +195,17 @@ const fourDigits: Uint32Array = Uint32Array.from({ length: 10_000 }, (_, i) =>
 );
 
 /** Nine significant digits, which tell any two float32 apart; fewer where six are enough, and no trailing zeros. */
-function writeNumber(value: number, bits: number, target: Uint8Array, words: DataView, offset: number): number {
+function writeNumber(
+  values: Float32Array,
+  allBits: Uint32Array,
+  index: number,
+  target: Uint8Array,
+  words: DataView,
+  offset: number,
+): number {
+  // Read here: as arguments both would be objects on the heap, 24 KiB a row of 768.
+  const value = values[index] as number;
+  const bits = allBits[index] as number;
   let at = offset;
   if (bits >>> 31 === 1) target[at++] = Ascii.minus;
   const x = Math.abs(value);
