@@ -16,6 +16,7 @@ import type { Settings } from "../settings.ts";
 import { queueTracing, tracedBatcher, type QueueTracing } from "../observe/tracing.ts";
 import type { ModelState, Served, ServedModel } from "./served-model.ts";
 import { strategies } from "../../shared/strategies.ts";
+import { TurnEnd } from "./turn-end.ts";
 import { warmUp } from "./warm-up.ts";
 import { withoutStack } from "../http/without-stack.ts";
 
@@ -39,6 +40,7 @@ export class LocalModel implements ServedModel {
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
   #workersState: ModelState | undefined;
   readonly #tracing: QueueTracing;
+  readonly #turnEnd = new TurnEnd();
 
   constructor(definition: ModelDefinition, settings: Settings) {
     this.name = definition.name;
@@ -155,7 +157,9 @@ export class LocalModel implements ServedModel {
   /** One item. @throws {BatcherError} as the batcher does, or the error of the model. */
   async infer(item: unknown, options: CallOptions): Promise<Served> {
     try {
-      return await withoutStack(() => this.batcher.ask(item, options));
+      const served = await withoutStack(() => this.batcher.ask(item, options));
+      if (this.#hasMore) await this.#turnEnd.reached();
+      return served;
     } catch (error) {
       this.#countCutOff(error);
       throw error;
@@ -169,7 +173,13 @@ export class LocalModel implements ServedModel {
   async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
     const outcomes = await withoutStack(() => this.batcher.askAll(items, options));
     for (const outcome of outcomes) if (outcome.status === "rejected") this.#countCutOff(outcome.reason);
+    if (this.#hasMore) await this.#turnEnd.reached();
     return outcomes;
+  }
+
+  /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */
+  get #hasMore(): boolean {
+    return this.batcher.load.queued > 0;
   }
 
   async close(graceMs: number): Promise<void> {
