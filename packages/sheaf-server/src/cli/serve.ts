@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import type { Command } from "commander";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { WorkerLogLine } from "sheaf/node";
 import { builtinModels } from "../runners/builtin.ts";
 import type { ModelSpec } from "../runners/model-spec.ts";
@@ -57,7 +58,9 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
       name: nameOf(entry),
       reason: specs.has(entry) ? undefined : `waits for ${basename(entry.model)}`,
     }));
-  const early = await listenDuringStartup(app, settings, starting);
+  // A gateway loads no model: it starts in a moment.
+  const holdMs = runsElsewhere(settings) ? settings.natsHoldMs : 0;
+  const early = await listenDuringStartup(app, settings, starting, holdMs);
   app.log.info({ models: entries.map(nameOf) }, `listening on ${early.url}`);
   let server: SheafServer;
   try {
@@ -82,7 +85,10 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
   }
   return serveUntilSignal({
     ...server,
-    listen: async () => early.open(),
+    listen: async () => {
+      await Promise.race([server.ready().catch(() => undefined), sleep(holdMs, undefined, { ref: false })]);
+      early.open();
+    },
     abandon: () => Promise.all(server.models.all.map((model) => model.close(0))),
   });
 }

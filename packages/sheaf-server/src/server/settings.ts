@@ -54,6 +54,7 @@ export interface Settings {
   readonly natsReplicas: number;
   readonly natsAckWaitMs: number;
   readonly natsMaxDeliver: number;
+  readonly natsHoldMs: number;
   readonly modelVersion: string | undefined;
 }
 
@@ -227,6 +228,7 @@ const rows = {
     natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
     natsAckWaitMs: integer(5000, 300, 600_000, "A worker that is silent so long has its items given to others."),
     natsMaxDeliver: integer(5, 1, 100, "Deliveries of an item before it goes to the dead letters."),
+    natsHoldMs: integer(1000, 0, 60_000, "How long requests wait for NATS to come back before they get 503."),
     modelVersion: optional(text("version", "", "Version of the model that a worker runs; default: by its content.")),
   }),
 };

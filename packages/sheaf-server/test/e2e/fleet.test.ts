@@ -127,6 +127,7 @@ test(
     });
     const refused = await post(gateway.url, "/infer", item(1));
     assert.equal(refused.status, 503);
+    assert.equal(refused.headers.get("retry-after"), "1");
     assert.match(refused.json.error.message, /no worker is alive/);
     await ready(start(t, "worker"));
     await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200, "it is ready again");
@@ -159,6 +160,37 @@ test("a deadline is a 504, a hung-up client's item is not run, and SIGTERM drain
   const text = await (await fetch(`${worker.url}/metrics`)).text();
   const ran = Number(/^sheaf_items_total\{batcher="mlp",outcome="ok"\} (\d+)$/m.exec(text)![1]);
   assert.ok(ran >= 60 && ran <= 62, `${ran} items ran`);
+});
+
+test("what a fleet warns of is JSON in the log, and a worker without JetStream is not ready", { skip }, async (t) => {
+  const plain = await startNats(["-js=false"]);
+  try {
+    const worker = start(t, "worker", { NATS_URL: `nats://${plain.url}` });
+    const url = await listening(worker);
+    await until(async () => /JetStream does not answer/.test(await reasonOf(url)), "/readyz says why");
+    await until(() => /JetStream does not answer/.test(worker.output.stdout), "the log says so");
+    assert.doesNotMatch(worker.output.stdout, /"msg":"ready"/);
+    assert.equal(worker.output.stderr, "");
+    for (const line of worker.output.stdout.trim().split("\n")) JSON.parse(line);
+    assert.match(worker.output.stdout, /"role":"worker","nats":"nats:\/\/127\.0\.0\.1:\d+","msg":"joining a fleet"/);
+  } finally {
+    await plain.stop();
+  }
+});
+
+test("a gateway that starts again refuses nothing that comes while it starts", { skip }, async (t) => {
+  const { gateway } = await fleet(t);
+  gateway.process.child.kill("SIGKILL");
+  await gateway.process.ended;
+  const { port } = new URL(gateway.url);
+  const successor = sheaf(t, ["serve", "mlp", "--role", "gateway", "--port", port], {
+    NATS_URL: nats.url,
+    NATS_HOLD_MS: "30000",
+  });
+  await until(async () => (await fetch(`${gateway.url}/livez`).catch(() => undefined))?.status === 200, "it listens");
+  assert.equal((await post(gateway.url, "/infer", item(1))).status, 200);
+  assert.equal((await fetch(`${gateway.url}/readyz`)).status, 200);
+  assert.equal(successor.output.stderr, "");
 });
 
 test("one process can be both: role all", { skip }, async (t) => {
@@ -222,6 +254,9 @@ test(
       }
       const right = start(t, "all", { ...env, NATS_PASSWORD: "secret" });
       assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);
+      const inUrl = start(t, "all", { NATS_URL: `nats://sheaf:secret@${guarded.url}` });
+      assert.equal((await post(await ready(inUrl), "/infer", item(1))).status, 200);
+      assert.doesNotMatch(inUrl.output.stdout, /secret/);
     } finally {
       await guarded.stop();
     }
@@ -237,7 +272,7 @@ test("TLS: a server whose certificate is of NATS_TLS_CA_FILE is spoken to, any o
   try {
     const right = start(t, "all", { NATS_URL: secured.url, NATS_TLS_CA_FILE: cert });
     assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);
-    const wrong = start(t, "gateway", { NATS_URL: `tls://${secured.url}` });
+    const wrong = start(t, "gateway", { NATS_URL: secured.url });
     const url = await listening(wrong);
     await until(async () => /no connection to NATS: .*certificate/.test(await reasonOf(url)), "/readyz says why");
   } finally {

@@ -23,7 +23,7 @@ async function slowFolder(name: string): Promise<{ path: string; pipe: string; t
   return { path, pipe, tokenizer };
 }
 
-test("/livez answers at once while a model is looked into; the rest says 503 and when to come back", async (t) => {
+test("/livez answers at once while a model is loaded; the rest says 503 and when to come back", async (t) => {
   const { path, pipe, tokenizer } = await slowFolder("slow");
   const served = sheaf(t, ["serve", path, "--port", "0"]);
   const url = await listening(served);

@@ -7,8 +7,9 @@ const reconnectAfterMs = 250;
 
 /** How NATS is reached. @throws {Error} naming the setting that can never be right: a file, an address. */
 export async function connectionOptions(settings: Settings): Promise<ConnectionOptions> {
-  const { natsUrl = "", natsUser, natsPassword, natsToken, natsCredsFile } = settings;
-  const servers = serversOf(natsUrl);
+  const { natsUrl = "", natsToken, natsCredsFile } = settings;
+  const { servers, ...inUrl } = serversOf(natsUrl);
+  const { natsUser = inUrl.user, natsPassword = inUrl.password } = settings;
   const tls = await tlsOf(settings);
   const usesTls = Object.keys(tls).length > 0 || servers.some((server) => server.startsWith("tls:"));
   return {
@@ -29,19 +30,38 @@ export async function connectionOptions(settings: Settings): Promise<ConnectionO
   };
 }
 
-function serversOf(natsUrl: string): string[] {
-  const servers = natsUrl
+interface Servers {
+  readonly servers: string[];
+  /** `nats://user:password@host`: of the first address that has them. */
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+}
+
+function serversOf(natsUrl: string): Servers {
+  const urls = natsUrl
     .split(",")
     .map((server) => server.trim())
-    .filter((server) => server !== "");
-  for (const server of servers) {
-    const url = server.includes("://") ? server : `nats://${server}`;
-    if (!/^(nats|tls):\/\//.test(url) || !URL.canParse(url) || new URL(url).hostname === "")
-      throw new Error(`NATS_URL must be addresses such as nats://host:4222 or tls://host:4222, got "${server}".`);
-  }
-  if (servers.length === 0) throw new Error("NATS_URL is empty.");
-  return servers;
+    .filter((server) => server !== "")
+    .map((server) => {
+      const text = server.includes("://") ? server : `nats://${server}`;
+      const url = /^(nats|tls):\/\//.test(text) && URL.canParse(text) ? new URL(text) : undefined;
+      if (url !== undefined && url.hostname !== "") return url;
+      throw new Error(
+        `NATS_URL must be addresses such as nats://host:4222 or tls://host:4222, got "${withoutPassword(server)}".`,
+      );
+    });
+  if (urls.length === 0) throw new Error("NATS_URL is empty.");
+  const known = urls.find(({ username }) => username !== "");
+  const textOf = (part = ""): string | undefined => (part === "" ? undefined : decodeURIComponent(part));
+  return {
+    servers: urls.map(({ protocol, host }) => `${protocol}//${host}`),
+    user: textOf(known?.username),
+    password: textOf(known?.password),
+  };
 }
+
+/** For logs and messages. */
+export const withoutPassword = (natsUrl: string): string => natsUrl.replaceAll(/\/\/[^/@,\s]*@/g, "//");
 
 async function credentialsOf(file: string): Promise<ReturnType<typeof credsAuthenticator>> {
   const authenticator = credsAuthenticator(await bytesOf("NATS_CREDS_FILE", file));

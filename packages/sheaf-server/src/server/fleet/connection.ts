@@ -10,6 +10,18 @@ const partingMs = 2000;
 /** Different things that a server may say are wrong, each logged once. */
 const maxLogged = 100;
 
+/** The oldest server whose JetStream can do what a queue needs. */
+const oldestVersion = [2, 9] as const;
+
+class TooOld extends Error {}
+
+function checkVersion(version = ""): void {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [leastMajor, leastMinor] = oldestVersion;
+  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return;
+  throw new TooOld(`NATS_URL names a nats-server ${version}; a fleet needs ${oldestVersion.join(".")} or newer.`);
+}
+
 /** The process's one connection to NATS: there sooner or later, and closed when the server is. */
 export class FleetConnection {
   /** Rejects where it can never be: wrong credentials, a file that is not there. */
@@ -43,11 +55,13 @@ export class FleetConnection {
       try {
         const connection = (this.#connection = await connect(options));
         if (this.#isClosed) await connection.close();
-        else if (this.#logged.size > 0) this.#log.info("NATS is connected");
+        else checkVersion(connection.info?.version);
+        if (this.#logged.size > 0) this.#log.info("NATS is connected");
         this.unavailableReason = undefined;
         void this.#watch(connection);
         return { connection, headers };
       } catch (error) {
+        if (error instanceof TooOld) throw error;
         const { name, message } = error as Error;
         if (/Authorization|Authentication|UserAuthentication/i.test(name))
           throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {

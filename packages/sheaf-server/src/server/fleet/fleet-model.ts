@@ -158,6 +158,7 @@ export class FleetModel implements ServedModel {
     const frontEnd = natsFrontEnd<unknown, unknown>({
       ...queueOf(this.definition, settings, { client, log: this.#log }),
       timeoutMs: settings.requestTimeoutMs,
+      holdMs: settings.natsHoldMs,
       maxBatchSize,
       name,
     });
@@ -179,7 +180,7 @@ export class FleetModel implements ServedModel {
 
   #unavailableReason(): string | undefined {
     if (this.#frontEnd === undefined) return `there is no connection to NATS: ${this.#connection.unavailableReason}`;
-    if (!this.isConnected) return "the connection to NATS is down";
+    if (!this.#frontEnd.isTaking) return "the connection to NATS is down";
     if (this.#isReady && this.fleet.length > 0) return undefined;
     const { unavailableReason } = this.#frontEnd;
     if (unavailableReason !== undefined) return `the queue cannot be used: ${unavailableReason}`;
@@ -215,9 +216,10 @@ export class FleetModel implements ServedModel {
   }
 
   #refusal(message: string, details: Readonly<Record<string, unknown>>): BatcherError {
-    const queued = this.figures.reduce((sum, { pending }) => sum + pending, 0);
+    const sum = (of: "pending" | "ackPending"): number => this.figures.reduce((all, figures) => all + figures[of], 0);
+    const [queued, atWorkers] = [sum("pending"), sum("ackPending")];
     const drainMs = this.#frontEnd?.drainMs(Math.max(queued, this.maxBatchSize));
-    return new BatcherError("QUEUE_FULL", message, { ...details, queued, drainMs });
+    return new BatcherError("QUEUE_FULL", message, { ...details, queued, atWorkers, drainMs });
   }
 
   #problemOf(error: unknown): unknown {

@@ -3,6 +3,7 @@ import { LocalModel } from "../models/local-model.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import { Models } from "../models/models.ts";
 import type { Settings } from "../settings.ts";
+import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";
 import { FleetModel } from "./fleet-model.ts";
 import type { FleetLog } from "./fleet-log.ts";
@@ -16,6 +17,7 @@ export interface Fleet {
 
 /** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
 export function joinFleet(definitions: readonly ModelDefinition[], settings: Settings, log: FleetLog): Fleet {
+  log.info({ role: settings.role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
   const connection = new FleetConnection(settings, log);
   const models = definitions.map((definition) => {
     const own = { ...settings, ...definition.settings };

@@ -27,6 +27,8 @@ export type Queue = Pick<ServedModel, "name" | "settings">;
 /** The details of a refusal by the batcher or by the queue of a fleet. */
 interface Refusal {
   readonly queued?: number;
+  /** In a fleet: items that run count as well. */
+  readonly atWorkers?: number;
   /** The time until the queue is empty; undefined until it is known. */
   readonly drainMs?: number;
   readonly expectedMs?: number;
@@ -41,11 +43,18 @@ const guessedRetryMs = 1000;
 export function problemFor(error: unknown, { name, settings }: Queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { queueMaxSize, queueFullStatus: status } = settings;
-  const { queued = queueMaxSize, drainMs = guessedRetryMs, expectedMs, timeoutMs } = error.details as Refusal;
+  const {
+    queued = queueMaxSize,
+    atWorkers,
+    drainMs = guessedRetryMs,
+    expectedMs,
+    timeoutMs,
+  } = error.details as Refusal;
+  const held = atWorkers === undefined ? `${queued} items wait` : `${queued} items wait, ${atWorkers} are at workers`;
   const retryMs = Math.min(longestRetryMs, Math.max(shortestRetryMs, Math.ceil(drainMs)));
   const reason =
     expectedMs === undefined
-      ? `The queue of ${name} is full: ${queued} items wait (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`
       : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
   const message = `${reason} Retry in ${retryMs} ms.`;
   const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };

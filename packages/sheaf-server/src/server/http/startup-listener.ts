@@ -7,6 +7,7 @@ import { modelHead } from "../protocols/model-head.ts";
 import { Problem } from "./problem.ts";
 import { problemDocument } from "./replies.ts";
 import { requestId } from "./request-id.ts";
+import { healthPaths } from "../observe/health-paths.ts";
 import type { Settings } from "../settings.ts";
 
 /** An app's server that listens before the app has its routes. */
@@ -25,21 +26,39 @@ export interface StartingModel {
   readonly reason: string | undefined;
 }
 
+/** Requests that are held until the app answers; one more is told to come back. */
+const maxHeld = 1000;
+
 /**
  * Listens while the models are still being inspected, which takes as long as loading them: `/livez` answers,
  * `/v1/models` lists them, everything else is told to come back. Otherwise a supervisor would take a large model for a
  * dead server.
+ * `holdMs`: a process that starts in a moment, for it loads no model, keeps requests for so long before it says that.
  */
 export async function listenDuringStartup(
   app: FastifyInstance,
   settings: Settings,
   models: () => readonly StartingModel[],
+  holdMs: number,
 ): Promise<StartupListener> {
   const { server } = app;
   const ofApp = server.listeners("request") as RequestListener[];
   server.removeAllListeners("request");
-  const early = (request: IncomingMessage, response: ServerResponse): void =>
-    answer(request, response, models(), settings);
+  const held = new Set<() => void>();
+  const early = (request: IncomingMessage, response: ServerResponse): void => {
+    if (holdMs === 0 || isAboutHealth(request) || held.size >= maxHeld)
+      return answer(request, response, models(), settings);
+    const release = (): void => {
+      clearTimeout(timer);
+      held.delete(release);
+      if (!response.destroyed) server.emit("request", request, response);
+    };
+    const timer = setTimeout(() => {
+      held.delete(release);
+      answer(request, response, models(), settings);
+    }, holdMs);
+    held.add(release);
+  };
   server.on("request", early);
   server.listen({ host: settings.host, port: settings.port });
   const url = await urlOnce(once(server, "listening"), server, settings);
@@ -48,6 +67,7 @@ export async function listenDuringStartup(
     open() {
       server.off("request", early);
       for (const listener of ofApp) server.on("request", listener);
+      for (const release of held) release();
     },
     close() {
       server.close();
@@ -56,13 +76,16 @@ export async function listenDuringStartup(
   };
 }
 
+const pathOf = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0]!;
+const isAboutHealth = (request: IncomingMessage): boolean => healthPaths.has(pathOf(request));
+
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
   models: readonly StartingModel[],
   { apiKey }: Settings,
 ): void {
-  const [path = ""] = (request.url ?? "").split("?", 1);
+  const path = pathOf(request);
   const id = requestId(request);
   response.setHeader("x-request-id", id);
   // A client that is still sending reads the answer only after that.

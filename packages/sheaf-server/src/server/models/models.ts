@@ -78,5 +78,7 @@ function notReady(model: ServedModel): Problem {
       headers: { "retry-after": "1" },
     });
   const reason = model.failure instanceof Error ? `: ${model.failure.message}` : ": it has no live worker.";
-  return new Problem("NOT_READY", `${model.name} cannot run${reason}`);
+  // It may be back in a moment where its workers are on other machines; here it is started again, or has failed.
+  const headers = model.state === "unavailable" ? { "retry-after": "1" } : undefined;
+  return new Problem("NOT_READY", `${model.name} cannot run${reason}`, { headers });
 }

@@ -3,15 +3,6 @@ import type { Models } from "../models/models.ts";
 import { messageOf } from "../http/problem.ts";
 import { healthSchema, liveSchema } from "../protocols/schemas.ts";
 
-/** Paths that need no key and are served while draining. */
-export const healthPaths: ReadonlySet<string> = new Set([
-  "/health",
-  "/livez",
-  "/readyz",
-  "/v2/health/live",
-  "/v2/health/ready",
-]);
-
 /** The answer of `/health`; `ok` is 200, everything else 503. */
 export interface Health {
   readonly status: string;

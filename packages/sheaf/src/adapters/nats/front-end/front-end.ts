@@ -1,7 +1,7 @@
 import type { CallOptions } from "../../../core/options.ts";
 import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
-import { check, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
+import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
 import type { Answer } from "../wire/answer.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import type { LaneFigures } from "../queue/lane-figures.ts";
@@ -12,6 +12,11 @@ import type { WorkerInfo } from "../queue/worker-registry.ts";
 export interface NatsFrontEndOptions extends NatsQueueOptions {
   /** A caller's whole wait in milliseconds; at most `maxAgeMs`. Default 30,000. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * While the connection to NATS is down for no longer than this, calls are held, and published when the queue is there
+   * again. In milliseconds; 0 holds none, and they fail at once with `UNAVAILABLE`. Default 1000.
+   */
+  readonly holdMs?: number | undefined;
   /** What the workers run at most, for the fill rate in `stats()`. Default 32. */
   readonly maxBatchSize?: number | undefined;
   /** Label in errors, stats and metrics. Default: the queue. */
@@ -46,6 +51,8 @@ export interface NatsFrontEnd<In, Out> {
   ready(): Promise<void>;
   /** The connection is up. */
   readonly isConnected: boolean;
+  /** It takes calls: it is connected, or has been down for less than `holdMs`. */
+  readonly isTaking: boolean;
   /** Why the queue cannot be used, in the server's words; undefined where it can. */
   readonly unavailableReason: string | undefined;
   /** Workers, by their heartbeats of the last seconds, that take this front end's items: all of one version. */
@@ -67,7 +74,12 @@ export interface NatsFrontEnd<In, Out> {
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-const frontEndChecks = { timeoutMs: checkPositive, maxBatchSize: checkCountOrInfinity, name: checkText };
+const frontEndChecks = {
+  timeoutMs: checkPositive,
+  holdMs: checkNotNegative,
+  maxBatchSize: checkCountOrInfinity,
+  name: checkText,
+};
 
 /**
  * The side of a NATS queue where callers are: publishes single items, hands every caller its own result. At-least-once:
@@ -75,9 +87,14 @@ const frontEndChecks = { timeoutMs: checkPositive, maxBatchSize: checkCountOrInf
  */
 export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEnd<In, Out> {
   const settings = queueSettings(options, frontEndChecks);
-  const { timeoutMs = Math.min(30_000, settings.maxAgeMs), name = settings.queue, maxBatchSize = 32 } = options;
+  const {
+    timeoutMs = Math.min(30_000, settings.maxAgeMs),
+    name = settings.queue,
+    maxBatchSize = 32,
+    holdMs = 1000,
+  } = options;
   checkTimeout(timeoutMs, settings.maxAgeMs);
-  const calls = new PendingCalls(settings, { name, maxBatchSize });
+  const calls = new PendingCalls(settings, { name, maxBatchSize, holdMs });
 
   const ask = (item: In, callOptions: NatsCallOptions = {}): Promise<Answer<Out>> => {
     const ms = callOptions.timeoutMs ?? timeoutMs;
@@ -120,6 +137,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     ask(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
   Object.defineProperty(frontEnd, "name", { value: name });
   Object.defineProperty(frontEnd, "isConnected", { get: () => calls.isConnected });
+  Object.defineProperty(frontEnd, "isTaking", { get: () => calls.isTaking });
   Object.defineProperty(frontEnd, "unavailableReason", { get: () => calls.unavailableReason });
   Object.defineProperty(frontEnd, "counts", { get: () => calls.counts });
   return Object.assign(frontEnd, methods) as unknown as NatsFrontEnd<In, Out>;

@@ -10,12 +10,15 @@ import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.t
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { QueueConnection } from "../wire/connection.ts";
+import { Outage } from "./outage.ts";
 import { Publisher } from "./publisher.ts";
 import { newInbox, type QueueSettings } from "../queue/options.ts";
 import type { Routing } from "./routing.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
 import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
+
+const maxAcksHeld = 10_000;
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class PendingCalls {
@@ -30,12 +33,17 @@ export class PendingCalls {
   readonly #signals: AbortListeners = new AbortListeners();
   readonly #deadLetters: DeadLetters;
   readonly #readiness: Readiness;
+  readonly #outage: Outage;
+  /** Of replies that came before it was known whether the queue is still the same. */
+  readonly #acks: string[] = [];
+  #oldNumbersUntilMs = -Infinity;
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
   #whenEmpty: (() => void) | undefined;
 
-  constructor(settings: QueueSettings, { name, maxBatchSize }: { name: string; maxBatchSize: number }) {
+  constructor(settings: QueueSettings, own: { name: string; maxBatchSize: number; holdMs: number }) {
+    const { name, maxBatchSize } = own;
     this.#settings = settings;
     this.#name = name;
     this.#names = namesOf(settings);
@@ -50,17 +58,27 @@ export class PendingCalls {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
       lost: (call) => this.#lost(call),
       looked: () => this.#move(),
+      found: (queue) => this.#found(queue),
     });
-    const own = { inbox: this.#inbox, name };
-    this.#publishes = new Publisher(settings, this.#link, own, {
-      accepted: (call, sequence) => this.#accepted(call, sequence),
-      refused: (call, error) => this.#refused(call, error),
-      unanswered: (call, error) => this.#cancel(call, "rejected", error),
-      missing: () => this.#readiness.lookSoon(),
+    this.#outage = new Outage(settings, own, {
+      release: (call) => this.#release(call),
+      refuse: (call, error) => this.#end(call, "rejected", error),
     });
+    this.#publishes = new Publisher(
+      settings,
+      this.#link,
+      { inbox: this.#inbox, name },
+      {
+        accepted: (call, sequence) => this.#accepted(call, sequence),
+        refused: (call, error) => this.#refused(call, error),
+        unanswered: (call, error) => this.#cancel(call, "rejected", error),
+        missing: () => this.#readiness.lookSoon(),
+      },
+    );
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
     if (settings.durability !== "none") this.#deadLetters.watch();
+    if (!this.isConnected) this.#outage.begin();
     this.#readiness.begin();
   }
 
@@ -70,6 +88,11 @@ export class PendingCalls {
 
   get isConnected(): boolean {
     return this.#link.isConnected;
+  }
+
+  /** It takes calls: it is connected, or down for so short a time that they are held. */
+  get isTaking(): boolean {
+    return this.isConnected || this.#outage.isShort;
   }
 
   /** Why the queue cannot be used, where it cannot. */
@@ -132,6 +155,7 @@ export class PendingCalls {
     await empty;
     cancel?.();
     this.#publishes.stop();
+    this.#outage.stop();
     this.#readiness.stop();
     this.#link.close();
   }
@@ -143,7 +167,7 @@ export class PendingCalls {
     if (this.#closing !== undefined) throw new BatcherError("CLOSED", `${this.#name}: closed; it takes no more calls.`);
     if (!(timeoutMs > 0) || timeoutMs > this.#settings.maxAgeMs)
       throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
-    if (!this.isConnected) throw unavailable(`${this.#name}: the connection to NATS is down.`);
+    this.#outage.check();
     const { workers, others, route } = this.routing;
     if (workers.length === 0 && others.length > 0)
       throw unavailable(`${this.#name}: the workers of this name serve another model. Start all with the same model.`);
@@ -178,6 +202,7 @@ export class PendingCalls {
     };
     if (signal !== undefined) this.#signals.add(signal, onAbort);
     this.#open.set(head.i, call);
+    if (this.#outage.hold(call)) return call;
     try {
       this.#publishes.publish(call);
     } catch (error) {
@@ -217,7 +242,7 @@ export class PendingCalls {
     }
     const { head, body } = reply;
     // This, and not the worker's reply, takes it out of the queue: if a result is lost, the item runs again.
-    if (head.a?.startsWith("$JS.ACK.") === true) this.#link.publish(head.a);
+    if (head.a?.startsWith("$JS.ACK.") === true) this.#acknowledge(head.a, call);
     if (call === undefined) {
       this.#lateReplies++;
       return;
@@ -236,6 +261,26 @@ export class PendingCalls {
     }
     if (!this.#forget(call, "ok")) return;
     call.resolve({ value, batchSize: head.n, queueMs, runMs: head.m, deliveries: head.c });
+  }
+
+  /**
+   * The server takes an item out by its number alone. So a number of a queue that was lost must not reach the queue that
+   * was made after it: there it is another item's.
+   */
+  #acknowledge(subject: string, call: Call | undefined): void {
+    const isOfThisQueue = call !== undefined || this.#settings.clock.now() > this.#oldNumbersUntilMs;
+    if (this.#outage.isOn) {
+      if (this.#acks.length < maxAcksHeld) this.#acks.push(subject);
+    } else if (isOfThisQueue) {
+      this.#link.publish(subject);
+    }
+  }
+
+  #found(queue: "the same" | "another"): void {
+    const acks = this.#acks.splice(0);
+    if (queue === "another") this.#oldNumbersUntilMs = this.#settings.clock.now() + this.#settings.maxAgeMs;
+    else for (const subject of acks) this.#link.publish(subject);
+    this.#outage.end();
   }
 
   #read({ data, subject }: NatsMessage): Reply | undefined {
@@ -304,13 +349,22 @@ export class PendingCalls {
     // It is unknown whether these were taken; the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#refused(call, error);
+    this.#outage.begin();
     this.#readiness.doubt();
+  }
+
+  /** It was held until now. Meanwhile another version may have taken over, or its caller may have gone. */
+  #release(call: Call): void {
+    if (!this.#open.has(call.head.i)) return;
+    call.route = this.routing.route;
+    this.#publishes.publish(call);
   }
 
   /** Its owner has closed the connection: nothing more comes, and no timer may keep the process alive. */
   #gone(): void {
     this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
     this.#publishes.stop();
+    this.#outage.stop();
     this.#readiness.stop();
   }
 

@@ -11,6 +11,8 @@ export interface ReadinessEvents {
   accepted(): readonly Call[];
   /** The queue was lost and has been created again. */
   lost(call: Call): void;
+  /** The queue is there: it was looked for after each time that the connection came back. */
+  found(queue: "the same" | "another"): void;
   /** At the workers that there are: one may have come or gone. */
   looked(): void;
 }
@@ -39,7 +41,7 @@ export class Readiness {
 
   /** Why the queue cannot be used, where it cannot. */
   get unavailableReason(): string | undefined {
-    return this.#link.refusal ?? this.#provisioner.unavailableReason;
+    return this.#link.unavailableReason ?? this.#provisioner.unavailableReason;
   }
 
   /** Creates the queue, and follows what workers and the server report about it. */
@@ -77,6 +79,7 @@ export class Readiness {
     if (isAnother) for (const call of this.#mayBeLost) this.#events.lost(call);
     this.#mayBeLost = [];
     this.#identity = identity;
+    if (this.#link.isConnected) this.#events.found(isAnother ? "another" : "the same");
     this.#link.publish(namesOf(this.#settings).discover);
     this.#readyOnce();
   }

@@ -41,7 +41,8 @@ export async function laneFigures(settings: QueueSettings): Promise<LaneFigures[
       lane,
       pending: sum("num_pending"),
       ackPending: sum("num_ack_pending"),
-      redelivered: sum("num_redelivered"),
+      // The server goes on counting items that were deleted, such as dead letters.
+      redelivered: Math.min(sum("num_redelivered"), sum("num_ack_pending")),
       waitingPulls: sum("num_waiting"),
     };
   });

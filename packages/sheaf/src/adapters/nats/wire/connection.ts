@@ -12,6 +12,9 @@ export interface ConnectionEvents {
 /** How long its last answers are waited for: a server that hangs must not keep a process alive. */
 const partingMs = 2000;
 
+const askEveryMs = 1000;
+const silentAfterMs = 2000;
+
 /** A connection, and whether it is up. */
 export class QueueConnection {
   isConnected: boolean;
@@ -20,14 +23,25 @@ export class QueueConnection {
   readonly #connection: NatsConnection;
   readonly #warn: QueueSettings["warn"];
   readonly #subscriptions: NatsSubscription[] = [];
+  readonly #clock: Clock;
   #isLeft = false;
+  #askedAtMs: number | undefined;
+  #cancelAsk: (() => void) | undefined;
   #hasReported = false;
 
-  constructor({ connection, warn }: QueueSettings, events: ConnectionEvents) {
+  constructor({ connection, warn, clock }: QueueSettings, events: ConnectionEvents) {
     this.#connection = connection;
+    this.#clock = clock;
     this.#warn = warn;
     this.isConnected = !connection.isClosed() && connection.info !== undefined;
     void this.#watch(events);
+    this.#ask();
+  }
+
+  /** Why it is of no use though it stands. */
+  get unavailableReason(): string | undefined {
+    const silentMs = this.#askedAtMs === undefined ? 0 : this.#clock.now() - this.#askedAtMs;
+    return this.refusal ?? (silentMs > silentAfterMs ? "NATS does not answer" : undefined);
   }
 
   /** False where it is down: what is published then may or may not be sent later, so nothing is. */
@@ -86,6 +100,7 @@ export class QueueConnection {
   /** Ends every subscription of this side; the owner closes the connection. */
   close(): void {
     this.#isLeft = true;
+    this.#cancelAsk?.();
     if (this.#connection.isClosed()) return;
     for (const subscription of this.#subscriptions) subscription.unsubscribe();
   }
@@ -109,8 +124,18 @@ export class QueueConnection {
         events.reconnected();
       }
     }
+    this.#cancelAsk?.();
     if (this.#isLeft) return;
     this.isConnected = false;
     events.closed();
+  }
+
+  /** A server that hangs keeps its connections: only one that answers is there. */
+  #ask(): void {
+    this.#cancelAsk = this.#clock.after(askEveryMs, () => this.#ask());
+    if (!this.isConnected || this.#askedAtMs !== undefined || this.#connection.isClosed()) return;
+    this.#askedAtMs = this.#clock.now();
+    const answered = (): void => void (this.#askedAtMs = undefined);
+    this.#connection.flush().then(answered, answered);
   }
 }

@@ -45,6 +45,11 @@ export class InFlight {
     return this.#cancelled.delete(key);
   }
 
+  /** The queue that they came from is lost: what is said of them must not reach the one that was made after it. */
+  forgetQueue(): void {
+    for (const delivery of this.#deliveries.values()) delivery.ack = undefined;
+  }
+
   /** Those not reported to the queue for `silentMs`; they are reported now. */
   *silent(nowMs: number, silentMs: number): Generator<Delivery> {
     for (const delivery of this.#deliveries.values()) {

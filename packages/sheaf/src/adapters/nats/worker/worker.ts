@@ -101,6 +101,8 @@ class Worker implements NatsWorker {
   /** The queue and its consumers exist; always false without JetStream. */
   #isEnsured = false;
   #isStopping = false;
+  /** The identity of the queue. */
+  #queue: string | undefined;
   readonly #version: string | undefined;
   readonly #route: string;
   /** Core NATS: the subscriptions that items are pushed to. */
@@ -128,7 +130,7 @@ class Worker implements NatsWorker {
     }));
     this.#timers = new Timers(settings.clock);
     this.#poisonMode = new PoisonMode(settings, () => link.publish(names.careful));
-    this.#provisioner = new QueueProvisioner(settings, route, () => this.#kept());
+    this.#provisioner = new QueueProvisioner(settings, route, (identity) => this.#kept(identity));
     this.#replies = new Replies(settings, link, this.#id);
     this.#heartbeat = new Heartbeat(settings, names, link, () => this.#about());
     this.#succession = new Succession({
@@ -208,7 +210,7 @@ class Worker implements NatsWorker {
     if (!this.#link.isConnected) return "the connection to NATS is down";
     const { unavailableReason, wasProvisioned } = this.#provisioner;
     return (
-      this.#link.refusal ??
+      this.#link.unavailableReason ??
       unavailableReason ??
       (wasProvisioned ? this.#succession.unavailableReason : "the queue is not there yet")
     );
@@ -267,8 +269,10 @@ class Worker implements NatsWorker {
     this.#link.close();
   }
 
-  #kept(): void {
+  #kept(identity: string): void {
     this.#isTaking();
+    if (this.#queue !== undefined && this.#queue !== identity) this.#inFlight.forgetQueue();
+    this.#queue = identity;
     if (this.#settings.durability === "none") return this.#heartbeat.beat();
     // Requests to a consumer that did not exist are lost silently.
     this.#pulls.forget();

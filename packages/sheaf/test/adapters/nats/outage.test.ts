@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { afterEach, test } from "node:test";
+import { manualClock } from "../../../dist/tuning/index.js";
+import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
+import { Rig, skip, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+const double = async (items: number[]): Promise<number[]> => items.map((item) => item * 2);
+
+test("calls that come while NATS restarts are held, and answered when it is back", { skip }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue, { holdMs: 20_000 });
+  const { worker } = await rig.worker(queue, double);
+  await front.ready();
+  await rig.nats.kill();
+  await until(() => !front.isConnected, "the cut is seen");
+  assert.ok(front.isTaking);
+  const controller = new AbortController();
+  const gone = front(50, { signal: controller.signal });
+  const late = front(51, { timeoutMs: 100 });
+  const answers = Promise.all(Array.from({ length: 50 }, (_, item) => front(item)));
+  controller.abort(new Error("the caller has gone"));
+  await assert.rejects(gone, /the caller has gone/);
+  await assert.rejects(late, { code: "TIMEOUT" });
+  await rig.nats.restart();
+  assert.deepEqual(await answers, Array.from({ length: 50 }, (_, item) => 2 * item)); // prettier-ignore
+  assert.equal(worker.counts.delivered, 50, "each was queued once, and those that had ended never");
+});
+
+const skipHere = skip || (process.platform !== "linux" && "needs /proc to see that nats-server is stopped");
+
+test("what may have been queued when the connection went is not held", { skip: skipHere }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue, { holdMs: 20_000 });
+  await rig.worker(queue, double);
+  await front.ready();
+  rig.nats.pause();
+  await until(() => /\) T /.test(readFileSync(`/proc/${rig.nats.pid}/stat`, "utf8")), "it is stopped");
+  const sent = front(1);
+  sent.catch(() => undefined);
+  await rig.nats.kill();
+  await assert.rejects(sent, { code: "UNAVAILABLE", message: /connection to NATS went down/ });
+  await rig.nats.restart();
+});
+
+test("a call is held no longer than holdMs, and a later one fails at once; 0 holds none", () => {
+  const clock = manualClock();
+  const refused: [unknown, string][] = [];
+  const released: unknown[] = [];
+  const events = {
+    release: (call: unknown) => void released.push(call),
+    refuse: (call: unknown, error: Error) => void refused.push([call, error.message]),
+  };
+  const outage = new Outage({ clock } as never, { holdMs: 1000, name: "echo" }, events);
+  const call = { payload: new Uint8Array(8) } as never;
+  assert.equal(outage.hold(call), false, "the connection is up");
+  outage.begin();
+  outage.check();
+  assert.equal(outage.hold(call), true);
+  clock.advance(1000);
+  assert.deepEqual(refused, [[call, "echo: the connection to NATS is down. Try again."]]);
+  assert.throws(() => outage.check(), { code: "UNAVAILABLE" });
+  outage.end();
+  outage.check();
+  outage.begin();
+  outage.hold(call);
+  clock.advance(999);
+  outage.end();
+  assert.deepEqual(released, [call]);
+
+  outage.begin();
+  const large = { payload: new Uint8Array(2 ** 20) } as never;
+  for (let i = 0; i < 64; i++) outage.hold(large);
+  assert.throws(() => outage.check(), { code: "UNAVAILABLE" }, "64 MiB are held at most");
+  outage.stop();
+
+  const strict = new Outage({ clock } as never, { holdMs: 0, name: "echo" }, events);
+  strict.begin();
+  assert.equal(strict.isShort, false);
+  assert.throws(() => strict.check(), { code: "UNAVAILABLE" });
+});
+
+test("a NATS server that hangs is said by both sides, until it answers again", { skip }, async () => {
+  const queue = rig.newQueue();
+  const front = await rig.frontEnd<number, number>(queue);
+  const { worker } = await rig.worker(queue, double);
+  await front.ready();
+  rig.nats.pause();
+  try {
+    await until(() => front.unavailableReason === "NATS does not answer", "the front end says so");
+    await until(() => worker.unavailableReason === "NATS does not answer", "the worker says so");
+  } finally {
+    rig.nats.resume();
+  }
+  await until(() => (front.unavailableReason ?? worker.unavailableReason) === undefined, "it answers again");
+  assert.equal(await front(1), 2);
+});
+
+test("items given out twice are counted while they are at a worker, and no longer", { skip }, async () => {
+  const queue = rig.newQueue();
+  const options = { ackWaitMs: 1000, maxDeliver: 2 };
+  const front = await rig.frontEnd<number, number>(queue, options);
+  for (let i = 0; i < 2; i++) {
+    let enter: () => void = () => undefined;
+    const entered = new Promise<void>((resolve) => (enter = resolve));
+    const { connection } = await rig.worker<number, number>(
+      queue,
+      () => (enter(), new Promise(() => undefined)),
+      options,
+    );
+    if (i === 0) {
+      await front.ready();
+      front(1).catch(() => undefined);
+    }
+    await entered;
+    await connection.close();
+  }
+  // One that asks for more makes the server notice.
+  await rig.worker(queue, double, options);
+  await until(() => front.stats().items.error === 1, "it is a dead letter");
+  await until(async () => (await front.figures())[1]!.redelivered === 0, "it is not counted any more");
+});
