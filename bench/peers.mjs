@@ -7,4 +7,8 @@
  */
 import { compare } from "./peers/compare.mjs";
 
-await compare({ command: "peers", defaultServers: ["sheaf", "batched-fn", "mosec", "triton"] });
+await compare({
+  command: "peers",
+  title: "Beside other batching servers",
+  defaultServers: ["sheaf", "batched-fn", "mosec", "triton"],
+});

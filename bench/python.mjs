@@ -6,5 +6,6 @@ import { compare } from "./peers/compare.mjs";
 
 await compare({
   command: "python",
+  title: "A Python model behind each server",
   defaultServers: ["sheaf-python", "mosec", "triton", "litserve", "mlserver", "bentoml", "ray"],
 });

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { loadMlp, runMlp } from "../../packages/sheaf-server/dist/runners/mlp-worker.js";
 import { machine } from "../lib/machine.mjs";
-import { burst, closed, keptUp, lone, measure, open, writeRequests } from "./drives.mjs";
+import { burst, burstRates, closed, keptUp, lone, measure, open, writeRequests } from "./drives.mjs";
 import { length } from "./formats.mjs";
 import { install } from "./install.mjs";
 import { drawPictures } from "./pictures.mjs";
@@ -13,13 +13,12 @@ import { versionsOf } from "./versions.mjs";
 
 const drives = ["closed", "open", "burst", "lone"];
 const defaultRates = [100, 300, 600, 1000, 1500, 2000, 2500, 3000, 3500];
-const burstRates = [300, 600, 1000];
 const distinctItems = 16;
 /** Of each format, before anything is measured: a compiler that works while the server serves needs thousands of requests. */
 const warmUpSeconds = 3;
 
 /** Reads the command line of a comparison, runs it, and prints and writes its report. */
-export async function compare({ command, defaultServers }) {
+export async function compare({ command, title, defaultServers }) {
   const { values: flags } = parseArgs({
     options: {
       servers: { type: "string", default: defaultServers.join() },
@@ -50,6 +49,7 @@ export async function compare({ command, defaultServers }) {
   const [expected] = await runMlp([items[0]], session);
   await session.release();
   const figures = {
+    title,
     command: `npm run bench -- ${[command, ...process.argv.slice(2)].join(" ")}`,
     machine: machine(),
     startedAt: new Date().toISOString(),
@@ -78,7 +78,7 @@ async function publish(figures, folder) {
   const text = reportOf(figures);
   console.log(text);
   if (folder === undefined) return;
-  writeFileSync(`${folder}/figures.json`, `${JSON.stringify(figures, undefined, 1)}\n`);
+  writeFileSync(`${folder}/figures.json`, `${JSON.stringify(figures)}\n`);
   writeFileSync(
     `${folder}/README.md`,
     [text, ...(await drawPictures(figures, folder)).map((picture) => `${picture}\n`)].join("\n"),

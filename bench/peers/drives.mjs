@@ -16,6 +16,8 @@ const generatorNiceness = -10;
 const leastAchieved = 0.9;
 const leastOk = 0.99;
 
+export const burstRates = [300, 600, 1000];
+
 /** What a run is called in the figures, and what it asks of the generator. */
 export const closed = { pattern: "closed", connections: callers };
 export const lone = { pattern: "even", connections: 1, ratePerS: lonePerS };

@@ -1,5 +1,5 @@
 import { median, table } from "../lib/machine.mjs";
-import { keptUp } from "./drives.mjs";
+import { burstRates, keptUp } from "./drives.mjs";
 
 /** The rates of the targets. */
 const comparedRates = [300, 600, 1000, 1500, 2000];
@@ -10,7 +10,7 @@ export function reportOf(figures) {
   const names = [...new Set(runs.map(({ server }) => server))];
   const of = (server) => runs.filter((run) => run.server === server);
   const sections = [
-    "# Beside other batching servers",
+    `# ${figures.title}`,
     `\`\`\`sh\n${figures.command}\n\`\`\``,
     `${figures.machine}; ${figures.startedAt.slice(0, 10)}. The generator and the server share the cores; medians of ${plan.rounds} rounds of ` +
       `${plan.seconds} s each. ${disturbance(runs)}`,
@@ -25,11 +25,12 @@ export function reportOf(figures) {
   for (const drive of ["open", "burst"]) if (plan.drives.includes(drive)) sections.push(...latencies(drive, names, of));
   const [own] = names.filter((name) => name.startsWith("sheaf"));
   const peers = names.filter((name) => !name.startsWith("sheaf"));
-  if (own !== undefined && peers.length > 0) sections.push(...ratios(own, peers, of));
+  if (own !== undefined && peers.length > 0) sections.push(...ratios(own, peers, of, plan));
   return `${sections.join("\n\n")}\n`;
 }
 
 const text = (values, digits) => (values.length === 0 ? "–" : median(values).toFixed(digits));
+const shared = (some, others) => some.filter((one) => others.includes(one));
 const present = (values) => values.filter((value) => value !== undefined);
 
 function overview(names, of, { rates }) {
@@ -79,7 +80,7 @@ function latencies(drive, names, of) {
 }
 
 /** Ratios of the same round, so that what disturbed the machine then hit both. */
-function ratios(name, peers, of) {
+function ratios(name, peers, of, plan) {
   const own = of(name);
   const ratio = (peer, pick) => {
     const values = own.flatMap((run) => {
@@ -88,15 +89,20 @@ function ratios(name, peers, of) {
     });
     return values.length === 0 ? undefined : median(values);
   };
-  const tail = (peer, drive) => {
-    const byRate = present(comparedRates.map((rate) => ratio(peer, (run) => run[drive]?.[rate]?.latencyMs.p99)));
+  const tail = (peer, drive, rates) => {
+    const p99 = (rate) => (run) => {
+      const result = run[drive]?.[rate];
+      return result !== undefined && keptUp(result) ? result.latencyMs.p99 : undefined;
+    };
+    const byRate = present(rates.map((rate) => ratio(peer, p99(rate))));
     if (byRate.length === 0) return "–";
     const mean = Math.exp(byRate.reduce((sum, value) => sum + Math.log(value), 0) / byRate.length);
-    return `${mean.toFixed(2)} (worst ${Math.max(...byRate).toFixed(2)})`;
+    const missing = byRate.length < rates.length ? `, at ${byRate.length} of ${rates.length} rates` : "";
+    return `${mean.toFixed(2)} (worst ${Math.max(...byRate).toFixed(2)}${missing})`;
   };
   const one = (peer, pick) => ratio(peer, pick)?.toFixed(2) ?? "–";
   return [
-    `## ${name} to each\n\nRatios within a round, medians. Throughput: above 1 is ahead; the others: below 1 is ahead. p99 is the geometric mean over 300 to 2,000 requests/s.`,
+    `## ${name} to each\n\nRatios within a round, medians. Throughput: above 1 is ahead; the others: below 1 is ahead. p99 is the geometric mean over the rates from 300 to 2,000 requests/s that both kept up with.`,
     table([
       [
         "",
@@ -111,8 +117,8 @@ function ratios(name, peers, of) {
       ],
       ...peers.map((peer) => [
         peer,
-        tail(peer, "open"),
-        tail(peer, "burst"),
+        tail(peer, "open", shared(plan.rates, comparedRates)),
+        tail(peer, "burst", burstRates),
         one(peer, (run) => run.closed?.json?.achievedPerS),
         one(peer, (run) => run.closed?.binary?.achievedPerS),
         one(peer, (run) => run.closed?.json?.cpuSecondsPer1000),
