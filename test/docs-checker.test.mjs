@@ -59,7 +59,7 @@ const bench = flagsOf(
     .option("--seen <names>", "comma-separated", String, ["a", "b"])
     .option("--duration <time>", "of a run", Number, 10_000)
     .option("--budget <time>", "(default: none)")
-    .option("--header <text>", "may stand several times", String, [])
+    .option("--header <text>", "may be given several times", String, [])
     .option("--port <n>", "not the setting of that name", Number, 80)
     .option("--json", "results as JSON"),
 );

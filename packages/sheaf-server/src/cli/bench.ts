@@ -70,12 +70,12 @@ export function benchCommand(streams: CommandStreams): Command {
     .option("--rate <n>", "mean requests per second of every open pattern", numberFrom(0.001, maxPerS), 100)
     .option("--callers <n>", "callers of the closed pattern", countUpTo(100_000), 16)
     .option("--duration <time>", "measured span of each run", parseDurationMs, 10_000)
-    .option("--warm-up <time>", "load before it that is not counted", parseDurationMs, 2000)
+    .option("--warm-up <time>", "load before the run that is not counted", parseDurationMs, 2000)
     .option("--timeout <time>", "a request without a reply is given up", parseDurationMs, 10_000)
     .option("--connections <n>", "most keep-alive connections", countUpTo(100_000), 1024)
     .option("--seed <n>", "of arrivals and payloads", countUpTo(largestSeed), 1)
     .option("--method <name>", "HTTP method; GET sends no payload", "POST")
-    .option("--header <name: value>", "request header; may stand several times", repeated, [])
+    .option("--header <name: value>", "request header; may be given several times", repeated, [])
     .option("--payload <template>", "body; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
     .option("--payload-file <path>", "body from a file; one a line for .jsonl")
     .option(
@@ -85,7 +85,12 @@ export function benchCommand(streams: CommandStreams): Command {
     )
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write the report's pictures as SVG files")
-    .option("--assert <condition>", "exit 3 unless it holds, such as p99<50ms; may stand several times", repeated, [])
+    .option(
+      "--assert <condition>",
+      "exit 3 unless it holds, such as p99<50ms; may be given several times",
+      repeated,
+      [],
+    )
     .option("--json", "results as JSON on stdout");
 }
 

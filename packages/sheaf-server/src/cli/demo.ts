@@ -28,7 +28,7 @@ export function demoCommand(streams: CommandStreams): Command {
       "A minute, offline: the same ramp one by one and batched, bursts, a poison item, a killed worker, and the verdict. " +
         "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, about what a small network takes on a GPU.",
     )
-    .option("--duration <time>", "of the whole, more or less", parseDurationMs, 60_000)
+    .option("--duration <time>", "of the whole demo, roughly", parseDurationMs, 60_000)
     .option("--report <path>", "write an HTML report that opens offline")
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--json", "everything as JSON on stdout");

@@ -176,7 +176,7 @@ async function costOf({ fixed, perItem, cost }: SimulateOptions): Promise<Simula
     );
   }
   if (fixed !== undefined || perItem !== undefined)
-    throw new UsageError("--cost stands instead of --fixed and --per-item.");
+    throw new UsageError("--cost replaces --fixed and --per-item: give one or the other.");
   const parsed = JSON.parse(await textOf("--cost", cost, isJson)) as { costModel?: { table?: unknown } };
   const table = parsed.costModel?.table;
   if (!Array.isArray(table) || !table.every(isPoint) || table.length === 0) {

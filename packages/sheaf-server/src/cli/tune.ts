@@ -70,7 +70,7 @@ export function tuneCommand(streams: CommandStreams): Command {
       "free",
     )
     .option("--error <percent>", "measure until every median is known to this", numberFrom(0.01, 100), 2)
-    .option("--max-time <time>", "stop measuring after this even so", parseDurationMs, 20_000)
+    .option("--max-time <time>", "stop measuring after this in any case", parseDurationMs, 20_000)
     .option("--timeout <time>", "of one request to a URL", parseDurationMs, 30_000)
     .option("--seed <n>", "of the items", countUpTo(largestSeed), 1)
     .option("--report <path>", "write an HTML report that opens offline")
@@ -242,7 +242,7 @@ async function writeConfig(
     }
   }
   if (typeof earlier !== "object" || earlier === null || Array.isArray(earlier)) {
-    throw new CommandFailure(`${path} is left as it is: it holds no object.`);
+    throw new CommandFailure(`${path} is left as it is: it does not hold an object.`);
   }
   const { maxBatchSize, maxWaitMs } = advice;
   const settings = {

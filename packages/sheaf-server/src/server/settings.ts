@@ -226,7 +226,7 @@ const rows = {
       "What accepted items survive: the NATS server's restart, their worker's end, or neither.",
     ),
     natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
-    natsAckWaitMs: integer(5000, 300, 600_000, "A worker that is silent so long has its items given to others."),
+    natsAckWaitMs: integer(5000, 300, 600_000, "Silence after which the items of a worker go to others."),
     natsMaxDeliver: integer(5, 1, 100, "Deliveries of an item before it goes to the dead letters."),
     natsHoldMs: integer(1000, 0, 60_000, "How long requests wait for NATS to come back before they get 503."),
     modelVersion: optional(text("version", "", "Version of the model that a worker runs; default: by its content.")),

@@ -83,7 +83,7 @@ test("a verdict shows its range and how many runs it rests on", () => {
 test("items that wait while runs are small are not called few", () => {
   const { mood, title, why } = verdictOf(shown, tick(measuring, "ready", undefined, 120), during({ ok: 30 }, 20, 30));
   assert.equal(mood, "warn");
-  assert.match(`${title} ${why}`, /^Items wait, and yet only 1\.5 share a run .*120 ms or more for runs of 10\.0 ms/);
+  assert.match(`${title} ${why}`, /^Items wait, but only 1\.5 share a run .*120 ms or more for runs of 10\.0 ms/);
   const alone = verdictOf({ ...shown, maxBatchSize: 1 }, tick(), during({ ok: 20 }, 20, 20));
   assert.equal(alone.title, "Each item runs alone");
 });

@@ -100,7 +100,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
     [["--fixed", "-1", "--per-item", "1"], /'-1' is invalid. It must be a number from 0 to 86400000/],
     [["--cost", "/nowhere"], /--cost cannot be read: ENOENT/],
     [["--cost", bad], /is not JSON|holds no costModel/],
-    [["--cost", bad, "--fixed", "1"], /--cost stands instead of/],
+    [["--cost", bad, "--fixed", "1"], /--cost replaces/],
     [[...line, "--trace", bad], /must hold two or more moments in milliseconds/],
     [[...line, "--policy", "best"], /There are unbatched, .*\bauto\b/],
     [[...line, "--items", "100000000"], /It must be an integer from 1 to 10000000/],

@@ -42,7 +42,7 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
     return {
       mood: "bad",
       title: `Overloaded: ${percent(minute.rejected / tried)} of items were refused`,
-      why: `More comes in than ${name} can do: ${count(minute.rejected)} of ${count(tried)} items found no room in the last minute. Add workers, or let callers wait.`,
+      why: `More items arrive than ${name} can run: ${count(minute.rejected)} of ${count(tried)} items found no room in the last minute. Add workers, or let callers wait.`,
     };
   if (minute.batches === 0)
     return {
@@ -71,7 +71,7 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   if (size < 2 && isWaiting && maxBatchSize !== 1)
     return {
       mood: "warn",
-      title: `Items wait, and yet only ${number(size)} share a run`,
+      title: `Items wait, but only ${number(size)} share a run`,
       why: `Half of them wait ${duration(queueWaitMs.p50)} or more for runs of ${duration(runMs.p50)}. Groups, weights, an order or a short queue may keep them apart.`,
     };
   const gain = gainOf(stats);

@@ -26,7 +26,7 @@ export function compressed({ headers }: FastifyRequest): Problem | undefined {
 function otherCharset({ headers }: FastifyRequest): Problem | undefined {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
   if (charset.toLowerCase() === "utf-8" || charset.toLowerCase() === "utf8") return undefined;
-  return new Problem("UNSUPPORTED_MEDIA_TYPE", `Send the body in UTF-8: charset ${charset} is not taken.`);
+  return new Problem("UNSUPPORTED_MEDIA_TYPE", `Send the body in UTF-8: charset ${charset} is not accepted.`);
 }
 
 /** The body as JSON. @throws {Problem} 400 with the place of the mistake. */

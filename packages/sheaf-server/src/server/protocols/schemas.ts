@@ -87,7 +87,7 @@ export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
       }),
     ),
     "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; made up where absent.")),
-    traceparent: Type.Optional(text("W3C trace context; its trace id stands in the log.")),
+    traceparent: Type.Optional(text("W3C trace context; its trace id is in the log.")),
   });
 
 /** The settings that the routes' limits come from: they are the same for every model, and no route is without one. */
