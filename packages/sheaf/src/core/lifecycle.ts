@@ -40,7 +40,7 @@ export class Lifecycle<In, Out> {
   flush(): Promise<void> {
     const { queue, admission } = this.#parts;
     if (queue.size === 0 && admission.waiters.size === 0) return Promise.resolve();
-    const epoch = this.#parts.epochs.separate("flush");
+    const epoch = this.#parts.epochs.separate();
     queue.relabel(epoch);
     admission.relabelWaiters(epoch);
     this.#scheduler.wake();
@@ -48,7 +48,7 @@ export class Lifecycle<In, Out> {
   }
 
   drain(): Promise<void> {
-    const epoch = this.#parts.epochs.seal("drain");
+    const epoch = this.#parts.epochs.seal();
     this.#parts.queue.release();
     this.#scheduler.wake();
     return this.#parts.epochs.settlement(epoch, true);

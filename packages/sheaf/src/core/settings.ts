@@ -152,25 +152,21 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
 };
 
 function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
-  const { policy, maxWaitMs, maxBatchWeight, weigh, rateLimit, maxQueueSize, timeoutMs, onBatchError } = options;
-  if (policy?.needsMaxWaitMs === true && maxWaitMs === undefined) {
-    throw new RangeError(`policy ${describe(policy.name)} needs maxWaitMs, the length of its window in milliseconds`);
-  }
-  if (maxBatchWeight !== undefined && weigh === undefined) {
-    throw new RangeError("maxBatchWeight needs weigh(item), which gives the weight of an item");
-  }
-  if (rateLimit?.weight !== undefined && weigh === undefined) {
-    throw new RangeError("rateLimit.weight needs weigh(item), which gives the weight of an item");
-  }
-  if (maxQueueSize === "auto" && timeoutMs === undefined) {
-    throw new RangeError('maxQueueSize "auto" needs timeoutMs: the queue holds what can be answered within it');
-  }
-  if (options.dedupe === "running" && (options.dedupeKey === undefined || options.orderKey !== undefined)) {
-    throw new RangeError('dedupe "running" needs dedupeKey, and cannot go with orderKey');
+  const { policy, maxBatchWeight, rateLimit, maxQueueSize, dedupe, orderKey, onBatchError } = options;
+  const needs = (what: string, isGiven: boolean, name: keyof typeof options): void => {
+    if (isGiven && options[name] === undefined) throw new RangeError(`${what} needs ${name}`);
+  };
+  needs(`policy ${describe(policy?.name)}`, policy?.needsMaxWaitMs === true, "maxWaitMs");
+  needs("maxBatchWeight", maxBatchWeight !== undefined, "weigh");
+  needs("rateLimit.weight", rateLimit?.weight !== undefined, "weigh");
+  needs('maxQueueSize "auto"', maxQueueSize === "auto", "timeoutMs");
+  needs('dedupe "running"', dedupe === "running", "dedupeKey");
+  if (dedupe === "running" && orderKey !== undefined) {
+    throw new RangeError('dedupe "running" cannot go with orderKey');
   }
   for (const option of ["runOne", "shouldBisect", "maxBisectRuns"] as const) {
     if (options[option] !== undefined && onBatchError !== "bisect") {
-      throw new RangeError(`${option} has no effect without onBatchError: "bisect"`);
+      throw new RangeError(`${option} needs onBatchError: "bisect"`);
     }
   }
 }

@@ -27,15 +27,15 @@ export class Epochs {
   #waiters: { readonly epoch: Epoch; readonly andEarlier: boolean; readonly resolve: () => void }[] = [];
 
   /** Ends the current epoch: calls from now on count in a new one. */
-  seal(release: "drain"): Epoch {
+  seal(): Epoch {
     const epoch = this.current;
     this.current = new Epoch();
-    return this.#sealAs(epoch, release);
+    return this.#sealAs(epoch, "drain");
   }
 
   /** A sealed epoch for calls that wait now; `takeOver` moves them. */
-  separate(release: "flush"): Epoch {
-    return this.#sealAs(new Epoch(), release);
+  separate(): Epoch {
+    return this.#sealAs(new Epoch(), "flush");
   }
 
   /** Moves `calls` calls from one epoch to a sealed one. */
