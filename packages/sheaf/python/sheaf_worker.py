@@ -18,11 +18,13 @@ import array
 import faulthandler
 import inspect
 import io
+import itertools
 import json
 import os
 import queue
 import resource
 import signal
+import socket
 import struct
 import sys
 import threading
@@ -41,6 +43,10 @@ MAX_TRACEBACK_CHARS = 8_000
 MAX_MESSAGE_CHARS = 4_000
 ALIGNMENT = 64
 MEMORY_SAMPLE_S = 1.0
+# How long a run may take before a second thread reads what arrives; and how long that thread looks on when nothing runs.
+TICK_S = 0.005
+MAX_IDLE_TICKS = 20
+SEND_BUFFER_BYTES = 1024 * 1024
 
 #: What an input or output is: "text", "json", "float32[768]" (also "floats[768]"), or columns by name.
 Declaration = Union[str, Mapping[str, str]]
@@ -350,8 +356,7 @@ def _encode_column(spec: _Spec, values: Any) -> Tuple[int, Sequence[Any]]:
         return len(values), [_encode_tensor(spec, values)]
     if spec.kind == "text":
         return len(values), _encode_texts(values)
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=_json_value, separators=(",", ":"))
-    return len(values), [text.encode("utf-8", "replace")]
+    return len(values), [_json_encoder.encode(values).encode("utf-8", "replace")]
 
 
 def _json_value(value: Any) -> Any:
@@ -360,17 +365,21 @@ def _json_value(value: Any) -> Any:
     raise TypeError(f"a result holds a {type(value).__name__}, which JSON cannot hold")
 
 
+# Made once: json.dumps would make one for every batch.
+_json_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_json_value, separators=(",", ":"))
+
+
 def _encode_texts(values: Sequence[Any]) -> List[bytes]:
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f'a result must be a str (outputs="text"), got {type(value).__name__}')
-    texts = [value.encode("utf-8", "replace") for value in values]
-    offsets = array.array("I", [0])
-    end = 0
-    for text in texts:
-        end += len(text)
-        offsets.append(end)
-    return [offsets.tobytes(), b"".join(texts)]
+    """n + 1 offsets, then the UTF-8 of all texts."""
+    try:
+        blob = "".join(values).encode("utf-8", "replace")
+    except TypeError:
+        wrong = next(value for value in values if not isinstance(value, str))
+        raise TypeError(f'a result must be a str (outputs="text"), got {type(wrong).__name__}') from None
+    # Lengths in characters are lengths in bytes where all is ASCII.
+    parts = values if blob.isascii() else [value.encode("utf-8", "replace") for value in values]
+    offsets = array.array("I", itertools.accumulate(map(len, parts), initial=0))
+    return [offsets.tobytes(), blob if parts is values else b"".join(parts)]
 
 
 def _encode_tensor(spec: _Spec, values: Any) -> Any:
@@ -612,7 +621,8 @@ def _is_child_process() -> bool:
 class _Channel:
     """Frames to and from Sheaf, on a file descriptor of their own: what user code prints cannot get in between.
 
-    A thread reads them, so that `cancel` and the end of the pipe arrive during a run.
+    The main thread reads them itself between runs: one thread to wake for a batch, not two. During a run that takes
+    longer than a tick a second thread reads, so that `cancel` and the end of the pipe arrive.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -623,18 +633,55 @@ class _Channel:
         self._writing = threading.Lock()
         self._batches: "set[int]" = set()
         self._state = "hello"
+        # Who reads. The second thread takes over only while user code runs, and gives back only while none does.
+        self._turn = threading.Lock()
+        self._is_running = False
+        self._runs = 0
+        self._is_watching = False
+        self._may_run = threading.Event()
         #: Ids of batches whose callers have all left.
         self.cancelled: "set[int]" = set()
         # A child that runs another program must not hold it open; one that goes on in this one must not write to it.
         os.set_inheritable(descriptor, False)
         os.register_at_fork(after_in_child=self._close_in_child)
+        _widen(descriptor)
 
     def start(self) -> None:
-        threading.Thread(target=self._read, name="sheaf-reader", daemon=True).start()
+        threading.Thread(target=self._watch, name="sheaf-reader", daemon=True).start()
 
     def receive(self) -> Tuple[Dict[str, Any], bytearray]:
-        """The next message to work on: `hello`, `run` or `close`."""
-        return self._received.get()
+        """The next message to work on: `hello`, `run` or `close`. User code runs from now until the next call."""
+        with self._turn:
+            self._is_running = False
+            reads_itself = not self._is_watching and self._received.empty()
+        message = self._read_frame() if reads_itself else self._received.get()
+        while message is None:
+            message = self._read_frame()
+        self._runs += 1
+        self._is_running = True
+        if not self._may_run.is_set():
+            self._may_run.set()
+        return message
+
+    def _watch(self) -> None:
+        idle_ticks = 0
+        while True:
+            self._may_run.wait()
+            runs = self._runs
+            time.sleep(TICK_S)
+            with self._turn:
+                self._is_watching = self._is_running and self._runs == runs
+                idle_ticks = 0 if self._runs != runs or self._is_running else idle_ticks + 1
+                if idle_ticks > MAX_IDLE_TICKS:
+                    self._may_run.clear()
+                    if self._is_running:
+                        self._may_run.set()
+            while self._is_watching:
+                message = self._read_frame()
+                if message is not None:
+                    with self._turn:
+                        self._received.put(message)
+                        self._is_watching = self._is_running
 
     def ended(self, batch_id: int) -> None:
         self._batches.discard(batch_id)
@@ -671,24 +718,23 @@ class _Channel:
         except OSError:  # the other end has gone
             os._exit(0)
 
-    def _read(self) -> None:
-        while True:
-            head = self._exactly(8, may_end=True)
-            header_bytes, payload_bytes = struct.unpack("<II", head)
-            if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
-                _die(f"a frame of {header_bytes} + {payload_bytes} bytes is over the bound")
-            try:
-                header = json.loads(self._exactly(header_bytes))
-                self._accept(header, self._exactly(payload_bytes))
-            except (ValueError, KeyError, TypeError) as error:
-                _die(f"a message that cannot be read: {error!r}")
+    def _read_frame(self) -> Optional[Tuple[Dict[str, Any], bytearray]]:
+        """The next frame, if it is one to work on."""
+        header_bytes, payload_bytes = struct.unpack("<II", self._exactly(8, may_end=True))
+        if header_bytes > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
+            _die(f"a frame of {header_bytes} + {payload_bytes} bytes is over the bound")
+        try:
+            header = json.loads(self._exactly(header_bytes))
+            return self._accept(header, self._exactly(payload_bytes))
+        except (ValueError, KeyError, TypeError) as error:
+            _die(f"a message that cannot be read: {error!r}")
 
-    def _accept(self, header: Dict[str, Any], payload: bytearray) -> None:
+    def _accept(self, header: Dict[str, Any], payload: bytearray) -> Optional[Tuple[Dict[str, Any], bytearray]]:
         kind = header["type"]
         if kind == "cancel":
             if header["id"] in self._batches:
                 self.cancelled.add(header["id"])
-            return
+            return None
         if self._state == "hello" and kind == "hello":
             if header["protocol"] != PROTOCOL:
                 _die(f"it speaks version {PROTOCOL} of the protocol, not {header['protocol']}")
@@ -701,7 +747,7 @@ class _Channel:
             self._state = "closed"
         else:
             _die(f"{kind!r} was sent out of order")
-        self._received.put((header, payload))
+        return header, payload
 
     def _exactly(self, size: int, may_end: bool = False) -> bytearray:
         data = bytearray(size)
@@ -724,6 +770,15 @@ class _Channel:
             os.close(self._descriptor)
         except OSError:
             pass
+
+
+def _widen(descriptor: int) -> None:
+    """Room for a large result in one write: the worker need not be woken again for the rest of it."""
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as duplicate:
+            duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    except OSError:
+        pass  # not a socket
 
 
 def _die(why: str) -> NoReturn:

@@ -14,6 +14,7 @@ function open(...args: string[]): CommandExecutor<unknown, unknown> {
     command: "python3",
     args: [pathOf("raw.py"), ...args],
     onWorkerCrash: "fail",
+    niceness: 0,
     log: () => undefined,
     clock: impatient,
   });

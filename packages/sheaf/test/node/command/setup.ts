@@ -31,6 +31,7 @@ export async function setUp(
     command: "python3",
     args: [pathOf("probe.py")],
     log: (line) => lines.push(line),
+    niceness: 0,
     ...options,
   });
   const call = createBatcher(executor, { maxBatchSize: 32, ...batching });
