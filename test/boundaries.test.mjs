@@ -24,7 +24,7 @@ test("process.env is read in one file of the server, set in another, and handed 
   assert.deepEqual(
     users.map(({ path }) => path),
     [
-      "packages/sheaf/src/node/pool/command-connection.ts",
+      "packages/sheaf/src/node/command/child.ts",
       "packages/sheaf-server/src/server/config.ts",
       "packages/sheaf-server/src/shared/without-telemetry.ts",
     ],

@@ -17,12 +17,16 @@ export function buildGo(t, name) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-go-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const binary = join(folder, name);
+  buildGoIn(fileURLToPath(new URL(`../clients/${name}`, import.meta.url)), binary);
+  return binary;
+}
+
+/** Builds the program in a folder. */
+export function buildGoIn(cwd, binary) {
   // It runs once: no optimisation, which halves what the build takes.
   const words = ["build", "-gcflags=all=-N -l", "-ldflags=-s -w", "-o", binary, "."];
-  const cwd = fileURLToPath(new URL(`../clients/${name}`, import.meta.url));
   const { status, stderr, error } = spawnSync(go(), words, { cwd, encoding: "utf8" });
   if (status !== 0) throw new Error(`go ${words.join(" ")} failed: ${error?.message ?? stderr}`);
-  return binary;
 }
 
 function go() {

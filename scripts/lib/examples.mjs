@@ -18,9 +18,10 @@ export function examples() {
     });
 }
 
-/** Whether `npm ci` at the root installs all that an example needs; what Python needs it does not. */
+/** Whether `npm ci` at the root installs all that an example needs; what Python or Go needs it does not. */
 export function isLight({ name, manifest }) {
   if (existsSync(`${root}/examples/${name}/requirements.txt`)) return false;
+  if (existsSync(`${root}/examples/${name}/go.mod`)) return false;
   const installed = new Set(["sheaf", "sheaf-server", ...dependenciesOf("packages/sheaf-server/package.json")]);
   return Object.keys(manifest?.dependencies ?? {}).every((name) => installed.has(name));
 }

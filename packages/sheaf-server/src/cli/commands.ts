@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { interruptible, type RunCommand } from "./interrupt.ts";
+import { interruptible, type RunCommand } from "./signals.ts";
 
 interface Entry {
   readonly name: string;
@@ -69,6 +69,14 @@ export const commands: readonly Entry[] = [
     async load() {
       const { demo, demoCommand } = await import("./demo.ts");
       return { run: interruptible(demo), define: demoCommand };
+    },
+  },
+  {
+    name: "check-worker",
+    summary: "see whether a worker in any language keeps to the protocol",
+    async load() {
+      const { checkWorker, checkWorkerCommand } = await import("./check-worker.ts");
+      return { run: checkWorker, define: checkWorkerCommand };
     },
   },
 ];

@@ -13,3 +13,4 @@ export type { PipelineOptions } from "./pipeline.ts";
 export { workerCommand, type CommandExecutor } from "./worker-command.ts";
 export type { CommandOptions, WorkerLogLine } from "./command/options.ts";
 export type { TensorDtype, WorkerColumn, WorkerDeclaration } from "./command/declaration.ts";
+export { checkWorker, type CheckOptions, type WorkerCheck } from "./command/check/check-worker.ts";

@@ -18,6 +18,8 @@ export type WorkerColumn =
       readonly shape: readonly number[];
     };
 
+export type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;
+
 /** What a worker command says of itself once it is ready. */
 export interface WorkerDeclaration {
   /** The model's name, where the worker gives one. */

@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import { largeRowBytes, type TypedArray } from "../wire/layout.ts";
-import { columnText, lengthOf, typedArrayOf, type WorkerColumn } from "./declaration.ts";
+import { columnText, lengthOf, typedArrayOf, type TensorColumn, type WorkerColumn } from "./declaration.ts";
 
 /** Columns begin at multiples of this many bytes of the payload. */
 const alignment = 64;
@@ -82,7 +82,7 @@ function encodeTexts(texts: readonly string[]): Uint8Array[] {
   return [new Uint8Array(offsets.buffer), blob];
 }
 
-function encodeTensor(column: WorkerColumn & { kind: "tensor" }, values: readonly unknown[]): Uint8Array[] {
+function encodeTensor(column: TensorColumn, values: readonly unknown[]): Uint8Array[] {
   const length = lengthOf(column.shape);
   const rows = values.map((value, i) => rowOf(value, i, column, length));
   const rowBytes = length * typedArrayOf[column.dtype].BYTES_PER_ELEMENT;
@@ -92,7 +92,7 @@ function encodeTensor(column: WorkerColumn & { kind: "tensor" }, values: readonl
   return [block];
 }
 
-function rowOf(value: unknown, index: number, column: WorkerColumn & { kind: "tensor" }, length: number): TypedArray {
+function rowOf(value: unknown, index: number, column: TensorColumn, length: number): TypedArray {
   const Elements = typedArrayOf[column.dtype];
   if (value instanceof Elements && value.length === length) return value;
   if (Array.isArray(value)) {

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { check, checkFunction, checkOptions, checkText, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
+import type { Command } from "./child.ts";
 import { poolChecks, poolSettings, type PoolSettings, type WorkerOptions } from "../options.ts";
 
 /** A line that a worker printed, or a message that it logged. */
@@ -28,11 +29,7 @@ export interface CommandOptions<Data = unknown> extends Omit<WorkerOptions<Data>
   readonly log?: ((line: WorkerLogLine) => void) | undefined;
 }
 
-export interface CommandSettings extends PoolSettings {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly cwd: string | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
+export interface CommandSettings extends PoolSettings, Command {
   readonly data: unknown;
   readonly log: (line: WorkerLogLine) => void;
 }

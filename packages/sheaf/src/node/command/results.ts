@@ -1,7 +1,7 @@
 import { BatcherError } from "../../core/errors.ts";
 import { describe } from "../../shared/describe.ts";
 import type { RowOwnership } from "../wire/layout.ts";
-import { columnText, lengthOf, typedArrayOf, type WorkerColumn } from "./declaration.ts";
+import { columnText, lengthOf, typedArrayOf, type TensorColumn, type WorkerColumn } from "./declaration.ts";
 import type { ColumnHead } from "./encode.ts";
 import type { Frame } from "./frame.ts";
 import { workerError } from "./worker-error.ts";
@@ -103,7 +103,7 @@ function readColumn(
 }
 
 function readTensor(
-  { dtype, shape }: WorkerColumn & { kind: "tensor" },
+  { dtype, shape }: TensorColumn,
   at: number,
   count: number,
   buffer: ArrayBuffer,

@@ -1,0 +1,3 @@
+module sheaf.example/worker
+
+go 1.21

@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import { checkWorker as checksOf } from "sheaf/node";
+import { UsageError } from "../shared/failure.ts";
+import type { CommandStreams } from "../shared/terminal.ts";
+import { exitCode, newCommand, parseDurationMs, runCommand } from "./command.ts";
+
+interface CheckWorkerOptions {
+  readonly data?: string;
+  readonly loadTimeout: number;
+  readonly json?: true;
+}
+
+/** `sheaf check-worker COMMAND`: whether a program keeps to the worker protocol. Exit 3 where it does not. */
+export function checkWorker(args: readonly string[], streams: CommandStreams): Promise<number> {
+  return runCommand(checkWorkerCommand(streams), args, streams, (parsed) => runCheck(parsed, streams));
+}
+
+export function checkWorkerCommand(streams: CommandStreams): Command {
+  return (
+    newCommand("check-worker", streams)
+      .description("Starts a worker again and again and tries every message and every fault of the worker protocol.")
+      .argument("<command...>", "the worker and its arguments, as workerCommand starts it")
+      // What follows the command belongs to it.
+      .passThroughOptions()
+      .option("--data <json>", "what the worker gets as data")
+      .option("--load-timeout <time>", "how long it may load", parseDurationMs, 60_000)
+      .option("--json", "a line of JSON for each check")
+  );
+}
+
+async function runCheck(command: Command, { stdout }: CommandStreams): Promise<number> {
+  const { data, loadTimeout: loadTimeoutMs, json } = command.opts<CheckWorkerOptions>();
+  const [[program = "", ...args]] = command.processedArgs as [string[]];
+  let failed = 0;
+  for await (const check of checksOf({ command: program, args, data: parsed(data), loadTimeoutMs })) {
+    const { name, ok, detail } = check;
+    if (!ok) failed++;
+    const text = `${ok ? "ok    " : "FAILED"} ${name}${detail === undefined ? "" : `: ${detail}`}`;
+    stdout.write(`${json === true ? JSON.stringify(check) : text}\n`);
+  }
+  if (json !== true) stdout.write(failed === 0 ? "\nIt keeps to the worker protocol.\n" : `\n${failed} failed.\n`);
+  return failed === 0 ? exitCode.ok : exitCode.no;
+}
+
+function parsed(data: string | undefined): unknown {
+  if (data === undefined) return undefined;
+  try {
+    return JSON.parse(data) as unknown;
+  } catch {
+    throw new UsageError(`--data must be JSON, got ${data}`);
+  }
+}

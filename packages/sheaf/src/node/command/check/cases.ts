@@ -1,0 +1,251 @@
+import { readFileSync } from "node:fs";
+import {
+  columnText,
+  lengthOf,
+  signatureOf,
+  typedArrayOf,
+  type TensorColumn,
+  type WorkerColumn,
+  type WorkerDeclaration,
+} from "../declaration.ts";
+import { maxPayloadBytes } from "../frame.ts";
+import type { CheckedWorker } from "./checked-worker.ts";
+
+/** One promise of the protocol. Rejects with what the worker does instead; resolves with a remark, if there is one. */
+export interface Case {
+  readonly name: string;
+  run(start: () => CheckedWorker): Promise<string | void>;
+}
+
+const ready: Case = {
+  name: "says what it takes and returns, once it is ready",
+  async run(start) {
+    const { inputs, outputs, sample } = await start().ready();
+    const columns = [inputs, outputs].map((each) => each.map(textOf).join(", ")).join(" → ");
+    return sample.length > 0 ? columns : `${columns}; without a sample, so items are made up and a run may fail`;
+  },
+};
+
+const batches: Case = {
+  name: "answers batches of 1, 2, 7 and 64 items with one result each",
+  async run(start) {
+    const worker = start();
+    const declaration = await worker.ready();
+    let id = 0;
+    for (const size of [1, 2, 7, 64]) {
+      worker.run(++id, itemsOf(declaration, size));
+      const results = await worker.answer(id, size);
+      if (results === undefined && declaration.sample.length > 0)
+        throw new Error(`a batch of ${size} of its sample failed`);
+      const failed = results?.find((result) => result instanceof Error);
+      if (failed !== undefined && declaration.sample.length > 0)
+        throw new Error(`its sample failed: ${failed.message}`);
+    }
+  },
+};
+
+const ahead: Case = {
+  name: "answers two batches that were sent at once, in their order",
+  run: (start) =>
+    withReady(start, async (worker, items) => {
+      worker.run(1, items(3));
+      worker.run(2, items(2));
+      await worker.answer(1, 3);
+      await worker.answer(2, 2);
+    }),
+};
+
+const cancelled: Case = {
+  name: "answers a batch that was cancelled, and ignores the cancelling of one that it does not have",
+  run: (start) =>
+    withReady(start, async (worker, items) => {
+      worker.send({ type: "cancel", id: 4711 });
+      worker.run(1, items(1));
+      worker.run(2, items(1));
+      worker.send({ type: "cancel", id: 2 });
+      await worker.answer(1, 1);
+      await worker.answer(2, 1);
+      worker.send({ type: "cancel", id: 1 });
+      worker.run(3, items(1));
+      await worker.answer(3, 1);
+    }),
+};
+
+const unknownFields: Case = {
+  name: "ignores fields of a header that it does not know",
+  run: (start) =>
+    withReady(start, async (worker, items) => {
+      worker.run(1, items(1), { novelty: { of: ["version", 1.5] } });
+      await worker.answer(1, 1);
+    }),
+};
+
+const signals: Case = {
+  name: "goes on after SIGINT and SIGTERM",
+  run: (start) =>
+    withReady(start, async (worker, items) => {
+      for (const signal of ["SIGINT", "SIGTERM"] as const) process.kill(worker.pid!, signal);
+      worker.run(1, items(1));
+      await worker.answer(1, 1);
+    }),
+};
+
+const close: Case = {
+  name: "finishes what came before `close`, says `closed` and exits with 0",
+  run: (start) =>
+    withReady(start, async (worker, items) => {
+      worker.run(1, items(2));
+      worker.send({ type: "close" });
+      await worker.answer(1, 2);
+      const { header } = await worker.next();
+      if (header.type !== "closed") throw new Error(`it sent "${header.type}" where "closed" was due`);
+      await worker.ended(5000);
+      if (worker.exitCode !== 0) throw new Error(`its exit code is ${worker.exitCode}`);
+    }),
+};
+
+const hangUps: readonly Case[] = [
+  {
+    name: "ends when the pipe ends while it is idle",
+    run: (start) =>
+      withReady(start, async (worker) => {
+        worker.hangUp();
+        await worker.ended();
+      }),
+  },
+  {
+    name: "ends when the pipe ends while it loads",
+    async run(start) {
+      const worker = start();
+      worker.hello();
+      worker.hangUp();
+      await worker.ended();
+    },
+  },
+  {
+    name: "ends when the pipe ends in the middle of a message",
+    run: (start) =>
+      withReady(start, async (worker) => {
+        worker.write(frameStart(100, 0));
+        worker.hangUp();
+        await worker.ended();
+      }),
+  },
+];
+
+/** A fault of ours, after which the worker cannot know what follows. */
+const endsAfter = (what: string, send: (worker: CheckedWorker) => void): Case => ({
+  name: `ends after ${what}`,
+  run: (start) =>
+    withReady(start, async (worker) => {
+      send(worker);
+      await worker.ended();
+    }),
+});
+
+const faults: readonly Case[] = [
+  endsAfter("a frame that is over the bound", (worker) => worker.write(frameStart(8, maxPayloadBytes + 1))),
+  endsAfter("a header that is not JSON", (worker) =>
+    worker.write(Buffer.concat([frameStart(8, 0), Buffer.from("nonsense")])),
+  ),
+  endsAfter("a message of no known type", (worker) => worker.send({ type: "novelty" })),
+  endsAfter("a second `hello`", (worker) => worker.hello()),
+];
+
+const otherVersion: Case = {
+  name: "refuses a version of the protocol that it does not speak",
+  async run(start) {
+    const worker = start();
+    worker.hello(2);
+    for (let type: string | undefined = "warming"; type === "warming";) {
+      type = (await worker.next().catch(() => undefined))?.header.type;
+      if (type === "ready") throw new Error("it is ready all the same");
+    }
+    await worker.ended();
+  },
+};
+
+const again: Case = {
+  name: "declares the same when it is started again",
+  async run(start) {
+    const [first, second] = [signatureOf(await start().ready()), signatureOf(await start().ready())];
+    if (first !== second) throw new Error(`first ${first}, then ${second}`);
+  },
+};
+
+const descriptor: Case = {
+  name: "does not hand its end of the pipe on to programs that it starts",
+  run: (start) =>
+    withReady(start, async (worker) => {
+      if (process.platform !== "linux") return "not looked at: only Linux shows it";
+      const flags = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/${worker.pid}/fdinfo/3`, "utf8"))?.[1];
+      const closeOnExec = 0o2000000;
+      if ((parseInt(flags ?? "0", 8) & closeOnExec) === 0)
+        throw new Error("its file descriptor 3 is not close-on-exec");
+      return undefined;
+    }),
+};
+
+const runTime: Case = {
+  name: "says how long a run took",
+  run: (start) =>
+    withReady(start, async (worker, items) => {
+      worker.run(1, items(1));
+      const { header } = await worker.next();
+      if (typeof header["runMs"] !== "number")
+        throw new Error("there is no runMs: schedulers count the way there and back too");
+    }),
+};
+
+export const cases: readonly Case[] = [
+  ready,
+  batches,
+  ahead,
+  cancelled,
+  unknownFields,
+  runTime,
+  signals,
+  close,
+  descriptor,
+  again,
+  ...hangUps,
+  ...faults,
+  otherVersion,
+];
+
+async function withReady(
+  start: () => CheckedWorker,
+  use: (worker: CheckedWorker, items: (size: number) => unknown[]) => Promise<string | void>,
+): Promise<string | void> {
+  const worker = start();
+  const declaration = await worker.ready();
+  return use(worker, (size) => itemsOf(declaration, size));
+}
+
+/** Items of the sample in turn, or made up where there is none. */
+function itemsOf({ inputs, sample }: WorkerDeclaration, size: number): unknown[] {
+  return Array.from({ length: size }, (_, i) => (sample.length > 0 ? sample[i % sample.length] : madeUp(inputs, i)));
+}
+
+function madeUp(inputs: readonly WorkerColumn[], i: number): unknown {
+  const values = inputs.map((column) =>
+    column.kind === "tensor" ? zeros(column) : column.kind === "text" ? `Text ${i}` : i,
+  );
+  return inputs[0]!.name === undefined ? values[0] : Object.fromEntries(inputs.map(({ name }, c) => [name, values[c]]));
+}
+
+function zeros({ dtype, shape }: TensorColumn): unknown {
+  const length = lengthOf(shape);
+  const Elements = typedArrayOf[dtype];
+  return new Elements(new ArrayBuffer(length * Elements.BYTES_PER_ELEMENT), 0, length);
+}
+
+const textOf = (column: WorkerColumn): string =>
+  column.name === undefined ? columnText(column) : `${column.name}: ${columnText(column)}`;
+
+function frameStart(headerBytes: number, payloadBytes: number): Buffer {
+  const start = Buffer.alloc(8);
+  start.writeUInt32LE(headerBytes, 0);
+  start.writeUInt32LE(payloadBytes, 4);
+  return start;
+}

@@ -1,0 +1,165 @@
+import { once } from "node:events";
+import { describe } from "../../../shared/describe.ts";
+import { startCommand, type Command, type CommandChild } from "../child.ts";
+import { readDeclaration, type WorkerDeclaration } from "../declaration.ts";
+import { encodeItems } from "../encode.ts";
+import { FrameReader, writeFrame, type Frame } from "../frame.ts";
+import { OutputLines } from "../output-lines.ts";
+import { checkResult, readResult } from "../results.ts";
+
+export interface CheckedCommand extends Command {
+  readonly data: unknown;
+  readonly loadTimeoutMs: number;
+  /** How long anything else may take. */
+  readonly patienceMs: number;
+}
+
+type Header = Readonly<Record<string, unknown>>;
+
+/** A worker that is spoken to by hand, message by message, also with messages that are wrong. */
+export class CheckedWorker {
+  declaration: WorkerDeclaration | undefined;
+  readonly #command: CheckedCommand;
+  readonly #started: CommandChild;
+  readonly #lines: OutputLines = new OutputLines(() => undefined);
+  readonly #frames: Frame[] = [];
+  readonly #closed: Promise<unknown>;
+  #hasEnded = false;
+  #fault: Error | undefined;
+  #arrived: (() => void) | undefined;
+
+  constructor(command: CheckedCommand) {
+    this.#command = command;
+    this.#started = startCommand(command);
+    const { child, pipe, output } = this.#started;
+    for (const stream of output) this.#lines.read(stream);
+    const reader = new FrameReader((frame) => {
+      if (frame.header.type !== "log") this.#frames.push(frame);
+    });
+    pipe?.on("data", (chunk: Buffer) => {
+      try {
+        if (this.#fault === undefined) reader.push(chunk);
+      } catch (error) {
+        this.#fault = error as Error;
+      }
+      this.#arrived?.();
+    });
+    pipe?.on("error", () => undefined);
+    this.#closed = Promise.race([once(child, "exit"), once(child, "error")]).then(
+      () => undefined,
+      (error: unknown) => (this.#fault = error as Error),
+    );
+    void this.#closed.then(() => {
+      this.#hasEnded = true;
+      setImmediate(() => this.#arrived?.()); // after what it sent last
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#started.child.pid;
+  }
+
+  send(header: Header, pieces?: readonly Uint8Array[]): void {
+    const { pipe } = this.#started;
+    if (pipe?.writable === true) writeFrame(pipe, header, pieces);
+  }
+
+  /** Bytes as they are. */
+  write(bytes: Uint8Array): void {
+    const { pipe } = this.#started;
+    if (pipe?.writable === true) pipe.write(bytes);
+  }
+
+  hello(protocol: number = 1): void {
+    this.send({ type: "hello", protocol, data: this.#command.data ?? null });
+  }
+
+  /** Says hello and waits until it can run batches. */
+  async ready(): Promise<WorkerDeclaration> {
+    this.hello();
+    const { header } = await this.next(this.#command.loadTimeoutMs);
+    if (header.type === "warming") return this.#readyAfterWarming();
+    return this.#declare(header);
+  }
+
+  async #readyAfterWarming(): Promise<WorkerDeclaration> {
+    return this.#declare((await this.next(this.#command.loadTimeoutMs)).header);
+  }
+
+  #declare(header: Frame["header"]): WorkerDeclaration {
+    if (header.type === "failed") throw new Error(`it cannot load: ${JSON.stringify(header["error"])}`);
+    if (header.type !== "ready") throw new Error(`it sent ${describe(header.type)} where "ready" was due`);
+    return (this.declaration = readDeclaration(header));
+  }
+
+  run(id: number, items: readonly unknown[], extra: Header = {}): void {
+    const { columns, pieces } = encodeItems(this.declaration!.inputs, items);
+    this.send({ type: "run", id, size: items.length, attempt: 1, columns, ...extra }, pieces);
+  }
+
+  /** The next message, which answers the batch `id` of so many items: its results, or undefined where the run failed. */
+  async answer(id: number, size: number): Promise<unknown[] | undefined> {
+    const frame = await this.next();
+    const { header } = frame;
+    if (header.type !== "result" && header.type !== "failed") {
+      throw new Error(`it sent ${describe(header.type)} where the answer to batch ${id} was due`);
+    }
+    if (header["id"] !== id) throw new Error(`it answered batch ${describe(header["id"])} where ${id} was due`);
+    if (header.type === "failed") return undefined;
+    const { outputs } = this.declaration!;
+    return readResult(outputs, checkResult(outputs, frame), size, "view");
+  }
+
+  /** The next message that is not of the log. */
+  async next(timeoutMs: number = this.#command.patienceMs): Promise<Frame> {
+    await this.#until(() => this.#frames.length > 0 || this.#hasEnded || this.#fault !== undefined, timeoutMs);
+    const frame = this.#frames.shift();
+    if (frame !== undefined) return frame;
+    if (this.#fault !== undefined) throw new Error(`it sent ${this.#fault.message}`);
+    const words = this.#lines.lastWords;
+    throw new Error(
+      this.#hasEnded
+        ? `it ended (${this.#end()})${words === undefined ? "" : `: ${words}`}`
+        : `it sent nothing within ${timeoutMs} ms`,
+    );
+  }
+
+  /** Resolves once it has ended. What it sends until then is dropped. */
+  async ended(timeoutMs: number = this.#command.patienceMs): Promise<void> {
+    await this.#until(() => this.#hasEnded, timeoutMs);
+    if (!this.#hasEnded) throw new Error(`it still runs after ${timeoutMs} ms`);
+  }
+
+  get exitCode(): number | null {
+    return this.#started.child.exitCode;
+  }
+
+  /** Closes our end of the socket, as the end of this process would. */
+  hangUp(): void {
+    this.#started.pipe?.destroy();
+  }
+
+  async kill(): Promise<void> {
+    this.#started.kill();
+    await this.#closed;
+    this.hangUp();
+  }
+
+  #end(): string {
+    const { exitCode, signalCode } = this.#started.child;
+    return signalCode === null ? `exit code ${exitCode}` : `signal ${signalCode}`;
+  }
+
+  async #until(holds: () => boolean, timeoutMs: number): Promise<void> {
+    let isLate = false;
+    const timer = setTimeout(
+      () => {
+        isLate = true;
+        this.#arrived?.();
+      },
+      Math.min(timeoutMs, 2 ** 31 - 1),
+    );
+    while (!holds() && !isLate) await new Promise<void>((resolve) => (this.#arrived = resolve));
+    clearTimeout(timer);
+  }
+}

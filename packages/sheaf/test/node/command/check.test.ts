@@ -1,0 +1,55 @@
+// checkWorker finds what a worker does wrong, and nothing else; `sheaf check-worker` prints it.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { checkWorker, type WorkerCheck } from "../../../dist/node/index.js";
+import { cases } from "../../../dist/node/command/check/cases.js";
+import { CheckedWorker } from "../../../dist/node/command/check/checked-worker.js";
+import { pathOf, skipWithoutPython } from "./setup.js";
+
+/** What it finds up to the first broken promise. */
+async function check(script: string, ...args: string[]): Promise<{ kept: number; broken: WorkerCheck | undefined }> {
+  let kept = 0;
+  for await (const found of checkWorker({ command: "python3", args: [pathOf(script), ...args] })) {
+    if (!found.ok) return { kept, broken: found };
+    kept++;
+  }
+  return { kept, broken: undefined };
+}
+
+describe("checkWorker", { skip: skipWithoutPython }, () => {
+  test("sheaf_worker keeps every promise", async () => {
+    assert.deepEqual(await check("broken.py", "in no way"), { kept: 18, broken: undefined });
+    assert.deepEqual(await check("arrays.py"), { kept: 18, broken: undefined });
+  });
+
+  for (const [how, name, detail] of [
+    ["stops", /says what it takes/, /it ended \(exit code 1\): no such model/],
+    ["count", /answers batches of 1, 2, 7 and 64/, /returned 6 results for 7 items/],
+    ["fails", /answers batches of 1, 2, 7 and 64/, /a batch of 64 of its sample failed/],
+    ["run-time", /says how long a run took/, /there is no runMs/],
+    ["signals", /goes on after SIGINT and SIGTERM/, /it ended/],
+    ["exit-code", /exits with 0/, /its exit code is 5/],
+    ["inherits", /does not hand its end of the pipe on/, /not close-on-exec/],
+    ["changes", /declares the same/, /first .*, then /],
+    ["bound", /ends after a frame that is over the bound/, /it still runs after 2000 ms/],
+    ["version", /refuses a version/, /it is ready all the same/],
+  ] as const) {
+    const skip = how === "inherits" && process.platform !== "linux" ? "only Linux shows it" : false;
+    test(`it finds a worker that is broken in this way: ${how}`, { skip }, async () => {
+      const [promise, ...others] = cases.filter((each) => name.test(each.name));
+      assert.ok(promise !== undefined && others.length === 0);
+      const started: CheckedWorker[] = [];
+      const command = { command: "python3", args: [pathOf("broken.py"), how], cwd: undefined, env: {} };
+      const start = (): CheckedWorker => {
+        const worker = new CheckedWorker({ ...command, data: undefined, loadTimeoutMs: 60_000, patienceMs: 2000 });
+        started.push(worker);
+        return worker;
+      };
+      try {
+        await assert.rejects(promise.run(start), detail);
+      } finally {
+        for (const worker of started) await worker.kill();
+      }
+    });
+  }
+});
