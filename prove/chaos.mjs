@@ -1,7 +1,7 @@
 /**
  * `npm run prove -- chaos [--minutes 10] [--seed 1]`: the running stack under random load and random faults, with a
- * checker that knows every request sent and every answer seen. Two `sheaf serve` processes (worker threads, worker
- * processes) whose workers and selves are killed, stopped and drained; `sheaf proxy` between two tenants and an API that
+ * checker that knows every request sent and every answer seen. Three `sheaf serve` processes (worker threads, worker
+ * processes, a model in Python) whose workers and selves are killed, stopped and drained; `sheaf proxy` between two tenants and an API that
  * fails in every way; a queue over NATS whose workers and broker are killed; rows on their way into a PostgreSQL that is;
  * and the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
@@ -15,6 +15,7 @@ import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
 import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
 import { whyNoNats } from "../test/support/nats-server.mjs";
+import { skipWithoutPython } from "../test/support/python.mjs";
 import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 import { drawing } from "./lib/random.mjs";
 
@@ -30,6 +31,7 @@ if (!(minutes >= 0.1 && minutes <= 120) || !Number.isInteger(seed)) {
 console.log(`${machine()}\nnpm run prove -- chaos --minutes ${minutes} --seed ${seed}\n`);
 const hasPostgres = (await whyNoPostgres()) === undefined;
 const hasNats = whyNoNats() === undefined;
+const hasPython = skipWithoutPython === false;
 const seconds = 60 * minutes;
 const isDone = announceEnd(seconds);
 // A stream for each part: what one draws does not depend on how fast another is.
@@ -37,6 +39,7 @@ const draw = (part) => drawing(seededRandom(1000 * seed + part));
 const parts = await Promise.all([
   toItsEnd("server with worker processes", chaosOnServer("process", { seconds, draw: draw(1) })),
   toItsEnd("server with worker threads", chaosOnServer("thread", { seconds, draw: draw(2) })),
+  ...(hasPython ? [toItsEnd("server with Python workers", chaosOnServer("python", { seconds, draw: draw(7) }))] : []),
   toItsEnd("batcher on a jumping clock", chaosInProcess({ seconds, draw: draw(3) })),
   toItsEnd("sheaf proxy", chaosThroughProxy({ seconds, draw: draw(6) })),
   ...(hasPostgres ? [toItsEnd("rows in PostgreSQL", chaosOnPostgres({ seconds, draw: draw(5) }))] : []),

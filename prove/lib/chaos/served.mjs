@@ -10,18 +10,35 @@ export const limits = { requestTimeoutMs: 4000, runTimeoutMs: 3000, graceMs: 800
 const folder = join(mkdtempSync(join(tmpdir(), "sheaf-chaos-")), "a folder with spaces");
 process.on("exit", () => rmSync(join(folder, ".."), { recursive: true, force: true }));
 mkdirSync(folder);
-const workerFile = join(folder, "the chaos model.mjs");
 const sheafNode = new URL("../../../packages/sheaf/dist/node/index.js", import.meta.url).href;
-const source = readFileSync(fileURLToPath(new URL("chaos-worker.mjs", import.meta.url)), "utf8");
-writeFileSync(workerFile, source.replace('"sheaf/node"', JSON.stringify(sheafNode)).replaceAll("\n", "\r\n"));
-const config = join(folder, "sheaf.config.json");
-writeFileSync(config, `\uFEFF{\r\n  "models": [{ "model": ${JSON.stringify(workerFile)}, "name": "chaos" }]\r\n}\r\n`);
+const sourceOf = (name) => readFileSync(fileURLToPath(new URL(name, import.meta.url)), "utf8").replaceAll("\n", "\r\n");
+const inJavaScript = configOf(
+  "the chaos model.mjs",
+  sourceOf("chaos-worker.mjs").replace('"sheaf/node"', JSON.stringify(sheafNode)),
+);
+const inPython = configOf("the chaos model.py", sourceOf("chaos_model.py"));
+
+/** Path of a config that serves this source as `chaos`. */
+function configOf(name, source) {
+  const model = join(folder, name);
+  writeFileSync(model, source);
+  const config = `${model}.config.json`;
+  writeFileSync(config, `\uFEFF{\r\n  "models": [{ "model": ${JSON.stringify(model)}, "name": "chaos" }]\r\n}\r\n`);
+  return config;
+}
+
+const kinds = {
+  thread: { workers: "worker threads", config: inJavaScript, isolation: "thread" },
+  process: { workers: "worker processes", config: inJavaScript, isolation: "process" },
+  python: { workers: "Python workers", config: inPython, isolation: "thread" },
+};
 
 /** `sheaf serve` with the chaos model. */
 export class Served extends Program {
-  /** `isolation`: `"thread"` or `"process"`. `environment`: further variables of the server. */
-  constructor(isolation, environment = {}) {
-    super(`server with worker ${isolation === "thread" ? "threads" : "processes"}`, ["serve", "--config", config], {
+  /** `kind`: `"thread"`, `"process"` or `"python"`. `environment`: further variables of the server. */
+  constructor(kind, environment = {}) {
+    const { workers, config, isolation } = kinds[kind];
+    super(`server with ${workers}`, ["serve", "--config", config], {
       cwd: folder,
       environment: {
         WORKER_ISOLATION: isolation,

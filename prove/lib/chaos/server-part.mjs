@@ -6,8 +6,8 @@ import { trySignal } from "./try-signal.mjs";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Load and faults on one server for `seconds`; gives its ledger, and what was done to it. */
-export async function chaosOnServer(isolation, { seconds, draw, callersAtMost = 40 }) {
-  const server = new Served(isolation);
+export async function chaosOnServer(kind, { seconds, draw, callersAtMost = 40 }) {
+  const server = new Served(kind);
   const ledger = new Ledger();
   const faults = {};
   const count = (what) => (faults[what] = (faults[what] ?? 0) + 1);
