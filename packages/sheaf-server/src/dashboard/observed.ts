@@ -25,6 +25,8 @@ export interface Playground {
   /** Relative to the page: `infer/use-lite`. */
   readonly path: string;
   readonly input: { readonly kind: "text" | "json" } | { readonly kind: "floats"; readonly length: number };
+  /** What the input begins with. Default: one of its kind. */
+  readonly sample?: unknown;
   /** An input in words: "a text of at most 128 tokens". */
   readonly description: string;
 }

@@ -76,6 +76,8 @@ interface DescribedModel {
   readonly maxBatchWeight?: number | undefined;
   /** An item that the model takes, for its warm-up; where there is none the server makes one up. */
   readonly sample?: unknown;
+  /** The same as JSON, where the model gives one: said in `/v1/models`, and what the page's playground begins with. */
+  readonly example?: unknown;
   /** Said in `/v1/models` and at start. */
   readonly note?: string | undefined;
   /** Tells it from others of its name and shape, in a fleet. */

@@ -131,6 +131,23 @@ test(
   },
 );
 
+test("the playground begins with the sample of a model that gives one", { skip }, async (t) => {
+  const [json, text] = [{ kind: "json" }, { kind: "text" }] as const;
+  const echo = (name: string, kind: typeof json | typeof text, example: unknown): ModelDefinition => ({
+    name,
+    input: kind,
+    output: json,
+    example,
+    run: (items: unknown[]) => items,
+  });
+  const server = await serving(t, [echo("records", json, { a: [1, null] }), echo("words", text, "hello")]);
+  const page = await open(t, server.url);
+  await live(page);
+  assert.equal(await page.getByLabel("Input for records").inputValue(), '{"a":[1,null]}');
+  await page.getByRole("radio", { name: "words" }).check();
+  assert.equal(await page.getByLabel("Input for words").inputValue(), "hello");
+});
+
 test(
   "a fresh server says nothing of what batches gain until its runs support it, whatever is pressed",
   { skip },

@@ -81,6 +81,7 @@ test("models in Python and a built-in one are served together, each as it declar
   const inputs = Object.fromEntries(data.map((one: any) => [one.id, one.input]));
   assert.equal(inputs.matrix, "input: INT64 [2, 2]");
   assert.equal(inputs.named, "image: UINT8 [6], title: BYTES [], more: any JSON value, flag: BOOL [1]");
+  assert.deepEqual([data[0].sample, data[2].sample], ["hello", [[1, 2], [3, 4]]]); // prettier-ignore
   assert.deepEqual([data[0].state, data[0].self_test, data[0].task], ["ready", "independent", "tensor"]);
   assert.match(data[1].note, /^Runs in python3 on cpu\. Its self-test did not run: that needs a sample of two/);
 
@@ -229,6 +230,7 @@ test(
       const before = await restarts();
       const [bad, ...good] = await Promise.all([word, "a", "b"].map((text) => post(`${url}/infer`, text)));
       assert.deepEqual([bad!.status, bad!.json.error.code], [status, code]);
+      assert.doesNotMatch(JSON.stringify(bad!.json), /secret/, "what the model printed");
       for (const { status: ofGood, json } of good)
         assert.ok(ofGood === 200 || json.error.code === code, JSON.stringify(json));
       assert.equal((await post(`${url}/infer`, "after")).json.output, "AFTER");
@@ -319,6 +321,8 @@ test("sheaf bench and sheaf tune take a Python model", { skip }, async (t) => {
   const bench = sheaf(t, ["bench", pythonModel("words"), "--rate", "50", "--duration", "300ms", "--warm-up", "0ms", "--json"]); // prettier-ignore
   assert.equal(await bench.ended, 0, bench.output.stderr);
   assert.ok(JSON.parse(bench.output.stdout).results[0].ok > 0);
+  const sampled = sheaf(t, ["bench", pythonModel("named"), "--rate", "50", "--duration", "300ms", "--warm-up", "0ms", "--json"]); // prettier-ignore
+  assert.equal(await sampled.ended, 0, sampled.output.stderr);
   const tune = sheaf(t, ["tune", pythonModel("doubled"), "--max-time", "1s", "--json"]);
   assert.ok([0, 3].includes((await tune.ended) as number), tune.output.stderr);
 });

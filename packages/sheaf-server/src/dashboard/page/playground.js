@@ -111,7 +111,7 @@ export function openPlayground(page) {
       byId("input-label").textContent = `Input for ${batcher.name}`;
       byId("input-hint").textContent = `${sentence(batcher.playground?.description ?? "")} Ctrl + Enter sends it.`;
       byId("fill").hidden = kind !== "floats";
-      input.value = kind === "text" ? "The cat sits outside" : kind === "floats" ? randomNumbers(batcher) : "{}";
+      input.value = firstInput(batcher);
       gainGoesTo = undefined;
       result.replaceChildren();
     },
@@ -140,6 +140,14 @@ function readInput(/** @type {string} */ text, /** @type {Shown} */ { playground
   const wrong = words.find((word) => !Number.isFinite(Number(word)));
   if (wrong !== undefined) throw new Problem("Not a number", `“${wrong}” is not a number; nothing was sent.`);
   return words.map(Number);
+}
+
+/** The model's sample, or one of its kind. */
+function firstInput(/** @type {Shown} */ batcher) {
+  const { input, sample } = batcher.playground ?? {};
+  if (input?.kind === "text") return typeof sample === "string" ? sample : "The cat sits outside";
+  if (input?.kind === "floats") return Array.isArray(sample) ? sample.join(", ") : randomNumbers(batcher);
+  return JSON.stringify(sample ?? {});
 }
 
 /** Another item of the same kind. */

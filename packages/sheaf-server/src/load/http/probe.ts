@@ -67,7 +67,7 @@ const unreachable = (address: string, code: string): CommandFailure =>
 
 /**
  * A payload template for a server of the Open Inference Protocol, from what it reports about its model: words for text,
- * as many numbers as a row holds for floats.
+ * as many numbers as a row holds for floats, else the model's sample.
  * @throws {UsageError} that asks for `--payload` where the server does not say.
  */
 export async function templateFor(
@@ -76,13 +76,16 @@ export async function templateFor(
   timeoutMs: number,
   flag: "--payload" | "--item" = "--payload",
 ): Promise<string> {
-  const inputs = await inputsOf(origin, model, timeoutMs);
+  const { inputs, sample } = await inputsOf(origin, model, timeoutMs);
   const [input] = inputs ?? [];
-  if (inputs?.length === 1 && input?.datatype === "BYTES") return '{"input": {{words 12}}}';
+  const isBytes = inputs?.length === 1 && input?.datatype === "BYTES";
+  if (isBytes && (input.name === "text" || sample === undefined)) return '{"input": {{words 12}}}';
   const size = (input?.shape ?? []).slice(1).reduce((product, length) => product * length, 1);
   const numeric = /^FP(16|32|64)$/.test(input?.datatype ?? "");
   if (inputs?.length === 1 && numeric && input?.shape?.length === 2 && size >= 1)
     return `{"input": {{floats ${size}}}}`;
+  // A text may hold what would be read as a placeholder.
+  if (sample !== undefined) return `{"input": ${JSON.stringify(sample).replaceAll("{{", String.raw`{\u007b`)}}`;
   const how =
     flag === "--item"
       ? "--item '{{floats 768}}'"
@@ -91,6 +94,7 @@ export async function templateFor(
 }
 
 interface TensorInput {
+  readonly name?: string;
   readonly datatype?: string;
   readonly shape?: readonly number[];
 }
@@ -99,26 +103,27 @@ async function inputsOf(
   origin: string,
   model: string | undefined,
   timeoutMs: number,
-): Promise<TensorInput[] | undefined> {
+): Promise<{ readonly inputs?: TensorInput[] | undefined; readonly sample?: unknown }> {
   const json = async (path: string): Promise<unknown> => {
     const reply = await fetch(new URL(path, origin), { signal: AbortSignal.timeout(timeoutMs) });
     return reply.ok ? reply.json() : undefined;
   };
   try {
-    const list =
-      model === undefined ? ((await json("/v1/models")) as { data?: { id?: string }[] } | undefined) : undefined;
-    const name = model ?? list?.data?.[0]?.id;
-    if (name === undefined) return undefined;
+    type Described = { readonly id?: string; readonly sample?: unknown };
+    const list = ((await json("/v1/models")) as { data?: Described[] } | undefined)?.data ?? [];
+    const described = model === undefined ? list[0] : list.find(({ id }) => id === model);
+    const name = model ?? described?.id;
+    if (name === undefined) return {};
     const metadata = (await json(`/v2/models/${encodeURIComponent(name)}`)) as { inputs?: TensorInput[] } | undefined;
-    return Array.isArray(metadata?.inputs) ? metadata.inputs : undefined;
+    return { inputs: Array.isArray(metadata?.inputs) ? metadata.inputs : undefined, sample: described?.sample };
   } catch (error) {
     // An answer, though in no JSON.
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof SyntaxError) return {};
     const { name, cause } = error as { name?: unknown; cause?: { code?: unknown } };
     if (name === "TimeoutError") throw silent(origin, timeoutMs);
     const code = typeof cause?.code === "string" ? cause.code : await connectionError(new URL(origin), timeoutMs);
     if (code !== undefined) throw unreachable(origin, code);
-    return undefined;
+    return {};
   }
 }
 

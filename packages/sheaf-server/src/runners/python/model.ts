@@ -11,6 +11,8 @@ import { interpreterFor } from "./interpreter.ts";
 const threadVariables = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
 /** Items of the sample that the self-test runs. */
 const mostTried = 3;
+/** Characters of JSON. */
+const longestExample = 16_384;
 
 /**
  * A model in a Python file that calls `serve` of `sheaf_worker`. Its workers start here, and what it takes is what they
@@ -48,6 +50,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
       executor: convertingExecutor(workers, declaration),
       input: inputOf(declaration),
       output: outputOf(declaration),
+      example: exampleOf(declaration.sample),
       note: `Runs in ${command} on ${device}.`,
     };
     const different = new Map(declaration.sample.map((item) => [JSON.stringify(item), item]));
@@ -59,4 +62,9 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
     await workers.close();
     return failed(error);
   }
+}
+
+/** The first item of a sample, where it is small enough to be shown. */
+function exampleOf([item]: readonly unknown[]): unknown {
+  return item !== undefined && JSON.stringify(item).length <= longestExample ? item : undefined;
 }

@@ -29,6 +29,8 @@ export interface ModelDefinition {
   readonly warmUpItem?: unknown;
   /** Where its workers can write JSON: told what its replies are. */
   readonly jsonDemand?: JsonDemand | undefined;
+  /** An item as JSON, said in `/v1/models` and shown in the page's playground. */
+  readonly example?: unknown;
   /** Settings of its own, over the server's. */
   readonly settings?: Partial<Settings> | undefined;
 }

@@ -38,12 +38,12 @@ function linksOf(app: FastifyInstance, { all: [model] }: Models): Link[] {
 }
 
 /** None on a worker of a fleet, whose items come only from the queue. */
-function playgroundOf({ name, settings, definition: { input } }: ServedModel): Playground | undefined {
+function playgroundOf({ name, settings, definition: { input, example: sample } }: ServedModel): Playground | undefined {
   if (settings.natsUrl !== undefined && settings.role === "worker") return undefined;
   const path = `infer/${encodeURIComponent(name)}`;
   const description = describeInput(input);
-  if (input.kind === "floats") return { path, description, input: { kind: "floats", length: input.length } };
-  return { path, description, input: { kind: input.kind === "text" ? "text" : "json" } };
+  if (input.kind === "floats") return { path, description, sample, input: { kind: "floats", length: input.length } };
+  return { path, description, sample, input: { kind: input.kind === "text" ? "text" : "json" } };
 }
 
 function stateOf(models: Models): DashboardState {

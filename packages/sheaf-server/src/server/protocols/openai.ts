@@ -35,6 +35,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     state,
     max_batch_size: maxBatchSize,
     input: describeInput(definition.input),
+    ...(definition.example === undefined ? {} : { sample: definition.example }),
     ...(definition.selfTest === undefined ? {} : { self_test: definition.selfTest }),
     ...(definition.note === undefined ? {} : { note: definition.note }),
   });

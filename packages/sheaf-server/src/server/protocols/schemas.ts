@@ -266,6 +266,7 @@ const model = Type.Object({
   state: Type.String(),
   max_batch_size: Type.Number(),
   input: text("What an item is."),
+  sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
   self_test: Type.Optional(
     text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),
   ),

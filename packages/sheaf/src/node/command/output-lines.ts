@@ -3,7 +3,10 @@ import type { Readable } from "node:stream";
 const longestLine = 8192;
 const tailLines = 50;
 
-/** What a worker printed, line by line; and of the last lines the one that says most about its end. */
+/** How Python, Go, Rust and this project's own part of a worker begin the line that says why they end. */
+const lastWordsOf = /^(Fatal |panic: |thread '|sheaf_worker: |[\w.]*(Error|Exception)\b)/;
+
+/** What a worker printed, line by line; and of the last lines the one that says why it ended. */
 export class OutputLines {
   readonly #onLine: (line: string) => void;
   #tail: string[] = [];
@@ -31,12 +34,10 @@ export class OutputLines {
     if (this.#tail.length > 0) this.#tail = [];
   }
 
-  /** The line of the error that ended it, as Python, Go and others print it, or else the last one. */
+  /** The line of the error that ended it. */
   get lastWords(): string | undefined {
-    return (
-      this.#tail.findLast((line) => /^(Fatal |panic: |sheaf_worker: |[\w.]*(Error|Exception)\b)/.test(line)) ??
-      this.#tail.at(-1)
-    );
+    // No other line: what a model prints may hold what other callers sent, and an error goes to its caller.
+    return this.#tail.findLast((line) => lastWordsOf.test(line));
   }
 
   #line(line: string): void {
