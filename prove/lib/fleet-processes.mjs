@@ -122,7 +122,7 @@ class Member {
       if ((await statusOf(`${this.origin}/readyz`)) === 200) return;
       await sleep(50);
     }
-    throw new Error(`${this.name} was not ready within ${readyWithinMs} ms. It said:\n${this.said}`);
+    throw new Error(`${this.name} was not ready within ${readyWithinMs} ms. Its output:\n${this.said}`);
   }
 
   signal(signal) {

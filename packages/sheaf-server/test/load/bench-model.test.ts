@@ -31,7 +31,7 @@ test("a model that cannot be served ends with exit 1 and the server's own words"
   assert.equal(code, 1);
   assert.match(
     streams.err(),
-    /sheaf serve no-such-model ended \(code 1\) before it was ready. It said:\n.*no-such-model/s,
+    /sheaf serve no-such-model ended \(code 1\) before it was ready. Its output:\n.*no-such-model/s,
   );
 });
 

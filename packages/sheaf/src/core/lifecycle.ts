@@ -106,7 +106,7 @@ export class Lifecycle<In, Out> {
 
   #withdrawAll(error: unknown): void {
     const { admission, queue, settlement } = this.#parts;
-    admission.dismissAll(error);
+    admission.rejectWaiters(error);
     queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
         while (chunk.settlers[i] !== undefined) settlement.withdraw(chunk, i, error, "rejected");

@@ -107,24 +107,24 @@ byId("forget").addEventListener("click", () => {
 });
 
 /** The first event of a connection: what there is to show, and its last two minutes. */
-function greet(/** @type {Hello} */ said) {
+function greet(/** @type {Hello} */ event) {
   const isSame =
-    hello?.batchers.map(({ name }) => name).join("\n") === said.batchers.map(({ name }) => name).join("\n");
+    hello?.batchers.map(({ name }) => name).join("\n") === event.batchers.map(({ name }) => name).join("\n");
   if (!isSame) selected = 0;
-  hello = said;
-  histories = said.batchers.map(() => new History());
-  for (const { atMs, seconds } of said.history) seconds.forEach((second, index) => histories[index].add(atMs, second));
-  byId("title").textContent = said.title;
-  byId("links").replaceChildren(...said.links.map(({ label, href }) => element("a", { href }, label)));
-  byId("version").textContent = said.version;
+  hello = event;
+  histories = event.batchers.map(() => new History());
+  for (const { atMs, seconds } of event.history) seconds.forEach((second, index) => histories[index].add(atMs, second));
+  byId("title").textContent = event.title;
+  byId("links").replaceChildren(...event.links.map(({ label, href }) => element("a", { href }, label)));
+  byId("version").textContent = event.version;
   byId("key").hidden = true;
   byId("notice").hidden = true;
   byId("forget").hidden = key() === undefined;
   byId("main").hidden = false;
   byId("main").classList.remove("stale");
-  if (!isSame) offerModels(said);
+  if (!isSame) offerModels(event);
   changeModel();
-  if (said.last !== undefined) show(said.last);
+  if (event.last !== undefined) show(event.last);
   else setStatus("connecting", "Connected");
 }
 
@@ -134,9 +134,9 @@ function changeModel() {
   showLimits(/** @type {Hello} */ (hello).batchers[selected]);
 }
 
-function take(/** @type {Tick} */ said) {
-  said.batchers.forEach(({ second }, index) => histories[index].add(said.atMs, second));
-  show(said);
+function take(/** @type {Tick} */ event) {
+  event.batchers.forEach(({ second }, index) => histories[index].add(event.atMs, second));
+  show(event);
 }
 
 function offerModels(/** @type {Hello} */ { batchers }) {
@@ -175,12 +175,12 @@ function setStatus(/** @type {string} */ status, /** @type {string} */ words) {
   shown.textContent = words;
 }
 
-function show(/** @type {Tick} */ said) {
-  tick = said;
+function show(/** @type {Tick} */ event) {
+  tick = event;
   const shown = /** @type {Hello} */ (hello).batchers[selected];
-  const batcher = said.batchers[selected];
+  const batcher = event.batchers[selected];
   const history = histories[selected];
-  setStatus(said.status, statusWords[said.status] ?? said.status);
+  setStatus(event.status, statusWords[event.status] ?? event.status);
   document.title = `${shown.name} · ${/** @type {Hello} */ (hello).title}`;
 
   const { mood, title, why } = verdictOf(shown, batcher, history);
@@ -192,8 +192,8 @@ function show(/** @type {Tick} */ said) {
   showTiles(shown, batcher, history);
   showReasons(history);
   showAdvice(shown.warning === undefined ? batcher.stats.advice : [shown.warning, ...batcher.stats.advice]);
-  showWorkers(batcher, said);
-  showAll(/** @type {Hello} */ (hello).batchers, said, histories);
+  showWorkers(batcher, event);
+  showAll(/** @type {Hello} */ (hello).batchers, event, histories);
   playground.ticked();
   drawCharts(shown, batcher.second, history);
 }

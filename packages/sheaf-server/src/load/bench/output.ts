@@ -41,8 +41,8 @@ export async function publishBench(
     );
   } else {
     const isCompared = results.some(({ configuration }) => configuration !== results[0]?.configuration);
-    const said = isCompared ? [...compared].map(([pattern, sentence]) => `${pattern}: ${sentence}`) : [];
-    stdout.write(`${[textTable(resultTable(results)), ...said, ...notes, ...verdicts].join("\n")}\n`);
+    const sentences = isCompared ? [...compared].map(([pattern, sentence]) => `${pattern}: ${sentence}`) : [];
+    stdout.write(`${[textTable(resultTable(results)), ...sentences, ...notes, ...verdicts].join("\n")}\n`);
   }
   if (options.report === undefined && options.svg === undefined) return;
 

@@ -53,9 +53,9 @@ export async function probe(method: string, url: URL, request: Buffer, timeoutMs
   const address = `${method} ${url.href}`;
   if (status === "timeout") throw silent(address, timeoutMs);
   if (typeof status === "string") throw unreachable(address, status);
-  const said = body === undefined || body === "" ? "" : `: ${oneLine(body)}`;
+  const detail = body === undefined || body === "" ? "" : `: ${oneLine(body)}`;
   throw new CommandFailure(
-    `${address} answered ${status}${said}. Load is measured on 2xx only: check URL and --payload.`,
+    `${address} answered ${status}${detail}. Load is measured on 2xx only: check URL and --payload.`,
   );
 }
 

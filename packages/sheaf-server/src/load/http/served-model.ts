@@ -53,9 +53,9 @@ export async function serveModel({
     ...flags,
   ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
+  let output = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => (said = (said + chunk.toString("utf8")).slice(-keptErrorBytes)));
+    stream.on("data", (chunk: Buffer) => (output = (output + chunk.toString("utf8")).slice(-keptErrorBytes)));
   }
   const ended = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
@@ -63,7 +63,7 @@ export async function serveModel({
   });
 
   try {
-    await untilReady(origin, model, child, () => said, signal);
+    await untilReady(origin, model, child, () => output, signal);
   } catch (error) {
     await stop(child, ended);
     throw error;
@@ -83,13 +83,15 @@ async function untilReady(
     signal?.throwIfAborted();
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) {
       const how = child.signalCode ?? `code ${child.exitCode}`;
-      throw new CommandFailure(`sheaf serve ${model} ended (${how}) before it was ready. It said:\n${words().trim()}`);
+      throw new CommandFailure(
+        `sheaf serve ${model} ended (${how}) before it was ready. Its output:\n${words().trim()}`,
+      );
     }
     if (await isReady(origin)) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new CommandFailure(
-    `sheaf serve ${model} was not ready within ${readyWithinMs / 1000} s. It said:\n${words().trim()}`,
+    `sheaf serve ${model} was not ready within ${readyWithinMs / 1000} s. Its output:\n${words().trim()}`,
   );
 }
 

@@ -16,15 +16,15 @@ export class AdviceLog {
   readonly #timer: NodeJS.Timeout;
 
   constructor(log: Pick<FastifyBaseLogger, "info">, models: readonly Advised[]) {
-    const before = models.map(() => ({ batches: 0, said: "" }));
+    const before = models.map(() => ({ batches: 0, text: "" }));
     this.#timer = setInterval(() => {
       models.forEach((model, index) => {
         const { batches, advice } = model.stats();
         const last = before[index]!;
         if (batches === last.batches) return;
-        const said = advice.join(" ").replaceAll(/[\d.]+/g, "");
-        if (said !== "" && said !== last.said) log.info({ model: model.name, advice }, "advice");
-        before[index] = { batches, said };
+        const text = advice.join(" ").replaceAll(/[\d.]+/g, "");
+        if (text !== "" && text !== last.text) log.info({ model: model.name, advice }, "advice");
+        before[index] = { batches, text };
       });
     }, everyMs);
     this.#timer.unref();

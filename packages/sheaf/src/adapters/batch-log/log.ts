@@ -140,13 +140,13 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
     },
     async flush() {
       await write.flush();
-      await told();
+      await settled();
     },
     async close({ graceMs = 5000 } = {}) {
       for (const end of watches) end();
       watches.clear();
       await write.close({ graceMs });
-      await told();
+      await settled();
       return { ...tally };
     },
     stats: () => ({ ...tally }),
@@ -162,7 +162,7 @@ function inWords(error: unknown): string {
 }
 
 /** After the microtasks in which the batcher settles the calls of its records. */
-const told = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function rowOf(record: BatchRecord, runId: string, service: string, maxBatchSize: number | undefined): InputRow {
   return {

@@ -49,8 +49,8 @@ export function itemErrorOf(error: unknown): ItemError {
 export function safely(errorOf: (error: unknown) => ItemError): (error: unknown) => ItemError {
   return (error) => {
     try {
-      const said = errorOf(error);
-      if (isErrorStatus(said.status)) return said;
+      const answer = errorOf(error);
+      if (isErrorStatus(answer.status)) return answer;
     } catch {
       // Its own fault, which is not the client's to read.
     }

@@ -127,7 +127,7 @@ export class Admission<In, Out> {
   }
 
   /** Rejects everyone who waits for room. */
-  dismissAll(error: unknown): void {
+  rejectWaiters(error: unknown): void {
     for (const waiter of this.waiters.all()) this.#dismiss(waiter, error, "rejected");
   }
 

@@ -51,7 +51,7 @@ export class PendingCalls {
     this.#inbox = newInbox(settings);
     this.#link = new QueueConnection(settings, {
       disconnected: () => this.#disconnected(),
-      reconnected: () => this.#readiness.lookNow(),
+      reconnected: () => this.#readiness.provision(),
       closed: () => this.#gone(),
     });
     this.#readiness = new Readiness(settings, this.#link, {
@@ -72,7 +72,7 @@ export class PendingCalls {
         accepted: (call, sequence) => this.#accepted(call, sequence),
         refused: (call, error) => this.#refused(call, error),
         unanswered: (call, error) => this.#cancel(call, "rejected", error),
-        missing: () => this.#readiness.lookSoon(),
+        missing: () => this.#readiness.provisionSoon(),
       },
     );
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
@@ -350,7 +350,7 @@ export class PendingCalls {
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#refused(call, error);
     this.#outage.begin();
-    this.#readiness.doubt();
+    this.#readiness.suspectLoss();
   }
 
   /** It was held until now. Meanwhile another version may have taken over, or its caller may have gone. */

@@ -36,7 +36,7 @@ export class Readiness {
     this.#events = events;
     this.routing = new Routing(settings, () => this.#looked());
     this.ready = new Promise((resolve) => (this.#isReady = resolve));
-    this.#provisioner = new QueueProvisioner(settings, undefined, (identity) => this.#kept(identity));
+    this.#provisioner = new QueueProvisioner(settings, undefined, (identity) => this.#queueFound(identity));
   }
 
   /** Why the queue cannot be used, where it cannot. */
@@ -50,22 +50,22 @@ export class Readiness {
       this.routing.heard(workerInfoOf(data));
     });
     this.routing.begin();
-    if (this.#settings.durability !== "none") this.#provisioner.watch(this.#link, () => this.doubt());
+    if (this.#settings.durability !== "none") this.#provisioner.watch(this.#link, () => this.suspectLoss());
     this.#provisioner.provision();
   }
 
   /** The queue may have been replaced. */
-  doubt(): void {
+  suspectLoss(): void {
     this.#mayBeLost = this.#events.accepted();
   }
 
   /** The connection is back. */
-  lookNow(): void {
+  provision(): void {
     this.#provisioner.provision();
   }
 
   /** The server has no such queue. */
-  lookSoon(): void {
+  provisionSoon(): void {
     this.#provisioner.provisionSoon();
   }
 
@@ -74,7 +74,7 @@ export class Readiness {
     this.#provisioner.stop();
   }
 
-  #kept(identity: string): void {
+  #queueFound(identity: string): void {
     const isAnother = this.#identity !== undefined && this.#identity !== identity;
     if (isAnother) for (const call of this.#mayBeLost) this.#events.lost(call);
     this.#mayBeLost = [];

@@ -8,7 +8,7 @@ const againMs = 500;
 export class QueueProvisioner {
   readonly #settings: QueueSettings;
   readonly #route: string | undefined;
-  readonly #kept: (identity: string) => void;
+  readonly #found: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
   #isStopped = false;
   #wasProvisioned = false;
@@ -16,13 +16,13 @@ export class QueueProvisioner {
   #warnedOf: string | undefined;
 
   /**
-   * `route` is a worker's, and undefined at a front end. `kept` is called each time the queue was seen to be there, with
+   * `route` is a worker's, and undefined at a front end. `found` is called each time the queue was found, with
    * its identity; at once without JetStream.
    */
-  constructor(settings: QueueSettings, route: string | undefined, kept: (identity: string) => void) {
+  constructor(settings: QueueSettings, route: string | undefined, found: (identity: string) => void) {
     this.#settings = settings;
     this.#route = route;
-    this.#kept = kept;
+    this.#found = found;
   }
 
   /** Why the last check of the queue failed; undefined where it succeeded, or was never made. */
@@ -52,13 +52,13 @@ export class QueueProvisioner {
   provision(): void {
     if (this.#settings.durability === "none") {
       this.#wasProvisioned = true;
-      return this.#kept("");
+      return this.#found("");
     }
     void ensureQueue(this.#settings, this.#route).then(
       (identity) => {
         this.#unavailableReason = this.#warnedOf = undefined;
         this.#wasProvisioned = true;
-        if (!this.#isStopped) this.#kept(identity);
+        if (!this.#isStopped) this.#found(identity);
       },
       (error: Error) => this.#failed(error.message),
     );

@@ -23,8 +23,8 @@ export interface WorkerInfo {
 
 /** Reads a heartbeat. @throws {TypeError | SyntaxError} when it is not one. */
 export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
-  const said = recordOf(bytes);
-  const { id, slots, maxBatchSize, isServing, runMs, runSize, serves, version, route, generation } = said;
+  const heartbeat = recordOf(bytes);
+  const { id, slots, maxBatchSize, isServing, runMs, runSize, serves, version, route, generation } = heartbeat;
   const numbers = [slots, maxBatchSize, runMs, runSize, generation].every((number) => Number.isFinite(number));
   const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
   const texts = typeof id === "string" && isTextOrNone(serves) && isTextOrNone(version);
@@ -32,7 +32,7 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const isRoute = typeof route === "string" && /^[\da-z]{1,32}$/.test(route);
   if (!numbers || !texts || !isRoute || typeof isServing !== "boolean")
     throw new TypeError("It is not a heartbeat of a worker.");
-  return said as unknown as WorkerInfo;
+  return heartbeat as unknown as WorkerInfo;
 }
 
 /** Workers send a heartbeat this often; after `goneAfterMs` of silence one counts as gone. */

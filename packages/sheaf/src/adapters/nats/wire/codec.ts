@@ -23,7 +23,7 @@ const typedArrays = [
 type TypedArray = ArrayBufferView & { readonly length: number };
 
 /** Prefix of the text that replaces a typed array in JSON: no text of an item may begin with it. */
-const mark = "\u0000binary:";
+const binaryPrefix = "\u0000binary:";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -69,12 +69,13 @@ export const binaryCodec: Codec = {
 };
 
 function replaced(original: unknown, held: unknown, parts: TypedArray[]): unknown {
-  if (typeof held === "string" && held.startsWith(mark)) throw new TypeError(`A text must not begin with "${mark}".`);
+  if (typeof held === "string" && held.startsWith(binaryPrefix))
+    throw new TypeError(`A text must not begin with "${binaryPrefix}".`);
   const kind = ArrayBuffer.isView(original) ? typedArrays.findIndex((type) => original instanceof type) : -1;
   if (kind < 0) return held;
   const array = original as TypedArray;
   parts.push(array);
-  return `${mark}${kind}:${array.length}`;
+  return `${binaryPrefix}${kind}:${array.length}`;
 }
 
 // Typed arrays are leaves: the reviver meets them in the order in which they were written.
@@ -82,8 +83,8 @@ function decodeParts(bytes: Uint8Array): unknown {
   const jsonBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   let at = 4 + jsonBytes;
   return JSON.parse(decoder.decode(bytes.subarray(4, at)), (_key, value: unknown) => {
-    if (typeof value !== "string" || !value.startsWith(mark)) return value;
-    const [kind, length] = value.slice(mark.length).split(":").map(Number);
+    if (typeof value !== "string" || !value.startsWith(binaryPrefix)) return value;
+    const [kind, length] = value.slice(binaryPrefix.length).split(":").map(Number);
     const Type = typedArrays[kind!]!;
     const from = at;
     at += length! * Type.BYTES_PER_ELEMENT;

@@ -60,7 +60,7 @@ export class Heartbeat {
   }
 
   /** The last heartbeat: the worker is gone. A front end that has asked gets no other answer. */
-  sayGone(): void {
+  announceEnd(): void {
     this.#cancelAnswer?.();
     this.#link.publish(this.#names.alive, JSON.stringify({ ...this.info, slots: 0 }));
   }

@@ -54,7 +54,7 @@ export class ItemRuns {
     cancel?.();
   }
 
-  async run(delivery: Delivery, company: "alone" | "shared"): Promise<void> {
+  async run(delivery: Delivery, sharing: "alone" | "shared"): Promise<void> {
     const { batcher, settings, inFlight, replies, ended } = this.#parts;
     const { head, body, lane, abort, deadlineAtMs } = delivery;
     const timeoutMs = deadlineAtMs - settings.clock.now();
@@ -62,7 +62,7 @@ export class ItemRuns {
     this.#serving++;
     try {
       const item = settings.codec.decode(body);
-      const alone = company === "alone";
+      const alone = sharing === "alone";
       const answer = await batcher.ask(item, { signal: abort.signal, timeoutMs, priority: lane, alone, tag: head.t });
       replies.result(delivery, answer);
       inFlight.remove(delivery.key);

@@ -130,7 +130,7 @@ class Worker implements NatsWorker {
     }));
     this.#timers = new Timers(settings.clock);
     this.#poisonMode = new PoisonMode(settings, () => link.publish(names.careful));
-    this.#provisioner = new QueueProvisioner(settings, route, (identity) => this.#kept(identity));
+    this.#provisioner = new QueueProvisioner(settings, route, (identity) => this.#queueFound(identity));
     this.#replies = new Replies(settings, link, this.#id);
     this.#heartbeat = new Heartbeat(settings, names, link, () => this.#about());
     this.#succession = new Succession({
@@ -264,12 +264,12 @@ class Worker implements NatsWorker {
     this.#provisioner.stop();
     this.#timers.cancelAll();
     this.#succession.stop();
-    this.#heartbeat.sayGone();
+    this.#heartbeat.announceEnd();
     await this.#link.withTimeout(() => this.#settings.connection.flush(), this.#settings.clock);
     this.#link.close();
   }
 
-  #kept(identity: string): void {
+  #queueFound(identity: string): void {
     this.#isTaking();
     if (this.#queue !== undefined && this.#queue !== identity) this.#inFlight.forgetQueue();
     this.#queue = identity;
