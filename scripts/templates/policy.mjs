@@ -38,7 +38,7 @@ test("${camel} sends all that waits when …", () => {
       `Say in ${test} what it does, as a table of views: npm test -- policies/${name}`,
       "Describe it in docs/reference/policies.md, with a table of its options.",
       "Look at it beside the others: add it to `others` in bench/scheduling.mjs, npm run bench -- scheduling --items 4000",
-      "To have the server run it too: a row in packages/sheaf-server/src/shared/strategies.ts, and the pages that npm test -- docs names.",
+      "To have the server run it too: a row in packages/sheaf-server/src/shared/strategies.ts, and its name in docs/reference/environment.md and commands.md.",
     ],
   };
 }
