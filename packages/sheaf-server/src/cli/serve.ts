@@ -26,27 +26,24 @@ import { commandWithSettings, configOf } from "./setting-options.ts";
 export function serve(words: readonly string[], streams: CommandStreams): Promise<number> {
   return runCommand(serveCommand(streams), words, streams, async (command) => {
     const { settings, models } = await configOf(command);
-    const { exact = false } = command.opts<{ exact?: boolean }>();
     const named = command.args.map((model) => ({ model, settings: {} }));
     const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
     if (settings.role !== "all" && settings.natsUrl === undefined)
       throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
-    return serveModels(entries, settings, exact);
+    return serveModels(entries, settings);
   });
 }
 
 export function serveCommand(streams: CommandStreams): Command {
   return commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.", streams, {
     isShown: ({ group }) => group !== "Upstream",
-  })
-    .argument(
-      "[model...]",
-      `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder, a Python file (.py) or a worker module (.js) (default: use-lite)`,
-    )
-    .option("--exact", "run a model one by one where its results depend on their batch-mates");
+  }).argument(
+    "[model...]",
+    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder, a Python file (.py) or a worker module (.js) (default: use-lite)`,
+  );
 }
 
-async function serveModels(entries: readonly ModelEntry[], settings: Settings, exact: boolean): Promise<number> {
+async function serveModels(entries: readonly ModelEntry[], settings: Settings): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
   const { openApp } = await import("../server/http/app.ts");
   const { listenDuringStartup } = await import("../server/http/startup-listener.ts");
@@ -69,7 +66,7 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
     // All at once: each looks for itself, and a model in Python loads meanwhile.
     const looks = entries.map(async (entry) => {
       const log = modelOutput(app.log, nameOf(entry));
-      const spec = await specOf(entry, settings, exact, log);
+      const spec = await specOf(entry, settings, log);
       specs.set(entry, spec);
     });
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === "rejected");
@@ -96,13 +93,12 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings, e
 async function specOf(
   { model, settings: own }: ModelEntry,
   shared: Settings,
-  exact: boolean,
   log: (line: WorkerLogLine) => void,
 ): Promise<ModelSpec> {
   const settings = { ...shared, ...own };
   const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
   const isElsewhere = runsElsewhere(settings);
-  const trial = { exact, batchDependent, maxBatchSize };
+  const trial = { batchDependent, maxBatchSize };
   const spec = await resolveModel(model, {
     device: settings.inferenceDevice,
     intraOpNumThreads: threadsPerWorker(settings),

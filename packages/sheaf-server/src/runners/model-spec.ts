@@ -110,12 +110,11 @@ export interface RunnerSettings {
   readonly intraOpNumThreads?: number | undefined;
   /** `"cpu"`, `"cuda:0"`, or several with commas, tried in turn. Default `"cpu"`. */
   readonly device?: string | undefined;
-  /** Serves a model one by one whose results the self-test finds to depend on their batch-mates, however little. Default false. */
-  readonly exact?: boolean | undefined;
   /**
-   * How to serve a model whose results depend on their batch-mates by more than 5 %. Default `"single"`: one by one.
+   * How to serve a model whose results depend on their batch-mates. `"single"` (default): one by one where they do by more
+   * than 5 %. `"exact"`: one by one, however little. `"batch"`: in batches, however much.
    */
-  readonly batchDependent?: "single" | "batch" | undefined;
+  readonly batchDependent?: "single" | "exact" | "batch" | undefined;
   /** The most items in a run, for the self-test. Default: as many as it wants, which is 8. */
   readonly maxBatchSize?: number | undefined;
   /** How the workers of a Python model are started. */

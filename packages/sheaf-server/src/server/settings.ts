@@ -11,7 +11,7 @@ export interface Settings {
   readonly schedulerStrategy: StrategyName;
   readonly adaptiveTargetLatencyMs: number;
   readonly latencyBudgetMs: number | undefined;
-  readonly batchDependent: "single" | "batch";
+  readonly batchDependent: "single" | "exact" | "batch";
   readonly warmupBatches: number;
   readonly requestTimeoutMs: number;
   readonly runTimeoutMs: number;
@@ -125,9 +125,9 @@ const rows = {
       parse: devices,
     },
     batchDependent: choice(
-      ["single", "batch"],
+      ["single", "exact", "batch"],
       "single",
-      "How a model runs whose results depend on their batch by more than 5 %: one item at a time, or in batches.",
+      "A model whose results depend on their batch runs one by one where by more than 5 %, however little, or never.",
     ),
     warmupBatches: integer(10, 0, 10_000, "Batches run before a model is ready, spread over sizes 1, 2, 4 … max."),
     workers: integer(1, 1, 256, "Instances of each model, each in a worker of its own."),

@@ -12,8 +12,8 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const tried = async (
   path: string,
-  { exact = false, open = workerThread, batchDependent }: Partial<ModuleTrialOptions> = {},
-): Promise<ModelSpec> => tryOutModule((await resolveModel(path)) as ModuleSpec, { open, exact, batchDependent });
+  { open = workerThread, batchDependent }: Partial<ModuleTrialOptions> = {},
+): Promise<ModelSpec> => tryOutModule((await resolveModel(path)) as ModuleSpec, { open, batchDependent });
 
 /** Its results are shares of the batch's largest item. */
 const unsteady = `
@@ -30,9 +30,9 @@ test("a module whose results depend on their batch-mates runs one by one, and in
   const batched = await tried(path, { batchDependent: "batch" });
   assert.equal(batched.maxBatchSize, undefined);
   assert.match(batched.warning!, /run in batches all the same \(BATCH_DEPENDENT=batch\)/);
-  const exact = await tried(path, { exact: true, batchDependent: "batch" });
+  const exact = await tried(path, { batchDependent: "exact" });
   assert.equal(exact.maxBatchSize, 1);
-  assert.match(exact.warning!, /items run one by one \(--exact\)/);
+  assert.match(exact.warning!, /items run one by one \(BATCH_DEPENDENT=exact\)/);
 });
 
 test("a module that gives another result each time is not deterministic, and runs in batches", async () => {

@@ -146,12 +146,12 @@ test("dynamic int8 is caught: results depend on their batch-mates, and exact ser
   const path = write("int8.onnx", dynamicInt8());
   const batched = await onnxFileSpec(path);
   assert.match(batched.note ?? "", /results depend on their batch-mates: in a batch they differ by up to [\d.e+]+ %/);
-  assert.match(batched.note ?? "", /--exact/);
+  assert.match(batched.note ?? "", /BATCH_DEPENDENT=exact/);
   assert.ok(batched.warning !== undefined && batched.note?.includes(batched.warning));
   assert.deepEqual([batched.selfTest, batched.maxBatchSize], ["slightly-dependent", undefined]);
-  const exact = await onnxFileSpec(path, { exact: true });
+  const exact = await onnxFileSpec(path, { batchDependent: "exact" });
   assert.equal(exact.maxBatchSize, 1);
-  assert.match(exact.note ?? "", /items run one by one \(--exact\)/);
+  assert.match(exact.note ?? "", /items run one by one \(BATCH_DEPENDENT=exact\)/);
 
   const small = Float32Array.from({ length: 8 }, (_, i) => i / 100);
   const large = Float32Array.from({ length: 8 }, (_, i) => i * 10);
@@ -181,7 +181,7 @@ for (const [what, model, warning] of dependentModels)
     assert.match(single.warning!, warning);
     assert.ok(single.note!.includes(single.warning!));
     assert.equal((await onnxFileSpec(path, { batchDependent: "batch" })).maxBatchSize, undefined);
-    assert.equal((await onnxFileSpec(path, { batchDependent: "batch", exact: true })).maxBatchSize, 1);
+    assert.equal((await onnxFileSpec(path, { batchDependent: "exact" })).maxBatchSize, 1);
     assert.equal((await onnxFileSpec(path, { maxBatchSize: 2 })).maxBatchSize, 1, "in batches of two too");
   });
 
@@ -198,13 +198,13 @@ for (const [what, model] of [
   ["changes its own weights with every run", statefulBatchNorm()],
 ] as const)
   test(`a model that ${what} is not deterministic, and is not blamed for its batches`, async () => {
-    const spec = await onnxFileSpec(write("noisy.onnx", model), { exact: true });
+    const spec = await onnxFileSpec(write("noisy.onnx", model), { batchDependent: "exact" });
     assert.deepEqual([spec.selfTest, spec.maxBatchSize], ["not-deterministic", undefined]);
     assert.match(spec.warning!, /^It is not deterministic: an item that ran alone/);
   });
 
 test("exact changes nothing for a model whose results do not depend on their batch-mates", async () => {
-  const spec = await onnxFileSpec(write("steady.onnx", scaling(["n", 4])), { exact: true });
+  const spec = await onnxFileSpec(write("steady.onnx", scaling(["n", 4])), { batchDependent: "exact" });
   assert.equal(spec.maxBatchSize, undefined);
 });
 

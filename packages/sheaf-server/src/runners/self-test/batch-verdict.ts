@@ -4,15 +4,17 @@ import type { SelfTest } from "./self-test.ts";
 /** How a model is served after its self-test, and the note about it. */
 export type BatchVerdict = Pick<ModelSpec, "selfTest" | "maxBatchSize" | "warning">;
 
-/** What follows from a self-test, by the settings `--exact` and BATCH_DEPENDENT. */
+/** What follows from a self-test, by the setting BATCH_DEPENDENT. */
 export function batchVerdict(
   selfTest: SelfTest,
-  { exact = false, batchDependent = "single" }: Pick<RunnerSettings, "exact" | "batchDependent">,
+  { batchDependent = "single" }: Pick<RunnerSettings, "batchDependent">,
 ): BatchVerdict {
   const { verdict, differenceRate } = selfTest;
   const isDependent = verdict === "dependent";
   const isOneByOne =
-    (exact && (isDependent || verdict === "slightly-dependent")) || (isDependent && batchDependent === "single");
+    batchDependent === "exact"
+      ? isDependent || verdict === "slightly-dependent"
+      : isDependent && batchDependent === "single";
   const maxBatchSize = isOneByOne ? 1 : undefined;
   if (verdict === "independent") return { selfTest: verdict };
   if (verdict === "not-deterministic")
@@ -24,13 +26,14 @@ export function batchVerdict(
     verdict === "slightly-dependent"
       ? `Its results depend on their batch-mates: in a batch they differ by up to ${percent(differenceRate)}, as those of dynamically quantised models do.`
       : `Its results depend on their batch-mates: in a batch they are not what they are alone (${differenceText(differenceRate)}).`;
-  const how = exact
-    ? "So items run one by one (--exact)."
-    : isOneByOne
-      ? "So items run one by one; BATCH_DEPENDENT=batch runs them in batches all the same."
-      : isDependent
-        ? "Items run in batches all the same (BATCH_DEPENDENT=batch)."
-        : "--exact runs items one by one.";
+  const how =
+    batchDependent === "exact"
+      ? "So items run one by one (BATCH_DEPENDENT=exact)."
+      : isOneByOne
+        ? "So items run one by one; BATCH_DEPENDENT=batch runs them in batches all the same."
+        : isDependent
+          ? "Items run in batches all the same (BATCH_DEPENDENT=batch)."
+          : "BATCH_DEPENDENT=exact runs items one by one.";
   return { selfTest: verdict, maxBatchSize, warning: `${what} ${how}` };
 }
 

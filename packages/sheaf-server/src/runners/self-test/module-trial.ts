@@ -6,7 +6,7 @@ import type { ModelSpec, ModuleSpec, RunnerSettings } from "../model-spec.ts";
 import { selfTest } from "./self-test.ts";
 import { workerModule } from "../worker-module.ts";
 
-export interface ModuleTrialOptions extends Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize"> {
+export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize"> {
   /** As the module will run: what crashes in native code must not take the server with it. */
   readonly open: typeof workerThread | typeof workerProcess;
 }
@@ -55,7 +55,7 @@ export async function triedOut<Spec extends ModelSpec>(
 export async function testOn(
   executor: Executor<never, unknown>,
   samples: readonly unknown[],
-  settings: Pick<RunnerSettings, "exact" | "batchDependent" | "maxBatchSize">,
+  settings: Pick<RunnerSettings, "batchDependent" | "maxBatchSize">,
 ): Promise<BatchVerdict> {
   const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
     executor.run([...items] as never[], new RunHandle(1, items.length));
