@@ -5,7 +5,7 @@ import { assertCode, heldBatcher, numbers, statuses, timedBatcher, watch, watchA
 const sizes = (batches: readonly unknown[][]): number[] => batches.map((batch) => batch.length);
 
 /** The most of what `amount` counts that started within any span of `perMs`. */
-function mostPerSpan<T extends { readonly startedAtMs: number }>(
+function maxPerSpan<T extends { readonly startedAtMs: number }>(
   runs: readonly T[],
   perMs: number,
   amount: (run: T) => number,
@@ -32,7 +32,7 @@ test("runs: at most so many runs go per perMs, after a burst of at most the same
   await clock.advanceAsync(10_000);
   assert.ok(statuses(calls).every((status) => status === "fulfilled"));
   // A bucket that was full may give its burst and what flows in meanwhile.
-  assert.ok(mostPerSpan(runs, 100, () => 1) <= 4);
+  assert.ok(maxPerSpan(runs, 100, () => 1) <= 4);
   const spanMs = runs.at(-1)!.startedAtMs - runs[0]!.startedAtMs;
   assert.ok(spanMs >= 900 - 1 && spanMs <= 1_000, `20 runs took ${spanMs} ms`);
 });
@@ -49,7 +49,7 @@ test("items: at most so many items go per perMs", async () => {
   const spanMs = runs.at(-1)!.startedAtMs - runs[0]!.startedAtMs;
   const late = runs.reduce((sum, run) => sum + run.items.length, 0) - 10;
   assert.ok(spanMs >= (late / 10) * 1_000 - 1_000, `${spanMs} ms`);
-  assert.ok(mostPerSpan(runs, 1_000, ({ items }) => items.length) <= 20);
+  assert.ok(maxPerSpan(runs, 1_000, ({ items }) => items.length) <= 20);
 });
 
 test("weight: at most so much weight goes per perMs", async () => {
@@ -61,7 +61,7 @@ test("weight: at most so much weight goes per perMs", async () => {
   const calls = watchAll(batcher, Array(20).fill(30));
   await clock.advanceAsync(60_000);
   assert.ok(statuses(calls).every((status) => status === "fulfilled"));
-  assert.ok(mostPerSpan(runs, 1_000, ({ items }) => items.reduce((a, b) => a + b, 0)) <= 200);
+  assert.ok(maxPerSpan(runs, 1_000, ({ items }) => items.reduce((a, b) => a + b, 0)) <= 200);
   assert.ok(clock.now() > 0 && runs.at(-1)!.startedAtMs - runs[0]!.startedAtMs >= 4_000);
 });
 

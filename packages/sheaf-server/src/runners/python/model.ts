@@ -10,7 +10,7 @@ import { interpreterFor } from "./interpreter.ts";
 /** Where libraries of Python look for how many threads a run may use. */
 const threadVariables = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
 /** Items of the sample that the self-test runs. */
-const mostTried = 3;
+const maxTried = 3;
 /** Characters of JSON. */
 const longestExample = 16_384;
 
@@ -54,7 +54,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
       note: `Runs in ${command} on ${device}.`,
     };
     const different = new Map(declaration.sample.map((item) => [JSON.stringify(item), item]));
-    const samples = [...different.values()].slice(0, mostTried).map(itemFromJson(declaration));
+    const samples = [...different.values()].slice(0, maxTried).map(itemFromJson(declaration));
     if (samples.length > 1) return await triedOut(spec, spec.executor, samples, settings);
     const notTried = "Its self-test did not run: that needs a sample of two different items.";
     return { ...spec, sample: samples[0], note: `${spec.note} ${notTried}` };

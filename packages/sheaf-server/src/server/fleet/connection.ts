@@ -17,8 +17,8 @@ class TooOld extends Error {}
 
 function checkVersion(version = ""): void {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [leastMajor, leastMinor] = oldestVersion;
-  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return;
+  const [minMajor, minMinor] = oldestVersion;
+  if (major > minMajor || (major === minMajor && minor >= minMinor)) return;
   throw new TooOld(`NATS_URL names a nats-server ${version}; a fleet needs ${oldestVersion.join(".")} or newer.`);
 }
 

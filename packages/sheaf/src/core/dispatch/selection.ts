@@ -11,7 +11,7 @@ export interface BatchLimits {
 }
 
 /** At most this many entries are skipped to fill a batch: 10,000 that run alone must not be scanned again each time. */
-const mostPassed = 1024;
+const maxPassed = 1024;
 
 /**
  * Chooses the entries of the next batch item by item, by lane, age, order and weight, without taking them. Entries that
@@ -68,7 +68,7 @@ export class Selection<In> {
       const { chunk, index } = cursor.take();
       const isAlone = chunk.alone?.[index] === true;
       if (isAlone ? count > 0 : onlyAlone) {
-        if (++passed > mostPassed) break;
+        if (++passed > maxPassed) break;
         continue;
       }
       if (!this.#admits(chunk, index, cursors)) continue;

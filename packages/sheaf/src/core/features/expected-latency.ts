@@ -31,7 +31,7 @@ export function drainMs(cost: CostModel, { waiting, slots, maxBatchSize }: Backl
 }
 
 /** Most items that may wait, however fast the runs: without a run time there would be no bound. */
-const mostWaiting = 1_000_000;
+const maxWaiting = 1_000_000;
 
 /**
  * Items that can wait and still be answered within `withinMs`, by Little's law: what the slots serve in the time that a
@@ -44,5 +44,5 @@ export function queueBound(cost: CostModel, withinMs: number, slots: number, max
   const runMs = cost.at(size);
   const most = Math.min(size, 1e9);
   // Never less than a batch: the queue must be able to fill one.
-  return Math.min(mostWaiting, Math.ceil(Math.max(0.9 * ((most * slots) / runMs) * (withinMs - runMs), most)));
+  return Math.min(maxWaiting, Math.ceil(Math.max(0.9 * ((most * slots) / runMs) * (withinMs - runMs), most)));
 }

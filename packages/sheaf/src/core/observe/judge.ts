@@ -9,9 +9,9 @@ export interface Judgement {
 }
 
 /** Runs before there is a judgement, and before those of one item alone count by themselves: a few may all be short. */
-const leastRuns = 10;
+const minRuns = 10;
 /** How far a size may lie off the straight line unnoticed, as a relative variance. */
-const leastMisfit = 0.05 ** 2;
+const minMisfit = 0.05 ** 2;
 /** How far one item alone may where none was seen, for each factor of e below the smallest size. */
 const extrapolation = 0.2;
 /** How much the machine's pace may change from stretch to stretch unnoticed. */
@@ -24,17 +24,17 @@ export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): J
   const sample = sampleOf(runs);
   const { buckets, count, batchSize } = sample;
   const { line, misfit } = fit(buckets);
-  if (!line.hasSlope || (count < leastRuns && basis === "runs")) {
+  if (!line.hasSlope || (count < minRuns && basis === "runs")) {
     const verdict = { verdict: "measuring", batchSize, speedup: null, low: null, high: null, runs: count } as const;
     return { costModel: null, verdict };
   }
   // What an item alone takes: what was seen, drawn towards the line as far as that is the surer of the two.
   const smallest = buckets[0]!;
-  const isSeen = smallest.size === 1 && smallest.runs.length >= leastRuns;
+  const isSeen = smallest.size === 1 && smallest.runs.length >= minRuns;
   const seen = isSeen ? misfit / (misfit + smallest.variance) : 0;
   const aloneShares = line.shares(1).map((share, k) => (1 - seen) * share + (k === 0 ? seen : 0));
-  const leastMs = smallest.runMs / smallest.size / 2;
-  const aloneMs = Math.min(Math.max(weightedSum(aloneShares, buckets), leastMs), smallest.runMs);
+  const minMs = smallest.runMs / smallest.size / 2;
+  const aloneMs = Math.min(Math.max(weightedSum(aloneShares, buckets), minMs), smallest.runMs);
   const batchShares = buckets.map((bucket) => bucket.runs.length / count);
   const batchMs = weightedSum(batchShares, buckets);
 
@@ -69,7 +69,7 @@ function paceVariance({ buckets, stretches }: RunSample, gains: readonly number[
 
 /** The line through the buckets, and how far they lie off it: a relative variance. */
 function fit(buckets: readonly Bucket[]): { line: WeightedLine; misfit: number } {
-  let misfit = leastMisfit;
+  let misfit = minMisfit;
   for (let round = 0; ; round++) {
     for (const bucket of buckets) bucket.weight = 1 / (bucket.runMs ** 2 * (bucket.variance + misfit));
     const line = lineThrough(buckets);

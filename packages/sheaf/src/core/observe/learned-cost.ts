@@ -13,7 +13,7 @@ export class LearnedCost implements CostModel {
   fixedMs = 0;
   perItemMs = 0;
 
-  // One entry a bucket: batches seen (at most `mostPerBucket`, slowly forgotten), their mean size and mean run time.
+  // One entry a bucket: batches seen (at most `maxPerBucket`, slowly forgotten), their mean size and mean run time.
   readonly #weight = zeros();
   readonly #size = zeros();
   readonly #runMs = zeros();
@@ -41,12 +41,12 @@ export class LearnedCost implements CostModel {
     if (bucket >= this.#used) this.#used = bucket + 1;
     // The first batches, and the first of a size, pay for what later ones reuse, so they do not predict them.
     if (this.batches > coldBatches && this.#size[bucket]! > 0) {
-      this.#runs[this.#kept++ % mostKept] = { size, runMs };
+      this.#runs[this.#kept++ % maxRuns] = { size, runMs };
       this.#judgement = undefined;
     }
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
     if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
-    const weight = (this.#weight[bucket] = Math.min(this.#weight[bucket]! + 1, mostPerBucket));
+    const weight = (this.#weight[bucket] = Math.min(this.#weight[bucket]! + 1, maxPerBucket));
     this.#size[bucket]! += (size - this.#size[bucket]!) / weight;
     this.#runMs[bucket]! += (learnedMs - this.#runMs[bucket]!) / weight;
     this.#unfitted++;
@@ -64,7 +64,7 @@ export class LearnedCost implements CostModel {
   /** What the last runs support. Judged once after each batch: it takes some tenths of a millisecond with 512 of them. */
   judgement(): Judgement {
     if (this.#judgement === undefined) {
-      const first = this.#kept % mostKept;
+      const first = this.#kept % maxRuns;
       const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");
       this.#judgement = { costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel, verdict };
     }
@@ -166,6 +166,6 @@ export class LearnedCost implements CostModel {
 // Not typed arrays: one of this size takes four times as long to make, and some batchers live for one request.
 const zeros = (): number[] => new Array<number>(buckets).fill(0);
 
-const mostPerBucket = 20;
-const mostKept = 512;
+const maxPerBucket = 20;
+const maxRuns = 512;
 const coldBatches = 16;

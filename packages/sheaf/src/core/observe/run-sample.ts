@@ -31,18 +31,18 @@ export interface RunSample {
 const stall = 8;
 const fewStalls = 3;
 /** Parts of the time in which the machine may have a pace of its own. */
-const mostStretches = 12;
+const maxStretches = 12;
 const runsPerStretch = 8;
 /** A size's own scatter, and a stretch's own pace, are drawn towards those of all as by so many runs. */
 const priorRuns = 4;
 /** On a clock without noise. */
-const leastVariance = 1e-6;
+const minVariance = 1e-6;
 /** Run times of nothing have no proportions. */
 const shortestMs = 1e-6;
 
 /** From runs in the order in which they ended. */
 export function sampleOf(runs: readonly RunTime[]): RunSample {
-  const stretches = Math.max(1, Math.min(mostStretches, Math.floor(runs.length / runsPerStretch)));
+  const stretches = Math.max(1, Math.min(maxStretches, Math.floor(runs.length / runsPerStretch)));
   const bySize: Timed[][] = [];
   runs.forEach(({ size, runMs }, at) => {
     const run = { size, runMs: Math.max(shortestMs, runMs), stretch: Math.floor((at * stretches) / runs.length) };
@@ -66,7 +66,7 @@ export function sampleOf(runs: readonly RunTime[]): RunSample {
     // Of mixed items, small batches scatter more than large ones: few of them may all be of one kind.
     const prior = priorRuns * scatter * Math.max(1, batchSize / bucket.size);
     const { length } = bucket.runs;
-    bucket.variance = leastVariance + (prior + squares(bucket)) / (priorRuns + length - 1) / length;
+    bucket.variance = minVariance + (prior + squares(bucket)) / (priorRuns + length - 1) / length;
   }
   return { buckets, count, batchSize, stretches };
 }

@@ -2,7 +2,7 @@ import {
   arrivalsSpanned,
   firstWindowMs,
   gapsAveraged,
-  leastWatched,
+  minWatched,
   longestGapMs,
   longestWindowMs,
   windowStepDown,
@@ -55,7 +55,7 @@ export class ArrivalRate {
 
   perMs(nowMs: number): number {
     if (nowMs === this.#askedAtMs) return this.#perMs;
-    const watched = Math.min(1, leastWatched + (nowMs - this.#firstAtMs) / this.#windowMs);
+    const watched = Math.min(1, minWatched + (nowMs - this.#firstAtMs) / this.#windowMs);
     this.#askedAtMs = nowMs;
     this.#perMs = (this.#decayed * Math.exp((this.#lastAtMs - nowMs) / this.#windowMs)) / (this.#windowMs * watched);
     return this.#perMs;

@@ -22,7 +22,7 @@ export const gapsAveraged = 128;
 /** `longestWindowMs` ÷ `arrivalsSpanned`: one silent night must not blind it to the morning. */
 export const longestGapMs = 312;
 /** The first arrival has been watched for no time at all. ½ 0.1 %, 2 0. */
-export const leastWatched = 0.05;
+export const minWatched = 0.05;
 
 // Whether something is about to happen (event-rate.ts).
 /** A bound: from 1 µs, the resolution of clocks, to 8 s, which no hold reaches. */
@@ -72,7 +72,7 @@ export const refreshBatches = 8;
 /** … or once the arrival rate has moved so far. ½ and 2: 0, at worst 4 %. */
 export const refreshRateShare = 0.05;
 /** At 4 s(0) / slope items 80 % of what batching can gain is in hand. ½ and 2: 0. */
-export const mostFixedShares = 4;
+export const maxFixedShares = 4;
 /** A bound, where nothing else is one. */
 export const largestPacedSize = 65_536;
 /** The wait for a slot goes to infinity at 1. ½ 1.9 %; without it 1.9 %. */

@@ -7,7 +7,7 @@ import {
   itemsShort,
   largestPacedSize,
   learningBatches,
-  mostFixedShares,
+  maxFixedShares,
   pacedBusy,
   pacedBusyAtMost,
   refreshBatches,
@@ -69,7 +69,7 @@ export class Pacing {
  * @param perMs λ, arrivals per millisecond, > 0
  */
 function pacedSize(cost: CostModel, perMs: number, slots: number, maxBatchSize: number): number {
-  const most = Math.max(1, Math.min(maxBatchSize, (mostFixedShares * cost.fixedMs) / cost.perItemMs, largestPacedSize));
+  const most = Math.max(1, Math.min(maxBatchSize, (maxFixedShares * cost.fixedMs) / cost.perItemMs, largestPacedSize));
   const exponent = Math.sqrt(2 * (slots + 1)) - 1;
   let best = most;
   let lowestMs = Infinity;
