@@ -33,8 +33,8 @@ const text = (values, digits) => (values.length === 0 ? "–" : median(values).t
 const shared = (some, others) => some.filter((one) => others.includes(one));
 const present = (values) => values.filter((value) => value !== undefined);
 
-function overview(names, of, { rates }) {
-  const shown = [300, 1000, 2000].filter((rate) => rates.includes(rate));
+function overview(names, of, { rates, drives }) {
+  const shown = drives.includes("open") ? shared(rates, [300, 1000, 2000]) : [];
   const p99At = (run, rate) =>
     run.open?.[rate] !== undefined && keptUp(run.open[rate]) ? run.open[rate].latencyMs.p99 : undefined;
   const columns = [
@@ -139,7 +139,7 @@ function disturbance(runs) {
     ...present([run.lone]),
   ]);
   const others = median(all.map(({ othersCores }) => othersCores));
-  const late = median(all.filter(({ latenessMs }) => latenessMs.max > 0).map(({ latenessMs }) => latenessMs.p99));
+  const late = all.filter(({ latenessMs }) => latenessMs.max > 0).map(({ latenessMs }) => latenessMs.p99);
   const flatOut = runs.flatMap((run) => Object.values(run.closed ?? {}));
   const own = text(
     flatOut.map(({ generatorCpuSecondsPer1000 }) => generatorCpuSecondsPer1000),
@@ -147,6 +147,6 @@ function disturbance(runs) {
   );
   return (
     `Other programs used ${others.toFixed(2)} cores meanwhile (median). The generator took ${own} CPU s per 1,000 requests in ` +
-    `the closed loop, and sent ${late.toFixed(1)} ms late at p99 in the others (medians).`
+    `the closed loop, and sent ${text(late, 1)} ms late at p99 in the others (medians).`
   );
 }
