@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Problem } from "./problem.ts";
+import { bodyReader, type BodyDone } from "./read-body.ts";
 
 /**
  * Bodies arrive as bytes: each route decides how to read them, so that a large array of numbers is never parsed twice.
@@ -8,9 +9,10 @@ import { Problem } from "./problem.ts";
  */
 export function takeJsonAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+  const read = bodyReader(app);
+  app.addContentTypeParser("application/json", (request, payload, done: BodyDone) => {
     const problem = compressed(request) ?? otherCharset(request);
-    if (problem === undefined) done(null, body);
+    if (problem === undefined) read(request, payload, done);
     else done(problem);
   });
 }
