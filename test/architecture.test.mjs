@@ -55,7 +55,7 @@ test("each word of the glossary is used in a public name or a page of the docume
 // What a reader knows without a glossary, and what a page of its own explains.
 const plain = new Set(
   (
-    "adaptive auto binary capacity code column command context declaration definition distribution dtype encode encoder " +
+    "adaptive auto binary capacity check code column command context declaration definition distribution dtype encode encoder " +
     "error estimate event function info keyed limit load log line measured message options rate reason results role row rows " +
     "state stats tensor time view wrap"
   ).split(" "),
