@@ -31,6 +31,7 @@ for (const isolation of ["process", "thread"])
     `an item that kills the ${isolation === "process" ? "model" : "worker"} is a dead letter; its 31 batch-mates are answered`,
     { skip },
     async (t) => {
-      await poison({ isolation, ackWaitMs, report: (row) => t.diagnostic(JSON.stringify(row)) });
+      // A killed worker is noticed by its connection, long before the usual ack wait.
+      await poison({ isolation, ackWaitMs: 5000, report: (row) => t.diagnostic(JSON.stringify(row)) });
     },
   );

@@ -25,6 +25,10 @@ export interface Call {
   sequence: number | undefined;
   /** Where the queue has it, while it is being moved to another version. */
   movedFrom: { readonly route: string; readonly sequence: number } | undefined;
+  /** The worker that runs it, and nothing beside it. */
+  aloneAt: string | undefined;
+  /** Workers that ended meanwhile. */
+  deathsAlone: number;
   release(): void;
 }
 

@@ -10,6 +10,7 @@ import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.t
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { QueueConnection } from "../wire/connection.ts";
+import { LostWorkers } from "./lost-workers.ts";
 import { Outage } from "./outage.ts";
 import { Publisher } from "./publisher.ts";
 import { newInbox, type QueueSettings } from "../queue/options.ts";
@@ -19,6 +20,7 @@ import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
 
 const maxAcksHeld = 10_000;
+const longestId = 100;
 
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class PendingCalls {
@@ -34,6 +36,7 @@ export class PendingCalls {
   readonly #deadLetters: DeadLetters;
   readonly #readiness: Readiness;
   readonly #outage: Outage;
+  readonly #lostWorkers: LostWorkers;
   /** Of replies that came before it was known whether the queue is still the same. */
   readonly #acks: string[] = [];
   #oldNumbersUntilMs = -Infinity;
@@ -51,7 +54,10 @@ export class PendingCalls {
     this.#inbox = newInbox(settings);
     this.#link = new QueueConnection(settings, {
       disconnected: () => this.#disconnected(),
-      reconnected: () => this.#readiness.provision(),
+      reconnected: () => {
+        this.#lostWorkers.wait();
+        this.#readiness.provision();
+      },
       closed: () => this.#gone(),
     });
     this.#readiness = new Readiness(settings, this.#link, {
@@ -78,6 +84,16 @@ export class PendingCalls {
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
     this.#link.subscribe(`${this.#inbox}.*`, (message) => this.#received(message));
     if (settings.durability !== "none") this.#deadLetters.watch();
+    this.#lostWorkers = new LostWorkers({
+      settings,
+      names: this.#names,
+      link: this.#link,
+      routing: this.routing,
+      token: keyOf({ f: this.#inbox, i: "" }),
+      open: () => this.#open.values(),
+      giveUp: (call) => this.#giveUp(call),
+    });
+    this.#lostWorkers.begin();
     if (!this.isConnected) this.#outage.begin();
     this.#readiness.begin();
   }
@@ -156,6 +172,7 @@ export class PendingCalls {
     cancel?.();
     this.#publishes.stop();
     this.#outage.stop();
+    this.#lostWorkers.stop();
     this.#readiness.stop();
     this.#link.close();
   }
@@ -195,6 +212,8 @@ export class PendingCalls {
       publishes: 0,
       sequence: undefined,
       movedFrom: undefined,
+      aloneAt: undefined,
+      deathsAlone: 0,
       release: () => {
         cancelTimer();
         if (signal !== undefined) this.#signals.remove(signal, onAbort);
@@ -218,6 +237,8 @@ export class PendingCalls {
     const token = message.subject.slice(this.#inbox.length + 1);
     const call = this.#open.get(token.slice(1));
     if (token.startsWith("q")) {
+      // Its worker is about to run it alone.
+      if (call !== undefined) call.aloneAt = new TextDecoder().decode(message.data.subarray(0, longestId));
       if (isSubject(message.reply)) this.#link.publish(message.reply, call === undefined ? "0" : "1");
     } else if (token.startsWith("a")) {
       if (call !== undefined) this.#publishes.acknowledged(call, message);
@@ -308,6 +329,13 @@ export class PendingCalls {
     Object.assign(call, call.movedFrom, { movedFrom: undefined });
   }
 
+  /** Worker after worker ends with it: nobody else should run it. */
+  #giveUp({ sequence, deathsAlone }: Call): void {
+    const reason = `${deathsAlone} workers ended while they ran it and nothing else`;
+    // The queue knows how often it was given out; at least once more than it ran alone.
+    void this.#deadLetters.takeOut(sequence!, deathsAlone + 1, reason).catch(() => undefined);
+  }
+
   /** Takes it out of the queue, where it still waits there. */
   #delete(sequence: number | undefined): void {
     if (sequence === undefined) return;
@@ -365,6 +393,7 @@ export class PendingCalls {
     this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
     this.#publishes.stop();
     this.#outage.stop();
+    this.#lostWorkers.stop();
     this.#readiness.stop();
   }
 

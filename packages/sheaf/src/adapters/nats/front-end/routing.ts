@@ -35,6 +35,22 @@ export class Routing {
     this.#look();
   }
 
+  /** All that are there. */
+  all(): readonly WorkerInfo[] {
+    return this.#registry.all();
+  }
+
+  /** Those that have sent no heartbeat for so long. */
+  silentFor(ms: number): readonly WorkerInfo[] {
+    return this.#registry.silentFor(ms);
+  }
+
+  /** It is gone. */
+  lost(id: string): void {
+    this.#registry.remove(id);
+    this.#look();
+  }
+
   /** Those that get this front end's items. */
   get workers(): readonly WorkerInfo[] {
     return this.#serving;

@@ -47,7 +47,8 @@ export class DeadLetters {
         const { stream_seq, deliveries } = recordOf(data);
         if (!Number.isSafeInteger(stream_seq) || !Number.isSafeInteger(deliveries))
           throw new TypeError("It is not an advisory.");
-        void this.#takeOut(stream_seq as number, deliveries as number).catch(() => undefined);
+        const reason = "no worker finished it: each one that took it ended or was cut off";
+        void this.takeOut(stream_seq as number, deliveries as number, reason).catch(() => undefined);
       },
       { queue: "sheaf", need: "optional" },
     );
@@ -75,12 +76,13 @@ export class DeadLetters {
     this.#link.publish(replySubject(head), pack(reply, new Uint8Array()));
   }
 
-  async #takeOut(sequence: number, deliveries: number): Promise<void> {
+  /** Writes an item that is still in the queue, and takes it out of there. */
+  async takeOut(sequence: number, deliveries: number, why: string): Promise<void> {
     const { stream } = this.#names;
     const { message } = await jetStream<StoredMessage>(this.#settings, `STREAM.MSG.GET.${stream}`, { seq: sequence });
     if (message?.data === undefined) return;
     const { head, body } = requestOf(Uint8Array.from(atob(message.data), (char) => char.charCodeAt(0)));
-    const reason = `no worker finished it: each one that took it ended or was cut off (${keyOf(head)})`;
+    const reason = `${why} (${keyOf(head)})`;
     this.write({ head, body, sequence: String(sequence), deliveries, reason });
     await jetStream(this.#settings, `STREAM.MSG.DELETE.${stream}`, { seq: sequence, no_erase: true });
   }

@@ -10,6 +10,8 @@ export interface QueueNames {
   readonly cancel: string;
   readonly alive: string;
   readonly joined: string;
+  /** Where one worker listens. */
+  worker(id: string): string;
   readonly discover: string;
   readonly careful: string;
   /** What the server reports about the queue. */
@@ -31,6 +33,7 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
     cancel: `${base}.cancel`,
     alive: `${base}.alive`,
     joined: `${base}.joined`,
+    worker: (id) => `${base}.w.${id}`,
     discover: `${base}.who`,
     careful: `${base}.careful`,
     streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,

@@ -36,7 +36,7 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
 }
 
 /** Workers send a heartbeat this often; after `goneAfterMs` of silence one counts as gone. */
-export const aliveEveryMs = 1000;
+export const aliveEveryMs = 500;
 const goneAfterMs = 5000;
 const maxWorkers = 10_000;
 /** A turn of the event loop may take this long; for the time beyond, this process did not listen. */
@@ -78,6 +78,16 @@ export class WorkerRegistry {
     if (info.slots === 0) return void this.#seen.delete(info.id);
     if (this.#seen.size >= maxWorkers && !this.#seen.has(info.id)) return;
     this.#seen.set(info.id, { info, awakeAtMs: this.#awakeNowMs });
+  }
+
+  remove(id: string): void {
+    this.#seen.delete(id);
+  }
+
+  /** Those that have sent no heartbeat for so long. */
+  silentFor(ms: number): WorkerInfo[] {
+    const sinceMs = this.#awakeNowMs - ms;
+    return [...this.#seen.values()].filter(({ awakeAtMs }) => awakeAtMs < sinceMs).map(({ info }) => info);
   }
 
   /** Those that are there now, whether they serve or not. */

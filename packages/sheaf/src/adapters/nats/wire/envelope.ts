@@ -100,7 +100,7 @@ const isSubject = (value: unknown): value is string =>
 const isMs = (value: unknown): value is number => typeof value === "number" && value >= 0 && value <= 1e15;
 
 /** Names the call in the whole fleet: the front end's inbox ends in a token of its own. */
-export const keyOf = ({ f, i }: RequestHead): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;
+export const keyOf = ({ f, i }: Pick<RequestHead, "f" | "i">): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;
 /** Subjects of the front end: `a` acknowledgement of the publish, `r` result, `q` does the caller still wait. */
 export const ackSubject = (inbox: string, id: string): string => `${inbox}.a${id}`;
 export const replySubject = ({ f, i }: RequestHead): string => `${f}.r${i}`;

@@ -45,6 +45,12 @@ export class InFlight {
     return this.#cancelled.delete(key);
   }
 
+  /** The keys of what is here of one front end, that `prefix` is of. */
+  keysOf(prefix: Uint8Array): string[] {
+    const text = new TextDecoder().decode(prefix);
+    return [...this.#deliveries.keys()].filter((key) => key.startsWith(text));
+  }
+
   /** The queue that they came from is lost: what is said of them must not reach the one that was made after it. */
   forgetQueue(): void {
     for (const delivery of this.#deliveries.values()) delivery.ack = undefined;

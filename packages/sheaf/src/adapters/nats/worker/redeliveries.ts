@@ -26,6 +26,8 @@ const maxParked = 1000;
  */
 export class Redeliveries {
   readonly #settings: QueueSettings;
+  /** Front ends remember where an item runs alone: with it they find the one that ends workers. */
+  readonly #workerId: string;
   readonly #events: RedeliveryEvents;
   readonly #waiting: Delivery[] = [];
   /** Items whose front end does not answer, with the moment they are dropped. */
@@ -33,8 +35,9 @@ export class Redeliveries {
   #isWorking = false;
   #isStopped = false;
 
-  constructor(settings: QueueSettings, events: RedeliveryEvents) {
+  constructor(settings: QueueSettings, workerId: string, events: RedeliveryEvents) {
     this.#settings = settings;
+    this.#workerId = workerId;
     this.#events = events;
   }
 
@@ -70,7 +73,7 @@ export class Redeliveries {
   async #isAwaited({ head }: Delivery): Promise<boolean | undefined> {
     const timeout = questionTimeoutMs;
     try {
-      const { data } = await this.#settings.connection.request(questionSubject(head), "", { timeout });
+      const { data } = await this.#settings.connection.request(questionSubject(head), this.#workerId, { timeout });
       return data[0] === "1".codePointAt(0);
     } catch {
       return undefined;

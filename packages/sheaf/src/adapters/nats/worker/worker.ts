@@ -156,7 +156,7 @@ class Worker implements NatsWorker {
       quiet: () => this.#flowControl.advance(),
       refused: () => this.#provisioner.provisionSoon(),
     });
-    this.#redeliveries = new Redeliveries(settings, {
+    this.#redeliveries = new Redeliveries(settings, this.#id, {
       runAlone: (delivery) => this.#runs.run(delivery, "alone"),
       drop: (delivery) => this.#runs.drop(delivery),
       handBack: (delivery) => this.#runs.handBack(delivery),
@@ -231,6 +231,14 @@ class Worker implements NatsWorker {
     this.#link.subscribe(this.#names.discover, () => this.#heartbeat.asked(), { need: "optional" });
     // A worker that has just started may have been started because of a poisonous item.
     this.#poisonMode.begin();
+    this.#link.subscribe(
+      this.#names.worker(this.#id),
+      ({ data, reply }) => {
+        // Without a token it is only asked whether it is there, which NATS knows.
+        if (reply && data.byteLength > 0) this.#link.publish(reply, JSON.stringify(this.#inFlight.keysOf(data)));
+      },
+      { need: "optional" },
+    );
     if (this.#settings.durability === "none") {
       for (const lane of lanes)
         this.#pushed.push(

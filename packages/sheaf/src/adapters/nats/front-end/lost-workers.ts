@@ -1,0 +1,154 @@
+import { jetStream, type QueueNames } from "../queue/topology.ts";
+import { lanes, type QueueSettings } from "../queue/options.ts";
+import type { WorkerInfo } from "../queue/worker-registry.ts";
+import type { QueueConnection } from "../wire/connection.ts";
+import { keyOf } from "../wire/envelope.ts";
+import type { Call } from "./call.ts";
+import type { Routing } from "./routing.ts";
+
+/** A worker that is silent for so long is asked whether it is there. */
+const silentMs = 600;
+const lookEveryMs = 200;
+const probeTimeoutMs = 150;
+/** After a cut of this side's own connection, the workers may need a while to be back. */
+const graceMs = 3000;
+const claimTimeoutMs = 1000;
+const againMs = 500;
+/** Workers that ended while they ran an item, and nothing else: it is the cause. */
+const deathsAlone = 2;
+
+interface ConsumerInfo {
+  readonly delivered?: { readonly consumer_seq: number; readonly stream_seq: number };
+}
+
+export interface LostWorkersParts {
+  readonly settings: QueueSettings;
+  readonly names: QueueNames;
+  readonly link: QueueConnection;
+  readonly routing: Routing;
+  /** What this side is called in keys. */
+  readonly token: string;
+  /** Calls that are not answered. */
+  readonly open: () => Iterable<Call>;
+  readonly giveUp: (call: Call) => void;
+}
+
+/**
+ * Has the items of a worker that is gone given to others at once. The NATS server tells it from one that merely hangs: the
+ * subject of a worker whose connection is closed has no listener, and a request to it is answered so. What hangs, or is on
+ * a machine that vanished, keeps its items for the ack wait.
+ */
+export class LostWorkers {
+  readonly #parts: LostWorkersParts;
+  /** Silent workers without a listener, by the moment when that was seen first. */
+  readonly #absentAtMs: Map<string, number> = new Map();
+  readonly #probing: Set<string> = new Set();
+  #notBeforeMs = -Infinity;
+  #cancelLook: (() => void) | undefined;
+
+  constructor(parts: LostWorkersParts) {
+    this.#parts = parts;
+  }
+
+  begin(): void {
+    this.#cancelLook = this.#parts.settings.clock.after(lookEveryMs, () => {
+      this.begin();
+      this.#look();
+    });
+  }
+
+  stop(): void {
+    this.#cancelLook?.();
+  }
+
+  /** This side was cut off, and so were the workers perhaps. */
+  wait(): void {
+    this.#notBeforeMs = this.#parts.settings.clock.now() + graceMs;
+    this.#absentAtMs.clear();
+  }
+
+  #look(): void {
+    const { settings, link, routing } = this.#parts;
+    if (!link.isConnected || settings.clock.now() < this.#notBeforeMs) return;
+    const silent = routing.silentFor(silentMs);
+    for (const id of this.#absentAtMs.keys())
+      if (!silent.some((worker) => worker.id === id)) this.#absentAtMs.delete(id);
+    for (const worker of silent) if (!this.#probing.has(worker.id)) void this.#probe(worker);
+  }
+
+  async #probe(worker: WorkerInfo): Promise<void> {
+    const { settings, routing } = this.#parts;
+    this.#probing.add(worker.id);
+    const isAbsent = (await this.#ask(worker, "", probeTimeoutMs)) === "absent";
+    this.#probing.delete(worker.id);
+    if (!isAbsent) return void this.#absentAtMs.delete(worker.id);
+    const nowMs = settings.clock.now();
+    if (nowMs < this.#notBeforeMs) return;
+    const sinceMs = this.#absentAtMs.get(worker.id);
+    if (sinceMs === undefined) return void this.#absentAtMs.set(worker.id, nowMs);
+    this.#absentAtMs.delete(worker.id);
+    routing.lost(worker.id);
+    if (settings.durability !== "none") void this.#handOver(worker, nowMs + settings.ackWaitMs);
+  }
+
+  async #handOver(worker: WorkerInfo, untilMs: number): Promise<void> {
+    const { clock } = this.#parts.settings;
+    const isDone = await this.#tryHandOver(worker).catch(() => false);
+    // A worker hangs: its items cannot be told from those of the lost one. Later the queue gives all of them out itself.
+    if (!isDone && clock.now() < untilMs) clock.after(againMs, () => void this.#handOver(worker, untilMs));
+  }
+
+  /** What the queue had given out, and no worker that is there holds, was at the lost one. False where that is unknown. */
+  async #tryHandOver({ id, route }: WorkerInfo): Promise<boolean> {
+    const { settings, names, link, routing, token, giveUp } = this.#parts;
+    const suspected = new Set(
+      [...this.#parts.open()].filter((call) => call.route === route && call.sequence !== undefined),
+    );
+    if (suspected.size === 0) return true;
+    const delivered = new Map(
+      await Promise.all(
+        lanes.map(async (lane) => {
+          const info = await jetStream<ConsumerInfo>(
+            settings,
+            `CONSUMER.INFO.${names.stream}.${names.consumer(route, lane)}`,
+          );
+          return [lane, info.delivered] as const;
+        }),
+      ),
+    );
+    // Asked only now: a worker that got an item before has it, and one that answers has read all that it got.
+    const others = routing.all().filter((worker) => worker.route === route && worker.id !== id);
+    const claims = await Promise.all(others.map((worker) => this.#ask(worker, token, claimTimeoutMs)));
+    if (claims.includes("silent")) return false;
+    const held = new Set(claims.flatMap((claim) => (typeof claim === "string" ? [] : claim)));
+    const open = new Set(this.#parts.open());
+    for (const call of suspected) {
+      const { sequence, lane, head } = call;
+      const { consumer_seq, stream_seq = 0 } = delivered.get(lane) ?? {};
+      if (!open.has(call) || sequence === undefined || sequence > stream_seq || held.has(keyOf(head))) continue;
+      if (call.aloneAt === id) call.deathsAlone++;
+      call.aloneAt = undefined;
+      if (call.deathsAlone >= deathsAlone) giveUp(call);
+      // As its worker would have said it. The server looks at the item's number, and that the other one is in use.
+      else
+        link.publish(
+          `$JS.ACK.${names.stream}.${names.consumer(route, lane)}.1.${sequence}.${consumer_seq}.0.0`,
+          "-NAK",
+        );
+    }
+    return true;
+  }
+
+  /** The keys of this side that a worker holds; or that it does not answer, or is not there. */
+  async #ask({ id }: WorkerInfo, token: string, timeout: number): Promise<readonly string[] | "silent" | "absent"> {
+    const { settings, names } = this.#parts;
+    try {
+      const { data } = await settings.connection.request(names.worker(id), token, { timeout });
+      const keys = JSON.parse(new TextDecoder().decode(data)) as unknown;
+      return Array.isArray(keys) ? (keys as string[]) : "silent";
+    } catch (error) {
+      const { name, cause } = error as { name?: string; cause?: { name?: string } };
+      return (cause?.name ?? name)?.startsWith("NoResponders") === true ? "absent" : "silent";
+    }
+  }
+}

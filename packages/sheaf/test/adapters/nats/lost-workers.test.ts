@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { Gate, Rig, skip, until } from "./rig.js";
+
+const rig = new Rig();
+afterEach(() => rig.end());
+
+// Longer than a call waits: what comes back does not come back by it.
+const ackWaitMs = 120_000;
+
+test("a worker that is killed: its items run elsewhere long before the ack wait", { skip }, async () => {
+  const queue = rig.newQueue();
+  const [lost, other] = [new Gate(), new Gate()];
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  const { connection } = await rig.worker(queue, lost.run, { ackWaitMs, maxBatchSize: 4 });
+  await front.ready();
+  const atLost = Promise.all([1, 2, 3].map((item) => front.ask(item)));
+  await until(() => lost.entered.flat().length === 3, "the first worker has them");
+  await rig.worker(queue, other.run, { ackWaitMs, maxBatchSize: 4 });
+  const atOther = Promise.all([4, 5].map((item) => front.ask(item)));
+  await until(() => other.entered.flat().length === 2, "the second worker has these");
+  await connection.close();
+  await until(() => front.workers().length === 1, "it is known to be gone");
+  other.open();
+  assert.deepEqual(
+    (await atOther).map(({ value, deliveries }) => [value, deliveries]),
+    [
+      [8, 1],
+      [10, 1],
+    ],
+  );
+  const again = await atLost;
+  assert.deepEqual(again.map(({ value }) => value), [2, 4, 6]); // prettier-ignore
+  for (const { batchSize, deliveries } of again) assert.deepEqual([batchSize, deliveries], [1, 2]);
+  assert.deepEqual(
+    (other.entered.flat() as number[]).sort((a, b) => a - b),
+    [1, 2, 3, 4, 5],
+    "each runs once at the worker that is left",
+  );
+});
+
+test("a worker that hangs keeps its items, also where another one is lost", { skip }, async () => {
+  const queue = rig.newQueue();
+  const [hung, lost, other] = [new Gate(), new Gate(), new Gate()];
+  const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+  const options = { ackWaitMs, maxBatchSize: 1 };
+  const { connection: hanging } = await rig.worker(queue, hung.run, options);
+  await front.ready();
+  const first = front.ask(1);
+  await until(() => hung.entered.length === 1, "one hangs");
+  // As a stopped process: its connection stands, and nothing comes.
+  const publish = hanging.publish.bind(hanging);
+  let isStopped = true;
+  hanging.publish = (...call: Parameters<typeof publish>) => {
+    if (!isStopped) publish(...call);
+  };
+  const { connection } = await rig.worker(queue, lost.run, options);
+  const second = front.ask(2);
+  second.catch(() => undefined);
+  await until(() => lost.entered.length === 1, "one is at the worker that will be lost");
+  other.open();
+  const { worker } = await rig.worker(queue, other.run, options);
+  await connection.close();
+  await until(() => !front.workers().some(({ slots }) => slots === 0) && front.workers().length <= 2, "it is lost");
+  assert.equal((await front.ask(3)).value, 6);
+  assert.equal(worker.counts.redelivered, 0, "nothing of the one that hangs was given out again");
+  isStopped = false;
+  hung.open();
+  assert.equal((await first).deliveries, 1);
+  assert.equal((await second).deliveries, 2, "then it is known what the lost one had");
+});
+
+test(
+  "an item that ends its workers is a dead letter after three of them; its batch-mates are answered",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
+    let deaths = 0;
+    const start = async (): Promise<void> => {
+      const run = async (items: number[]): Promise<number[]> => {
+        if (!items.includes(13)) return items;
+        deaths++;
+        // As a supervisor does.
+        void connection.close().then(start);
+        return new Promise(() => undefined);
+      };
+      const { connection } = await rig.worker<number, number>(queue, run, { ackWaitMs, maxBatchSize: 32 });
+    };
+    await start();
+    await start();
+    await front.ready();
+    const outcomes = await front.askAll(Array.from({ length: 32 }, (_, item) => item));
+    const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+    assert.equal(rejected.length, 1);
+    assert.equal(rejected[0].code, "DEAD_LETTERED");
+    assert.match(rejected[0].message, /2 workers ended while they ran it and nothing else/);
+    assert.ok(deaths <= 3, `${deaths} workers ended`);
+    assert.deepEqual(await rig.deadLetters(queue), [rejected[0].deadLetterId]);
+    await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");
+  },
+);
