@@ -10,13 +10,13 @@ const readyWithinMs = 120_000;
 const stopWithinMs = 10_000;
 const callWithinMs = 5000;
 
-// A server of several processes, some of them daemons, must not outlive an interrupted comparison.
+// A server of several processes, some of them daemons, must not outlive a comparison that fails or is interrupted.
 const running = new Set();
-for (const signal of ["SIGINT", "SIGTERM"])
-  process.once(signal, () => {
-    for (const mark of running) end(marked(mark), "SIGKILL");
-    process.exit(signal === "SIGINT" ? 130 : 143);
-  });
+process.once("exit", () => {
+  for (const mark of running) end(marked(mark), "SIGKILL");
+});
+process.once("SIGINT", () => process.exit(130));
+process.once("SIGTERM", () => process.exit(143));
 
 /**
  * Starts a server and waits until it answers `values` with `expected` in each of its formats: a server that is fast and
