@@ -1,6 +1,6 @@
 /**
  * Who runs in `npm run bench -- core`: Sheaf, the two yardsticks written here, and the peers (loaded only in their own
- * child process, so that nobody measures with somebody else's code in memory).
+ * child process, so that none is measured with another's code in memory).
  */
 import { createBatcher, greedy, window } from "../packages/sheaf/dist/index.js";
 

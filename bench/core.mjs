@@ -58,7 +58,7 @@ function compare({ name, kind, calls, batch }, names, yardstick, wanted) {
   );
   const failures = new Map();
   for (let round = 0; round < rounds; round++) {
-    // Turned by one each round, so that nobody always runs after the same neighbour.
+    // Turned by one each round, so that none always runs after the same neighbour.
     const order = names.map((_, index) => names[(index + round) % names.length]);
     const results = new Map();
     for (const contender of order) {

@@ -205,7 +205,7 @@ async function compareUpserts(title, { open, single, reset }) {
   print(`${title}, upserts of ${dimensions} dimensions`, ms, count, undefined, { [Object.keys(variants)[0]]: sample });
 }
 
-/** Milliseconds of every variant, one for each round; the order moves on by one, so that nobody always comes first. */
+/** Milliseconds of every variant, one for each round; the order moves on by one, so that none always comes first. */
 async function takeTurns(variants, reset, inputs) {
   const ms = Object.fromEntries(Object.keys(variants).map((name) => [name, []]));
   const input = inputs();
@@ -237,7 +237,7 @@ function print(title, ms, count, wanted, samples = {}) {
   console.log(`### ${title}\n\n${table(rows)}\n`);
 }
 
-/** Calls at their own times, whatever becomes of the ones before. */
+/** Calls at their own times, whatever happens to earlier ones. */
 async function openLoop(rows, ratePerS, insert) {
   const startedAtMs = performance.now();
   const calls = [];

@@ -83,7 +83,7 @@ test("jobs share batches, and each has its own result", { skip }, async () => {
   assert.ok(batches.length <= 50, `${batches.length} batches of 500 jobs`);
 });
 
-test("an Error in a slot fails its job; BullMQ tries that job again, and no other", { skip }, async () => {
+test("an Error in a place fails its job; BullMQ tries that job again, and no other", { skip }, async () => {
   const tries = new Map();
   const { queue, addAll, start } = await setUp(
     async (jobs) =>

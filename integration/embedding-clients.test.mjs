@@ -1,5 +1,5 @@
 // Real clients of embeddings APIs, through Sheaf's adapters, against an API on this machine that has OpenAI's shapes and
-// limits: how many requests they make, and what becomes of every caller when the API fails.
+// limits: how many requests they make, and what happens to every caller when the API fails.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

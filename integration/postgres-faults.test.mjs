@@ -1,4 +1,4 @@
-// What becomes of callers of sheaf/adapters/postgres when the server, the connection or the process does not hold.
+// What happens to callers of sheaf/adapters/postgres when the server, the connection or the process does not hold.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ const drivers = {
       onnotice: () => undefined,
       connection: { application_name: "sheaf" },
       backoff: () => 0.05,
-      // postgres.js 3.4 asks for array types first, and a connection lost in that is a rejection that nobody can catch.
+      // postgres.js 3.4 asks for array types first, and a connection lost in that is a rejection that cannot be caught.
       fetch_types: false,
     });
     return { client: sql, close: () => sql.end({ timeout: 1 }) };
@@ -45,7 +45,7 @@ async function withObserver(use) {
   }
 }
 
-/** Inside a transaction the server shows activity as it was at the first look, unless told to look again. */
+/** Inside a transaction the server shows activity as it was at the first look, unless asked to look again. */
 const waitingForLock = (query) => async () => {
   await query("SELECT pg_stat_clear_snapshot()");
   const waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'sheaf' AND wait_event_type = 'Lock'";

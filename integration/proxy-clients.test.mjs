@@ -1,5 +1,5 @@
 // Real clients through `sheaf proxy`, with only their address changed, against an API on this machine: how many requests
-// reach it, and what becomes of every caller when it fails.
+// reach it, and what happens to every caller when it fails.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";

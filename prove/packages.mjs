@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
-import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+import { installTarballs, packTarballs, userEnvironment } from "../scripts/lib/tarballs.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
 
 const typescripts = ["5.2", "5.5", "5.9", "6", "latest"];
@@ -37,7 +37,7 @@ for (const { name, command: node } of installRuntimes(folder, ["Node 22", "Node 
 
 writeFileSync(join(project, "use.ts"), useOfTypes(pointsOf("sheaf")));
 writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: strictestOptions, files: ["use.ts"] }));
-writeFileSync(join(project, "package.json"), JSON.stringify({ name: "stranger", private: true, type: "module" }));
+writeFileSync(join(project, "package.json"), JSON.stringify({ name: "user", private: true, type: "module" }));
 const aliases = typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`);
 npmInstall([...aliases, "@arethetypeswrong/cli@0.18"]);
 for (const version of typescripts)
@@ -59,12 +59,12 @@ for (const { path } of tarballs)
 
 function npmInstall(packages) {
   const parameters = ["install", "--ignore-scripts", "--no-audit", "--no-fund", ...packages];
-  execFileSync("npm", parameters, { cwd: folder, env: strangersEnvironment(), stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync("npm", parameters, { cwd: folder, env: userEnvironment(), stdio: ["ignore", "ignore", "inherit"] });
 }
 
 function step(name, [command, ...parameters]) {
   try {
-    execFileSync(command, parameters, { cwd: project, env: strangersEnvironment(), encoding: "utf8", stdio: "pipe" });
+    execFileSync(command, parameters, { cwd: project, env: userEnvironment(), encoding: "utf8", stdio: "pipe" });
     console.log(`✔ ${name}`);
   } catch (error) {
     console.log(`✖ ${name}\n${error.stdout}${error.stderr}`);

@@ -48,7 +48,7 @@ function run(runtime, command, script, module) {
   else note(runtime, JSON.parse(stdout));
 }
 
-/** One request runs all of a script there; the others hold what becomes of a batcher from request to request. */
+/** One request runs all of a script there; the others check what happens to a batcher from request to request. */
 async function runWorkerd(runtime, binary) {
   const workerd = await startWorkerd(binary, folder);
   const ask = async (path) => {

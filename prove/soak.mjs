@@ -61,7 +61,7 @@ while (Date.now() < endsAtMs) {
   collect();
   samples.push(process.memoryUsage().heapUsed / 2 ** 20);
 }
-// A map that is under way while its batcher closes is told so: first everything must have ended.
+// A map in progress fails when its batcher closes: first everything must have ended.
 for (let look = 0; look < 3000 && pending > 0; look++) await sleep(10);
 await Promise.all(batchers.map((batcher) => batcher.close({ graceMs: 5_000 })));
 await sleep(10);

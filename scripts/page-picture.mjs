@@ -1,5 +1,5 @@
 // `node scripts/page-picture.mjs`, after a build: makes docs/guide/images/page.jpg, the picture of the live page. The model
-// behind it stands for a remote service: a run takes 24 ms and 0.6 ms a text, so the machine hardly shows. About 80 s.
+// behind it plays a remote service: a run takes 24 ms and 0.6 ms a text, so the machine hardly shows. About 80 s.
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "./lib/files.mjs";

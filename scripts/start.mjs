@@ -6,7 +6,7 @@ if (process.env.npm_lifecycle_event !== undefined) endWith(process.ppid);
 process.argv.splice(2, 0, "serve");
 await import("../packages/sheaf-server/dist/cli/main.js");
 
-/** Has the server drain when the process of that number has gone, unless it does already. */
+/** Has the server drain when the process of that number has ended, unless it does already. */
 function endWith(parent) {
   let isStopping = false;
   for (const signal of ["SIGTERM", "SIGINT"])
@@ -21,7 +21,7 @@ function endWith(parent) {
   timer.unref();
 }
 
-/** On Windows a process keeps the number of a parent that has gone. */
+/** On Windows a process keeps the number of a parent that has ended. */
 function isParent(pid) {
   try {
     return process.ppid === pid && process.kill(pid, 0);

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { complaintsOnManifest, examples, isLight, runExample } from "../scripts/lib/examples.mjs";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { tableRows } from "../scripts/lib/markdown.mjs";
-import { packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+import { packTarballs, userEnvironment } from "../scripts/lib/tarballs.mjs";
 import { skipWithoutPython } from "./support/python.mjs";
 
 const all = examples();
@@ -56,8 +56,7 @@ test("a copy of an example says what to do where sheaf is missing, and runs once
   t.after(() => rmSync(folder, { recursive: true }));
   const copy = join(folder, "hello");
   cpSync(`${root}/examples/hello`, copy, { recursive: true });
-  const npm = (...words) =>
-    promisify(execFile)("npm", words, { cwd: copy, env: strangersEnvironment(), timeout: 60_000 });
+  const npm = (...words) => promisify(execFile)("npm", words, { cwd: copy, env: userEnvironment(), timeout: 60_000 });
   await assert.rejects(npm("start"), ({ stderr }) => {
     assert.match(stderr, /^Not installed: sheaf\. Run npm install here\.$/m);
     assert.match(stderr, /npm pack -w sheaf -w sheaf-server; then npm install the \.tgz files here\.$/m);

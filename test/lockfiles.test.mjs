@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
-import { strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+import { userEnvironment } from "../scripts/lib/tarballs.mjs";
 
 for (const folder of [".", "integration"])
   test(`npm ci takes ${folder === "." ? "" : `${folder}/`}package-lock.json as it is`, async () => {
-    const options = { cwd: `${root}/${folder}`, env: strangersEnvironment() };
+    const options = { cwd: `${root}/${folder}`, env: userEnvironment() };
     const { status, stderr } = await new Promise((resolve) => {
       execFile("npm", ["ci", "--dry-run", "--loglevel=error"], options, (error, _, stderr) =>
         resolve({ status: error?.code ?? 0, stderr }),

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
 import { freePort, until } from "./support/serving.mjs";
-import { strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+import { userEnvironment } from "../scripts/lib/tarballs.mjs";
 
 const isOurs = (path) => !/\/(node_modules|dist|dist-test|test)$/.test(path);
 
@@ -29,7 +29,7 @@ test(
     const port = await freePort();
     const npm = spawn("npm", ["start", "--", "mlp"], {
       cwd: copyOfRepository(t),
-      env: { ...strangersEnvironment(), PORT: String(port), WARMUP_BATCHES: "0" },
+      env: { ...userEnvironment(), PORT: String(port), WARMUP_BATCHES: "0" },
       // A group of its own: whatever is left of it is killed at the end.
       detached: true,
     });

@@ -1,4 +1,4 @@
-// What a stranger gets: the packed tarballs, installed into an empty project outside the repository.
+// What a user gets: the packed tarballs, installed into an empty project outside the repository.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,11 +9,11 @@ import { promisify } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
 import { readmeSteps } from "../scripts/lib/readme.mjs";
 import { freePort, until } from "./support/serving.mjs";
-import { installTarballs, packTarballs, strangersEnvironment } from "../scripts/lib/tarballs.mjs";
+import { installTarballs, packTarballs, userEnvironment } from "../scripts/lib/tarballs.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-tarballs-"));
 const project = join(folder, "project");
-const options = { cwd: project, env: strangersEnvironment() };
+const options = { cwd: project, env: userEnvironment() };
 let tarballs;
 let warnings;
 before(async () => {

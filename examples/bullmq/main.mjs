@@ -13,7 +13,7 @@ async function lengthsOf(jobs) {
   runs++;
   await sleep(20);
   return jobs.map(({ data, attemptsMade }) =>
-    // An Error in a slot fails its own job: BullMQ tries that one again, with its own attempts and backoff.
+    // An Error in a place fails its own job: BullMQ tries that one again, with its own attempts and backoff.
     data.text === "text 7" && attemptsMade === 0 ? new Error("try me again") : data.text.length,
   );
 }

@@ -16,7 +16,7 @@ export const skipWithoutPostgres = bin !== undefined ? false : absent();
 
 /**
  * Starts a server; `settings` go on its command line. Without them it is quick and not durable: a bench passes
- * `{ fsync: "on" }`. Its data stand below `parent`. Returns its URL, and ways to make it fail.
+ * `{ fsync: "on" }`. Its data are below `parent`. Returns its URL, and ways to make it fail.
  */
 export async function startPostgres(settings = {}, parent = tmpdir()) {
   if (bin === undefined) throw new Error("PostgreSQL is not installed");

@@ -18,7 +18,7 @@ export async function startReceiver(dimensions) {
       response.end(JSON.stringify(body));
     };
     const { pathname, searchParams } = new URL(request.url, "http://receiver");
-    if (request.method === "GET") return reply(200, { title: "qdrant", version: "1.18.0" }); // The client looks who is there.
+    if (request.method === "GET") return reply(200, { title: "qdrant", version: "1.18.0" }); // The client looks for servers.
     const body = JSON.parse(text);
     requests.push({ method: request.method, pathname, wait: searchParams.get("wait"), body });
     if (next !== undefined) {

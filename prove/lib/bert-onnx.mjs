@@ -10,7 +10,7 @@ export function readSafetensors(path) {
   for (const [name, { dtype, shape, data_offsets: offsets }] of Object.entries(header)) {
     if (dtype !== "F32") continue;
     const [from, to] = offsets.map((offset) => 8 + headerBytes + offset);
-    // A copy, as the bytes may stand at any address.
+    // A copy, because the bytes may be at any address.
     tensors.set(name, { shape, data: new Float32Array(Uint8Array.from(bytes.subarray(from, to)).buffer) });
   }
   return tensors;

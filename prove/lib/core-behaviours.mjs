@@ -21,7 +21,7 @@ export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, gree
       equal(await Promise.all(numbers(100).map(batcher)), numbers(100));
     }
   },
-  async "an Error in a slot rejects its caller only; a throw rejects all with the same error"() {
+  async "an Error in a place rejects its caller only; a throw rejects all with the same error"() {
     const check = createBatcher((items) => items.map((item) => (item === 3 ? new Error("three") : item)));
     equal(
       (await check.settle(numbers(5))).map(({ status }) => status[0]),

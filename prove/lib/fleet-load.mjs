@@ -1,5 +1,5 @@
 // Open-loop load on a fleet's gateways by a client that behaves as clients should: it takes turns between gateways and
-// tries again where it was told that it may, or where the connection broke. Every answer must be its own.
+// tries again where the answer allows it, or where the connection broke. Every answer must be its own.
 import { Agent, request } from "node:http";
 
 const tryAgainMs = 100;

@@ -9,7 +9,7 @@ const chunk = 1000;
 const answerMs = 10_000;
 
 /**
- * Sends `count` seeded cases over real sockets, a good request right after each; `progress` is told every thousand.
+ * Sends `count` seeded cases over real sockets, a good request right after each; `progress` is called every thousand.
  * `warmUp` cases go before it, 1,000 by default. Gives the statuses by kind of case and the server's state before and after.
  * @throws {Error} naming seed and case: a 5xx, no answer, a wrong answer to the good request, or a server that ended.
  */

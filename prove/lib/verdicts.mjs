@@ -117,7 +117,7 @@ export async function judged({ ratio = 0, shape, trouble, traffic, seed }) {
       await clock.sleep(50);
     }
   } else {
-    // Half of what full batches could serve, by callers who do not know of each other.
+    // Half of what full batches could serve, by independent callers.
     const perMs = 0.5 * (32 / (unitMs * expected(32)));
     while (clock.now() < endMs) {
       void batcher(0);
@@ -161,7 +161,7 @@ export async function count(some, { firstSeed, seeds }) {
           wrongs.push({ name, ask, ...setting, traffic, seed, ...answer });
         }
         if (!isOwed(setting, traffic, ask, answer)) continue;
-        // Of batches that never held one item alone nobody can say what one takes: told apart.
+        // Batches that never held one item alone do not show what one takes: counted apart.
         const [owed, given] = traffic === "never one alone" ? ["aloneless", "gave"] : ["owed", "given"];
         entry[owed]++;
         if (isShown) entry[given]++;
@@ -178,7 +178,7 @@ function isOwed({ trouble }, traffic, ask, { truth, batchSize }) {
   return ask === "200 batches" && noise <= 0.2 && lengths === undefined && isClear && batchSize >= 1.5;
 }
 
-/** Whether what was said contradicts the truth by more than a tenth. */
+/** Whether a verdict contradicts the truth by more than a tenth. */
 export function isWrong({ verdict, low, high, truth }) {
   if (verdict === "measuring") return false;
   const outside = truth < low / 1.1 || truth > high * 1.1;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { promisify } from "node:util";
 import { filesBelow, root } from "./files.mjs";
 import { importsOf } from "./imports.mjs";
-import { strangersEnvironment } from "./tarballs.mjs";
+import { userEnvironment } from "./tarballs.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 const dependenciesOf = (path) => Object.keys(JSON.parse(read(path)).dependencies ?? {});
@@ -49,7 +49,7 @@ export function complaintsOnManifest({ name, manifest }) {
 /** Runs an example as its user would. Rejects with its output where it fails or does not end. */
 export async function runExample({ name, manifest }) {
   const script = manifest.scripts.test === undefined ? "start" : "test";
-  const options = { cwd: `${root}/examples/${name}`, env: strangersEnvironment(), timeout: 60_000 };
+  const options = { cwd: `${root}/examples/${name}`, env: userEnvironment(), timeout: 60_000 };
   try {
     await promisify(execFile)("npm", ["run", "--loglevel=error", script], options);
   } catch (error) {

@@ -85,7 +85,7 @@ export function tableRows(markdown, firstHeading) {
     .flatMap(([, ...rows]) => rows);
 }
 
-/** The Markdown of some nodes; a pipe that a table escapes stands for itself. */
+/** The Markdown of some nodes; a pipe that a table escapes is a pipe. */
 function sourceOf(markdown, nodes) {
   if (nodes.length === 0) return "";
   return markdown

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * A port of 127.0.0.1 that nobody listens on now. Below those that the system gives to outgoing connections: while a
+ * A port of 127.0.0.1 that is free now. Below those that the system gives to outgoing connections: while a
  * server is down, a client that tries its port again and again may be given that very port, and then talks to itself and
  * keeps the server from coming back.
  */

@@ -39,7 +39,7 @@ test("a sync throw is not an uncaught exception and hangs no caller", async (t) 
   assert.equal(uncaught.mock.callCount(), 0);
 });
 
-test("an Error in a slot is a rejection, not a value", async () => {
+test("an Error in a place is a rejection, not a value", async () => {
   const batcher = createBatcher((items: number[]) => items.map((item) => (item === 2 ? new Error("2") : item)), {
     policy: greedy(),
   });

@@ -25,7 +25,7 @@ export async function chaosInProcess({ seconds, draw }) {
     if (draw.chance(0.002)) void draw.of(batchers).drain();
     await new Promise((resolve) => setTimeout(resolve, 8));
   }
-  // A map that is under way while its batcher closes is told so: first everything must have ended.
+  // A map in progress fails when its batcher closes: first everything must have ended.
   while (ledger.open > 0) await new Promise((resolve) => setTimeout(resolve, 10));
   await Promise.all(batchers.map((batcher) => batcher.close()));
   return { name: "batcher on a jumping clock", ledger, faults };

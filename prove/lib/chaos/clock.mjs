@@ -1,4 +1,4 @@
-/** The real clock, which can be told to jump ahead: what falls due in the jump fires soon after, as after a sleep. */
+/** The real clock, which can jump ahead: what falls due in the jump fires soon after, as after a sleep. */
 export class JumpingClock {
   #aheadMs = 0;
   #pending = new Set();

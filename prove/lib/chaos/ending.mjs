@@ -2,7 +2,7 @@ const signals = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGTERM: 15 };
 
 /**
  * Says on stderr every minute how far the proof is, and why it ends where it ends before it is done: a signal, an error
- * that nobody caught, or nothing left to wait for. Gives the function to call when it is done.
+ * that was not caught, or nothing left to wait for. Gives the function to call when it is done.
  */
 export function announceEnd(seconds) {
   const startedAtMs = performance.now();

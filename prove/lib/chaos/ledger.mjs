@@ -7,7 +7,7 @@ export class Ledger {
   /** Sent, and neither ended nor hung. */
   open = 0;
   answered = 0;
-  /** Ended without an answer though nobody was killed and nobody hung up. */
+  /** Ended without an answer although nothing was killed and no client hung up. */
   lost = 0;
   /** A second answer to the same request. */
   twice = 0;
@@ -39,7 +39,7 @@ export class Ledger {
     };
   }
 
-  /** An answer that nobody had asked for. */
+  /** An answer without a request. */
   unasked(name, detail) {
     this.#broken("twice", name, detail);
   }

@@ -10,7 +10,7 @@ import { trySignal } from "./try-signal.mjs";
 const runTimeoutMs = 3000;
 const callersAtMost = 80;
 const hungAfterMs = 40_000;
-/** No unique key on rows: one that is written twice shall stand there twice. Some rows take long, so that they are cut. */
+/** No unique key on rows: one that is written twice shall be there twice. Some rows take long, so that they are cut. */
 const tablesSql = `
 CREATE TABLE rows (id bigint, number int CHECK (number >= 0), note text);
 CREATE TABLE versions (key int PRIMARY KEY, version bigint CHECK (version >= 0));
@@ -32,8 +32,8 @@ export async function whyNoPostgres() {
 }
 
 /**
- * Inserts and upserts on a PostgreSQL that is killed, stopped and cut off, some of them poisoned. What callers were told
- * is compared with what the tables hold at the end.
+ * Inserts and upserts on a PostgreSQL that is killed, stopped and cut off, some of them poisoned. What callers got
+ * is compared with the tables at the end.
  */
 export async function chaosOnPostgres({ seconds, draw }) {
   const pg = createRequire(new URL("../../../integration/package.json", import.meta.url))("pg");
@@ -140,7 +140,7 @@ export async function chaosOnPostgres({ seconds, draw }) {
   return { name: "rows in PostgreSQL", ledger, faults };
 }
 
-/** What a caller was told, as an outcome of the ledger, and what must have become of its row. An error needs a cause. */
+/** What a caller got, as an outcome of the ledger, and what its row must be. An error needs a cause. */
 function outcomeOf(error, { timeoutMs, signal, reason, isPoison, isCut }) {
   if (signal !== undefined && error === reason) return ["the caller left", "unknown"];
   if (error?.code === "TIMEOUT" && timeoutMs !== undefined) return ["timeout", "unknown"];

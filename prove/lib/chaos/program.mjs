@@ -9,12 +9,12 @@ const entry = join(root, "packages/sheaf-server/dist/cli/main.js");
 
 /** A command of `sheaf` that listens, as a process of its own; it can be ended and started again on the same port. */
 export class Program {
-  /** When it was last told to end, or ended; requests sent before an abrupt end may be cut. */
+  /** When its end was last requested, or came; requests sent before an abrupt end may be cut. */
   endedAtMs = -Infinity;
   drainedAtMs = -Infinity;
   readyAtMs = Infinity;
   exits = {};
-  /** What it ended with though nobody had asked it to. */
+  /** What it ended with although it was not asked to. */
   crash;
   exited;
   name;
@@ -27,7 +27,7 @@ export class Program {
   #isClosing = false;
   #output = "";
 
-  /** `heard(text)` is told what it writes to stdout and stderr. */
+  /** `heard(text)` gets what it writes to stdout and stderr. */
   constructor(name, words, { environment = {}, cwd = root, heard = () => undefined }) {
     this.name = name;
     this.#words = words;

@@ -3,7 +3,7 @@ import { Callers, inParts, postOf } from "./callers.mjs";
 import { isPoison, tenants, textOf } from "./tenants.mjs";
 
 const hungAfterMs = 30_000;
-/** What the proxy makes of an answer that is none. */
+/** What the proxy makes of an invalid answer. */
 const noAnswers = ["reset", "short", "long", "an index twice", "no JSON of it"];
 
 /** Sends random requests of two tenants through the proxy and judges every answer. */

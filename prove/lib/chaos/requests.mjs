@@ -18,7 +18,7 @@ export class Requests {
   #answered;
   #isCalm;
 
-  /** `isCalm`: no item hangs or ends its worker. `answered(ms)` hears how long each answer took. */
+  /** `isCalm`: no item hangs or ends its worker. `answered(ms)` gets the time of each answer. */
   constructor(server, ledger, draw, { isCalm = false, answered = () => undefined } = {}) {
     this.#server = server;
     this.#callers = new Callers(server, ledger);

@@ -6,7 +6,7 @@ const poisons = {
 };
 
 /**
- * The rows that were sent, and what their callers were told: `fate` is "stored", "refused" (nothing of it may be there) or
+ * The rows that were sent, and what their callers got: `fate` is "stored", "refused" (nothing of it may be there) or
  * "unknown" (it may be there, once).
  */
 export class RowsSent {
@@ -31,7 +31,7 @@ export class RowsSent {
     return Number(stored.id) === row.id && stored.number === row.number && stored.note === row.note;
   }
 
-  /** Tells the ledger where the table is not what callers were told. */
+  /** Reports to the ledger where the table differs from what callers got. */
   compare(stored, ledger) {
     const counts = new Map();
     for (const row of stored) {

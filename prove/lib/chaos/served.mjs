@@ -43,7 +43,7 @@ export class Served extends Program {
       environment: {
         WORKER_ISOLATION: isolation,
         WORKERS: "2",
-        // At a lower priority than those who compete for the CPU a run could be held up for seconds.
+        // At a lower priority than others on the CPU a run could be delayed for seconds.
         WORKER_NICENESS: "0",
         MAX_BATCH_SIZE: "16",
         QUEUE_MAX_SIZE: "100",

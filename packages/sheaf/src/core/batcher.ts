@@ -3,7 +3,9 @@ import type { Answer } from "./answer.ts";
 import type { CallOptions } from "./options.ts";
 import type { BatcherStats } from "./observe/stats.ts";
 
-/** What a caller gets: an `Error` in a slot rejects, so error classes drop out. Plain objects that look like one stay. */
+/**
+ * What a caller gets: an `Error` in a place rejects, so error classes drop out. Plain objects that look like one stay.
+ */
 export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
 
 /** What is in a batcher now. */

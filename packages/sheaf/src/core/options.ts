@@ -77,7 +77,7 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly groupKey?: ((item: In) => unknown) | undefined;
   /** Items of one key run in order, never in two batches at once; `undefined` = no order. */
   readonly orderKey?: ((item: In) => unknown) | undefined;
-  /** Equal items share one slot and one result; `undefined` = not shared. */
+  /** Equal items share one place and one result; `undefined` = not shared. */
   readonly dedupeKey?: ((item: In) => unknown) | undefined;
   /** Which equal items a call joins: one that is `"waiting"` (default), or `"running"` too; for pure reads only. */
   readonly dedupe?: "waiting" | "running" | undefined;

@@ -73,7 +73,7 @@ export type DataOf<Worker> = Worker extends WorkerDefinition<infer _In, infer _O
 
 /**
  * Defines what a worker does with a batch; the default export of a worker module. All but `run` are optional. Each step
- * sees the whole batch: items in arrival order, results in the same order, an `Error` in a slot for a single bad item.
+ * sees the whole batch: items in arrival order, results in the same order, an `Error` in the place of a bad item.
  * Typed arrays among the items are views of one buffer, back to back where they are of one kind.
  */
 export function defineWorker<In, Out, Model = undefined, Data = unknown>(

@@ -193,7 +193,7 @@ const documented: Record<string, (Loader: LoaderClass) => unknown> = {
     assert.deepEqual(batches, []);
   },
 
-  "an Error in a slot rejects that load, and is cached until it is cleared": async (Loader) => {
+  "an Error in a place rejects that load, and is cached until it is cleared": async (Loader) => {
     let loads = 0;
     const loader = new Loader<number, number>(async (keys) => {
       loads++;

@@ -4,7 +4,7 @@ import { assertCode, heldBatcher, holdForEver, statuses, values, watch, watchAll
 
 const itself = (item: unknown): unknown => item;
 
-test("equal items that wait share one slot and one result", async () => {
+test("equal items that wait share one place and one result", async () => {
   const { batcher, finishAll, batches } = heldBatcher({ dedupeKey: itself });
   const calls = watchAll(batcher, [1, 2, 1, 1, 2]);
   await finishAll();
@@ -72,7 +72,7 @@ test("a shared slot is withdrawn only when every sharer has gone", async () => {
   assert.equal(calls[1]!.value, 1);
 });
 
-test("an item that was withdrawn cannot be joined: the next equal one gets a slot of its own", async () => {
+test("an item that was withdrawn cannot be joined: the next equal one gets a place of its own", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher({ dedupeKey: itself, policy: holdForEver() });
   const controller = new AbortController();
   watch(batcher(1, { signal: controller.signal }));

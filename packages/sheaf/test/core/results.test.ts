@@ -19,7 +19,7 @@ test("results are positional: every caller gets its own", async () => {
   assert.deepEqual(values(calls), [10, 20, 30]);
 });
 
-test("an Error in a slot rejects that caller only", async () => {
+test("an Error in a place rejects that caller only", async () => {
   const { batcher, runs, clock } = heldBatcher();
   const calls = watchAll(batcher, [1, 2, 3]);
   await clock.settle();

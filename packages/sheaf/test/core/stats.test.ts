@@ -243,7 +243,7 @@ test("subscribers get one BatchRecord a batch", async () => {
   );
 });
 
-test("a batch with an Error in a slot is still an ok run", async () => {
+test("a batch with an Error in a place is still an ok run", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const outcomes: string[] = [];
   batcher.subscribe(({ outcome }) => outcomes.push(outcome));

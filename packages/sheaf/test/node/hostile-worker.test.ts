@@ -16,7 +16,7 @@ const outcomes: Partial<Record<Mischief, RegExp>> = {
   "a text": /TypeError .*must return an array with one result per item, got "ok"/,
   "a result nested too deep": /RangeError Maximum call stack size exceeded/,
   "an unreadable error": /Error Thrown: an error that cannot be read/,
-  "an unreadable error in a slot": /Error Thrown: an error that cannot be read/,
+  "an unreadable error in a place": /Error Thrown: an error that cannot be read/,
 };
 
 for (const kind of ["thread", "process"] as const) {

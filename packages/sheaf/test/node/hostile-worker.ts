@@ -13,7 +13,7 @@ export type Mischief =
   | "a text"
   | "a result nested too deep"
   | "an unreadable error"
-  | "an unreadable error in a slot";
+  | "an unreadable error in a place";
 
 function unreadable(): Error {
   return Object.defineProperty(new Error(), "message", {
@@ -39,7 +39,7 @@ function misbehave(mischief: Mischief): unknown {
   if (mischief === "a text") return "ok";
   if (mischief === "a result nested too deep") return [nested(threadId === 0 ? 100_000 : 6_000)];
   if (mischief === "an unreadable error") throw unreadable();
-  if (mischief === "an unreadable error in a slot") return [unreadable()];
+  if (mischief === "an unreadable error in a place") return [unreadable()];
   return ["ok"];
 }
 

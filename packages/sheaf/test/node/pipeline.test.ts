@@ -84,7 +84,7 @@ test("a batch that fails in a stage fails alone", async () => {
   );
 });
 
-test("an Error in a slot ends that item's way and no other's", async () => {
+test("an Error in a place ends the way of that item only", async () => {
   const seen: number[][] = [];
   const executor = pipeline({
     before: (items: number[]) => items.map((item) => (item < 0 ? new RangeError(`negative: ${item}`) : item)),

@@ -38,7 +38,7 @@ test("a module that is not a worker rejects ready() and says what it must export
   await executor.close();
 });
 
-test("an Error in a slot rejects that caller only, with name, message, code, plain properties and stack", async () => {
+test("an Error in a place rejects that caller only, with name, message, code, plain properties and stack", async () => {
   await using call = createBatcher(workerThread<typeof probe>(probeUrl), { maxBatchSize: 3 });
   const [first, second, third] = await call.settle([
     { do: "double", n: 1 },

@@ -224,7 +224,7 @@ export class DataLoader<K, V, C = K> {
       if (!(values instanceof Map)) checkResults(values, keys.length, this.#batcher.name);
       return values;
     } catch (error) {
-      // An Error in a slot stays cached; what the whole batch failed with may be gone the next time.
+      // An Error in a place stays cached; what the whole batch failed with may be gone the next time.
       this.#forget(keys);
       throw error;
     } finally {

@@ -25,8 +25,8 @@ const lookupNames = ["table", "schema", "key", "columns", "rows"] as const;
 export type Found<Row, Rows> = Rows extends "all" ? Row[] : Row | undefined;
 
 /**
- * Lookups by key that share a `SELECT … JOIN unnest(…)`. Equal keys that wait share one slot and get the same object. A key
- * that the column's type cannot read fails alone. With `rows: "one"`, a key that several rows have is an error.
+ * Lookups by key that share a `SELECT … JOIN unnest(…)`. Equal keys that wait share one item and get the same object. A
+ * key that the column's type cannot read fails alone. With `rows: "one"`, a key that several rows have is an error.
  */
 export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Rows extends "one" | "all" = "one">(
   client: PostgresClient,

@@ -92,7 +92,7 @@ export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; large
   return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
 }
 
-/** An error is a list of one slot. */
+/** An error is sent as a list of one. */
 export const packError = (thrown: unknown): Packed =>
   pack([isError(thrown) ? thrown : rebuildError(describeError(thrown))]);
 
