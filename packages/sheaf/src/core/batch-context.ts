@@ -1,6 +1,6 @@
 /** What a batch function sees of the batch it runs. */
 export interface BatchContext {
-  /** Aborts only when every caller of the batch has gone, on `runTimeoutMs`, or when a grace period of `close` ends. */
+  /** Aborts only when every caller of the batch has left, on `runTimeoutMs`, or when a grace period of `close` ends. */
   readonly signal: AbortSignal;
   /** 1, 2, 3 … per batcher; sub-runs of a bisection carry the id of their batch. */
   readonly batchId: number;

@@ -19,7 +19,7 @@ export interface Calls<In, Out> {
   /** The batcher as a function. */
   call(item: In, callOptions?: unknown): Promise<Out>;
   ask(item: In, callOptions?: CallOptions): Promise<Answer<Out>>;
-  /** As `call`, which waits for room or not as it is told. */
+  /** Like `call`, with the choice whether to wait for room. */
   enter(item: In, callOptions: CallOptions | undefined, waits: boolean): Promise<Out>;
   /**
    * How a call or a list of so many items waits, after `scheduler.arriving`.

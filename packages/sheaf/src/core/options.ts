@@ -94,7 +94,7 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What stands in for an option that is not given. */
+/** The default of an option that is not given. */
 export const defaults = {
   maxBatchSize: 32,
   concurrency: 4,

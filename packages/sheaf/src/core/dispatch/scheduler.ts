@@ -242,7 +242,7 @@ export class Scheduler<In, Out> {
     return started;
   }
 
-  /** Called whenever there may be another earliest deadline of who waits, runs, or waits for room. */
+  /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
     const { settlement, admission } = this.#parts;
     const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);

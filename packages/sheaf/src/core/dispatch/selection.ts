@@ -94,7 +94,7 @@ export class Selection<In> {
         break;
       }
     }
-    // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their line.
+    // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their queue.
     for (const cursor of cursors) {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
       if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.laneQueue.outOfPlaceAtMs);

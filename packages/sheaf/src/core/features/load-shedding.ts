@@ -36,7 +36,8 @@ export class LoadShedding<In, Out> {
 
   /**
    * Drops waiting calls whose batch would end after their deadline, all but the last of the group, and says whether there
-   * were any. Running what will be late anyway would make the next ones late too: under overload nobody would be in time.
+   * were any. Running what will be late anyway would make the next ones late too: under overload no call would be in
+   * time.
    */
   shed(group: Group<In>, nowMs: number): boolean {
     const { cancellation } = this.#calls;

@@ -129,7 +129,8 @@ export class LostWorkers {
       if (call.aloneAt === id) call.deathsAlone++;
       call.aloneAt = undefined;
       if (call.deathsAlone >= deathsAlone) giveUp(call);
-      // As its worker would have said it. The server looks at the item's number, and that the other one is in use.
+      // As its worker would have acknowledged it. The server looks at the item's number, and that the other one is in
+      // use.
       else
         link.publish(
           `$JS.ACK.${names.stream}.${names.consumer(route, lane)}.1.${sequence}.${consumer_seq}.0.0`,

@@ -329,7 +329,7 @@ export class PendingCalls {
     Object.assign(call, call.movedFrom, { movedFrom: undefined });
   }
 
-  /** Worker after worker ends with it: nobody else should run it. */
+  /** Worker after worker ends with it: no other should run it. */
   #giveUp({ sequence, deathsAlone }: Call): void {
     const reason = `${deathsAlone} workers ended while they ran it and nothing else`;
     // The queue knows how often it was given out; at least once more than it ran alone.

@@ -139,7 +139,7 @@ async function ensureConsumer(settings: QueueSettings, names: QueueNames, route:
     max_ack_pending: -1,
     max_waiting: 2048,
     filter_subject: names.lane(route, lane),
-    // A version whose last worker has gone for so long does not come back.
+    // A version whose last worker has been gone for this long does not come back.
     inactive_threshold: nanos(consumersKeptMs),
   };
   const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, {

@@ -28,7 +28,7 @@ export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const numbers = [slots, maxBatchSize, runMs, runSize, generation].every((number) => Number.isFinite(number));
   const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
   const texts = typeof id === "string" && isTextOrNone(serves) && isTextOrNone(version);
-  // A part of subjects: of a stranger's making it could name any.
+  // Part of subjects: a forged one could name any subject.
   const isRoute = typeof route === "string" && /^[\da-z]{1,32}$/.test(route);
   if (!numbers || !texts || !isRoute || typeof isServing !== "boolean")
     throw new TypeError("It is not a heartbeat of a worker.");

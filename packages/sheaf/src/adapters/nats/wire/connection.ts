@@ -38,7 +38,7 @@ export class QueueConnection {
     this.#ask();
   }
 
-  /** Why it is of no use though it stands. */
+  /** Why it cannot be used although it is connected. */
   get unavailableReason(): string | undefined {
     const silentMs = this.#askedAtMs === undefined ? 0 : this.#clock.now() - this.#askedAtMs;
     return this.refusal ?? (silentMs > silentAfterMs ? "NATS does not answer" : undefined);

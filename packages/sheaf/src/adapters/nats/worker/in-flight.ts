@@ -51,7 +51,7 @@ export class InFlight {
     return [...this.#deliveries.keys()].filter((key) => key.startsWith(text));
   }
 
-  /** The queue that they came from is lost: what is said of them must not reach the one that was made after it. */
+  /** The queue that they came from is lost: acknowledgements of them must not reach its successor. */
   forgetQueue(): void {
     for (const delivery of this.#deliveries.values()) delivery.ack = undefined;
   }

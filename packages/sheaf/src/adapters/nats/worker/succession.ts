@@ -99,8 +99,8 @@ export class Succession {
   }
 
   #judge(mine: Version, current: Version | undefined, others: readonly WorkerInfo[]): void {
-    const strangers = others.filter(({ serves, isServing }) => isServing && !fits(mine.serves, serves));
-    const theirs = strangers.reduce((sum, { slots }) => sum + slots, 0);
+    const incompatible = others.filter(({ serves, isServing }) => isServing && !fits(mine.serves, serves));
+    const theirs = incompatible.reduce((sum, { slots }) => sum + slots, 0);
     this.#unavailableReason = undefined;
     if (current !== undefined && this.#wasCurrent) {
       this.#unavailableReason = `${named(current)} has taken over from this worker's ${named(mine)}; end it, or start it with the new one`;
@@ -110,7 +110,7 @@ export class Succession {
         `this worker serves ${named(mine)}, others ${named(current)} on ${current.slots} slots; it gets no items until as many slots serve ${named(mine)}`,
       );
     } else if (theirs >= mine.slots) {
-      const message = `this worker serves ${brief(mine.serves)}, others of this name serve ${brief(strangers[0]!.serves)}; start all with the same model`;
+      const message = `this worker serves ${brief(mine.serves)}, others of this name serve ${brief(incompatible[0]!.serves)}; start all with the same model`;
       // Who was there first is more likely to be right.
       if (!this.#wasCurrent) this.#unavailableReason = message;
       this.#warn(message);
