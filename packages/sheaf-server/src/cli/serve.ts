@@ -11,7 +11,7 @@ import { threadsPerWorker } from "../server/models/cores.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { ModelDefinition } from "../server/models/model-definition.ts";
 import { secretVariables, type Settings } from "../server/settings.ts";
-import type { StartingModel } from "../server/http/startup-listener.ts";
+import type { StartingModel } from "../server/http/lifecycle/startup-listener.ts";
 import type { SheafServer } from "../server/server.ts";
 import { definitionOf, runsElsewhere, workersOf } from "../server/models/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
@@ -46,7 +46,7 @@ export function serveCommand(streams: CommandStreams): Command {
 async function serveModels(entries: readonly ModelEntry[], settings: Settings): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
   const { openApp } = await import("../server/http/app.ts");
-  const { listenDuringStartup } = await import("../server/http/startup-listener.ts");
+  const { listenDuringStartup } = await import("../server/http/lifecycle/startup-listener.ts");
   const app = openApp(settings);
   const specs = new Map<ModelEntry, ModelSpec>();
   const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);

@@ -1,6 +1,6 @@
 import replyFrom from "@fastify/reply-from";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { InFlightReplies } from "../server/http/in-flight-replies.ts";
+import { InFlightReplies } from "../server/http/lifecycle/in-flight-replies.ts";
 import { clientClosedRequest, Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";

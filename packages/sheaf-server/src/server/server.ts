@@ -1,12 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import { listen, openApp } from "./http/app.ts";
-import { closeApp } from "./http/close-app.ts";
+import { closeApp } from "./http/lifecycle/close-app.ts";
 import { answerUnknownRoutes } from "./http/unknown-routes.ts";
 import { documentRoutes } from "./protocols/openapi.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
 import type { Models } from "./models/models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
-import { InFlightReplies } from "./http/in-flight-replies.ts";
+import { InFlightReplies } from "./http/lifecycle/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./http/cross-origin.ts";
 import { joinFleet } from "./fleet/join-fleet.ts";

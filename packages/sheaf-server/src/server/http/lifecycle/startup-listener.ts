@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { urlOnce } from "./app.ts";
-import { digestOf, refusalOf } from "./api-key.ts";
-import { modelHead } from "../protocols/model-head.ts";
-import { Problem } from "./problem.ts";
-import { problemDocument } from "./replies.ts";
-import { requestId } from "./request-id.ts";
-import { healthPaths } from "../observe/health-paths.ts";
-import type { Settings } from "../settings.ts";
+import { urlOnce } from "../app.ts";
+import { digestOf, refusalOf } from "../api-key.ts";
+import { modelHead } from "../../protocols/model-head.ts";
+import { Problem } from "../problem.ts";
+import { problemDocument } from "../replies.ts";
+import { requestId } from "../request-id.ts";
+import { healthPaths } from "../../observe/health-paths.ts";
+import type { Settings } from "../../settings.ts";
 
 /** An app's server that listens before the app has its routes. */
 export interface StartupListener {
