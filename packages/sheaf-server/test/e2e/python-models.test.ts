@@ -4,44 +4,12 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { pythonModel, skipWithoutPython as skip } from "./python.js";
+import { few, get, post, pythonModel, skipWithoutPython as skip, until, type Reply } from "./python.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
-
-const few = { WARMUP_BATCHES: "2" };
-
-interface Reply {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly json: any;
-}
-
-async function get(url: string, headers: Record<string, string> = {}): Promise<Reply> {
-  const response = await fetch(url, { headers });
-  return { status: response.status, headers: response.headers, json: await response.json() };
-}
-
-async function post(url: string, body: unknown): Promise<Reply> {
-  const response = await fetch(url, {
-    method: "POST",
-    body: JSON.stringify(body),
-    headers: { "content-type": "application/json" },
-  });
-  return { status: response.status, headers: response.headers, json: await response.json() };
-}
-
-/** Waits until it holds; what it waits for must come. */
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let i = 0; i < 1200; i++) {
-    if (await holds()) return;
-    await sleep(50);
-  }
-  assert.fail(`never: ${what}`);
-}
 
 async function listening({ output }: SheafProcess): Promise<string> {
   await until(() => output.stdout.includes("listening on"), "it listens");
@@ -188,100 +156,23 @@ test(
   },
 );
 
-test(
-  "an error of one item is its caller's, one of the batch is all callers'; tracebacks and prints go to the log",
-  { skip },
-  async (t) => {
-    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], few);
-    const url = await ready(served);
-    const { json } = await post(`${url}/infer`, { inputs: ["a", "fail", "refuse", "b"] });
-    assert.deepEqual(json.outputs, [
-      "A",
-      { error: { code: "MODEL_ERROR", message: "The model failed: ValueError: this one is bad" } },
-      { error: { code: "INVALID_INPUT", message: "no such word" } },
-      "B",
-    ]);
-    assert.equal((await post(`${url}/infer`, "refuse")).status, 422);
-    const failed = await post(`${url}/infer`, "raise");
-    assert.deepEqual([failed.status, failed.json.detail], [500, "The model failed: KeyError: 'all of them'"]);
-    assert.doesNotMatch(JSON.stringify(failed.json), /Traceback/);
-    await until(() => /Traceback \(most recent call last\).*words\.py.*raise KeyError/.test(served.output.stdout), "the traceback in the log"); // prettier-ignore
-    assert.equal((await post(`${url}/infer`, "print")).json.output, "PRINT");
-    await until(() => /"model":"words","workerPid":\d+,"msg":"secret of another caller"/.test(served.output.stdout), "what it printed in the log"); // prettier-ignore
-  },
-);
-
-test(
-  "a worker that ends or hangs is started again; its item has an error, the others an answer",
-  { skip },
-  async (t) => {
-    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], { ...few, RUN_TIMEOUT_MS: "3000" });
-    const url = await ready(served);
-    const restarts = async (): Promise<number> =>
-      Number(
-        /sheaf_worker_restarts_total\{batcher="words"\} (\d+)/.exec(await (await fetch(`${url}/metrics`)).text())?.[1],
-      );
-    for (const [word, code, status] of [
-      ["exit", "WORKER_CRASHED", 500],
-      ["kill", "WORKER_CRASHED", 500],
-      ["hang", "RUN_TIMEOUT", 504],
-    ] as const) {
-      // prettier-ignore
-      const before = await restarts();
-      const [bad, ...good] = await Promise.all([word, "a", "b"].map((text) => post(`${url}/infer`, text)));
-      assert.deepEqual([bad!.status, bad!.json.error.code], [status, code]);
-      assert.doesNotMatch(JSON.stringify(bad!.json), /secret/, "what the model printed");
-      for (const { status: ofGood, json } of good)
-        assert.ok(ofGood === 200 || json.error.code === code, JSON.stringify(json));
-      assert.equal((await post(`${url}/infer`, "after")).json.output, "AFTER");
-      await until(async () => (await restarts()) > before, "it was started again");
-    }
-  },
-);
-
-test("on SIGTERM what is in is finished, and no worker is left", { skip }, async (t) => {
-  const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0", "--max-batch-size", "4"], few);
+test("a config file names Python models, with settings of their own", { skip }, async (t) => {
+  const config = join(folder, "models.config.json");
+  const models = [
+    { model: pythonModel("words"), name: "shout", maxBatchSize: 4, workers: 2, python: "python3" },
+    "mlp",
+    pythonModel("doubled"),
+  ];
+  writeFileSync(config, JSON.stringify({ port: 0, warmupBatches: 2, models }));
+  const served = sheaf(t, ["serve", "--config", config]);
   const url = await ready(served);
-  const pid = Number((await post(`${url}/infer`, "pid")).json.output);
-  const replies = Array.from({ length: 10 }, () => post(`${url}/infer`, "slow"));
-  const busy = 'sheaf_workers{batcher="words",state="busy"} 1';
-  await until(async () => (await (await fetch(`${url}/metrics`)).text()).includes(busy), "it runs");
-  served.child.kill("SIGTERM");
-  // What was in is answered; what had not arrived yet may be refused, or find nobody.
-  const outcomes = await Promise.allSettled(replies);
-  const statuses = outcomes.flatMap((one) => (one.status === "fulfilled" ? [one.value.status] : []));
-  assert.ok(statuses.includes(200) && statuses.every((status) => status === 200 || status === 503), statuses.join());
-  assert.equal(await served.ended, 0);
-  assert.throws(() => process.kill(pid, 0), /ESRCH/);
+  const { data } = (await get(`${url}/v1/models`)).json;
+  assert.deepEqual(data.map((one: any) => [one.id, one.max_batch_size]), [["shout", 4], ["mlp", 32], ["doubled", 32]]); // prettier-ignore
+  assert.equal((await post(`${url}/infer`, "hey")).json.output, "HEY");
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  assert.match(metrics, /sheaf_workers\{batcher="shout",state="ready"\} 2/);
+  assert.match(metrics, /sheaf_workers\{batcher="doubled",state="ready"\} 1/);
 });
-
-test(
-  "a model that cannot load, and a Python that is not there, end the command with 1 and say why",
-  { skip },
-  async (t) => {
-    const missing = join(folder, "missing.py");
-    writeFileSync(missing, "import no_such_library\n");
-    const silent = join(folder, "silent.py");
-    writeFileSync(silent, "print('hello')\n");
-    const cases: [string[], RegExp][] = [
-      [[missing], /missing\.py cannot be served: .*ModuleNotFoundError: No module named 'no_such_library'/],
-      [[silent], /silent\.py cannot be served: .*before it was ready: .*does it call serve\(\)/],
-      [[missing, "--python", "python-that-is-not-there"], /python-that-is-not-there cannot be started \(PYTHON\): there is no such program; name the Python of your environment/], // prettier-ignore
-    ];
-    for (const [words, message] of cases) {
-      const served = sheaf(t, ["serve", "--port", "0", ...words]);
-      assert.equal(await served.ended, 1);
-      assert.match(served.output.stderr, message);
-    }
-    const empty = mkdtempSync(join(folder, "path-"));
-    const served = sheaf(t, ["serve", "--port", "0", missing], { PATH: empty });
-    assert.equal(await served.ended, 1);
-    assert.match(
-      served.output.stderr,
-      /python3 cannot be started \(PYTHON\): .*; install Python 3\.9 or newer \(on Debian/,
-    );
-  },
-);
 
 test(
   "the Python of .venv beside the file runs it, without the server's secrets, with its device and threads",

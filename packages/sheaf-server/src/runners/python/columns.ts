@@ -47,15 +47,17 @@ function tensorOf(column: WorkerColumn, name: string = column.name!): TensorSpec
 
 const isFlatFloats = ({ dtype, shape }: TensorColumn): boolean => dtype === "float32" && shape.length === 1;
 
-/** An item of the server's, which has a name for every tensor and lists of texts → what the worker takes. */
-export const toWorker = ({ inputs }: WorkerDeclaration): ((item: unknown) => unknown) =>
+type Change = ((value: unknown) => unknown) | undefined;
+
+/** An item of the server's, which has a name for every tensor and lists of texts → what the worker takes, if that differs. */
+export const toWorker = ({ inputs }: WorkerDeclaration): Change =>
   mapping(inputs, {
     whole: (item) => (item as TensorItem)[bareInput],
     text: (data) => (data as readonly string[])[0],
   });
 
-/** A result of the worker's → what the server has. */
-export const fromWorker = ({ outputs }: WorkerDeclaration): ((result: unknown) => unknown) =>
+/** A result of the worker's → what the server has, if that differs. */
+export const fromWorker = ({ outputs }: WorkerDeclaration): Change =>
   mapping(outputs, { whole: (result) => ({ [bareOutput]: result }), text: (text) => [text] });
 
 /** An item as JSON has it, such as one of the sample → an item of the server's. */
@@ -92,11 +94,11 @@ interface Mapping {
   readonly text: (value: unknown) => unknown;
 }
 
-function mapping(columns: readonly WorkerColumn[], { whole, text }: Mapping): (value: unknown) => unknown {
+function mapping(columns: readonly WorkerColumn[], { whole, text }: Mapping): Change {
   const [only] = columns as readonly [WorkerColumn];
-  if (only.name === undefined) return only.kind === "tensor" && !isFlatFloats(only) ? whole : (value) => value;
+  if (only.name === undefined) return only.kind === "tensor" && !isFlatFloats(only) ? whole : undefined;
   const texts = columns.flatMap(({ kind, name }) => (kind === "text" ? [name!] : []));
-  if (texts.length === 0) return (value) => value;
+  if (texts.length === 0) return undefined;
   return (value) => {
     const copy: TensorItem = { ...(value as TensorItem) };
     for (const name of texts) copy[name] = text(copy[name]);

@@ -7,12 +7,17 @@ export function convertingExecutor(
   declaration: WorkerDeclaration,
 ): WorkerExecutor<never, unknown> {
   const [into, from] = [toWorker(declaration), fromWorker(declaration)];
-  const run = async (items: never[], ...rest: [Parameters<typeof inner.run>[1]]): Promise<ArrayLike<unknown>> => {
-    const results = await inner.run(items.map(into) as never[], ...rest);
-    return Array.from(results, (result) => (result instanceof Error ? result : from(result)));
-  };
+  // Texts, JSON and flat floats are the same on both sides.
+  if (into === undefined && from === undefined) return inner;
+  const wrapped = wrapExecutor<never, unknown>(inner, {
+    async run(items, handle) {
+      const results = await inner.run(into === undefined ? items : (items.map(into) as never[]), handle);
+      if (from === undefined) return results;
+      return Array.from(results, (result) => (result instanceof Error ? result : from(result)));
+    },
+  });
   return {
-    ...wrapExecutor<never, unknown>(inner, { run }),
+    ...wrapped,
     instances: () => inner.instances(),
     onInstance: (listener) => inner.onInstance(listener),
     get restarts() {

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { few, post, pythonModel, skipWithoutPython as skip, until } from "./python.js";
+import { ready, sheaf } from "./sheaf-process.js";
+
+const folder = mkdtempSync(join(tmpdir(), "sheaf-python-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test(
+  "an error of one item is its caller's, one of the batch is all callers'; tracebacks and prints go to the log",
+  { skip },
+  async (t) => {
+    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], few);
+    const url = await ready(served);
+    const { json } = await post(`${url}/infer`, { inputs: ["a", "fail", "refuse", "b"] });
+    assert.deepEqual(json.outputs, [
+      "A",
+      { error: { code: "MODEL_ERROR", message: "The model failed: ValueError: this one is bad" } },
+      { error: { code: "INVALID_INPUT", message: "no such word" } },
+      "B",
+    ]);
+    assert.equal((await post(`${url}/infer`, "refuse")).status, 422);
+    const failed = await post(`${url}/infer`, "raise");
+    assert.deepEqual([failed.status, failed.json.detail], [500, "The model failed: KeyError: 'all of them'"]);
+    assert.doesNotMatch(JSON.stringify(failed.json), /Traceback/);
+    await until(() => /Traceback \(most recent call last\).*words\.py.*raise KeyError/.test(served.output.stdout), "the traceback in the log"); // prettier-ignore
+    assert.equal((await post(`${url}/infer`, "print")).json.output, "PRINT");
+    await until(() => /"model":"words","workerPid":\d+,"msg":"secret of another caller"/.test(served.output.stdout), "what it printed in the log"); // prettier-ignore
+  },
+);
+
+test(
+  "a worker that ends or hangs is started again; its item has an error, the others an answer",
+  { skip },
+  async (t) => {
+    const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0"], { ...few, RUN_TIMEOUT_MS: "3000" });
+    const url = await ready(served);
+    const restarts = async (): Promise<number> =>
+      Number(
+        /sheaf_worker_restarts_total\{batcher="words"\} (\d+)/.exec(await (await fetch(`${url}/metrics`)).text())?.[1],
+      );
+    for (const [word, code, status] of [
+      ["exit", "WORKER_CRASHED", 500],
+      ["kill", "WORKER_CRASHED", 500],
+      ["hang", "RUN_TIMEOUT", 504],
+    ] as const) {
+      // prettier-ignore
+      const before = await restarts();
+      const [bad, ...good] = await Promise.all([word, "a", "b"].map((text) => post(`${url}/infer`, text)));
+      assert.deepEqual([bad!.status, bad!.json.error.code], [status, code]);
+      assert.doesNotMatch(JSON.stringify(bad!.json), /secret/, "what the model printed");
+      for (const { status: ofGood, json } of good)
+        assert.ok(ofGood === 200 || json.error.code === code, JSON.stringify(json));
+      assert.equal((await post(`${url}/infer`, "after")).json.output, "AFTER");
+      await until(async () => (await restarts()) > before, "it was started again");
+    }
+  },
+);
+
+test("on SIGTERM what is in is finished, and no worker is left", { skip }, async (t) => {
+  const served = sheaf(t, ["serve", pythonModel("words"), "--port", "0", "--max-batch-size", "4"], few);
+  const url = await ready(served);
+  const pid = Number((await post(`${url}/infer`, "pid")).json.output);
+  const replies = Array.from({ length: 10 }, () => post(`${url}/infer`, "slow"));
+  const busy = 'sheaf_workers{batcher="words",state="busy"} 1';
+  await until(async () => (await (await fetch(`${url}/metrics`)).text()).includes(busy), "it runs");
+  served.child.kill("SIGTERM");
+  // What was in is answered; what had not arrived yet may be refused, or find nobody.
+  const outcomes = await Promise.allSettled(replies);
+  const statuses = outcomes.flatMap((one) => (one.status === "fulfilled" ? [one.value.status] : []));
+  assert.ok(statuses.includes(200) && statuses.every((status) => status === 200 || status === 503), statuses.join());
+  assert.equal(await served.ended, 0);
+  assert.throws(() => process.kill(pid, 0), /ESRCH/);
+});
+
+test(
+  "a model that cannot load, and a Python that is not there, end the command with 1 and say why",
+  { skip },
+  async (t) => {
+    const missing = join(folder, "missing.py");
+    writeFileSync(missing, "import no_such_library\n");
+    const silent = join(folder, "silent.py");
+    writeFileSync(silent, "print('hello')\n");
+    const cases: [string[], RegExp][] = [
+      [[missing], /missing\.py cannot be served: .*ModuleNotFoundError: No module named 'no_such_library'/],
+      [[silent], /silent\.py cannot be served: .*before it was ready: .*does it call serve\(\)/],
+      [[missing, "--python", "python-that-is-not-there"], /python-that-is-not-there cannot be started \(PYTHON\): there is no such program; name the Python of your environment/], // prettier-ignore
+    ];
+    for (const [words, message] of cases) {
+      const served = sheaf(t, ["serve", "--port", "0", ...words]);
+      assert.equal(await served.ended, 1);
+      assert.match(served.output.stderr, message);
+    }
+    const empty = mkdtempSync(join(folder, "path-"));
+    const served = sheaf(t, ["serve", "--port", "0", missing], { PATH: empty });
+    assert.equal(await served.ended, 1);
+    assert.match(
+      served.output.stderr,
+      /python3 cannot be started \(PYTHON\): .*; install Python 3\.9 or newer \(on Debian/,
+    );
+  },
+);
