@@ -35,8 +35,8 @@ const sheafWith = (...flags) => ({
 
 export const servers = {
   sheaf: sheafWith("--worker-threads", "1"),
-  // The worker as important as the HTTP thread, which is not the default: right where other programs load the machine.
-  "sheaf-niceness-0": sheafWith("--worker-threads", "1", "--worker-niceness", "0"),
+  // The HTTP thread before the worker, which is not the default.
+  "sheaf-niceness-10": sheafWith("--worker-threads", "1", "--worker-niceness", "10"),
   "sheaf-python": {
     python: "sheaf",
     start: (port) => {

@@ -137,7 +137,7 @@ const rows = {
       description:
         "Threads of one run inside a worker (ONNX and Python models); without it cores / WORKERS, at least 1.",
     },
-    workerNiceness: integer(10, 0, 19, "How far the scheduling priority of workers is lowered; 0 leaves it as it is."),
+    workerNiceness: integer(0, 0, 19, "How far the scheduling priority of workers is lowered; 0 leaves it as it is."),
     python: {
       ...optional(text("path", "", "")),
       description: "Python that runs .py models; without it .venv or venv beside the file, else python3.",
