@@ -43,6 +43,12 @@ const faults = {
     await sleep(3000);
     nats.resume();
   },
+  "drain a worker": async ({ workers: [worker] }) => {
+    const status = await worker.end("SIGTERM");
+    assert.equal(status, 0, `the drained worker ended with ${status}: ${worker.said}`);
+    worker.start();
+    await worker.ready();
+  },
   "update the workers one by one to an edited model": async ({ workers }) => {
     const edited = editedModel();
     try {
@@ -54,12 +60,6 @@ const faults = {
   "an edited model on one worker only": async ({ workers: [worker] }) => {
     // As it was before the update.
     await restart(worker, fileURLToPath(new URL("fleet-worker.mjs", import.meta.url)));
-  },
-  "drain a worker": async ({ workers: [worker] }) => {
-    const status = await worker.end("SIGTERM");
-    assert.equal(status, 0, `the drained worker ended with ${status}: ${worker.said}`);
-    worker.start();
-    await worker.ready();
   },
 };
 

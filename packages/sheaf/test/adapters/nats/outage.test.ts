@@ -72,6 +72,16 @@ test("a call is held no longer than holdMs, and a later one fails at once; 0 hol
   assert.deepEqual(released, [call]);
 
   outage.begin();
+  outage.hold(call);
+  outage.reconnected();
+  clock.advance(1000);
+  assert.deepEqual(released, [call, call], "the connection is back: whether the queue takes it, the queue says");
+  outage.begin();
+  clock.advance(1000);
+  outage.reconnected();
+  assert.equal(outage.hold(call), false, "nor does a later one wait for the queue to be found");
+
+  outage.begin();
   const large = { payload: new Uint8Array(2 ** 20) } as never;
   for (let i = 0; i < 64; i++) outage.hold(large);
   assert.throws(() => outage.check(), { code: "UNAVAILABLE" }, "64 MiB are held at most");

@@ -26,6 +26,7 @@ export class Outage {
   #state: "none" | "short" | "long" = "none";
   #held: Call[] = [];
   #heldBytes = 0;
+  #isConnected = true;
   #cancelTimer: (() => void) | undefined;
 
   constructor(settings: QueueSettings, { holdMs, name }: { holdMs: number; name: string }, events: OutageEvents) {
@@ -35,11 +36,6 @@ export class Outage {
     this.#events = events;
   }
 
-  /** From the cut until the queue was found again. */
-  get isOn(): boolean {
-    return this.#state !== "none";
-  }
-
   /** Calls are held and not refused. */
   get isShort(): boolean {
     return this.#state === "short";
@@ -47,9 +43,16 @@ export class Outage {
 
   /** The connection is down. */
   begin(): void {
+    this.#isConnected = false;
     if (this.#state !== "none") return;
     this.#state = this.#holdMs > 0 ? "short" : "long";
-    if (this.#holdMs > 0) this.#cancelTimer = this.#settings.clock.after(this.#holdMs, () => this.#becomeLong());
+    if (this.#holdMs > 0) this.#cancelTimer = this.#settings.clock.after(this.#holdMs, () => this.#isOver());
+  }
+
+  /** The connection is back. The queue is looked for; calls that are held wait for it, as long as they would have waited. */
+  reconnected(): void {
+    this.#isConnected = true;
+    if (this.#state === "long") this.end();
   }
 
   /** The queue is there again. */
@@ -78,7 +81,8 @@ export class Outage {
     return true;
   }
 
-  #becomeLong(): void {
+  #isOver(): void {
+    if (this.#isConnected) return this.end();
     this.#state = "long";
     for (const call of this.#empty()) this.#events.refuse(call, this.#down());
   }

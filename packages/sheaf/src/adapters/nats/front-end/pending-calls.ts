@@ -39,6 +39,7 @@ export class PendingCalls {
   readonly #lostWorkers: LostWorkers;
   /** Of replies that came before it was known whether the queue is still the same. */
   readonly #acks: string[] = [];
+  #isSameQueue = true;
   #oldNumbersUntilMs = -Infinity;
   #next = 0;
   #lateReplies = 0;
@@ -56,6 +57,7 @@ export class PendingCalls {
       disconnected: () => this.#disconnected(),
       reconnected: () => {
         this.#lostWorkers.wait();
+        this.#outage.reconnected();
         this.#readiness.provision();
       },
       closed: () => this.#gone(),
@@ -290,7 +292,7 @@ export class PendingCalls {
    */
   #acknowledge(subject: string, call: Call | undefined): void {
     const isOfThisQueue = call !== undefined || this.#settings.clock.now() > this.#oldNumbersUntilMs;
-    if (this.#outage.isOn) {
+    if (!this.#isSameQueue) {
       if (this.#acks.length < maxAcksHeld) this.#acks.push(subject);
     } else if (isOfThisQueue) {
       this.#link.publish(subject);
@@ -298,6 +300,7 @@ export class PendingCalls {
   }
 
   #found(queue: "the same" | "another"): void {
+    this.#isSameQueue = true;
     const acks = this.#acks.splice(0);
     if (queue === "another") this.#oldNumbersUntilMs = this.#settings.clock.now() + this.#settings.maxAgeMs;
     else for (const subject of acks) this.#link.publish(subject);
@@ -377,6 +380,7 @@ export class PendingCalls {
     // It is unknown whether these were taken; the caller may try again elsewhere at once.
     const isLost = this.#settings.durability === "none";
     for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#refused(call, error);
+    this.#isSameQueue = false;
     this.#outage.begin();
     this.#readiness.suspectLoss();
   }
