@@ -2,19 +2,12 @@ import { spawn, type ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Command } from "./options.ts";
 
 /** The end of the socket in the worker. Not stdin or stdout: what it prints must not get in between. */
 const descriptor = 3;
 /** Where sheaf_worker.py is, seen from `src` and from `dist`. */
 const pythonFolder = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "python");
-
-/** What to start, and how. */
-export interface Command {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly cwd: string | undefined;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
 
 export interface CommandChild {
   readonly child: ChildProcess;

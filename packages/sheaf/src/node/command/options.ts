@@ -1,8 +1,15 @@
 import { basename } from "node:path";
 import { check, checkFunction, checkOptions, checkText, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Command } from "./child.ts";
 import { poolChecks, poolSettings, type PoolSettings, type WorkerOptions } from "../options.ts";
+
+/** What to start, and how. */
+export interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
 
 /** A line that a worker printed, or a message that it logged. */
 export interface WorkerLogLine {

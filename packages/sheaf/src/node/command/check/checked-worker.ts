@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { describe } from "../../../shared/describe.ts";
-import { startCommand, type Command, type CommandChild } from "../child.ts";
+import { startCommand, type CommandChild } from "../child.ts";
+import type { Command } from "../options.ts";
 import { readDeclaration, type WorkerDeclaration } from "../declaration.ts";
 import { encodeItems } from "../encode.ts";
 import { FrameReader, writeFrame, type Frame } from "../frame.ts";
