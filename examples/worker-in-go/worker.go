@@ -49,6 +49,7 @@ func main() {
 		fail("started without SHEAF_WORKER_FD: start it with workerCommand")
 	}
 	syscall.CloseOnExec(descriptor)
+	syscall.Setpgid(0, 0) // a kill takes what it starts, too
 	pipe := os.NewFile(uintptr(descriptor), "sheaf")
 	messages := make(chan message, 4)
 	go read(pipe, messages) // on its own, so that the end of the pipe is seen during a run

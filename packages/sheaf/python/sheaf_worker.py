@@ -793,6 +793,8 @@ def _open_channel() -> Optional[_Channel]:
     if descriptor is None:
         return None
     channel = _Channel(int(descriptor))
+    # A kill takes whatever user code has started, and a terminal's Ctrl-C does not come here.
+    os.setpgid(0, 0)
     # One stream for all that is printed, in order, also by native code; line by line, so that nothing is lost in a crash.
     os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):

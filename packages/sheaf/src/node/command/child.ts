@@ -19,24 +19,21 @@ export interface CommandChild {
   kill(): void;
 }
 
-/** Starts a worker as the worker protocol says: a socket of its own, no stdin, a process group of its own. */
+/**
+ * Starts a worker as the worker protocol says: a socket of its own, and no stdin. Not detached: a session of its own would be
+ * scheduled apart from this one (autogroups of Linux), and on a busy machine each batch would wait for its turn.
+ */
 export function startCommand({ command, args, cwd, env }: Command): CommandChild {
-  const child = spawn(command, args, {
-    cwd,
-    env: environmentOf(env),
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
-    // A group of its own: a kill takes whatever it has started, and a terminal's Ctrl-C does not take it.
-    detached: true,
-  });
+  const child = spawn(command, args, { cwd, env: environmentOf(env), stdio: ["ignore", "pipe", "pipe", "pipe"] });
   const [, stdout, stderr, pipe] = (child.stdio as typeof child.stdio | undefined) ?? [];
   let hasExited = false;
   const kill = (): void => {
-    if (!hasExited) killGroup(child.pid);
+    if (!hasExited && !killGroup(child.pid)) child.kill("SIGKILL");
   };
   child.on("exit", () => {
-    // What it leaves behind ends with it. Not later: its number may be another's by then.
-    kill();
     hasExited = true;
+    // What it leaves behind ends with it. Not later: its number may be another's by then.
+    killGroup(child.pid);
   });
   return { child, pipe: pipe as Socket | undefined, output: [stdout, stderr].filter(Boolean) as Socket[], kill };
 }
@@ -51,11 +48,11 @@ function environmentOf(changes: Command["env"]): NodeJS.ProcessEnv {
   };
 }
 
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
+/** False where the worker leads no group: it has just been started, or it does not keep to the protocol. */
+function killGroup(pid: number | undefined): boolean {
   try {
-    process.kill(-pid, "SIGKILL");
+    return pid !== undefined && process.kill(-pid, "SIGKILL");
   } catch {
-    // All of it has ended.
+    return false;
   }
 }

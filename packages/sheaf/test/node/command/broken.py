@@ -4,9 +4,12 @@ import os
 import sys
 import uuid
 
-import sheaf_worker
-
 how = sys.argv[1]
+if how == "group":
+    os.setpgid = lambda *_: None
+
+import sheaf_worker  # noqa: E402
+
 name = None
 if how == "inherits":
     os.set_inheritable(3, True)

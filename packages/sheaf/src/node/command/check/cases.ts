@@ -186,6 +186,18 @@ const descriptor: Case = {
     }),
 };
 
+const group: Case = {
+  name: "leads a process group of its own, so that a kill takes what it starts",
+  run: (start) =>
+    withReady(start, async (worker) => {
+      try {
+        process.kill(-worker.pid!, 0);
+      } catch {
+        throw new Error("there is no such group");
+      }
+    }),
+};
+
 const runTime: Case = {
   name: "says how long a run took",
   run: (start) =>
@@ -207,6 +219,7 @@ export const cases: readonly Case[] = [
   signals,
   close,
   descriptor,
+  group,
   again,
   ...hangUps,
   ...faults,
