@@ -53,7 +53,7 @@ func main() {
 	pipe := os.NewFile(uintptr(descriptor), "sheaf")
 	messages := make(chan message, 4)
 	go read(pipe, messages) // on its own, so that the end of the pipe is seen during a run
-	<-messages // hello: here a model would be loaded
+	<-messages              // hello: here a model would be loaded
 	send(pipe, object{"type": "ready", "inputs": "text", "outputs": "json", "sample": []string{"one two", "three"}}, nil)
 	for next := range messages {
 		if next.Type == "close" {

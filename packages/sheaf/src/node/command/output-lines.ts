@@ -40,6 +40,11 @@ export class OutputLines {
     return this.#tail.findLast((line) => lastWordsOf.test(line));
   }
 
+  /** The last line, whatever it holds: for the author of a worker. */
+  get lastLine(): string | undefined {
+    return this.#tail.at(-1);
+  }
+
   #line(line: string): void {
     for (let at = 0; at === 0 || at < line.length; at += longestLine) this.#onLine(line.slice(at, at + longestLine));
     if (line.trim() === "") return;

@@ -55,7 +55,15 @@ export function openCommand(
   };
   // By `close` everything that it sent has been read, unless a program that it started holds its pipes open.
   child.on("close", (code, signal) => end(whyOf(code, signal), fault));
-  child.on("exit", (code, signal) => setTimeout(() => end(whyOf(code, signal), fault), exitMs).unref());
+  child.on("exit", (code, signal) => {
+    // Nothing else may keep this process alive until `close`.
+    for (const stream of output) stream.ref();
+    const cancel = setTimeout(() => {
+      for (const stream of output) stream.destroy();
+      end(whyOf(code, signal), fault);
+    }, exitMs);
+    child.on("close", () => clearTimeout(cancel));
+  });
   child.on("error", (error) => {
     if (pid === undefined) end(`cannot start ${settings.command}: ${error.message}`, error);
   });

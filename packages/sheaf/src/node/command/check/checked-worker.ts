@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { describe } from "../../../shared/describe.ts";
 import { startCommand, type CommandChild } from "../child.ts";
 import type { Command } from "../options.ts";
@@ -14,6 +13,8 @@ export interface CheckedCommand extends Command {
   /** How long anything else may take. */
   readonly patienceMs: number;
 }
+
+const maxCloseMs = 1000;
 
 type Header = Readonly<Record<string, unknown>>;
 
@@ -46,10 +47,15 @@ export class CheckedWorker {
       this.#arrived?.();
     });
     pipe?.on("error", () => undefined);
-    this.#closed = Promise.race([once(child, "exit"), once(child, "error")]).then(
-      () => undefined,
-      (error: unknown) => (this.#fault = error as Error),
-    );
+    this.#closed = new Promise((resolve) => {
+      // By `close` all that it printed has been read, unless a program that it started holds its pipes open.
+      child.on("close", resolve);
+      child.on("exit", () => setTimeout(resolve, maxCloseMs).unref());
+      child.on("error", (error) => {
+        this.#fault = error;
+        resolve(undefined);
+      });
+    });
     void this.#closed.then(() => {
       this.#hasEnded = true;
       setImmediate(() => this.#arrived?.()); // after what it sent last
@@ -117,7 +123,7 @@ export class CheckedWorker {
     const frame = this.#frames.shift();
     if (frame !== undefined) return frame;
     if (this.#fault !== undefined) throw new Error(`it sent ${this.#fault.message}`);
-    const words = this.#lines.lastWords;
+    const words = this.#lines.lastWords ?? this.#lines.lastLine;
     throw new Error(
       this.#hasEnded
         ? `it ended (${this.#end()})${words === undefined ? "" : `: ${words}`}`
