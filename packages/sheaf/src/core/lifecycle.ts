@@ -7,13 +7,13 @@ import { checkNotNegative } from "../shared/checks.ts";
 /** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
 export class Lifecycle<In, Out> {
   /** The error of new calls; set when it takes no more. */
-  refusal: { readonly error: unknown } | undefined = undefined;
+  refusal: { readonly error: unknown } | undefined;
   /** Resolves when batches can run; rejects with the reason if they never will. */
   readiness: Promise<void> = Promise.resolve();
   readonly #parts: SchedulerParts<In, Out>;
   readonly #scheduler: Scheduler<In, Out>;
   readonly #executor: Pick<Executor<In, Out>, "close">;
-  #closing: Promise<void> | undefined = undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(
     parts: SchedulerParts<In, Out>,
@@ -49,7 +49,7 @@ export class Lifecycle<In, Out> {
 
   drain(): Promise<void> {
     const epoch = this.#parts.epochs.seal();
-    this.#parts.queue.release();
+    this.#parts.queue.release("drain");
     this.#scheduler.wake();
     return this.#parts.epochs.settlement(epoch, true);
   }

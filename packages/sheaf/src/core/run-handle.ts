@@ -11,7 +11,7 @@ export class RunHandle implements BatchContext {
   readonly size: number;
   attempt: number = 1;
   /** As the executor measured it. */
-  runMs: number | undefined = undefined;
+  runMs: number | undefined;
   #signal: AbortSignal | undefined;
   #answered: Set<number> | undefined;
   #isOver = false;

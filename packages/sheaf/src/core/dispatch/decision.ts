@@ -53,8 +53,7 @@ export class Decisions<In, Out> {
   ): { run: number; reason: DispatchReason } | { waitUntilMs: number } {
     const { capacity, waiting, oldestAtMs, withImmediate, isAlone } = preview;
     if (withImmediate) return { run: capacity, reason: "immediate" };
-    const release = group.releaseReason();
-    if (release !== undefined) return { run: capacity, reason: release };
+    if (group.released > 0) return { run: capacity, reason: group.releasedBy };
     if (isAlone) return { run: capacity, reason: "full" };
     // Bulk that others overtake is old: it must not count as a batch that has been held long enough.
     const interactiveAtMs = group.laneQueue(1).oldestAtMs();

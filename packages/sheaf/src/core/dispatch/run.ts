@@ -28,15 +28,15 @@ export class Run<In> extends RunHandle {
   /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */
   abandoned = false;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
-  timer: { start(): void; stop(): void } | undefined = undefined;
+  timer: { start(): void; stop(): void } | undefined;
   /** Set where an abandoned run goes on after it was settled. */
-  stillRuns: Promise<unknown> | undefined = undefined;
-  givenUp: ((error: Error) => void) | undefined = undefined;
+  stillRuns: Promise<unknown> | undefined;
+  givenUp: ((error: Error) => void) | undefined;
   /** Called when it ends, aborts or is abandoned. */
-  whenOver: (() => void) | undefined = undefined;
+  whenOver: (() => void) | undefined;
   readonly #told: RunEvents<In>;
-  #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined = undefined;
-  #aborted: { readonly reason: unknown } | undefined = undefined;
+  #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined;
+  #aborted: { readonly reason: unknown } | undefined;
 
   constructor(
     batchId: number,

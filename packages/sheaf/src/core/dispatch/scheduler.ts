@@ -251,9 +251,8 @@ export class Scheduler<In, Out> {
   }
 
   #keepWatch(): void {
-    const { queue, dispatcher } = this.#parts;
     this.#keepDeadlines();
-    this.#stallWatch.look(queue.size > 0 && this.#freeSlots() <= 0, queue.size, dispatcher.inFlight);
+    this.#stallWatch.look(this.#parts.queue.size > 0 && this.#freeSlots() <= 0);
   }
 }
 

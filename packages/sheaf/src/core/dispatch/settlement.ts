@@ -182,8 +182,8 @@ function foreseenError(name: string, waitedMs: number, likelyMs: number): Batche
   const timeoutMs = round(waitedMs);
   return new BatcherError(
     "TIMEOUT",
-    `${name}: dropped before it ran: its batch takes about ${round(likelyMs)} ms and would end more than ` +
-      `${timeoutMs} ms (timeoutMs) after the call. Raise timeoutMs, add capacity, or set maxQueueSize: "auto".`,
+    `${name}: dropped before it ran: its batch takes about ${round(likelyMs)} ms, too late for ${timeoutMs} ms ` +
+      '(timeoutMs). Raise timeoutMs, add capacity, or set maxQueueSize: "auto".',
     { timeoutMs, predicted: true, waiting: true, likelyMs },
   );
 }

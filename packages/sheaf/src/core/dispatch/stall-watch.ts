@@ -10,8 +10,6 @@ export class StallWatch {
   readonly #clock: Clock;
   readonly #alarm: Alarm;
   #hasProgressed = false;
-  #waiting = 0;
-  #inFlight = 0;
 
   constructor({ clock, name }: { readonly clock: Clock; readonly name: string }) {
     const warn = warnOnce();
@@ -19,9 +17,8 @@ export class StallWatch {
     this.#alarm = new Alarm(clock, (nowMs) => {
       if (this.#hasProgressed) return this.#watchFrom(nowMs);
       warn(
-        `${name}: no progress for ${stallWarningMs / 1000} s: items wait (${this.#waiting} when it began) and all ` +
-          `${this.#inFlight} slots are taken. Does the batch function call its own batcher and wait for it? ` +
-          "Set runTimeoutMs to bound a run, or raise concurrency.",
+        `${name}: no progress for ${stallWarningMs / 1000} s: items wait, and no slot is free. Does the batch function ` +
+          "call its own batcher and wait for it? Set runTimeoutMs to bound a run, or raise concurrency.",
       );
     });
   }
@@ -32,12 +29,9 @@ export class StallWatch {
   }
 
   /** Called whenever it may be stuck, and when it may have gone on: then no timer keeps the process alive. */
-  look(isBlocked: boolean, waiting: number, inFlight: number): void {
+  look(isBlocked: boolean): void {
     if (!isBlocked) return this.#alarm.set(Infinity);
-    if (this.#alarm.atMs !== Infinity) return;
-    this.#waiting = waiting;
-    this.#inFlight = inFlight;
-    this.#watchFrom(this.#clock.now());
+    if (this.#alarm.atMs === Infinity) this.#watchFrom(this.#clock.now());
   }
 
   #watchFrom(nowMs: number): void {

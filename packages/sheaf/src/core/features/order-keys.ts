@@ -6,15 +6,15 @@ import type { Chunk, KeyOrder, Lane, ItemRef } from "../queue/chunk.ts";
 export class OrderKey<In> implements KeyOrder<In> {
   readonly key: unknown;
   /** Its waiting items in order of arrival, linked: one that leaves costs the same wherever it is. */
-  first: ItemRef<In> | undefined = undefined;
-  #last: ItemRef<In> | undefined = undefined;
+  first: ItemRef<In> | undefined;
+  #last: ItemRef<In> | undefined;
   /** The batch that runs items of this key; no other batch may until it ends. */
-  holder: Chunk<In> | undefined = undefined;
+  holder: Chunk<In> | undefined;
   /** The lowest lane in which an item of this key may wait. */
   lowestLane: Lane = 0;
   /** The choice that took items of this key last, and the item that it must take next. */
   #choice = 0;
-  #next: ItemRef<In> | undefined = undefined;
+  #next: ItemRef<In> | undefined;
 
   constructor(key: unknown) {
     this.key = key;

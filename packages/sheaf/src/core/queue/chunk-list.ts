@@ -2,8 +2,8 @@ import type { Chunk, List } from "./chunk.ts";
 
 /** Linked chunks in which calls wait. A chunk leaves when none of its calls is left waiting. */
 export class ChunkList<In> implements List<In> {
-  head: Chunk<In> | undefined = undefined;
-  tail: Chunk<In> | undefined = undefined;
+  head: Chunk<In> | undefined;
+  tail: Chunk<In> | undefined;
 
   append(chunk: Chunk<In>): void {
     chunk.list = this;

@@ -67,6 +67,7 @@ export interface LaneGroup<In> {
   readonly key: unknown;
   readonly waiting: number;
   released: number;
+  releasedBy: "flush" | "drain";
   laneQueue(lane: Lane): LaneList<In>;
 }
 
@@ -112,7 +113,7 @@ export class Chunk<In = unknown> {
   /** Arrival of every entry, as long as all have the same: those of a burst do. */
   firstAtMs: number = 0;
   /** Arrival of each entry, once they differ. */
-  arrivalsMs: number[] | undefined = undefined;
+  arrivalsMs: number[] | undefined;
   /** Entries pushed so far, settled ones included. */
   count = 0;
   /** While it waits: entries before this one have been taken or have left. */
@@ -123,24 +124,24 @@ export class Chunk<In = unknown> {
   /** The lane queue it waits in; `undefined` once it is a batch, or where it holds the duplicates of an item. */
   laneQueue: LaneList<In> | undefined;
   /** The list it is linked in: the lane queue itself, or its blocked calls. */
-  list: List<In> | undefined = undefined;
-  next: Chunk<In> | undefined = undefined;
-  previous: Chunk<In> | undefined = undefined;
+  list: List<In> | undefined;
+  next: Chunk<In> | undefined;
+  previous: Chunk<In> | undefined;
   /** While it runs. */
-  run: BatchInFlight | undefined = undefined;
+  run: BatchInFlight | undefined;
 
   // Side arrays, made when the first entry needs one, with a hole for each entry that needs none.
   /** Only where a batch mixes epochs. */
-  epochs: Epoch[] | undefined = undefined;
-  signals: (AbortSignalLike | undefined)[] | undefined = undefined;
-  deadlinesMs: number[] | undefined = undefined;
-  weights: number[] | undefined = undefined;
-  tags: unknown[] | undefined = undefined;
+  epochs: Epoch[] | undefined;
+  signals: (AbortSignalLike | undefined)[] | undefined;
+  deadlinesMs: number[] | undefined;
+  weights: number[] | undefined;
+  tags: unknown[] | undefined;
   /** True for an entry that shares its batch with no other. */
-  alone: boolean[] | undefined = undefined;
-  refs: ItemRef<In>[] | undefined = undefined;
+  alone: boolean[] | undefined;
+  refs: ItemRef<In>[] | undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
-  listeners: Map<AbortSignalLike, () => void> | undefined = undefined;
+  listeners: Map<AbortSignalLike, () => void> | undefined;
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
 

@@ -12,6 +12,8 @@ export class Group<In = unknown> {
   held = false;
   /** Waiting calls that a flush or drain sends without further holding. */
   released = 0;
+  /** Which of the two, the last one if both. */
+  releasedBy: "flush" | "drain" = "flush";
   /** When it should go, in batches of the queue: the smallest turn first. */
   turn = 0;
 
@@ -34,19 +36,6 @@ export class Group<In = unknown> {
     const [immediate, interactive, bulk] = this.laneQueues;
     if (immediate.live > 0) return 0;
     return interactive.live > 0 || nowMs - bulk.oldestAtMs() >= bulkPromotionMs ? 1 : 2;
-  }
-
-  /** The dispatch reason of the released calls. */
-  releaseReason(): "flush" | "drain" | undefined {
-    if (this.released === 0) return undefined;
-    for (const laneQueue of this.laneQueues) {
-      for (const row of [laneQueue, laneQueue.blocked]) {
-        for (let chunk = row?.head; chunk !== undefined; chunk = chunk.next) {
-          if (chunk.epoch.release !== undefined) return chunk.epoch.release;
-        }
-      }
-    }
-    return undefined;
   }
 
   /** From the lowest lane up. The visitor may empty the chunk. */

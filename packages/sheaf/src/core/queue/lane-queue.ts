@@ -8,7 +8,7 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
   /** Calls that wait here, blocked ones included. */
   live = 0;
   /** Calls that their order key blocks; made when the first one is met while a batch is chosen. */
-  blocked: BlockedList<In> | undefined = undefined;
+  blocked: BlockedList<In> | undefined;
   /**
    * Arrival of the oldest item whose place does not show its age: promotion puts an item last, and an item can outlive
    * the caller that it came with. A lower bound until the queue is empty.

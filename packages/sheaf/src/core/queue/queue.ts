@@ -164,8 +164,11 @@ export class Queue<In> {
   }
 
   /** Releases everything that waits now: it goes without further holding. */
-  release(): void {
-    this.#everyGroup((group) => (group.released = group.waiting));
+  release(reason: "flush" | "drain"): void {
+    this.#everyGroup((group) => {
+      group.released = group.waiting;
+      group.releasedBy = reason;
+    });
   }
 
   /** Moves everything that waits now to this epoch, and releases it. */
@@ -181,7 +184,7 @@ export class Queue<In> {
       this.#epochs.takeOver(chunk.epoch, epoch, calls);
       chunk.epoch = epoch;
     });
-    this.release();
+    this.release("flush");
   }
 
   /** The visitor may empty the chunk. */
@@ -207,6 +210,8 @@ export class Queue<In> {
     this.size += calls;
     laneQueue.count(calls);
     this.#inLane[laneQueue.lane] += calls;
-    if (epoch.release !== undefined) laneQueue.group.released += calls;
+    if (epoch.release === undefined) return;
+    laneQueue.group.released += calls;
+    laneQueue.group.releasedBy = epoch.release;
   }
 }
