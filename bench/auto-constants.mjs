@@ -1,10 +1,10 @@
 /**
- * `npm run bench -- auto-constants [--items 1500] [--seeds 2] [--only WORD]`: what each constant of auto decides. Halves and
+ * `npm run bench -- auto-constants [--items 1000] [--seeds 1] [--only WORD]`: what each constant of auto decides. Halves and
  * doubles one after the other in a copy of the built policies, and prints latency relative to auto as it is, mean / p99,
  * geometric mean over all workloads of `bench -- scheduling`, with the worst workload's mean. On the virtual clock: the
  * figures do not depend on the machine. A constant whose row reads 1.000 is a bound that these workloads do not reach.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -16,8 +16,8 @@ import { heldOut, randomWorkloads, tuned } from "./lib/workloads.mjs";
 
 const { values } = parseArgs({
   options: {
-    items: { type: "string", default: "1500" },
-    seeds: { type: "string", default: "2" },
+    items: { type: "string", default: "1000" },
+    seeds: { type: "string", default: "1" },
     only: { type: "string", default: "" },
   },
 });
@@ -38,7 +38,8 @@ const constants = parsed(source, file)
   .map(({ id, init }) => ({ name: id.name, value: init.value, start: init.start, end: init.end }))
   .filter(({ name }) => name.includes(values.only));
 
-const copies = mkdtempSync(`${root}/packages/sheaf/dist-constants-`);
+mkdirSync(`${root}/artifacts`, { recursive: true });
+const copies = mkdtempSync(`${root}/artifacts/constants-`);
 process.on("exit", () => rmSync(copies, { recursive: true }));
 
 /** `auto()` of a copy in which one constant has another value. */
