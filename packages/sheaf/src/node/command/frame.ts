@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+import { PieceFiller, uninitialised, writePieces } from "../wire/pieces.ts";
 
 /*
  * A frame of the worker protocol: u32 bytes of the header, u32 bytes of the payload (little-endian), the header (JSON, an
@@ -35,10 +36,7 @@ export function writeFrame(
   start.writeUInt32LE(headerBytes, 0);
   start.writeUInt32LE(payloadBytes, 4);
   start.write(json, headBytes);
-  if (pieces.length > 0) pipe.cork();
-  pipe.write(start);
-  for (const piece of pieces) pipe.write(piece);
-  if (pieces.length > 0) pipe.uncork();
+  writePieces(pipe, [start, ...pieces]);
 }
 
 /** Puts frames together from whatever pieces arrive. */
@@ -47,8 +45,7 @@ export class FrameReader {
   readonly #head: Buffer = Buffer.alloc(headBytes);
   #header: Buffer | undefined;
   #payload: Uint8Array<ArrayBuffer> | undefined;
-  #filling: Uint8Array = this.#head;
-  #filled = 0;
+  readonly #filler: PieceFiller = new PieceFiller(this.#head, (piece) => this.#next(piece));
 
   constructor(onFrame: (frame: Frame) => void) {
     this.#onFrame = onFrame;
@@ -56,28 +53,18 @@ export class FrameReader {
 
   /** Whether the bytes so far end in the middle of a frame. */
   get isInside(): boolean {
-    return this.#filled > 0 || this.#filling !== this.#head;
+    return this.#filler.filled > 0 || this.#filler.piece !== this.#head;
   }
 
   /** @throws {Error} what came is not a frame. */
   push(chunk: Uint8Array): void {
-    let at = 0;
-    while (at < chunk.byteLength) {
-      const count = Math.min(chunk.byteLength - at, this.#filling.byteLength - this.#filled);
-      this.#filling.set(count === chunk.byteLength ? chunk : chunk.subarray(at, at + count), this.#filled);
-      this.#filled += count;
-      at += count;
-      this.#advance();
-    }
+    this.#filler.push(chunk);
   }
 
-  /** Goes on to the next part while the present one is full; a payload may be empty. */
-  #advance(): void {
-    while (this.#filled === this.#filling.byteLength) {
-      if (this.#filling === this.#head) this.#fill((this.#header = Buffer.allocUnsafe(this.#headerBytes())));
-      else if (this.#filling === this.#header) this.#fill((this.#payload = newPayload(this.#head.readUInt32LE(4))));
-      else return this.#emit();
-    }
+  #next(full: Uint8Array): void {
+    if (full === this.#head) this.#filler.fill((this.#header = Buffer.allocUnsafe(this.#headerBytes())));
+    else if (full === this.#header) this.#filler.fill((this.#payload = uninitialised(this.#head.readUInt32LE(4))));
+    else this.#emit();
   }
 
   #headerBytes(): number {
@@ -93,18 +80,10 @@ export class FrameReader {
     const header = headerOf(this.#header!);
     const payload = this.#payload!;
     this.#header = this.#payload = undefined;
-    this.#fill(this.#head);
+    this.#filler.fill(this.#head);
     this.#onFrame({ header, payload });
   }
-
-  #fill(part: Uint8Array): void {
-    this.#filling = part;
-    this.#filled = 0;
-  }
 }
-
-// Not cleared first: every byte is overwritten before the frame is handed on.
-const newPayload = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);
 
 function headerOf(bytes: Buffer): Frame["header"] {
   let header: unknown;

@@ -1,12 +1,11 @@
-import { getPriority, setPriority } from "node:os";
 import { startCommand } from "../command/child.ts";
 import type { Declared } from "../command/declared.ts";
 import type { CommandSettings, WorkerLogLine } from "../command/options.ts";
 import { OutputLines } from "../command/output-lines.ts";
 import { CommandProtocol } from "../command/protocol.ts";
-import type { WorkerConnection, WorkerConnectionEvents } from "./connection.ts";
+import { lowerPriority } from "../worker/priority.ts";
+import { holdOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
 
-const lowestPriority = 19;
 /** How long a worker that has ended its work may take to exit, and its pipes to close once it has. */
 const exitMs = 5000;
 
@@ -78,23 +77,6 @@ export function openCommand(
       kill();
       return true;
     },
-    hold(alive) {
-      if (alive) {
-        child.ref();
-        pipe?.ref();
-      } else {
-        child.unref();
-        pipe?.unref();
-      }
-    },
+    hold: holdOver(child, pipe),
   };
-}
-
-function lowerPriority(pid: number | undefined, niceness: number): void {
-  if (pid === undefined || niceness === 0) return;
-  try {
-    setPriority(pid, Math.min(lowestPriority, getPriority() + niceness));
-  } catch {
-    // Not permitted in some sandboxes, or it has ended already.
-  }
 }

@@ -48,6 +48,16 @@ export function openOrEnd(open: OpenConnection, events: WorkerConnectionEvents):
   }
 }
 
+/** `hold` of a worker that is a process, with a pipe of its own. */
+export const holdOver =
+  (...handles: readonly ({ ref(): unknown; unref(): unknown } | undefined)[]): WorkerConnection["hold"] =>
+  (alive) => {
+    for (const handle of handles) {
+      if (alive) handle?.ref();
+      else handle?.unref();
+    }
+  };
+
 /** The requests of a connection to a worker in JavaScript. `wantsEncoded`: as `EncodeRows.wanted`. */
 export const requestsOver = (
   { send }: Port,

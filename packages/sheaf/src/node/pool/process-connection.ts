@@ -3,7 +3,13 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { FrameReader, writeFrame } from "../wire/frame.ts";
 import type { HostOptions } from "../worker/host.ts";
-import { receivedFrom, requestsOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
+import {
+  holdOver,
+  receivedFrom,
+  requestsOver,
+  type WorkerConnection,
+  type WorkerConnectionEvents,
+} from "./connection.ts";
 import { Kind, message, unpackError, type Port } from "../wire/message.ts";
 import { pack, type Packed } from "../wire/pack.ts";
 import { processEntry } from "../worker/entry.ts";
@@ -72,15 +78,7 @@ export function openProcess(
       child.kill("SIGKILL");
       return true;
     },
-    hold(alive) {
-      if (alive) {
-        child.ref();
-        pipe?.ref();
-      } else {
-        child.unref();
-        pipe?.unref();
-      }
-    },
+    hold: holdOver(child, pipe),
   };
 }
 

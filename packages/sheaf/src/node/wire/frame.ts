@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { piecesOf, encodeHead, decodeHead, type Message } from "./message.ts";
 import { headBytes } from "./pack.ts";
+import { PieceFiller, uninitialised, writePieces } from "./pieces.ts";
 
 /*
  * A message on a pipe: the buffer, whose head says how long it is and how many large rows follow, then the length of
@@ -21,13 +22,7 @@ export function frameOf(message: Message): Uint8Array[] {
   return [main, new Uint8Array(lengths.buffer), ...large];
 }
 
-/** Writes a frame with one system call where the pipe has room. */
-export function writeFrame(pipe: Writable, message: Message): void {
-  const pieces = frameOf(message);
-  if (pieces.length > 1) pipe.cork();
-  for (const piece of pieces) pipe.write(piece);
-  if (pieces.length > 1) pipe.uncork();
-}
+export const writeFrame = (pipe: Writable, message: Message): void => writePieces(pipe, frameOf(message));
 
 /**
  * Assembles frames from the pieces that arrive. Each buffer and large row gets memory of its own; where the reader
@@ -41,8 +36,7 @@ export class FrameReader {
   #lengths: Uint8Array<ArrayBuffer> | undefined;
   #large: Uint8Array<ArrayBuffer>[] = [];
   #nextLarge = 0;
-  #filling: Uint8Array = this.#head;
-  #filled = 0;
+  readonly #filler: PieceFiller = new PieceFiller(this.#head, (piece) => this.#next(piece));
 
   constructor(onMessage: (message: Message) => void) {
     this.#onMessage = onMessage;
@@ -50,47 +44,36 @@ export class FrameReader {
 
   /** Where the next bytes should go; pass their number to `received`. */
   target(): Uint8Array {
-    const missing = this.#filling.byteLength - this.#filled;
-    return missing >= scratchBytes ? this.#filling.subarray(this.#filled) : this.#scratch;
+    const { piece, filled } = this.#filler;
+    return piece.byteLength - filled >= scratchBytes ? piece.subarray(filled) : this.#scratch;
   }
 
   received(bytes: number, into: Uint8Array): void {
-    if (into === this.#scratch) return this.push(into.subarray(0, bytes));
-    this.#filled += bytes;
-    this.#advance();
+    if (into === this.#scratch) this.push(into.subarray(0, bytes));
+    else this.#filler.advance(bytes);
   }
 
   push(chunk: Uint8Array): void {
-    let at = 0;
-    while (at < chunk.byteLength) {
-      const count = Math.min(chunk.byteLength - at, this.#filling.byteLength - this.#filled);
-      this.#filling.set(count === chunk.byteLength ? chunk : chunk.subarray(at, at + count), this.#filled);
-      this.#filled += count;
-      at += count;
-      this.#advance();
-    }
+    this.#filler.push(chunk);
   }
 
-  /** Moves on to the next piece while the current one is full; pieces may be empty. */
-  #advance(): void {
-    while (this.#filled === this.#filling.byteLength) {
-      if (this.#main === undefined) {
-        this.#main = uninitialised(piecesOf(this.#head).bufferBytes);
-        this.#main.set(this.#head);
-        this.#fill(this.#main, headBytes);
-      } else if (this.#filling === this.#main) {
-        const { largeRows } = piecesOf(this.#head);
-        if (largeRows === 0) this.#emit(this.#main);
-        else this.#fill((this.#lengths = new Uint8Array(largeRows * lengthBytes)));
-      } else if (this.#lengths !== undefined && this.#filling === this.#lengths) {
-        this.#large = Array.from(new Float64Array(this.#lengths.buffer), uninitialised);
-        this.#nextLarge = 1;
-        this.#fill(this.#large[0] as Uint8Array);
-      } else if (this.#nextLarge < this.#large.length) {
-        this.#fill(this.#large[this.#nextLarge++] as Uint8Array);
-      } else {
-        this.#emit(this.#main);
-      }
+  #next(full: Uint8Array): void {
+    if (this.#main === undefined) {
+      this.#main = uninitialised(piecesOf(this.#head).bufferBytes);
+      this.#main.set(this.#head);
+      this.#filler.fill(this.#main, headBytes);
+    } else if (full === this.#main) {
+      const { largeRows } = piecesOf(this.#head);
+      if (largeRows === 0) this.#emit(this.#main);
+      else this.#filler.fill((this.#lengths = new Uint8Array(largeRows * lengthBytes)));
+    } else if (this.#lengths !== undefined && full === this.#lengths) {
+      this.#large = Array.from(new Float64Array(this.#lengths.buffer), uninitialised);
+      this.#nextLarge = 1;
+      this.#filler.fill(this.#large[0] as Uint8Array);
+    } else if (this.#nextLarge < this.#large.length) {
+      this.#filler.fill(this.#large[this.#nextLarge++] as Uint8Array);
+    } else {
+      this.#emit(this.#main);
     }
   }
 
@@ -99,15 +82,7 @@ export class FrameReader {
     this.#main = undefined;
     this.#lengths = undefined;
     this.#large = [];
-    this.#fill(this.#head);
+    this.#filler.fill(this.#head);
     this.#onMessage(message);
   }
-
-  #fill(piece: Uint8Array, from = 0): void {
-    this.#filling = piece;
-    this.#filled = from;
-  }
 }
-
-// Not cleared first: every byte is overwritten before the message is handed on.
-const uninitialised = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);

@@ -1,10 +1,10 @@
-import { getPriority, setPriority } from "node:os";
 import { checkResults } from "../../core/dispatch/results.ts";
 import { RunHandle } from "../../core/run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
 import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";
 import { pack, unpack, type Packed } from "../wire/pack.ts";
+import { lowerPriority } from "./priority.ts";
 
 /** What a worker is started with. */
 export interface HostOptions {
@@ -28,7 +28,6 @@ export interface WorkerRuntime {
 }
 
 const memorySampleMs = 1000;
-const lowestPriority = 19;
 
 /** The worker's side: loads the module once, then runs batches one after the other, in the order they came. */
 export class Host {
@@ -57,7 +56,7 @@ export class Host {
   async #load({ url, data, rowEncoder, niceness }: HostOptions): Promise<void> {
     const { port } = this.#home;
     try {
-      lowerPriority(niceness);
+      lowerPriority(0, niceness);
       const worker = workerOf((await import(url)) as { default?: unknown }, url);
       if (rowEncoder !== undefined)
         this.#encoder = encoderOf((await import(rowEncoder)) as Partial<RowEncoder>, rowEncoder);
@@ -181,15 +180,5 @@ class AnswerHandle extends RunHandle {
     // Sent first, then recorded: an answer that cannot be packed does not count.
     this.#send(index, result);
     return super.deliver(index, result);
-  }
-}
-
-// On Linux a thread has a priority of its own; elsewhere this would slow the whole process, so the caller gives 0 there.
-function lowerPriority(niceness: number): void {
-  if (niceness === 0) return;
-  try {
-    setPriority(0, Math.min(lowestPriority, getPriority() + niceness));
-  } catch {
-    // Not permitted in some sandboxes; the worker then competes on equal terms.
   }
 }
