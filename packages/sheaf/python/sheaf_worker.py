@@ -119,7 +119,7 @@ def serve(
     sample: an item that the model takes, or a list of items. Runs once before the worker is ready, so that the first
         caller does not wait for what the first run makes ready. With two different items Sheaf also tests that an
         item's result does not depend on its batch-mates.
-    name: of the model; by default that of its file.
+    name: of the model, in `executor.declaration`. `sheaf serve` names the model after its file, or as its config says.
 
     Raises TypeError or ValueError where an argument is wrong.
     """

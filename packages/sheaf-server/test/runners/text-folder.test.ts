@@ -170,7 +170,7 @@ test("config.json names the lengths that a vector may be cut to", async () => {
   );
 });
 
-test("what a folder lacks or asks for in vain is named", async () => {
+test("what a folder lacks, or needs and does not get, is named", async () => {
   const refused = (name: string, files: Record<string, unknown>, message: RegExp): Promise<void> =>
     assert.rejects(resolveModel(folderOf(name, files)), message);
   await refused("no-model", { "config.json": bert }, /no-model has neither model\.onnx nor onnx\/model\.onnx/);

@@ -19,6 +19,21 @@ export const skip: string | false = whyNoNats() ?? false;
 
 type Shared = Omit<NatsQueueOptions, "connection" | "headers" | "queue">;
 
+/** Options of a worker that are not its batcher's. */
+const sharedOptions: ReadonlySet<string> = new Set([
+  "durability",
+  "maxQueueBytes",
+  "maxAgeMs",
+  "ackWaitMs",
+  "maxDeliver",
+  "replicas",
+  "serves",
+  "version",
+  "onWarning",
+  "codec",
+  "inboxPrefix",
+] satisfies (keyof Shared | "version")[]);
+
 /** A server for one test file, and front ends and workers that are ended after each test. */
 export class Rig {
   nats!: RunningNats;
@@ -64,33 +79,10 @@ export class Rig {
     options: Shared & Pick<NatsWorkerOptions, "version"> & BatcherOptions<In, Out> = {},
   ): Promise<{ readonly worker: NatsWorker; readonly connection: NatsConnection }> {
     const connection = await this.connect();
-    const {
-      durability,
-      maxQueueBytes,
-      maxAgeMs,
-      ackWaitMs,
-      maxDeliver,
-      replicas,
-      serves,
-      version,
-      onWarning,
-      codec,
-      inboxPrefix,
-      ...own
-    } = options;
-    const shared = {
-      durability,
-      maxQueueBytes,
-      maxAgeMs,
-      ackWaitMs,
-      maxDeliver,
-      replicas,
-      serves,
-      version,
-      onWarning,
-      codec,
-      inboxPrefix,
-    };
+    const isShared = ([name]: [string, unknown]): boolean => sharedOptions.has(name);
+    const entries = Object.entries(options);
+    const shared = Object.fromEntries(entries.filter(isShared)) as Shared & Pick<NatsWorkerOptions, "version">;
+    const own = Object.fromEntries(entries.filter((entry) => !isShared(entry))) as BatcherOptions<In, Out>;
     const { maxQueueSize, clock } = own as Shared;
     const concurrency = typeof run === "function" ? 1 : run.slots;
     const batcher = createBatcher<In, Out>(run, { concurrency, ...own, name: queue });
