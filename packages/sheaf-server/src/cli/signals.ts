@@ -13,7 +13,8 @@ export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> 
 const lastRunMs = 2000;
 
 /**
- * Listens, and drains on SIGTERM or SIGINT; a second signal ends at once with 1. A model that fails to load ends with 1.
+ * Listens, and drains on SIGTERM or SIGINT; a second signal ends at once with 1.
+ * @throws {Error} why a model failed to load, once the server is closed.
  */
 export async function serveUntilSignal(server: Stoppable): Promise<number> {
   const { app } = server;
@@ -42,7 +43,7 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
       if (signalled > 0) return new Promise<number>(() => undefined);
       app.log.fatal({ err: error }, "a model failed to load");
       await server.close({ graceMs: 0 });
-      return 1;
+      throw error;
     },
   );
   return Promise.race([ended, failed]);

@@ -5,8 +5,8 @@ import { Streams } from "./streams.ts";
 import { Ticks, type Link } from "./ticks.ts";
 
 export interface DashboardOptions {
-  /** At least one. */
-  readonly batchers: readonly DashboardBatcher[];
+  /** Those to show; as a function, asked once a second: a batcher that is another object has changed. */
+  readonly batchers: readonly DashboardBatcher[] | (() => readonly DashboardBatcher[]);
   /** Asked once a second, for all viewers. Default: every batcher is ready. */
   readonly state?: (() => DashboardState) | undefined;
   /** Stands at the top. Default `"Sheaf"`. */
@@ -36,10 +36,13 @@ const contentPolicy =
  */
 export async function dashboardPlugin(app: FastifyInstance, options: DashboardOptions): Promise<void> {
   const { batchers, title = "Sheaf", version = "", links = [], maxViewers = 32 } = options;
-  if (batchers.length === 0) throw new TypeError("The page needs at least one batcher.");
+  if (typeof batchers !== "function" && batchers.length === 0)
+    throw new TypeError("The page needs at least one batcher.");
   const state = options.state ?? (() => ({ status: "ok", batchers: {} }));
-  const ticks = new Ticks(batchers, state, (error) => app.log.error({ err: error }, "no snapshot for the page"));
-  const streams = new Streams(ticks, maxViewers);
+  const ticks = new Ticks(typeof batchers === "function" ? batchers : () => batchers, state, (error) =>
+    app.log.error({ err: error }, "no snapshot for the page"),
+  );
+  const streams = new Streams(ticks, () => ticks.hello({ title, version, links }), maxViewers);
   const assets = readAssets();
   const hidden = { schema: { hide: true } as object, logLevel: "warn" } as const;
 
@@ -62,7 +65,7 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
           error: { message: `${maxViewers} viewers watch already; close one of them.`, code: "TOO_MANY_VIEWERS" },
         });
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
-    return reply.send(streams.open(() => ticks.hello({ title, version, links })));
+    return reply.send(streams.open());
   });
   // The last tick gives viewers the reason why their streams end.
   app.addHook("preClose", (done) => {

@@ -5,17 +5,25 @@ import type { Ticks } from "./ticks.ts";
 export class Streams {
   readonly #streams = new Set<PassThrough>();
   readonly #unsubscribe: () => void;
+  readonly #ticks: Ticks;
+  readonly #greet: () => unknown;
   readonly #most: number;
   /** The first event of a stream, until the next tick: a thousand viewers who come back at once cost one of it. */
   #hello: string | undefined;
 
-  constructor(ticks: Ticks, most: number) {
+  /** `greet` gives the first event of a stream, which comes again where there is something else to see. */
+  constructor(ticks: Ticks, greet: () => unknown, most: number) {
+    this.#ticks = ticks;
+    this.#greet = greet;
     this.#most = most;
+    ticks.onChange(() => {
+      this.#hello = undefined;
+      if (this.#streams.size > 0) this.#send(event("hello", greet()));
+    });
     this.#unsubscribe = ticks.subscribe((tick) => {
       this.#hello = undefined;
       if (this.#streams.size === 0) return;
-      const text = event("tick", tick);
-      for (const stream of this.#streams) if (!stream.writableNeedDrain) stream.write(text);
+      this.#send(event("tick", tick));
     });
   }
 
@@ -23,9 +31,14 @@ export class Streams {
     return this.#streams.size >= this.#most;
   }
 
-  /** A stream that starts with `hello`. It ends when its reader goes, or with `close`. */
-  open(hello: () => unknown): PassThrough {
-    this.#hello ??= event("hello", hello());
+  #send(text: string): void {
+    for (const stream of this.#streams) if (!stream.writableNeedDrain) stream.write(text);
+  }
+
+  /** A stream that ends when its reader goes, or with `close`. */
+  open(): PassThrough {
+    this.#ticks.refresh();
+    this.#hello ??= event("hello", this.#greet());
     const stream = new PassThrough({ highWaterMark: 1024 * 1024 });
     this.#streams.add(stream);
     stream.once("close", () => this.#streams.delete(stream));

@@ -60,9 +60,11 @@ const stateIn = (states: DashboardState["batchers"], name: string): BatcherState
 
 /** Takes a snapshot of all batchers once a second, and keeps the last two minutes of points. */
 export class Ticks {
-  readonly #batchers: readonly DashboardBatcher[];
+  readonly #list: () => readonly DashboardBatcher[];
   readonly #state: () => DashboardState;
-  readonly #seconds: readonly SecondsOf[];
+  #batchers: readonly DashboardBatcher[] = [];
+  #seconds: readonly SecondsOf[] = [];
+  readonly #changed = new Set<() => void>();
   readonly #history: { atMs: number; seconds: BatcherSecond[] }[] = [];
   readonly #listeners = new Set<(tick: Tick) => void>();
   readonly #failed: (error: unknown) => void;
@@ -72,11 +74,15 @@ export class Ticks {
   #cpuAtMs = performance.now();
 
   /** `failed` gets the error of a snapshot: watching must not end the process. */
-  constructor(batchers: readonly DashboardBatcher[], state: () => DashboardState, failed: (error: unknown) => void) {
-    this.#batchers = batchers;
+  constructor(
+    batchers: () => readonly DashboardBatcher[],
+    state: () => DashboardState,
+    failed: (error: unknown) => void,
+  ) {
+    this.#list = batchers;
     this.#state = state;
-    this.#seconds = batchers.map((batcher) => new SecondsOf(batcher));
     this.#failed = failed;
+    this.refresh();
     this.#timer = setInterval(() => this.take(), tickMs);
     this.#timer.unref();
   }
@@ -89,6 +95,11 @@ export class Ticks {
   subscribe(listener: (tick: Tick) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** Called when batchers came, went or changed: what a viewer knows of them is out of date. */
+  onChange(listener: () => void): void {
+    this.#changed.add(listener);
   }
 
   hello(about: Pick<Hello, "title" | "version" | "links">): Hello {
@@ -112,7 +123,29 @@ export class Ticks {
     }
   }
 
+  /** Looks at which batchers there are now. */
+  refresh(): void {
+    const [before, now] = [this.#batchers, this.#list()];
+    if (now.length === before.length && now.every((batcher, index) => batcher === before[index])) return;
+    const seconds = new Map(before.map(({ name, maxBatchSize }, i) => [`${maxBatchSize} ${name}`, this.#seconds[i]!]));
+    this.#seconds = now.map((batcher) => {
+      const key = `${batcher.maxBatchSize} ${batcher.name}`;
+      const same = seconds.get(key) ?? new SecondsOf(batcher);
+      seconds.delete(key);
+      return same;
+    });
+    for (const gone of seconds.values()) gone.close();
+    this.#batchers = now;
+    // Points stand in the order of the batchers.
+    if (now.map(({ name }) => name).join("\n") !== before.map(({ name }) => name).join("\n")) {
+      this.#history.length = 0;
+      this.#last = undefined;
+    }
+    for (const changed of this.#changed) changed();
+  }
+
   #take(): void {
+    this.refresh();
     const atMs = Date.now();
     const { status, batchers: states } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {

@@ -3,7 +3,7 @@ import type { DashboardBatcher } from "../dashboard/observed.ts";
 import { Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
 import { KeyBatcher } from "./key-batcher.ts";
-import { sumOfStats } from "./stats-sum.ts";
+import { sumOfStats } from "../shared/stats-sum.ts";
 import { upstreamUrl } from "./target.ts";
 import type { UpstreamHeaders } from "./upstream.ts";
 

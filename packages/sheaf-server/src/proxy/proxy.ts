@@ -64,7 +64,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
     const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");
     healthRoutes(own, () => ({ status: status() }));
-    metricsRoute(own, [keyBatchers], () => []);
+    metricsRoute(own, { watch: (watcher) => void watcher(keyBatchers) }, () => []);
     await dashboardPlugin(own, {
       title: "Sheaf proxy",
       version: packageVersion(),

@@ -119,4 +119,6 @@ export interface RunnerSettings {
   readonly maxBatchSize?: number | undefined;
   /** How the workers of a Python model are started. */
   readonly python?: PythonSettings | undefined;
+  /** Aborted where the model is not wanted any more: what has started ends. */
+  readonly signal?: AbortSignal | undefined;
 }

@@ -39,16 +39,20 @@ export const modelName = (word: string): string => basename(resolve(word)).repla
 
 /** A built-in model, on the first device that is available. */
 async function onItsDevice(name: keyof typeof builtinModels, settings: RunnerSettings): Promise<ModuleSpec> {
-  const { device, refused } = await servingDevice(name, settings.device);
+  const { device, refused } = await servingDevice(name, settings);
   const spec = builtinModels[name]({ ...settings, device });
   return { ...spec, note: `${spec.note} ${deviceNote(device, refused)}` };
 }
 
-async function servingDevice(name: string, setting = "cpu"): Promise<ServingDevice> {
+async function servingDevice(
+  name: string,
+  { device: setting = "cpu", signal }: RunnerSettings,
+): Promise<ServingDevice> {
   // The CPU is always available; any other device is tried out, in another thread.
   const [device = "cpu"] = devicesOf(setting);
   if (device === "cpu") return { device, refused: [] };
-  const ask = inspectionExecutor(workerThread<string, ServingDevice>(workerModule("onnx/device-worker"), { name }));
+  const asked = workerThread<string, ServingDevice>(workerModule("onnx/device-worker"), { name });
+  const ask = inspectionExecutor(asked, signal);
   return ask(setting).catch((error: unknown) => {
     throw new Error(`${name} cannot be served on INFERENCE_DEVICE ${setting}: ${(error as Error).message}`, {
       cause: error,

@@ -6,6 +6,7 @@ import { answerProblems } from "./http/app.ts";
 import { takeJsonAsBytes } from "./http/body.ts";
 import { logModel } from "./observe/log.ts";
 import { LocalModel } from "./models/local-model.ts";
+import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
 import { Models } from "./models/models.ts";
 import { kserveRoutes } from "./protocols/kserve/routes.ts";
@@ -15,7 +16,7 @@ import { healthOf, healthRoutes } from "./observe/health.ts";
 import { healthPaths } from "./observe/health-paths.ts";
 import { fleetFamilies } from "./fleet/fleet-metrics.ts";
 import { inferRoutes } from "./protocols/infer.ts";
-import { measured, metricsRoute } from "./observe/metrics.ts";
+import { metricsRoute } from "./observe/metrics.ts";
 import { openaiRoutes } from "./protocols/openai.ts";
 import { isV2 } from "./http/replies.ts";
 import { rerankRoute } from "./protocols/rerank.ts";
@@ -32,10 +33,13 @@ export interface SheafPluginOptions {
   readonly settings?: Partial<Settings> | undefined;
 }
 
-/** The models that definitions describe, loading from now on. */
-export function openModels(definitions: readonly ModelDefinition[], settings: Partial<Settings> = {}): Models {
+/** Models on this machine, loading from now on. At least one. */
+export function openModels(
+  models: readonly (ModelDefinition | ModelSource)[],
+  settings: Partial<Settings> = {},
+): Models {
   const shared = { ...defaultSettings, ...settings };
-  return new Models(definitions.map((definition) => new LocalModel(definition, { ...shared, ...definition.settings })));
+  return new Models(models, shared, (definition) => new LocalModel(definition, { ...shared, ...definition.settings }));
 }
 
 /**
@@ -60,11 +64,11 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     if (models.isDraining) reply.header("connection", "close");
     done();
   });
-  for (const model of models.all) {
-    logModel(app.log, model);
-    publishBatches(model);
-  }
-  const adviceLog = new AdviceLog(app.log, models.all);
+  models.watch((deployment) => {
+    const ends = [logModel(app.log, deployment), publishBatches(deployment)];
+    return () => ends.forEach((end) => end());
+  });
+  const adviceLog = new AdviceLog(app.log, () => models.deployments);
   app.addHook("onClose", async () => adviceLog.close());
   traceRequests(app);
   healthRoutes(app, () => healthOf(models));
@@ -75,7 +79,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     rerankRoute(app, models);
     await kserveRoutes(app, models);
   }
-  metricsRoute(app, models.all.map(measured), () => [...workerFamilies(models), ...fleetFamilies(models)]);
+  metricsRoute(app, models, () => [...workerFamilies(models), ...fleetFamilies(models)]);
   await dashboardRoutes(app, models);
 }
 

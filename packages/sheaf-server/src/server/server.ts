@@ -3,6 +3,7 @@ import { listen, openApp } from "./http/app.ts";
 import { closeApp } from "./http/lifecycle/close-app.ts";
 import { answerUnknownRoutes } from "./http/unknown-routes.ts";
 import { documentRoutes } from "./protocols/openapi.ts";
+import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
 import type { Models } from "./models/models.ts";
 import { openModels, sheafPlugin } from "./plugin.ts";
@@ -40,7 +41,10 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
 }
 
 /** The same on an app that is open already, and has no routes yet. */
-export async function serverOn(app: FastifyInstance, options: ServerOptions): Promise<SheafServer> {
+export async function serverOn(
+  app: FastifyInstance,
+  options: Omit<ServerOptions, "models"> & { readonly models: readonly (ModelDefinition | ModelSource)[] },
+): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
   const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);

@@ -116,7 +116,7 @@ test("a Python model speaks the Open Inference Protocol, in JSON and in bytes", 
 });
 
 test(
-  "while a Python model loads, its routes come back later, and /readyz and /v1/models say what is awaited",
+  "while a Python model loads, only its own route comes back later, and /readyz and the lists say what is awaited",
   { skip },
   async (t) => {
     const gate = join(folder, "gate");
@@ -124,25 +124,40 @@ test(
     const served = sheaf(t, ["serve", pythonModel("gated"), pythonModel("doubled"), "--port", "0"], env);
     const url = await listening(served);
     const headers = { authorization: "Bearer key" };
+    const ask = async (path: string, body: object): Promise<Reply> => {
+      const json = { ...headers, "content-type": "application/json" };
+      const reply = await fetch(`${url}${path}`, { method: "POST", headers: json, body: JSON.stringify(body) });
+      return { status: reply.status, headers: reply.headers, json: await reply.json() };
+    };
     await until(
-      async () => (await get(`${url}/readyz`)).json.models[1].reason === undefined,
+      async () => (await get(`${url}/readyz`)).json.models?.[1]?.state === "ready",
       "the other one has loaded",
     );
     const health = await get(`${url}/readyz`);
     assert.equal(health.status, 503);
-    assert.deepEqual(health.json.models, [
-      { name: "gated", state: "loading", reason: "waits for gated.py" },
-      { name: "doubled", state: "loading" },
-    ]);
-    const refused = await get(`${url}/infer/gated`, headers);
+    const waiting = { name: "gated", state: "loading", reason: "waits for gated.py" };
+    assert.deepEqual(health.json, { status: "warming", models: [waiting, { name: "doubled", state: "ready" }] });
+    assert.deepEqual((await ask("/infer/doubled", [1, 2, 3])).json.output, [2, 4, 6]);
+    const refused = await ask("/infer/gated", { input: "cat" });
     assert.deepEqual(
       [refused.status, refused.headers.get("retry-after"), refused.json.error.code],
       [503, "1", "NOT_READY"],
     );
-    assert.match(refused.json.detail, /gated is still being inspected; see \/readyz/);
+    assert.match(refused.json.detail, /gated is still loading; see \/readyz/);
+    const embedding = await ask("/v1/embeddings", { model: "gated", input: "cat" });
+    const protocol = await ask("/v2/models/gated/infer", { inputs: [] });
+    assert.deepEqual([embedding.status, protocol.status, typeof protocol.json.error], [503, 503, "string"]);
     const { json } = await get(`${url}/v1/models`, headers);
-    assert.deepEqual(json.data.map(({ id, state }: any) => [id, state]), [["gated", "loading"], ["doubled", "loading"]]); // prettier-ignore
-    assert.equal((await get(`${url}/v1/models`)).status, 503, "without the key it says no more than /readyz");
+    assert.deepEqual(json.data.map(({ id, state, input }: any) => [id, state, typeof input]), [["gated", "loading", "undefined"], ["doubled", "ready", "string"]]); // prettier-ignore
+    assert.equal((await get(`${url}/v1/models`)).status, 401);
+    assert.deepEqual((await ask("/v2/repository/index", {})).json, [
+      { name: "gated", version: "1", state: "LOADING", reason: "waits for gated.py" },
+      { name: "doubled", version: "1", state: "READY", reason: "" },
+    ]);
+    assert.equal((await get(`${url}/v2/models/gated/ready`, headers)).status, 503);
+    assert.equal((await get(`${url}/v2/models/doubled/ready`, headers)).status, 200);
+    const openapi = await get(`${url}/openapi.json`, headers);
+    assert.deepEqual(openapi.json.paths["/v1/models/{id}"].get.parameters[0].schema.enum, ["gated", "doubled"]);
 
     writeFileSync(gate, "");
     await ready(served);
@@ -153,6 +168,9 @@ test(
     });
     const { data } = (await embedded.json()) as { data: { embedding: number[] }[] };
     assert.deepEqual(data.map(({ embedding }) => embedding), [[3, 1, 2], [5, 1, 2]]); // prettier-ignore
+    const { paths } = (await get(`${url}/openapi.json`, headers)).json;
+    const body = paths["/v1/embeddings"].post.requestBody.content["application/json"].schema;
+    assert.deepEqual(body.properties.model.enum, ["gated"], "what it takes is known now");
   },
 );
 

@@ -35,12 +35,14 @@ test("/livez answers at once while a model is loaded; the rest says 503 and when
   assert.deepEqual(await ask("/livez"), { status: 200, retryAfter: undefined, json: { status: "ok" } });
   assert.deepEqual((await ask("/v2/health/live")).json, { live: true });
   const models = [{ name: "slow", state: "loading", reason: "waits for slow" }];
+  while ((await ask("/readyz")).json.models[0].reason === undefined)
+    await new Promise((resolve) => setTimeout(resolve, 20));
   for (const way of ["/readyz", "/health"])
     assert.deepEqual(await ask(way), { status: 503, retryAfter: "1", json: { status: "warming", models } });
   assert.deepEqual(await ask("/v2/health/ready"), { status: 503, retryAfter: "1", json: { ready: false } });
   const refused = await ask("/infer", { input: "the cat" });
   assert.deepEqual([refused.status, refused.retryAfter, refused.json.error.code], [503, "1", "NOT_READY"]);
-  assert.match(refused.json.detail, /slow is still being inspected; see \/readyz/);
+  assert.match(refused.json.detail, /slow is still loading; see \/readyz/);
   const protocol = await ask("/v2/models/slow/infer", { inputs: [] });
   assert.deepEqual([protocol.status, typeof protocol.json.error], [503, "string"]);
 

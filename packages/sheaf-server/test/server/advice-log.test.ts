@@ -7,7 +7,8 @@ test("advice is logged once a minute at most, while batches run, and again only 
   const stats = { batches: 0, advice: [] as string[] };
   const logged: string[][] = [];
   const log = { info: ({ advice }: { advice: string[] }) => logged.push(advice) };
-  const adviceLog = new AdviceLog(log as never, [{ name: "model", stats: () => ({ ...stats }) }]);
+  const model = { name: "model", stats: () => ({ ...stats }) };
+  const adviceLog = new AdviceLog(log as never, () => [model]);
   const minute = (ran: number, ...advice: string[]): string[][] => {
     stats.batches += ran;
     stats.advice = advice;

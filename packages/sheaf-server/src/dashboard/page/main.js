@@ -120,9 +120,10 @@ function greet(/** @type {Hello} */ event) {
   byId("key").hidden = true;
   byId("notice").hidden = true;
   byId("forget").hidden = key() === undefined;
-  byId("main").hidden = false;
+  byId("main").hidden = event.batchers.length === 0;
   byId("main").classList.remove("stale");
   if (!isSame) offerModels(event);
+  if (event.batchers.length === 0) return setStatus("connecting", "No model yet");
   changeModel();
   if (event.last !== undefined) show(event.last);
   else setStatus("connecting", "Connected");
@@ -135,6 +136,7 @@ function changeModel() {
 }
 
 function take(/** @type {Tick} */ event) {
+  if (event.batchers.length === 0) return;
   event.batchers.forEach(({ second }, index) => histories[index].add(event.atMs, second));
   show(event);
 }
@@ -191,7 +193,8 @@ function show(/** @type {Tick} */ event) {
   showRecent(shown, history);
   showTiles(shown, batcher, history);
   showReasons(history);
-  showAdvice(shown.warning === undefined ? batcher.stats.advice : [shown.warning, ...batcher.stats.advice]);
+  const lastLoad = batcher.state === "ready" ? batcher.reason : undefined;
+  showAdvice([shown.warning, lastLoad, ...batcher.stats.advice].filter((text) => text !== undefined));
   showWorkers(batcher, event);
   showAll(/** @type {Hello} */ (hello).batchers, event, histories);
   playground.ticked();

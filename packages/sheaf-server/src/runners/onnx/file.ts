@@ -18,7 +18,7 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() !== true) throw new Error(`${file}: there is no such file.`);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
-  const inspection = await inspect(path, { path, intraOpNumThreads, device, maxBatchSize });
+  const inspection = await inspect({ path, intraOpNumThreads, device, maxBatchSize }, settings.signal);
   const { layout, selfTest, sample } = inspection;
   const verdict = selfTest === undefined ? {} : batchVerdict(selfTest, settings);
   const hasBatchAxis = layout.axis !== "whole";
@@ -46,9 +46,11 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
   };
 }
 
-async function inspect(path: string, request: OnnxInspectionRequest): Promise<OnnxInspection> {
+async function inspect(request: OnnxInspectionRequest, signal: AbortSignal | undefined): Promise<OnnxInspection> {
+  const { path } = request;
   const executor = inspectionExecutor(
     workerThread<OnnxInspectionRequest, OnnxInspection>(workerModule("onnx/onnx-inspection-worker"), { name: path }),
+    signal,
   );
   try {
     return await executor(request);

@@ -2,6 +2,7 @@ import { basename, resolve } from "node:path";
 import { workerCommand } from "sheaf/node";
 import type { OpenSpec, RunnerSettings } from "../model-spec.ts";
 import { devicesOf } from "../onnx/devices.ts";
+import { closedOn } from "../onnx/inspection.ts";
 import { triedOut } from "../self-test/module-trial.ts";
 import { inputOf, itemFromJson, outputOf } from "./columns.ts";
 import { convertingExecutor } from "./executor.ts";
@@ -41,6 +42,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
     // A result is written into its reply and dropped: it needs no memory of its own.
     resultRows: "view",
   });
+  const end = closedOn(settings.signal, workers);
   try {
     await workers.ready();
     const declaration = workers.declaration!;
@@ -61,6 +63,8 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
   } catch (error) {
     await workers.close();
     return failed(error);
+  } finally {
+    end();
   }
 }
 

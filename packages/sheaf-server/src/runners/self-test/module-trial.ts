@@ -1,12 +1,12 @@
 import { RunHandle, type Executor } from "sheaf";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
-import { inspectionExecutor } from "../onnx/inspection.ts";
+import { closedOn, inspectionExecutor } from "../onnx/inspection.ts";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "../model-spec.ts";
 import { selfTest } from "./self-test.ts";
 import { workerModule } from "../worker-module.ts";
 
-export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize"> {
+export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize" | "signal"> {
   /** As the module will run: what crashes in native code must not take the server with it. */
   readonly open: typeof workerThread | typeof workerProcess;
 }
@@ -21,15 +21,19 @@ export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: Modu
   const broken = (error: unknown): never => {
     throw new Error(`${name} cannot be served: ${(error as Error).message}`, { cause: error });
   };
-  const ask = inspectionExecutor(open<string, unknown[]>(workerModule("self-test/module-sample-worker"), { name }));
+  const { signal } = settings;
+  const sampler = open<string, unknown[]>(workerModule("self-test/module-sample-worker"), { name });
+  const ask = inspectionExecutor(sampler, signal);
   const samples = await ask(workerUrl.href).catch(broken);
   if (samples.length === 0) return { ...spec, note: `${spec.note} It exports no sample, so it is not tried out.` };
 
   const executor = open<never, unknown>(workerUrl, { name, data });
+  const end = closedOn(signal, executor);
   try {
     await executor.ready().catch(broken);
     return await triedOut(spec, executor, samples, settings);
   } finally {
+    end();
     await executor.close();
   }
 }

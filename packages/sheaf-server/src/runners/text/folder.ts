@@ -18,6 +18,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
   const ask = inspectionExecutor(
     workerThread<TextInspectionRequest, TextInspection>(workerModule("text/text-inspection-worker"), { name: path }),
+    settings.signal,
   );
   const found = await ask({ folder: path, intraOpNumThreads, device, maxBatchSize }).catch((error: unknown) => {
     throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });

@@ -9,6 +9,7 @@ import {
 import type { WorkerExecutor } from "sheaf/node";
 import { emptyStats } from "../../shared/empty-stats.ts";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
+import { Holds } from "../models/holds.ts";
 import type { LocalModel } from "../models/local-model.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import { ModelStatistics } from "../models/model-statistics.ts";
@@ -57,6 +58,7 @@ export class FleetModel implements ServedModel {
   #failure: unknown;
   #timer: NodeJS.Timeout | undefined;
   #refused = 0;
+  readonly #holds = new Holds();
 
   constructor(definition: ModelDefinition, settings: Settings, { connection, log, local }: FleetParts) {
     this.name = definition.name;
@@ -145,10 +147,17 @@ export class FleetModel implements ServedModel {
     );
   }
 
+  hold(): () => void {
+    return this.#holds.hold();
+  }
+
   async close(graceMs: number): Promise<void> {
+    const startedAtMs = performance.now();
+    const left = (): number => Math.max(0, graceMs - (performance.now() - startedAtMs));
+    await this.#holds.released(graceMs);
     clearInterval(this.#timer);
-    await this.#frontEnd?.close({ graceMs });
-    await this.local?.close(graceMs);
+    await this.#frontEnd?.close({ graceMs: left() });
+    await this.local?.close(left());
     this.#isClosed = true;
   }
 

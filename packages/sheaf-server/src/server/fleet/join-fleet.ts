@@ -1,7 +1,9 @@
 import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
+import type { ModelSource } from "../models/deployment.ts";
 import { LocalModel } from "../models/local-model.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import { Models } from "../models/models.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Settings } from "../settings.ts";
 import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";
@@ -16,16 +18,20 @@ export interface Fleet {
 }
 
 /** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
-export function joinFleet(definitions: readonly ModelDefinition[], settings: Settings, log: FleetLog): Fleet {
+export function joinFleet(
+  models: readonly (ModelDefinition | ModelSource)[],
+  settings: Settings,
+  log: FleetLog,
+): Fleet {
   log.info({ role: settings.role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
   const connection = new FleetConnection(settings, log);
-  const models = definitions.map((definition) => {
+  const open = (definition: ModelDefinition): ServedModel => {
     const own = { ...settings, ...definition.settings };
     if (settings.role === "gateway") return new FleetModel(definition, own, { connection, log });
     const local = fedModel(definition, own, connection, log);
     return settings.role === "worker" ? local : new FleetModel(definition, own, { connection, log, local });
-  });
-  return { models: new Models(models), leave: () => connection.close() };
+  };
+  return { models: new Models(models, settings, open), leave: () => connection.close() };
 }
 
 /** A model here, fed from the queue from the moment that it is ready. */

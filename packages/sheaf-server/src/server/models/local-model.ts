@@ -10,6 +10,7 @@ import {
 import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
 import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
+import { Holds } from "./holds.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
@@ -41,6 +42,7 @@ export class LocalModel implements ServedModel {
   #workersState: ModelState | undefined;
   readonly #tracing: QueueTracing;
   readonly #turnEnd = new TurnEnd();
+  readonly #holds = new Holds();
 
   constructor(definition: ModelDefinition, settings: Settings) {
     this.name = definition.name;
@@ -182,10 +184,15 @@ export class LocalModel implements ServedModel {
     return this.batcher.load.queued > 0;
   }
 
+  hold(): () => void {
+    return this.#holds.hold();
+  }
+
   async close(graceMs: number): Promise<void> {
     const startedAtMs = performance.now();
     try {
-      await this.worker?.drain({ graceMs });
+      await this.#holds.released(graceMs);
+      await this.worker?.drain({ graceMs: Math.max(0, graceMs - (performance.now() - startedAtMs)) });
       await this.batcher.close({ graceMs: Math.max(0, graceMs - (performance.now() - startedAtMs)) });
     } finally {
       this.#phase = "closed";

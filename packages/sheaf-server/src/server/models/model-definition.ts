@@ -16,6 +16,8 @@ export interface ModelDefinition {
   readonly note?: string | undefined;
   /** In a fleet, tells it from others of its name and shape: workers of one version run at a time. */
   readonly version?: string | undefined;
+  /** As in `/v2/models/{model}/versions/{version}`. Default `"1"`. */
+  readonly versionName?: string | undefined;
   /** What the self-test found; said in `/v1/models`. */
   readonly selfTest?: ModelSpec["selfTest"];
   /** Said in the log as a warning, in `/v1/models` and on the page. */

@@ -1,18 +1,34 @@
+import type { Settings } from "../settings.ts";
+import { Deployment, type ModelSource, type OpenModel } from "./deployment.ts";
+import type { ModelDefinition } from "./model-definition.ts";
 import type { ServedModel } from "./served-model.ts";
 import { Problem } from "../http/problem.ts";
 
+type Ended = () => void;
+
 /** The models of a server, in the order they were named, and whether it takes requests. */
 export class Models {
-  readonly all: readonly ServedModel[];
+  /** The server's; a model may have its own. */
+  readonly settings: Settings;
+  readonly #open: OpenModel;
+  readonly #byName: Map<string, Deployment> = new Map();
+  readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
+  /** Loading since the start, and until now never ready: what `/readyz` waits for beside those that serve. */
+  readonly #starting: Map<Deployment, Promise<void>> = new Map();
+  readonly #leaving: Set<Deployment> = new Set();
   #isDraining = false;
   #closing: Promise<boolean> | undefined;
 
-  constructor(models: readonly ServedModel[]) {
+  /** @throws {TypeError} none, or two of one name. */
+  constructor(models: readonly (ModelDefinition | ModelSource)[], settings: Settings, open: OpenModel) {
     if (models.length === 0) throw new TypeError("A server needs at least one model.");
-    const names = models.map(({ name }) => name);
-    const twice = names.find((name, index) => names.indexOf(name) !== index);
-    if (twice !== undefined) throw new TypeError(`Two models are named ${twice}; give one of them another name.`);
-    this.all = models;
+    this.settings = settings;
+    this.#open = open;
+    for (const { name } of models) this.add(name);
+    for (const model of models) {
+      const deployment = this.find(model.name, "model");
+      this.await(deployment, "load" in model ? deployment.load(model) : deployment.begin(model));
+    }
   }
 
   /** From `close` on requests get 503. */
@@ -20,37 +36,99 @@ export class Models {
     return this.#isDraining;
   }
 
+  /** Every name under which a model is served, or is to be. */
+  get deployments(): readonly Deployment[] {
+    return [...this.#byName.values()];
+  }
+
+  /** Of every name the version that new requests go to, where there is one. */
+  get all(): readonly ServedModel[] {
+    return this.deployments.flatMap(({ current }) => (current === undefined ? [] : [current]));
+  }
+
+  /** @throws {TypeError} there is one of that name. */
+  add(name: string): Deployment {
+    if (this.#byName.has(name)) throw new TypeError(`Two models are named ${name}; give one of them another name.`);
+    const deployment = new Deployment(name, this.settings, this.#open);
+    this.#byName.set(name, deployment);
+    for (const [watcher, ends] of this.#watchers) ends.set(deployment, watcher(deployment));
+    return deployment;
+  }
+
+  /** Takes no more requests for a name; finishes those that it has, and frees their memory. */
+  async remove(deployment: Deployment, graceMs: number): Promise<void> {
+    this.#byName.delete(deployment.name);
+    this.#starting.delete(deployment);
+    for (const ends of this.#watchers.values()) {
+      ends.get(deployment)?.();
+      ends.delete(deployment);
+    }
+    this.#leaving.add(deployment);
+    await deployment.close(graceMs, `${deployment.name} was unloaded while it loaded.`);
+    if (!this.#isDraining) this.#leaving.delete(deployment);
+  }
+
+  /** Calls `watcher` with every name there is and every later one; what it returns is called when the name goes. */
+  watch(watcher: (deployment: Deployment) => Ended): void {
+    this.#watchers.set(watcher, new Map(this.deployments.map((deployment) => [deployment, watcher(deployment)])));
+  }
+
+  /** `/readyz` waits for it from now on, and says so if it fails. */
+  await(deployment: Deployment, isReady: Promise<void>): void {
+    this.#starting.set(deployment, isReady);
+    isReady.then(
+      () => this.#starting.delete(deployment),
+      () => undefined,
+    );
+  }
+
   /** The model of that name, in whatever state. @throws {Problem} 404. */
-  find(name: string, param: string): ServedModel {
-    const model = this.all.find((candidate) => candidate.name === name);
-    if (model !== undefined) return model;
-    const names = this.all.map((candidate) => candidate.name).join(", ");
-    const message = `There is no model ${JSON.stringify(name.slice(0, 100))}; served are: ${names}.`;
+  find(name: string, param: string): Deployment {
+    const deployment = this.#byName.get(name);
+    if (deployment !== undefined) return deployment;
+    const names = [...this.#byName.keys()].join(", ");
+    const message = `There is no model ${JSON.stringify(name.slice(0, 100))}; served are: ${names || "none"}.`;
     throw new Problem("MODEL_NOT_FOUND", message, { param });
   }
 
-  /** The model of that name, or the first without a name. @throws {Problem} 404; 503 when it takes no requests. */
-  take(name: string | undefined, param: string): ServedModel {
-    if (this.#isDraining) throw draining();
-    const model = name === undefined ? this.all[0]! : this.find(name, param);
-    const { state } = model;
-    if (state !== "ready" && state !== "restarting") throw notReady(model);
-    return model;
+  /** The version that serves under a name, whether it is ready or not. @throws {Problem} 404; 503 while it is not known. */
+  describe(name: string, param: string): ServedModel {
+    const deployment = this.find(name, param);
+    if (deployment.current === undefined) throw notServed(deployment);
+    return deployment.current;
   }
 
-  /** "ok" while every model is ready. */
+  /**
+   * What a request goes to: the version that serves under a name, or under the first without a name. From here to its
+   * `infer` nothing may be awaited, else it may close in between; `hold` keeps it open.
+   * @throws {Problem} 404; 503 when it takes no requests.
+   */
+  take(name: string | undefined, param: string): ServedModel {
+    if (this.#isDraining) throw draining();
+    const deployment = name === undefined ? this.#first(param) : this.find(name, param);
+    const { current } = deployment;
+    if (current === undefined) throw notServed(deployment);
+    const { state } = current;
+    if (state !== "ready" && state !== "restarting") throw notReady(current);
+    return current;
+  }
+
+  /** "ok" while every model is ready that was there at the start or has served. */
   get status(): "ok" | "warming" | "restarting" | "unavailable" | "draining" | "failed" {
     if (this.#isDraining) return "draining";
-    const states = this.all.map(({ state }) => state);
+    const states = this.deployments.flatMap((deployment) => {
+      const counts = deployment.current !== undefined || this.#starting.has(deployment);
+      return counts ? [deployment.state] : [];
+    });
     if (states.includes("failed") || states.includes("closed")) return "failed";
     if (states.includes("loading")) return "warming";
     if (states.includes("unavailable")) return "unavailable";
     return states.includes("restarting") ? "restarting" : "ok";
   }
 
-  /** Resolves when every model is ready; rejects with the first failure. */
+  /** Resolves when every model of the start is ready; rejects with the first failure. */
   async ready(): Promise<void> {
-    await Promise.all(this.all.map((model) => model.ready()));
+    await Promise.all(this.#starting.values());
   }
 
   /** Finishes what is in; whatever `graceMs` cuts off gets `CLOSED`. Once. @returns whether nothing was cut off. */
@@ -61,8 +139,14 @@ export class Models {
 
   async #close(graceMs: number): Promise<boolean> {
     this.#isDraining = true;
-    await Promise.all(this.all.map((model) => model.close(graceMs)));
-    return this.all.every(({ cutOff }) => cutOff === 0);
+    const all = [...this.deployments, ...this.#leaving];
+    await Promise.all(all.map((deployment) => deployment.close(graceMs)));
+    return all.every(({ cutOff }) => cutOff === 0);
+  }
+
+  #first(param: string): Deployment {
+    for (const deployment of this.#byName.values()) return deployment;
+    throw new Problem("MODEL_NOT_FOUND", "There is no model yet; see /v1/models.", { param });
   }
 }
 
@@ -72,13 +156,20 @@ function draining(): Problem {
   });
 }
 
-function notReady(model: ServedModel): Problem {
-  if (model.state === "loading")
-    return new Problem("NOT_READY", `${model.name} is still loading; see /readyz.`, {
-      headers: { "retry-after": "1" },
-    });
-  const reason = model.failure instanceof Error ? `: ${model.failure.message}` : ": it has no live worker.";
+/** There is no version of it, or none whose inputs are known. */
+function notServed({ name, state, reason }: Deployment): Problem {
+  if (state === "loading") return loading(name);
+  return new Problem("NOT_READY", `${name} cannot run: ${reason}`);
+}
+
+function notReady({ name, state, failure }: ServedModel): Problem {
+  if (state === "loading") return loading(name);
+  const reason = failure instanceof Error ? `: ${failure.message}` : ": it has no live worker.";
   // It may be back in a moment where its workers are on other machines; here it is started again, or has failed.
-  const headers = model.state === "unavailable" ? { "retry-after": "1" } : undefined;
-  return new Problem("NOT_READY", `${model.name} cannot run${reason}`, { headers });
+  const headers = state === "unavailable" ? { "retry-after": "1" } : undefined;
+  return new Problem("NOT_READY", `${name} cannot run${reason}`, { headers });
+}
+
+function loading(name: string): Problem {
+  return new Problem("NOT_READY", `${name} is still loading; see /readyz.`, { headers: { "retry-after": "1" } });
 }

@@ -48,6 +48,10 @@ export interface ServedModel {
    * @throws {BatcherError} `QUEUE_FULL` when they are refused whole.
    */
   inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]>;
+  /** In a fleet, the model here that takes its items from the queue beside the others'. */
+  readonly local?: ServedModel | undefined;
+  /** Keeps it open, for a request that goes in piece by piece, until the returned function is called. */
+  hold(): () => void;
   /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */
   close(graceMs: number): Promise<void>;
 }

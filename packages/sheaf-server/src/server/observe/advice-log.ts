@@ -15,17 +15,17 @@ interface Advised {
 export class AdviceLog {
   readonly #timer: NodeJS.Timeout;
 
-  constructor(log: Pick<FastifyBaseLogger, "info">, models: readonly Advised[]) {
-    const before = models.map(() => ({ batches: 0, text: "" }));
+  constructor(log: Pick<FastifyBaseLogger, "info">, models: () => readonly Advised[]) {
+    const before = new WeakMap<Advised, { readonly batches: number; readonly text: string }>();
     this.#timer = setInterval(() => {
-      models.forEach((model, index) => {
+      for (const model of models()) {
         const { batches, advice } = model.stats();
-        const last = before[index]!;
-        if (batches === last.batches) return;
+        const last = before.get(model) ?? { batches: 0, text: "" };
+        if (batches === last.batches) continue;
         const text = advice.join(" ").replaceAll(/[\d.]+/g, "");
         if (text !== "" && text !== last.text) log.info({ model: model.name, advice }, "advice");
-        before[index] = { batches, text };
-      });
+        before.set(model, { batches, text });
+      }
     }, everyMs);
     this.#timer.unref();
   }

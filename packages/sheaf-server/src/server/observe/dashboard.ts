@@ -1,12 +1,12 @@
 import type { FastifyInstance } from "fastify";
-import type { DashboardState, Playground } from "../../dashboard/observed.ts";
+import type { DashboardBatcher, DashboardState, Playground } from "../../dashboard/observed.ts";
 import { dashboardPlugin } from "../../dashboard/plugin.ts";
 import type { Link } from "../../dashboard/ticks.ts";
 import { describeInput } from "../codec/inputs.ts";
 import { isGateway, limitsOf } from "../models/limits.ts";
+import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
-import { messageOf } from "../http/problem.ts";
 import { packageVersion } from "../../shared/version.ts";
 
 /** The live page at `/`: every model's figures, and a playground. An app that has a `/` of its own keeps it. */
@@ -15,25 +15,37 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models): Pro
   await dashboardPlugin(app, {
     version: packageVersion(),
     links: linksOf(app, models),
-    batchers: models.all.map((model) => ({
-      name: model.name,
-      maxBatchSize: model.maxBatchSize,
-      warning: model.definition.warning,
-      stats: () => model.stats(),
-      subscribe: (listener) => model.subscribe(listener),
-      limits: limitsOf(model),
-      playground: playgroundOf(model),
-    })),
+    batchers: () => models.deployments.map(shownOf),
     state: () => stateOf(models),
   });
 }
 
+const shown = new WeakMap<object, DashboardBatcher>();
+
+/** A name on the page: another object once another version serves, or the first is known. */
+function shownOf(deployment: Deployment): DashboardBatcher {
+  const { name, settings, current } = deployment;
+  const known = shown.get(current ?? deployment);
+  if (known !== undefined) return known;
+  const batcher: DashboardBatcher = {
+    name,
+    maxBatchSize: current?.maxBatchSize ?? settings.maxBatchSize,
+    warning: current?.definition.warning,
+    stats: () => deployment.stats(),
+    subscribe: (listener) => deployment.subscribe(listener),
+    limits: current && limitsOf(current),
+    playground: current && playgroundOf(current),
+  };
+  shown.set(current ?? deployment, batcher);
+  return batcher;
+}
+
 /** Links that a browser can follow without a key. */
-function linksOf(app: FastifyInstance, { all: [model] }: Models): Link[] {
+function linksOf(app: FastifyInstance, { settings }: Models): Link[] {
   const hasDocs = app.prefix === "" && app.hasDecorator("swagger");
   return [
     ...(hasDocs ? [{ label: "API", href: "docs" }] : []),
-    ...(model?.settings.apiKey === undefined ? [{ label: "Metrics", href: "metrics" }] : []),
+    ...(settings.apiKey === undefined ? [{ label: "Metrics", href: "metrics" }] : []),
   ];
 }
 
@@ -50,11 +62,11 @@ function stateOf(models: Models): DashboardState {
   return {
     status: models.status,
     batchers: Object.fromEntries(
-      models.all.map(({ name, settings, state, failure, workers }) => [
+      models.deployments.map(({ name, settings, state, reason, current: { workers } = {} }) => [
         name,
         {
           state,
-          reason: failure === undefined ? undefined : messageOf(failure),
+          reason,
           workers:
             workers?.instances().map(({ id, state }) => ({ id, state })) ?? (isGateway(settings) ? [] : undefined),
           restarts: workers?.restarts,

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Models } from "../models/models.ts";
-import { messageOf } from "../http/problem.ts";
 import { healthSchema, liveSchema } from "../protocols/schemas.ts";
 
 /** The answer of `/health`; `ok` is 200, everything else 503. */
@@ -22,12 +21,12 @@ export function healthRoutes(app: FastifyInstance, health: () => Health): void {
   app.get("/health", { schema: healthSchema, logLevel: "warn" }, ready);
 }
 
-/** Every model has to be ready. */
+/** Every model has to be ready that was there at the start or has served since. */
 export function healthOf(models: Models): Health {
-  const list = models.all.map(({ name, state, failure }) => ({
+  const list = models.deployments.map(({ name, state, reason }) => ({
     name,
     state,
-    ...(failure === undefined ? {} : { reason: messageOf(failure) }),
+    ...(reason === undefined ? {} : { reason }),
   }));
   return { status: models.status, models: list };
 }

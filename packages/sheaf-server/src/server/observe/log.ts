@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import type { MeasuredBatcher } from "sheaf/metrics";
 import type { WorkerLogLine } from "sheaf/node";
-import type { ServedModel } from "../models/served-model.ts";
+import type { Deployment } from "../models/deployment.ts";
 import type { Problem } from "../http/problem.ts";
 
 const traceparentPattern = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/;
@@ -23,18 +23,22 @@ export function traceparentOf(request: Pick<FastifyRequest, "headers">): string 
 }
 
 /** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
-export function logModel(log: FastifyBaseLogger, model: ServedModel): void {
-  const { name, definition, workers } = model;
-  const { note, warning } = definition;
-  if (warning !== undefined) log.warn({ model: name }, warning);
-  workers?.onInstance(({ instance: { id, state }, why }) => {
-    if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
-  });
-  logBatches(log, name, model);
-  model.ready().then(
-    () => log.info({ model: name, note }, "model is ready"),
-    (error: unknown) => log.error({ model: name, err: error }, "model failed to load"),
-  );
+export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => void {
+  const { name } = deployment;
+  const ends = [
+    logBatches(log, name, deployment),
+    deployment.onVersion(({ definition: { warning }, workers }) => {
+      if (warning !== undefined) log.warn({ model: name }, warning);
+      workers?.onInstance(({ instance: { id, state }, why }) => {
+        if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
+      });
+    }),
+    deployment.onLoad((error, version) => {
+      if (version === undefined) log.error({ model: name, err: error }, "model failed to load");
+      else log.info({ model: name, note: version.definition.note }, "model is ready");
+    }),
+  ];
+  return () => ends.forEach((end) => end());
 }
 
 /** What a model's own program prints and logs. */
@@ -44,8 +48,12 @@ export function modelOutput(log: FastifyBaseLogger, name: string): (line: Worker
 }
 
 /** One line per failed batch, and with LOG_LEVEL debug one per batch. */
-export function logBatches(log: FastifyBaseLogger, name: string, batcher: Pick<MeasuredBatcher, "subscribe">): void {
-  batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
+export function logBatches(
+  log: FastifyBaseLogger,
+  name: string,
+  batcher: Pick<MeasuredBatcher, "subscribe">,
+): () => void {
+  return batcher.subscribe(({ batchId, reason, size, queueWaitMs, runMs, outcome, errorCode }) => {
     const level = outcome === "error" ? "warn" : "debug";
     const line = { model: name, batchId, reason, size, queueWaitMs: queueWaitMs.mean, runMs, errorCode };
     log[level](line, outcome === "error" ? "batch failed" : "batch");

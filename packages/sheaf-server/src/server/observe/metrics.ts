@@ -5,26 +5,27 @@ import {
   prometheusMetrics,
   type MeasuredBatcher,
   type MetricFamily,
+  type PrometheusMetrics,
 } from "sheaf/metrics";
-import type { ServedModel } from "../models/served-model.ts";
 import { ProcessMetrics } from "./process-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { metricsSchema } from "../protocols/schemas.ts";
 
-/** A model's batcher, with the items that were refused before it. */
-export const measured = (model: ServedModel): MeasuredBatcher => ({
-  name: model.name,
-  stats: () => model.stats(),
-  subscribe: (listener) => model.subscribe(listener),
-});
-
-/** `GET /metrics`: the batchers' metrics, `more`, and the requests' and the process's, in Prometheus' text format. */
+/** `GET /metrics`: the metrics of batchers, which may come and go, `more`, and the requests' and the process's, in Prometheus' text format. */
 export function metricsRoute(
   app: FastifyInstance,
-  measuredBatchers: readonly MeasuredBatcher[],
+  measured: { watch(watcher: (batcher: MeasuredBatcher) => () => void): void },
   more: () => MetricFamily[],
 ): void {
-  const batchers = prometheusMetrics(measuredBatchers);
+  const batchers = new Set<PrometheusMetrics>();
+  measured.watch((one) => {
+    const batcher = prometheusMetrics([one]);
+    batchers.add(batcher);
+    return () => {
+      batchers.delete(batcher);
+      batcher.close();
+    };
+  });
   const requests = new RequestMetrics();
   const processMetrics = new ProcessMetrics();
   app.addHook("onResponse", (request, reply, done) => {
@@ -34,13 +35,23 @@ export function metricsRoute(
     done();
   });
   app.addHook("onClose", (_app, done) => {
-    batchers.close();
+    for (const batcher of batchers) batcher.close();
     processMetrics.close();
     done();
   });
   app.get("/metrics", { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
     reply
       .type(expositionContentType)
-      .send(exposition([...batchers.families(), ...more(), ...requests.families(), ...processMetrics.families()])),
+      .send(exposition([...together(batchers), ...more(), ...requests.families(), ...processMetrics.families()])),
   );
+}
+
+/** The families of all, each once: those of one batcher are those of another, in the same order. */
+function together(batchers: Iterable<PrometheusMetrics>): MetricFamily[] {
+  const [first = prometheusMetrics([]), ...others] = batchers;
+  const rest = others.map((batcher) => batcher.families());
+  return first.families().map((family, index) => ({
+    ...family,
+    samples: [...family.samples, ...rest.flatMap((families) => families[index]!.samples)],
+  }));
 }

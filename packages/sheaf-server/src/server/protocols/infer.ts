@@ -10,7 +10,7 @@ import type { Models } from "../models/models.ts";
 import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
 import { invalid, Problem, problemOf } from "../http/problem.ts";
 import { inferEach, inferOne } from "./requests.ts";
-import { inferSchema } from "./schemas.ts";
+import { inferSchema, type RouteSchema } from "./schemas.ts";
 
 /** One of several inputs: what the model takes, or what is wrong with it. */
 type Item = { readonly item: unknown } | { readonly problem: Problem };
@@ -30,8 +30,10 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     const tail = `,"latency_ms":${latencyMs},"request_id":${JSON.stringify(request.id)}}`;
     return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
   };
-  app.post("/infer", { schema: inferSchema(models, false) }, answer);
-  app.post("/infer/:model", { schema: inferSchema(models, true) }, answer);
+  for (const isNamed of [false, true]) {
+    const schema = (): RouteSchema => inferSchema(models, isNamed);
+    app.post(isNamed ? "/infer/:model" : "/infer", { schema: schema(), config: { describe: schema } }, answer);
+  }
 }
 
 async function run(input: Input, model: ServedModel, options: CallOptions): Promise<JsonParts> {

@@ -45,10 +45,11 @@ export async function inferLongList(
     error instanceof BatcherError && error.details["timeoutMs"] !== undefined
       ? new BatcherError(error.code, error.message, { ...error.details, timeoutMs: options.timeoutMs })
       : error;
+  const release = model.hold();
   // Two pieces, so that one waits while the other runs.
   const feeding = [feed(), feed()];
   for (const one of feeding) one.catch(() => (hasFailed = true));
-  await Promise.all(feeding);
+  await Promise.all(feeding).finally(release);
   return results;
 }
 

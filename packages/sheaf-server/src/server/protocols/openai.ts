@@ -6,17 +6,19 @@ import { callOptionsOf } from "./call-options.ts";
 import { describeInput, objectOf } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
 import { embedsTexts } from "../models/model-definition.ts";
+import type { Deployment } from "../models/deployment.ts";
 import type { Served, ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../http/problem.ts";
 import { modelHead } from "./model-head.ts";
 import { inferEvery } from "./requests.ts";
-import { embeddingsSchema, modelSchema, modelsSchema } from "./schemas.ts";
+import { embeddingsSchema, modelSchema, modelsSchema, type RouteSchema } from "./schemas.ts";
 
 /** `POST /v1/embeddings`, `GET /v1/models` and `GET /v1/models/{id}`, as OpenAI's clients expect them. */
 export function openaiRoutes(app: FastifyInstance, models: Models): void {
-  app.post("/v1/embeddings", { schema: embeddingsSchema(models) }, async (request, reply) => {
+  const embeddings = (): RouteSchema => embeddingsSchema(models);
+  app.post("/v1/embeddings", { schema: embeddings(), config: { describe: embeddings } }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
     const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body));
@@ -29,21 +31,28 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
     return reply.type("application/json").send(embeddingsJson(served, { model: model.name, isBase64, length }));
   });
 
-  const described = ({ name, definition, state, maxBatchSize }: ServedModel): object => ({
+  const described = ({ name, current, state, reason }: Deployment): object => ({
     ...modelHead(name),
-    task: definition.task ?? "custom",
+    ...(current === undefined ? {} : descriptionOf(current)),
     state,
-    max_batch_size: maxBatchSize,
-    input: describeInput(definition.input),
-    ...(definition.example === undefined ? {} : { sample: definition.example }),
-    ...(definition.selfTest === undefined ? {} : { self_test: definition.selfTest }),
-    ...(definition.note === undefined ? {} : { note: definition.note }),
+    ...(reason === undefined ? {} : { reason }),
   });
-  app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.all.map(described) }));
-  app.get("/v1/models/:id", { schema: modelSchema(models) }, (request) =>
+  app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.deployments.map(described) }));
+  const schema = (): RouteSchema => modelSchema(models);
+  app.get("/v1/models/:id", { schema: schema(), config: { describe: schema } }, (request) =>
     described(models.find((request.params as { readonly id: string }).id, "id")),
   );
 }
+
+/** What is known of a model once it is known what it takes. */
+const descriptionOf = ({ definition, maxBatchSize }: ServedModel): object => ({
+  task: definition.task ?? "custom",
+  max_batch_size: maxBatchSize,
+  input: describeInput(definition.input),
+  ...(definition.example === undefined ? {} : { sample: definition.example }),
+  ...(definition.selfTest === undefined ? {} : { self_test: definition.selfTest }),
+  ...(definition.note === undefined ? {} : { note: definition.note }),
+});
 
 interface Embeddings {
   readonly name: string;

@@ -2,11 +2,19 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import type { Settings } from "../settings.ts";
+import type { RouteSchema } from "./schemas.ts";
 import { packageVersion } from "../../shared/version.ts";
 
 // The page's own files and nothing else; it sets styles on elements.
 const contentPolicy =
   "default-src 'self'; base-uri 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'self'; style-src 'self' 'unsafe-inline'";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The route's schema, where it depends on the models: what they take may be known only once they have loaded. */
+    describe?: () => RouteSchema;
+  }
+}
 
 /** `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. */
 export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings): Promise<void> {
@@ -21,7 +29,11 @@ export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings)
         : {}),
     },
   });
+  const described = describedRoutes(app);
+  const now = (): object => withSchemas(app.swagger() as unknown as OpenApi, described);
   await app.register(swaggerUi, {
+    transformSpecification: now,
+    transformSpecificationClone: false,
     routePrefix: "/docs",
     staticCSP: true,
     transformStaticCSP: () => contentPolicy,
@@ -29,5 +41,54 @@ export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings)
     uiConfig: { validatorUrl: null, deepLinking: true, layout: "BaseLayout" },
     theme: { title: "Sheaf: the HTTP API" },
   });
-  app.get("/openapi.json", { schema: { hide: true } }, () => app.swagger());
+  app.get("/openapi.json", { schema: { hide: true } }, now);
 }
+
+interface DescribedRoute {
+  readonly path: string;
+  readonly method: string;
+  readonly describe: () => RouteSchema;
+}
+
+interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+interface Operation {
+  readonly parameters?: readonly { readonly in: string; readonly name: string }[];
+  readonly requestBody?: object;
+}
+
+/** Routes that are added from now on, whose schemas depend on the models. */
+function describedRoutes(app: FastifyInstance): readonly DescribedRoute[] {
+  const routes: DescribedRoute[] = [];
+  app.addHook("onRoute", ({ url, method, config }) => {
+    if (config?.describe === undefined) return;
+    const path = url.replaceAll(/:([^/]+)/g, "{$1}");
+    routes.push({ path, method: String(method).toLowerCase(), describe: config.describe });
+  });
+  return routes;
+}
+
+/** The document with the names and inputs of the models as they are now: swagger builds it once. */
+function withSchemas(document: OpenApi, routes: readonly DescribedRoute[]): object {
+  const paths: Record<string, Record<string, Operation>> = { ...document.paths };
+  for (const { path, method, describe } of routes) {
+    const operation = paths[path]?.[method];
+    if (operation === undefined) continue;
+    const { params, body } = describe();
+    const parameters = operation.parameters?.map((parameter) =>
+      parameter.in === "path" ? { ...parameter, schema: propertiesOf(params)[parameter.name] } : parameter,
+    );
+    const requestBody = operation.requestBody && {
+      ...operation.requestBody,
+      content: { "application/json": { schema: body } },
+    };
+    const updated = { ...operation, ...(parameters && { parameters }), ...(requestBody && { requestBody }) };
+    paths[path] = { ...paths[path], [method]: updated };
+  }
+  return { ...document, paths };
+}
+
+const propertiesOf = (schema: RouteSchema["params"]): Readonly<Record<string, object>> =>
+  (schema as { readonly properties?: Readonly<Record<string, object>> } | undefined)?.properties ?? {};

@@ -17,7 +17,6 @@ import {
   modelName,
   nullable,
   problemResponses,
-  settingsOf,
   text,
   textItem,
   type RouteSchema,
@@ -25,7 +24,8 @@ import {
 
 /** `POST /rerank`: texts by how well they answer a query, the best first; with the fields of TEI's route. */
 export function rerankRoute(app: FastifyInstance, models: Models): void {
-  app.post("/rerank", { schema: rerankSchema(models) }, async (request, reply) => {
+  const schema = (): RouteSchema => rerankSchema(models);
+  app.post("/rerank", { schema: schema(), config: { describe: schema } }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
     const { query, texts, name, rawScores, truncate, returnText } = readRerank(jsonOf(request.body));
@@ -124,13 +124,13 @@ const rerankSchema = (models: Models): RouteSchema => ({
   description: "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model.",
   tags: ["inference"],
   operationId: "rerank",
-  headers: inferenceHeaders(settingsOf(models)),
+  headers: inferenceHeaders(models.settings),
   body: Type.Object(
     {
-      query: textItem(settingsOf(models).maxTextChars),
-      texts: Type.Array(textItem(settingsOf(models).maxTextChars), {
+      query: textItem(models.settings.maxTextChars),
+      texts: Type.Array(textItem(models.settings.maxTextChars), {
         minItems: 1,
-        maxItems: Math.max(1, Math.min(settingsOf(models).maxInputs, settingsOf(models).queueMaxSize - 1)),
+        maxItems: Math.max(1, Math.min(models.settings.maxInputs, models.settings.queueMaxSize - 1)),
       }),
       model: nullable(
         modelName(

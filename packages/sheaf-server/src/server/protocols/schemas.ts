@@ -90,11 +90,8 @@ export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
     traceparent: Type.Optional(text("W3C trace context; its trace id is in the log.")),
   });
 
-/** The settings that the routes' limits come from: they are the same for every model, and no route is without one. */
-export const settingsOf = (models: Models): Settings => models.all[0]!.settings;
-
 /** The name of a model in a path or a body, of those that can be meant. */
-export function modelName(models: readonly ServedModel[], description: string): TSchema {
+export function modelName(models: readonly { readonly name: string }[], description: string): TSchema {
   return models.length === 0 ? text(description) : Type.String({ enum: models.map(({ name }) => name), description });
 }
 
@@ -159,10 +156,9 @@ const timing = {
 };
 
 /** An item, bare or as `input`; or several, of which a wrong one has its error in its place. */
-function inferBody(models: readonly ServedModel[]): TSchema {
+function inferBody(models: readonly ServedModel[], { maxInputs, queueMaxSize }: Settings): TSchema {
   const items = models.map(({ definition, settings }) => itemSchema(definition.input, settings));
-  const item = items.length === 1 ? items[0]! : Type.Union(items);
-  const { maxInputs, queueMaxSize } = models[0]!.settings;
+  const item = items.length === 1 ? items[0]! : items.length === 0 ? Type.Unknown() : Type.Union(items);
   const inputs = Type.Array(Type.Unknown(), { minItems: 1, maxItems: Math.min(maxInputs, queueMaxSize) });
   return Type.Union([
     Type.Object({ input: item }, { additionalProperties: false }),
@@ -179,9 +175,9 @@ export const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
     "Of several, a failed or invalid item has its error in its place.",
   tags: ["inference"],
   operationId: isNamed ? "inferModel" : "infer",
-  ...(isNamed ? { params: Type.Object({ model: modelName(models.all, "Name of a model.") }) } : {}),
-  headers: inferenceHeaders(settingsOf(models)),
-  body: inferBody(isNamed ? models.all : models.all.slice(0, 1)),
+  ...(isNamed ? { params: Type.Object({ model: modelName(models.deployments, "Name of a model.") }) } : {}),
+  headers: inferenceHeaders(models.settings),
+  body: inferBody(isNamed ? models.all : models.all.slice(0, 1), models.settings),
   response: {
     200: json(
       "The result, or the results in order.",
@@ -217,7 +213,7 @@ export const embeddingsSchema = (models: Models): RouteSchema => ({
   summary: "Embed texts, OpenAI's way",
   tags: ["OpenAI"],
   operationId: "createEmbeddings",
-  headers: inferenceHeaders(settingsOf(models)),
+  headers: inferenceHeaders(models.settings),
   body: Type.Object(
     {
       model: modelName(
@@ -225,8 +221,8 @@ export const embeddingsSchema = (models: Models): RouteSchema => ({
         "Name of a text embedding model.",
       ),
       input: Type.Union([
-        textItem(settingsOf(models).maxTextChars),
-        Type.Array(textItem(settingsOf(models).maxTextChars), { minItems: 1, maxItems: settingsOf(models).maxInputs }),
+        textItem(models.settings.maxTextChars),
+        Type.Array(textItem(models.settings.maxTextChars), { minItems: 1, maxItems: models.settings.maxInputs }),
       ]),
       encoding_format: nullable(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
       dimensions: nullable(dimensions(models.all.filter(({ definition }) => embedsTexts(definition)))),
@@ -262,10 +258,11 @@ const model = Type.Object({
   object: Type.Literal("model"),
   created: Type.Integer(),
   owned_by: Type.String(),
-  task: Type.String(),
-  state: Type.String(),
-  max_batch_size: Type.Number(),
-  input: text("What an item is."),
+  task: Type.Optional(Type.String()),
+  state: text("loading, ready, restarting, unavailable or failed."),
+  reason: Type.Optional(text("What it waits for, or why it is not ready.")),
+  max_batch_size: Type.Optional(Type.Number()),
+  input: Type.Optional(text("What an item is; known once the model has been looked into.")),
   sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
   self_test: Type.Optional(
     text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),
@@ -277,7 +274,7 @@ export const modelSchema = (models: Models): RouteSchema => ({
   summary: "Describe a model",
   tags: ["OpenAI"],
   operationId: "retrieveModel",
-  params: Type.Object({ id: modelName(models.all, "Name of a model; a slash in it is written %2F.") }),
+  params: Type.Object({ id: modelName(models.deployments, "Name of a model; a slash in it is written %2F.") }),
   response: { 200: json("The model.", model), 404: problemResponses[404] },
 });
 

@@ -19,26 +19,18 @@ export interface StartupListener {
   close(): void;
 }
 
-/** A model that is being inspected. */
-export interface StartingModel {
-  readonly name: string;
-  /** What it waits for; undefined once it is known what it takes. */
-  readonly reason: string | undefined;
-}
-
 /** Requests that are held until the app answers; one more is told to come back. */
 const maxHeld = 1000;
 
 /**
- * Listens while the models are still being inspected, which takes as long as loading them: `/livez` answers,
- * `/v1/models` lists them, everything else is told to come back. Otherwise a supervisor would take a large model for a
- * dead server.
+ * Listens while the app is still being put together: `/livez` answers, `/v1/models` lists the models by their names,
+ * everything else is told to come back.
  * `holdMs`: a process that starts in a moment, for it loads no model, keeps requests for so long before it says that.
  */
 export async function listenDuringStartup(
   app: FastifyInstance,
   settings: Settings,
-  models: () => readonly StartingModel[],
+  models: readonly string[],
   holdMs: number,
 ): Promise<StartupListener> {
   const { server } = app;
@@ -47,7 +39,7 @@ export async function listenDuringStartup(
   const held = new Set<() => void>();
   const early = (request: IncomingMessage, response: ServerResponse): void => {
     if (holdMs === 0 || isAboutHealth(request) || held.size >= maxHeld)
-      return answer(request, response, models(), settings);
+      return answer(request, response, models, settings);
     const release = (): void => {
       clearTimeout(timer);
       held.delete(release);
@@ -55,7 +47,7 @@ export async function listenDuringStartup(
     };
     const timer = setTimeout(() => {
       held.delete(release);
-      answer(request, response, models(), settings);
+      answer(request, response, models, settings);
     }, holdMs);
     held.add(release);
   };
@@ -82,7 +74,7 @@ const isAboutHealth = (request: IncomingMessage): boolean => healthPaths.has(pat
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  models: readonly StartingModel[],
+  models: readonly string[],
   { apiKey }: Settings,
 ): void {
   const path = pathOf(request);
@@ -94,17 +86,16 @@ function answer(
   if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
   if (path === "/v2/health/ready") return send(response, 503, json, JSON.stringify({ ready: false }));
   if (path === "/readyz" || path === "/health") {
-    const list = models.map(({ name, reason }) => ({ name, state: "loading", reason }));
+    const list = models.map((name) => ({ name, state: "loading" }));
     return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
   }
   const refused = apiKey === undefined ? undefined : refusalOf(request.headers.authorization, digestOf(apiKey));
   if (path === "/v1/models" && refused === undefined) {
-    const data = models.map(({ name, reason }) => ({ ...modelHead(name), state: "loading", note: reason }));
+    const data = models.map((name) => ({ ...modelHead(name), state: "loading" }));
     return send(response, 200, json, JSON.stringify({ object: "list", data }));
   }
-  const waited = models.filter(({ reason }) => reason !== undefined).map(({ name }) => name);
-  const message = `The server is warming: ${waited.join(", ") || "its app"} is still being inspected; see /readyz.`;
-  const { type, body } = problemDocument(new Problem("NOT_READY", message), path, id);
+  const problem = new Problem("NOT_READY", "The server is starting; see /readyz.");
+  const { type, body } = problemDocument(problem, path, id);
   send(response, 503, type, body);
 }
 

@@ -1,20 +1,25 @@
-import { messageOf, Problem } from "../../http/problem.ts";
+import { Problem } from "../../http/problem.ts";
 import type { ModelStatistics, Duration } from "../../models/model-statistics.ts";
 import type { Models } from "../../models/models.ts";
-import type { ServedModel } from "../../models/served-model.ts";
+import type { Deployment } from "../../models/deployment.ts";
+import type { ModelDefinition } from "../../models/model-definition.ts";
+import type { ModelState, ServedModel } from "../../models/served-model.ts";
 import { inputTensors, metadataShape, outputTensors, type ProtocolTensor } from "./model-tensors.ts";
 
 // What the protocol and Triton's extensions say of a model, apart from HTTP. Their documents:
 // https://github.com/triton-inference-server/server/tree/main/docs/protocol
 
-/** The one version of every model. */
-export const modelVersion = "1";
+/** The version of every model that does not say another. */
+const onlyVersion = "1";
 
-/** The model of that name. @throws {Problem} 404, also for a version other than "1". */
-export function findModel(models: Models, name: string, version: string = modelVersion): ServedModel {
-  const model = models.find(name, "model");
-  if (version === modelVersion) return model;
-  const message = `${name} has no version ${JSON.stringify(version.slice(0, 100))}; there is "${modelVersion}".`;
+/** What a version is called in a path and in a reply. */
+export const versionOf = (model: ServedModel | undefined): string => model?.definition.versionName ?? onlyVersion;
+
+/** Refuses a version other than the one that serves. @throws {Problem} 404 */
+export function checkVersion(name: string, serving: ServedModel | undefined, version: string | undefined): void {
+  const served = versionOf(serving);
+  if (version === undefined || version === served) return;
+  const message = `${name} has no version ${JSON.stringify(version.slice(0, 100))}; there is "${served}".`;
   throw new Problem("MODEL_NOT_FOUND", message, { param: "version" });
 }
 
@@ -23,13 +28,21 @@ export interface ModelTensors {
   readonly outputs: readonly ProtocolTensor[];
 }
 
-export const tensorsOf = ({ definition: { input, output } }: ServedModel): ModelTensors => ({
-  inputs: inputTensors(input),
-  outputs: outputTensors(output),
-});
+const known = new WeakMap<ModelDefinition, ModelTensors>();
+
+/** A model's tensors, worked out once. */
+export function tensorsOf({ definition }: ServedModel): ModelTensors {
+  let tensors = known.get(definition);
+  if (tensors === undefined) {
+    tensors = { inputs: inputTensors(definition.input), outputs: outputTensors(definition.output) };
+    known.set(definition, tensors);
+  }
+  return tensors;
+}
 
 /** Whether `/v2/models/{model}/ready` says so. */
-export const isReady = (models: Models, { state }: ServedModel): boolean => state === "ready" && !models.isDraining;
+export const isReady = (models: Models, { state }: { readonly state: ModelState }): boolean =>
+  state === "ready" && !models.isDraining;
 
 export function metadataOf(model: ServedModel): object {
   const { inputs, outputs } = tensorsOf(model);
@@ -38,7 +51,7 @@ export function metadataOf(model: ServedModel): object {
     tensors.map((tensor) => ({ name: tensor.name, datatype: tensor.datatype, shape: metadataShape(tensor) }));
   return {
     name: model.name,
-    versions: [modelVersion],
+    versions: [versionOf(model)],
     platform: "sheaf",
     inputs: described(inputs),
     outputs: described(outputs),
@@ -82,9 +95,14 @@ const tensorConfig = ({ name, datatype, shape }: ProtocolTensor): object => ({
 
 /** Of models, as Triton's statistics extension has them; a run is compute_infer, and nothing is cached. */
 export const statisticsOf = (models: readonly ServedModel[]): object => ({
-  model_stats: models.map(({ name, statistics }) => ({
+  model_stats: models.map((model) => statisticOf(model)),
+});
+
+const statisticOf = (model: ServedModel): object => {
+  const { name, statistics } = model;
+  return {
     name,
-    version: modelVersion,
+    version: versionOf(model),
     last_inference: statistics.lastAtMs,
     inference_count: statistics.items,
     execution_count: [...statistics.batches.values()].reduce((sum, { count }) => sum + count, 0),
@@ -93,8 +111,8 @@ export const statisticsOf = (models: readonly ServedModel[]): object => ({
       .toSorted(([size], [other]) => size - other)
       .map(([size, runs]) => ({ batch_size: size, ...computeStats(runs) })),
     memory_usage: [],
-  })),
-});
+  };
+};
 
 function inferenceStats({ success, fail, queue }: ModelStatistics): object {
   const run = { count: success.count, ms: success.ms - queue.ms };
@@ -119,13 +137,18 @@ const durationStat = ({ count, ms }: Duration): object => ({ count, ns: Math.max
 
 /** Every model and its state in Triton's words, or those that are ready. */
 export const indexOf = (models: Models, { readyOnly }: { readonly readyOnly: boolean }): object[] =>
-  models.all
-    .filter((model) => !readyOnly || isReady(models, model))
-    .map((model) => ({ name: model.name, version: modelVersion, ...stateOf(models, model) }));
+  models.deployments
+    .filter((deployment) => !readyOnly || isReady(models, deployment))
+    .map((deployment) => ({
+      name: deployment.name,
+      version: versionOf(deployment.current),
+      ...stateOf(models, deployment),
+    }));
 
-function stateOf(models: Models, model: ServedModel): { readonly state: string; readonly reason: string } {
-  if (isReady(models, model)) return { state: "READY", reason: "" };
+function stateOf(models: Models, deployment: Deployment): { readonly state: string; readonly reason: string } {
+  const { state, reason = "" } = deployment;
+  if (isReady(models, deployment)) return { state: "READY", reason };
   if (models.isDraining) return { state: "UNLOADING", reason: "the server is shutting down" };
-  if (model.state === "loading") return { state: "LOADING", reason: "" };
-  return { state: "UNAVAILABLE", reason: model.failure === undefined ? model.state : messageOf(model.failure) };
+  if (state === "loading") return { state: "LOADING", reason };
+  return { state: "UNAVAILABLE", reason: reason || state };
 }

@@ -11,8 +11,9 @@ import { invalid, problemOf } from "../../http/problem.ts";
 import { sendProblem } from "../../http/replies.ts";
 import { inferEvery } from "../requests.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";
-import { configOf, findModel, indexOf, isReady, metadataOf, modelVersion, statisticsOf, tensorsOf } from "./model.ts";
+import { checkVersion, configOf, indexOf, isReady, metadataOf, statisticsOf, tensorsOf, versionOf } from "./model.ts";
 import type { ModelTensors } from "./model.ts";
+import type { RouteSchema } from "../schemas.ts";
 import { readInputs, readOutputs, splitBody, withParameters } from "./request.ts";
 import * as schemas from "./schemas.ts";
 import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
@@ -39,41 +40,54 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
     v2.get("/v2/health/live", { schema: schemas.live, logLevel: "warn" }, () => ({ live: true }));
     v2.get("/v2/health/ready", { schema: schemas.ready, logLevel: "warn" }, (_request, reply) => {
       const ready = models.status === "ok";
+      if (models.status === "warming") reply.header("retry-after", "1");
       return reply.code(ready ? 200 : 503).send({ ready });
     });
     v2.post("/v2/repository/index", { schema: schemas.index }, ({ body }) =>
       indexOf(models, { readyOnly: readIndexRequest(body) }),
     );
     v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
-    const tensors = new Map(models.all.map((model) => [model, tensorsOf(model)]));
     for (const versioned of [false, true]) {
       const path = versioned ? "/v2/models/:model/versions/:version" : "/v2/models/:model";
       const named = (request: FastifyRequest): ServedModel => {
-        const { model, version } = request.params as { readonly model: string; readonly version?: string };
-        return findModel(models, model, version);
+        const { model: name, version } = request.params as VersionPath;
+        const model = models.describe(name, "model");
+        checkVersion(name, model, version);
+        return model;
       };
-      v2.get(path, { schema: schemas.model({ models, versioned }) }, (request) => metadataOf(named(request)));
-      v2.get(`${path}/config`, { schema: schemas.config({ models, versioned }) }, (request) =>
-        configOf(named(request)),
-      );
-      v2.get(`${path}/stats`, { schema: schemas.statistics({ models, versioned }) }, (request) =>
-        statisticsOf([named(request)]),
-      );
+      const described = (schema: () => RouteSchema): object => ({ schema: schema(), config: { describe: schema } });
+      const about = { models, versioned };
+      v2.get(path, described(() => schemas.model(about)), (request) => metadataOf(named(request))); // prettier-ignore
+      v2.get(`${path}/config`, described(() => schemas.config(about)), (request) => configOf(named(request))); // prettier-ignore
       v2.get(
-        `${path}/ready`,
-        { schema: schemas.modelReady({ models, versioned }), logLevel: "warn" },
+        `${path}/stats`,
+        described(() => schemas.statistics(about)),
+        (request) => statisticsOf([named(request)]),
+      );
+      v2.get(`${path}/ready`, { ...described(() => schemas.modelReady(about)), logLevel: "warn" }, (request, reply) => {
+        const { model: name, version } = request.params as VersionPath;
+        const deployment = models.find(name, "model");
+        checkVersion(name, deployment.current, version);
+        const ready = isReady(models, deployment);
+        return reply.code(ready ? 200 : 503).send({ name, ready });
+      });
+      v2.post(
+        `${path}/infer`,
+        described(() => schemas.infer(about)),
         (request, reply) => {
-          const model = named(request);
-          const ready = isReady(models, model);
-          return reply.code(ready ? 200 : 503).send({ name: model.name, ready });
+          const { model: name, version } = request.params as VersionPath;
+          const model = models.take(name, "model");
+          checkVersion(name, model, version);
+          return infer(model, tensorsOf(model), request, reply);
         },
       );
-      v2.post(`${path}/infer`, { schema: schemas.infer({ models, versioned }) }, (request, reply) => {
-        const model = models.take(named(request).name, "model");
-        return infer(model, tensors.get(model)!, request, reply);
-      });
     }
   });
+}
+
+interface VersionPath {
+  readonly model: string;
+  readonly version?: string;
 }
 
 /** Whether only ready models are asked for. Clients send an object, or nothing at all. */
@@ -105,7 +119,7 @@ async function infer(
     isBinary,
   }));
   definition.jsonDemand?.note(results.length === 1 && outputs.some(({ isBinary }) => !isBinary));
-  return sendOutputs(reply, { model: model.name, id, outputs });
+  return sendOutputs(reply, { model, id, outputs });
 }
 
 function sendOutputs(
@@ -114,7 +128,7 @@ function sendOutputs(
     model,
     id,
     outputs,
-  }: { model: string; id: string | undefined; outputs: readonly { value: TensorValue; isBinary: boolean }[] },
+  }: { model: ServedModel; id: string | undefined; outputs: readonly { value: TensorValue; isBinary: boolean }[] },
 ): FastifyReply {
   const binary: Buffer[] = [];
   const described = outputs.map(({ value, isBinary }): JsonParts => {
@@ -126,7 +140,7 @@ function sendOutputs(
   });
   const idJson = id === undefined ? "" : `"id":${JSON.stringify(id)},`;
   const json = jsonBytes([
-    `{"model_name":${JSON.stringify(model)},"model_version":"${modelVersion}",${idJson}"outputs":[`,
+    `{"model_name":${JSON.stringify(model.name)},"model_version":"${versionOf(model)}",${idJson}"outputs":[`,
     ...commaSeparated(described),
     "]}",
   ]);

@@ -1,7 +1,7 @@
 import { Type, type TSchema } from "typebox";
 import type { Models } from "../../models/models.ts";
 import { inferenceHeaders, json, modelName, type RouteSchema } from "../schemas.ts";
-import { modelVersion } from "./model.ts";
+import { versionOf } from "./model.ts";
 
 const tags = ["Open Inference Protocol"];
 /** Of which routes: those with a version in their path, or those without. */
@@ -10,8 +10,12 @@ export interface Path {
   readonly versioned: boolean;
 }
 const paramsOf = ({ models, versioned }: Path): TSchema => {
-  const model = modelName(models.all, "Name of a model.");
-  const version = Type.String({ enum: [modelVersion], description: "There is one version: 1." });
+  const model = modelName(models.deployments, "Name of a model.");
+  const versions = [...new Set(models.all.map(versionOf))];
+  const version = Type.String({
+    ...(versions.length === 0 ? {} : { enum: versions }),
+    description: "The version that serves: 1 where a model has no versions of its own.",
+  });
   return versioned ? Type.Object({ model, version }) : Type.Object({ model });
 };
 /** Two routes may not have one name. */
@@ -116,6 +120,7 @@ export const model = (path: Path): RouteSchema => ({
       }),
     ),
     404: errors[404],
+    503: errors[503],
   },
 });
 
@@ -138,6 +143,7 @@ export const config = (path: Path): RouteSchema => ({
       }),
     ),
     404: errors[404],
+    503: errors[503],
   },
 });
 
@@ -164,7 +170,7 @@ export const statistics = (path: Path): RouteSchema => ({
   tags,
   operationId: named("modelStatistics", path),
   params: paramsOf(path),
-  response: { 200: modelStatistics, 404: errors[404] },
+  response: { 200: modelStatistics, 404: errors[404], 503: errors[503] },
 });
 export const allStatistics: RouteSchema = {
   summary: "Show every model's statistics",
@@ -207,7 +213,7 @@ export const infer = (path: Path): RouteSchema => ({
   tags,
   operationId: named("inferV2", path),
   params: paramsOf(path),
-  headers: inferenceHeaders(path.models.all[0]!.settings),
+  headers: inferenceHeaders(path.models.settings),
   body: Type.Object({
     id: Type.Optional(Type.String()),
     parameters: Type.Optional(requestParameters),

@@ -1,5 +1,5 @@
 import type { BatcherStats, DispatchReason, Distribution } from "sheaf";
-import { emptyStats } from "../shared/empty-stats.ts";
+import { emptyStats } from "./empty-stats.ts";
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those

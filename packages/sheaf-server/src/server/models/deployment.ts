@@ -1,0 +1,226 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BatchRecord, BatcherStats } from "sheaf";
+import { emptyStats } from "../../shared/empty-stats.ts";
+import { sumOfStats } from "../../shared/stats-sum.ts";
+import { messageOf } from "../http/problem.ts";
+import type { Settings } from "../settings.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import type { ModelState, ServedModel } from "./served-model.ts";
+
+/** Where a model comes from: what it takes is known once it has been looked into, or once it has loaded. */
+export interface ModelSource {
+  readonly name: string;
+  /** What `load` waits for, as `/readyz` says it: a file's or folder's own name. */
+  readonly waitsFor: string;
+  /** The definition, whose workers may run already: a caller that does not serve it must close them. */
+  load(signal: AbortSignal): Promise<ModelDefinition>;
+}
+
+/** Puts a batcher before a definition, here or in a fleet; it loads from then on. */
+export type OpenModel = (definition: ModelDefinition) => ServedModel;
+
+/** Called with the version that is ready, or with why there is none. */
+export type LoadListener = (error: unknown, version: ServedModel | undefined) => void;
+
+interface Load {
+  readonly waitsFor: string;
+  readonly abort: AbortController;
+  readonly ended: Promise<unknown>;
+}
+
+/** A name under which a server serves: the version that new requests go to, those that finish, and the next one. */
+export class Deployment {
+  readonly name: string;
+  readonly settings: Settings;
+  /** What new requests go to; undefined until it is known what the model takes, and while none is loaded. */
+  current: ServedModel | undefined;
+  readonly #open: OpenModel;
+  readonly #versionListeners: Set<(version: ServedModel) => void> = new Set();
+  readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
+  readonly #loadListeners: Set<LoadListener> = new Set();
+  #lastLoad: Parameters<LoadListener> | undefined;
+  readonly #finishing: Map<ServedModel, Promise<void>> = new Map();
+  /** What versions that are gone have counted. */
+  #gone: BatcherStats | undefined;
+  #load: Load | undefined;
+  /** Why the last load failed. */
+  #failure: unknown;
+  #cutOff = 0;
+  #isClosed = false;
+
+  constructor(name: string, settings: Settings, open: OpenModel) {
+    this.name = name;
+    this.settings = settings;
+    this.#open = open;
+  }
+
+  get state(): ModelState {
+    if (this.#isClosed) return "closed";
+    if (this.current !== undefined) return this.current.state;
+    return this.#failure === undefined ? "loading" : "failed";
+  }
+
+  /** What it waits for, why it cannot run, or why a newer version does not serve. */
+  get reason(): string | undefined {
+    const { current } = this;
+    if (current?.failure !== undefined) return messageOf(current.failure);
+    if (this.#load !== undefined && this.state === "loading") return `waits for ${this.#load.waitsFor}`;
+    if (this.#failure === undefined) return undefined;
+    const why = messageOf(this.#failure);
+    return current === undefined ? why : `the last load failed, and the version before it serves: ${why}`;
+  }
+
+  /** Items that a shutdown cut off before their result. */
+  get cutOff(): number {
+    const there = [...this.#finishing.keys(), ...(this.current === undefined ? [] : [this.current])];
+    return there.reduce((sum, { cutOff }) => sum + cutOff, this.#cutOff);
+  }
+
+  /** Serves what is known already. Its requests come back later until it is ready. */
+  begin(definition: ModelDefinition): Promise<void> {
+    const model = this.#open(definition);
+    this.#serve(model);
+    const ready = model.ready();
+    this.#report(ready.then(() => model));
+    return ready;
+  }
+
+  /**
+   * Loads a version. The one before serves until the new one is ready, then finishes what it has; where a load fails, it
+   * stays. Once at a time. @throws what made it fail.
+   */
+  async load(source: ModelSource): Promise<void> {
+    if (this.#load !== undefined) throw new Error(`${this.name} is loading already.`);
+    const abort = new AbortController();
+    const { current } = this;
+    if (current?.state === "failed") this.#finish(current, 0);
+    const loading = this.#loadFrom(source, abort.signal);
+    this.#report(loading);
+    const ended = loading.then(
+      () => {
+        this.#load = undefined;
+        this.#failure = undefined;
+      },
+      (error: unknown) => {
+        this.#load = undefined;
+        // Whoever cut it off knows why.
+        if (!abort.signal.aborted) this.#failure = error;
+      },
+    );
+    this.#load = { waitsFor: source.waitsFor, abort, ended };
+    await ended;
+    await loading;
+  }
+
+  /** Resolves when the versions before the current one have finished. */
+  async finished(): Promise<void> {
+    await Promise.all(this.#finishing.values());
+  }
+
+  /** Finishes what is in, within `graceMs`, and frees its memory; a load is cut off. */
+  async close(graceMs: number, why: string = "The server is shutting down."): Promise<void> {
+    this.#load?.abort.abort(new Error(why));
+    const models = [...this.#finishing.keys()];
+    if (this.current !== undefined) models.push(this.current);
+    await Promise.all(models.map((model) => model.close(graceMs)));
+    await Promise.race([this.#load?.ended, sleep(graceMs, undefined, { ref: false })]);
+    this.#isClosed = true;
+  }
+
+  /** Of all its versions. */
+  stats(): BatcherStats {
+    const now = this.current?.stats() ?? emptyStats(this.name);
+    const others = [...this.#finishing.keys()].map((model) => model.stats());
+    if (this.#gone !== undefined) others.push(this.#gone);
+    if (others.length === 0) return now;
+    const { costModel, verdict, advice, meanBatchSize, fillRate, queueWaitMs, runMs, latencyMs } = now;
+    const learned = { costModel, verdict, advice, meanBatchSize, fillRate, queueWaitMs, runMs, latencyMs };
+    return { ...sumOfStats(this.name, [now, ...others]), ...learned };
+  }
+
+  /** Batches of every version. */
+  subscribe(listener: (record: BatchRecord) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Called with the current version, and with each later one when it begins to serve. */
+  onVersion(listener: (version: ServedModel) => void): () => void {
+    this.#versionListeners.add(listener);
+    if (this.current !== undefined) listener(this.current);
+    return () => void this.#versionListeners.delete(listener);
+  }
+
+  /** Called with the outcome of the last load, if there is one, and of each later one. */
+  onLoad(listener: LoadListener): () => void {
+    this.#loadListeners.add(listener);
+    if (this.#lastLoad !== undefined) listener(...this.#lastLoad);
+    return () => void this.#loadListeners.delete(listener);
+  }
+
+  #report(loading: Promise<ServedModel>): void {
+    const report: LoadListener = (error, version) => {
+      this.#lastLoad = [error, version];
+      for (const listener of this.#loadListeners) listener(error, version);
+    };
+    loading.then(
+      (version) => report(undefined, version),
+      (error: unknown) => report(error, undefined),
+    );
+  }
+
+  async #loadFrom(source: ModelSource, signal: AbortSignal): Promise<ServedModel> {
+    const definition = await source.load(signal);
+    if (signal.aborted) {
+      if (typeof definition.run !== "function") await definition.run.close();
+      throw signal.reason;
+    }
+    const next = this.#open(definition);
+    // From now on it is known what a first version takes.
+    const isFirst = this.current === undefined;
+    if (isFirst) this.#serve(next);
+    const cutOff = (): void => void next.close(0).catch(() => undefined);
+    signal.addEventListener("abort", cutOff, { once: true });
+    try {
+      await next.ready();
+      await next.local?.ready();
+      signal.throwIfAborted();
+    } catch (error) {
+      if (isFirst) this.#finish(next, 0);
+      else await next.close(0);
+      throw signal.aborted ? signal.reason : error;
+    } finally {
+      signal.removeEventListener("abort", cutOff);
+    }
+    const before = this.current;
+    if (before === undefined || before === next) return next;
+    this.#serve(next);
+    this.#finish(before, longestAnswerMs(before.settings));
+    return next;
+  }
+
+  #serve(model: ServedModel): void {
+    this.current = model;
+    model.subscribe((record) => {
+      for (const listener of this.#listeners) listener(record);
+    });
+    for (const listener of this.#versionListeners) listener(model);
+  }
+
+  #finish(model: ServedModel, graceMs: number): void {
+    if (this.current === model) this.current = undefined;
+    const closed = model
+      .close(graceMs)
+      .catch((error: unknown) => void (this.#failure ??= error))
+      .then(() => {
+        this.#finishing.delete(model);
+        this.#cutOff += model.cutOff;
+        const counted = [model.stats(), ...(this.#gone === undefined ? [] : [this.#gone])];
+        this.#gone = { ...sumOfStats(this.name, counted), queued: 0, inFlight: 0 };
+      });
+    this.#finishing.set(model, closed);
+  }
+}
+
+/** Within which every request that a model has taken is answered. */
+const longestAnswerMs = ({ requestTimeoutMs, runTimeoutMs }: Settings): number => requestTimeoutMs + runTimeoutMs;

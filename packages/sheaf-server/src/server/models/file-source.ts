@@ -1,0 +1,63 @@
+import { basename } from "node:path";
+import type { WorkerLogLine } from "sheaf/node";
+import { contentHash } from "../../runners/content-hash.ts";
+import type { ModelSpec } from "../../runners/model-spec.ts";
+import { modelName, resolveModel } from "../../runners/resolve-model.ts";
+import { tryOutModule } from "../../runners/self-test/module-trial.ts";
+import type { ModelEntry } from "../config.ts";
+import { secretVariables, type Settings } from "../settings.ts";
+import { threadsPerWorker } from "./cores.ts";
+import type { ModelSource } from "./deployment.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import { definitionOf, runsElsewhere, workersOf } from "./worker-model.ts";
+
+/** What a model is called that an entry names. */
+export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
+
+/** A model by its built-in name, its file or its folder. `log` gets what a Python model prints. */
+export function fileSource(entry: ModelEntry, shared: Settings, log: (line: WorkerLogLine) => void): ModelSource {
+  const name = nameOf(entry);
+  const settings = { ...shared, ...entry.settings };
+  return {
+    name,
+    waitsFor: basename(entry.model),
+    async load(signal): Promise<ModelDefinition> {
+      const spec = await specOf(entry.model, settings, { log, signal });
+      const definition = definitionOf({ ...spec, name }, settings);
+      return { ...definition, settings: { ...entry.settings, ...definition.settings } };
+    },
+  };
+}
+
+interface LoadParts {
+  readonly log: (line: WorkerLogLine) => void;
+  readonly signal: AbortSignal;
+}
+
+async function specOf(model: string, settings: Settings, { log, signal }: LoadParts): Promise<ModelSpec> {
+  const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
+  const isElsewhere = runsElsewhere(settings);
+  const trial = { batchDependent, maxBatchSize, signal };
+  const spec = await resolveModel(model, {
+    device: settings.inferenceDevice,
+    intraOpNumThreads: threadsPerWorker(settings),
+    python: {
+      interpreter: settings.python,
+      instances: isElsewhere ? 1 : settings.workers,
+      niceness,
+      secrets: secretVariables,
+      log,
+    },
+    ...trial,
+  });
+  if (isElsewhere) {
+    // A gateway has learnt what the model takes, and runs none.
+    if ("executor" in spec) await spec.executor.close();
+    return spec;
+  }
+  const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
+  const versioned = { ...spec, version };
+  // An open executor has been tried out already.
+  const isUntried = "workerUrl" in versioned && spec.input.kind === "json";
+  return isUntried ? tryOutModule(versioned, { open: workersOf(settings), ...trial }) : versioned;
+}

@@ -1,0 +1,28 @@
+/** Requests that go in piece by piece: what they go to stays open until the last piece is in. */
+export class Holds {
+  #count = 0;
+  #released: (() => void) | undefined;
+
+  /** @returns a function that ends it, once. */
+  hold(): () => void {
+    this.#count++;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      if (--this.#count === 0) this.#released?.();
+    };
+  }
+
+  /** Resolves when there is none, or after `graceMs`. */
+  async released(graceMs: number): Promise<void> {
+    if (this.#count === 0 || graceMs <= 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, graceMs);
+      this.#released = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
