@@ -1,5 +1,5 @@
 import type { BatchContext } from "./batch-context.ts";
-import { newAbortController } from "./runtime/globals.ts";
+import { newAbortController, type AbortSignalLike } from "./runtime/globals.ts";
 import { describe } from "../shared/describe.ts";
 
 /**
@@ -69,11 +69,15 @@ export class RunHandle implements BatchContext {
   }
 
   /**
-   * Calls back when the run is past `runTimeoutMs` where the signal cannot say so, because it has aborted before, when
-   * every caller had gone. The last listener counts.
+   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs` where it had aborted before, when
+   * every caller had gone. Costs less than the signal, which is made when it is read. Returns what ends it.
    */
-  onGivenUp(listener: (error: Error) => void): void {
-    this.#whole?.onGivenUp(listener);
+  onAborted(listener: (reason: unknown) => void): () => void {
+    if (this.#whole !== undefined) return this.#whole.onAborted(listener);
+    const signal = this.#signal as AbortSignalLike | undefined;
+    const aborted = (): void => listener(signal!.reason);
+    signal?.addEventListener("abort", aborted);
+    return () => signal?.removeEventListener("abort", aborted);
   }
 
   get answer(): BatchContext["answer"] {

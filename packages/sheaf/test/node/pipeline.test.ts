@@ -133,20 +133,21 @@ test("maxInFlight is checked, and caps the slots", () => {
 });
 
 test("the inner executor is notified that a run is given up, also after its callers have left", async () => {
-  const heard: Error[] = [];
+  const heard: unknown[] = [];
   const inside = {
     slots: 1,
     ready: () => Promise.resolve(),
     run: (_items: string[], run: RunHandle) => {
-      run.onGivenUp((error) => heard.push(error));
+      run.onAborted((reason) => heard.push(reason));
       return new Promise<string[]>(() => undefined);
     },
     close: () => Promise.resolve(),
   };
-  let giveUp: ((error: Error) => void) | undefined;
+  let giveUp: ((reason: unknown) => void) | undefined;
   class Outer extends RunHandle {
-    override onGivenUp(listener: (error: Error) => void): void {
+    override onAborted(listener: (reason: unknown) => void): () => void {
       giveUp = listener;
+      return () => (giveUp = undefined);
     }
   }
   void pipeline({ before: (items: string[]) => items, executor: inside }).run(["a"], new Outer(1, 1));

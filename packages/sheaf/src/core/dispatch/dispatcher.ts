@@ -216,7 +216,7 @@ export class Dispatcher<In, Out> {
     for (const ref of run.calls.refs ?? []) ref?.leaveDedupe?.(ref);
     this.abandonedNow++;
     this.abandonedRuns++;
-    if (run.isAborted) run.givenUp?.(error);
+    if (run.isAborted) run.tellAborted(error);
     run.abort(error);
     return error;
   }

@@ -14,6 +14,8 @@ export interface RunEvents<In> {
   answered(calls: Chunk<In>, index: number, result: unknown): void;
 }
 
+const none: readonly never[] = [];
+
 /** One batch in flight. */
 export class Run<In> extends RunHandle {
   readonly weight: number;
@@ -31,12 +33,12 @@ export class Run<In> extends RunHandle {
   timer: { start(): void; stop(): void } | undefined;
   /** Set where an abandoned run goes on after it was settled. */
   stillRuns: Promise<unknown> | undefined;
-  givenUp: ((error: Error) => void) | undefined;
   /** Called when it ends, aborts or is abandoned. */
   whenOver: (() => void) | undefined;
   readonly #told: RunEvents<In>;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined;
   #aborted: { readonly reason: unknown } | undefined;
+  #onAborted: readonly ((reason: unknown) => void)[] = none;
 
   constructor(
     batchId: number,
@@ -77,8 +79,9 @@ export class Run<In> extends RunHandle {
     this.stillRuns = ended;
   }
 
-  override onGivenUp(listener: (error: Error) => void): void {
-    this.givenUp = listener;
+  override onAborted(listener: (reason: unknown) => void): () => void {
+    this.#onAborted = [...this.#onAborted, listener];
+    return () => (this.#onAborted = this.#onAborted.filter((each) => each !== listener));
   }
 
   override deliver(index: number, result: unknown): boolean {
@@ -105,8 +108,15 @@ export class Run<In> extends RunHandle {
   }
 
   abort(reason: unknown): void {
-    this.#aborted ??= { reason };
-    this.#controller?.abort(reason);
+    if (this.#aborted === undefined) {
+      this.#aborted = { reason };
+      this.#controller?.abort(reason);
+      this.tellAborted(reason);
+    }
     this.whenOver?.();
+  }
+
+  tellAborted(reason: unknown): void {
+    for (const listener of this.#onAborted) listener(reason);
   }
 }

@@ -79,25 +79,21 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
           ),
         );
       }
-      const { signal } = handle;
-      const onAbort = (): void => this.#aborted(run, signal.reason);
-      const settle = (): void => signal.removeEventListener("abort", onAbort);
       const run: Job = {
         // The batcher drops items whose callers have left; a batch that waits or runs again needs them all.
         items: items.slice(),
         handle,
         attempt: handle.attempt,
         resolve(results) {
-          settle();
+          settled();
           resolve(results as (Out | Error)[]);
         },
         reject(error) {
-          settle();
+          settled();
           reject(error);
         },
       };
-      signal.addEventListener("abort", onAbort);
-      handle.onGivenUp((error) => this.#aborted(run, error));
+      const settled = handle.onAborted((reason) => this.#aborted(run, reason));
       this.#waiting.push(run);
       this.#dispatch();
     });
