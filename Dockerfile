@@ -1,5 +1,5 @@
 # The CPU image: docker build -t sheaf . && docker run -p 8000:8000 sheaf
-# `npm run prove -- dockerfile` runs these steps in a folder, where no Docker engine runs.
+# `npm run prove -- images` builds and runs it; `npm run prove -- dockerfile` runs these steps without an engine.
 
 FROM node:20-slim AS build
 WORKDIR /app
@@ -26,4 +26,6 @@ USER node
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "packages/sheaf-server/dist/cli/main.js", "serve"]
+# docker run sheaf tune mlp runs another command.
+ENTRYPOINT ["node", "/app/packages/sheaf-server/bin/sheaf.js"]
+CMD ["serve"]

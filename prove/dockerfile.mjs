@@ -92,7 +92,8 @@ function build(stage, stages, folder) {
     else if (instruction === "RUN" && index >= done) run(stage, text);
     else if (instruction === "HEALTHCHECK")
       stage.healthCheck = JSON.parse(text.slice(text.indexOf("CMD") + "CMD".length));
-    else if (instruction === "CMD") stage.command = JSON.parse(text);
+    else if (instruction === "ENTRYPOINT") stage.entrypoint = JSON.parse(text);
+    else if (instruction === "CMD") stage.command = [...stage.entrypoint, ...JSON.parse(text)];
   }
 }
 
@@ -128,7 +129,7 @@ function run(stage, command) {
 }
 
 /** Starts the last stage's command on a free port. The image's user has the number 1000, and owns nothing here. */
-async function start({ folder, workdir, env, command, user }, settings) {
+async function start({ folder, workdir, env, command: given, user }, settings) {
   assert.notEqual(user, "root", "the image must not serve as root");
   const port = await freePort();
   const path = `${folder}/usr/local/bin:${environment.PATH}`;
@@ -137,6 +138,7 @@ async function start({ folder, workdir, env, command, user }, settings) {
     env: { PATH: path, ...env, ...settings, PORT: String(port) },
     ...(process.getuid() === 0 && { uid: 1000, gid: 1000 }),
   };
+  const command = given.map((word) => word.replace(/^\/app\//, `${folder}/app/`));
   const server = spawn(command[0], command.slice(1), { ...options, stdio: ["ignore", "pipe", "pipe"] });
   let log = "";
   for (const stream of [server.stdout, server.stderr]) stream.setEncoding("utf8").on("data", (text) => (log += text));

@@ -33,6 +33,14 @@ for (const [file, stages] of images) {
   });
 }
 
+test("the image of a Python model adds Python to the server's, and serves as its user again", () => {
+  const example = "examples/python-scikit-learn/Dockerfile";
+  const [stage] = parseDockerfile(read(example));
+  assert.equal(stage.from, "sheaf");
+  assert.equal(stepsOf(stage, "USER").at(-1), "node");
+  assert.ok(read("docs/guide/python.md").includes(read(example).replaceAll(/^#.*\n/gm, "")), "the guide shows another");
+});
+
 test("the GPU image fetches the CUDA provider in a step of its own, and the CPU image does not", () => {
   const runs = (file) => images.get(file).flatMap((stage) => stepsOf(stage, "RUN"));
   const fetches = (command) => command.includes("ONNXRUNTIME_NODE_INSTALL=cuda12");

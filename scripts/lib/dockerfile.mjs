@@ -23,7 +23,9 @@ export function parseDockerfile(source) {
   return stages;
 }
 
-const known = new Set(["FROM", "ARG", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "HEALTHCHECK", "CMD"]);
+const known = new Set(
+  ["FROM", "ARG", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"], // prettier-ignore
+);
 
 function fail(line) {
   throw new Error(`The Dockerfile has a line that this parser does not know: ${line}`);
