@@ -1,9 +1,12 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./observe/advice-log.ts";
+import { sendCacheUse } from "./cache/cache-use.ts";
+import { cacheOpener } from "./cache/open-cache.ts";
 import { digestOf, refusalOf } from "./http/api-key.ts";
 import { answerProblems } from "./http/app.ts";
 import { takeJsonAsBytes } from "./http/body.ts";
+import { cacheFamilies } from "./observe/cache-metrics.ts";
 import { logModel } from "./observe/log.ts";
 import { LocalModel } from "./models/local-model.ts";
 import type { ModelSource } from "./models/deployment.ts";
@@ -39,7 +42,11 @@ export function openModels(
   settings: Partial<Settings> = {},
 ): Models {
   const shared = { ...defaultSettings, ...settings };
-  return new Models(models, shared, (definition) => new LocalModel(definition, { ...shared, ...definition.settings }));
+  const openCache = cacheOpener(shared);
+  return new Models(models, shared, (definition) => {
+    const own = { ...shared, ...definition.settings };
+    return new LocalModel(definition, own, openCache(definition, own));
+  });
 }
 
 /**
@@ -64,6 +71,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     if (models.isDraining) reply.header("connection", "close");
     done();
   });
+  if (settings.cacheMaxBytes > 0) sendCacheUse(app);
   models.watch((deployment) => {
     const ends = [logModel(app.log, deployment), publishBatches(deployment)];
     return () => ends.forEach((end) => end());
@@ -79,7 +87,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     rerankRoute(app, models);
     await kserveRoutes(app, models);
   }
-  metricsRoute(app, models, () => [...workerFamilies(models), ...fleetFamilies(models)]);
+  metricsRoute(app, models, () => [...workerFamilies(models), ...cacheFamilies(models.all), ...fleetFamilies(models)]);
   await dashboardRoutes(app, models);
 }
 

@@ -13,6 +13,9 @@ export interface Settings {
   readonly latencyBudgetMs: number | undefined;
   readonly batchDependent: "single" | "exact" | "batch";
   readonly warmupBatches: number;
+  readonly cacheMaxBytes: number;
+  readonly cacheTtlMs: number | undefined;
+  readonly cacheExcept: readonly string[];
   readonly requestTimeoutMs: number;
   readonly runTimeoutMs: number;
   readonly workers: number;
@@ -63,7 +66,7 @@ export type SettingValue = Settings[keyof Settings];
 
 /** Under which heading of a help text a setting stands. */
 export type SettingGroup =
-  "Batching" | "Models and workers" | "Requests" | "Connections" | "Process" | "Upstream" | "Fleet";
+  "Batching" | "Cache" | "Models and workers" | "Requests" | "Connections" | "Process" | "Upstream" | "Fleet";
 
 /** One row of the table. */
 export interface Setting<T = SettingValue> {
@@ -114,6 +117,25 @@ const rows = {
     latencyBudgetMs: {
       ...optional(integer(1, 1, longestMs, "")),
       description: "Latency up to which the auto strategy may hold items to save runs.",
+    },
+  }),
+  ...inGroup("Cache", {
+    cacheMaxBytes: integer(
+      0,
+      0,
+      1_099_511_627_776,
+      "Memory for results of equal inputs, of all models together; 0: none.",
+    ),
+    cacheTtlMs: {
+      ...optional(integer(1, 1, 31_536_000_000, "")),
+      description: "Longest age of a result that is given.",
+    },
+    cacheExcept: {
+      default: [],
+      valueName: "models",
+      expects: "names of models with commas",
+      description: "Models whose results are never kept, with commas.",
+      parse: (raw) => names(raw),
     },
   }),
   ...inGroup("Models and workers", {
@@ -334,9 +356,20 @@ function baseUrl(raw: unknown): string | undefined {
   return isBase ? href.replace(/\/+$/, "") : undefined;
 }
 
+function names(raw: unknown): readonly string[] | undefined {
+  const list = listOf(raw);
+  return list?.every((name) => typeof name === "string" && name !== "") === true ? (list as string[]) : undefined;
+}
+
+/** The parts of a text with commas, or a list as it is. */
+function listOf(raw: unknown): readonly unknown[] | undefined {
+  const list: unknown = typeof raw === "string" ? raw.split(",").map((part) => part.trim()) : raw;
+  return Array.isArray(list) ? list : undefined;
+}
+
 function origins(raw: unknown): readonly string[] | undefined {
-  const list = typeof raw === "string" ? raw.split(",").map((origin) => origin.trim()) : raw;
-  if (!Array.isArray(list)) return undefined;
+  const list = listOf(raw);
+  if (list === undefined) return undefined;
   const isOrigin = (origin: unknown): boolean => origin === "*" || (URL.canParse(String(origin)) && isBare(origin));
   return list.every(isOrigin) ? (list as string[]) : undefined;
 }

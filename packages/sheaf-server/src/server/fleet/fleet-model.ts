@@ -41,6 +41,7 @@ export class FleetModel implements ServedModel {
   readonly maxBatchSize: number;
   readonly parse: InputParser;
   readonly statistics: ModelStatistics = new ModelStatistics();
+  readonly cache: undefined;
   cutOff = 0;
   /** The lanes as the NATS server counted them a second ago at most. */
   figures: readonly LaneFigures[] = [];

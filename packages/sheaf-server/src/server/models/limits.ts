@@ -1,5 +1,6 @@
 import type { Limit } from "../../dashboard/observed.ts";
 import { batchSizeLimit } from "../../dashboard/ticks.ts";
+import { uncachedReason } from "../cache/uncached-reason.ts";
 import { strategies } from "../../shared/strategies.ts";
 import type { ServedModel } from "./served-model.ts";
 import type { Settings } from "../settings.ts";
@@ -8,7 +9,8 @@ import type { Settings } from "../settings.ts";
 export const isGateway = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
 
 /** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
-export function limitsOf({ settings, maxBatchSize, workers }: ServedModel): Limit[] {
+export function limitsOf(model: ServedModel): Limit[] {
+  const { settings, maxBatchSize, workers } = model;
   const { queueMaxSize, requestTimeoutMs, runTimeoutMs } = settings;
 
   const batching = [
@@ -21,8 +23,16 @@ export function limitsOf({ settings, maxBatchSize, workers }: ServedModel): Limi
     { label: "Queue", value: `at most ${queueMaxSize.toLocaleString("en")} items` },
     { label: "Answer", value: `within ${inWords(requestTimeoutMs)}` },
     { label: "Run", value: `within ${inWords(runTimeoutMs)}` },
+    ...(settings.cacheMaxBytes === 0 ? [] : [{ label: "Equal inputs", value: cacheInWords(model) }]),
     ...(workers === undefined ? [] : [{ label: "Workers", value: `${workers.slots} × ${settings.workerIsolation}` }]),
   ];
+}
+
+/** What becomes of results: kept, or why not. */
+export function cacheInWords({ cache, definition, settings }: ServedModel): string {
+  if (cache === undefined) return `run again: ${uncachedReason(definition, settings)}`;
+  const age = cache.ttlMs === undefined ? "" : `, for ${inWords(cache.ttlMs)}`;
+  return `answered from the cache${age}`;
 }
 
 function policyInWords(settings: Settings): string {

@@ -9,13 +9,15 @@ import {
 } from "sheaf";
 import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
 import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
+import { itemKey } from "../cache/item-key.ts";
+import type { ModelCache } from "../cache/model-cache.ts";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
 import { Holds } from "./holds.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
 import { queueTracing, tracedBatcher, type QueueTracing } from "../observe/tracing.ts";
-import type { ModelState, Served, ServedModel } from "./served-model.ts";
+import type { InferOptions, ModelState, Served, ServedModel } from "./served-model.ts";
 import { strategies } from "../../shared/strategies.ts";
 import { TurnEnd } from "./turn-end.ts";
 import { warmUp } from "./warm-up.ts";
@@ -31,6 +33,7 @@ export class LocalModel implements ServedModel {
   /** JSON value → item. */
   readonly parse: InputParser;
   readonly statistics: ModelStatistics = new ModelStatistics();
+  readonly cache: ModelCache | undefined;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   /** In a fleet, the worker that takes its items from the queue, once it is ready. */
@@ -44,10 +47,11 @@ export class LocalModel implements ServedModel {
   readonly #turnEnd = new TurnEnd();
   readonly #holds = new Holds();
 
-  constructor(definition: ModelDefinition, settings: Settings) {
+  constructor(definition: ModelDefinition, settings: Settings, cache?: ModelCache) {
     this.name = definition.name;
     this.definition = definition;
     this.settings = settings;
+    this.cache = cache;
     this.#tracing = queueTracing(definition.name);
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
@@ -70,6 +74,9 @@ export class LocalModel implements ServedModel {
       weigh,
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
+      // Whose result may be kept may be shared before it is there.
+      dedupeKey: cache && itemKey,
+      dedupe: cache && "running",
     });
     this.batcher = tracedBatcher(batcher);
     this.batcher.subscribe((record) => this.statistics.batch(record));
@@ -157,7 +164,22 @@ export class LocalModel implements ServedModel {
   }
 
   /** One item. @throws {BatcherError} as the batcher does, or the error of the model. */
-  async infer(item: unknown, options: CallOptions): Promise<Served> {
+  infer(item: unknown, options: InferOptions): Promise<Served> {
+    const { cache } = this;
+    return cache === undefined ? this.#run(item, options) : cache.infer(item, options, () => this.#run(item, options));
+  }
+
+  /**
+   * Several items; outcomes in order. Items that find no room enter the queue as room appears.
+   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of them.
+   */
+  inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
+    const { cache } = this;
+    if (cache === undefined) return this.#runAll(items, options);
+    return cache.inferAll(items, options, (missing) => this.#runAll(missing, options));
+  }
+
+  async #run(item: unknown, options: CallOptions): Promise<Served> {
     try {
       const served = await withoutStack(() => this.batcher.ask(item, options));
       if (this.#hasMore) await this.#turnEnd.reached();
@@ -168,11 +190,7 @@ export class LocalModel implements ServedModel {
     }
   }
 
-  /**
-   * Several items; outcomes in order. Items that find no room enter the queue as room appears.
-   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of them.
-   */
-  async inferAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+  async #runAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
     const outcomes = await withoutStack(() => this.batcher.askAll(items, options));
     for (const outcome of outcomes) if (outcome.status === "rejected") this.#countCutOff(outcome.reason);
     if (this.#hasMore) await this.#turnEnd.reached();
@@ -196,6 +214,7 @@ export class LocalModel implements ServedModel {
       await this.batcher.close({ graceMs: Math.max(0, graceMs - (performance.now() - startedAtMs)) });
     } finally {
       this.#phase = "closed";
+      this.cache?.close();
     }
   }
 

@@ -20,6 +20,11 @@ export interface ModelDefinition {
   readonly versionName?: string | undefined;
   /** What the self-test found; said in `/v1/models`. */
   readonly selfTest?: ModelSpec["selfTest"];
+  /**
+   * Whether a result may be kept and given to equal items (CACHE_MAX_BYTES). Default: unless the self-test found it not
+   * deterministic, or dependent on batch-mates that it runs with.
+   */
+  readonly isCacheable?: boolean | undefined;
   /** Said in the log as a warning, in `/v1/models` and on the page. */
   readonly warning?: string | undefined;
   /** The most items it takes at once, whatever the setting says. */

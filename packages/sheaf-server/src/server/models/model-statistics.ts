@@ -10,6 +10,7 @@ const none = (): Duration => ({ count: 0, ms: 0 });
 
 /** A request that was answered. */
 export interface AnsweredRequest {
+  /** That ran: those from the cache did not. */
   readonly items: number;
   /** Arrival → result of its last item. */
   readonly totalMs: number;
@@ -23,7 +24,9 @@ export class ModelStatistics {
   readonly fail: Duration = none();
   /** Of the requests that were answered. */
   readonly queue: Duration = none();
-  /** Items of the requests that were answered. */
+  /** Of these, the requests for which nothing ran. */
+  readonly withoutRun: Duration = none();
+  /** Items that ran, of the requests that were answered. */
   items = 0;
   /** Successful batches and their run times, by size: at most as many entries as a batch has items. */
   readonly batches: Map<number, Duration> = new Map();
@@ -33,6 +36,7 @@ export class ModelStatistics {
   answered({ items, totalMs, queueMs }: AnsweredRequest): void {
     add(this.success, totalMs);
     add(this.queue, queueMs);
+    if (items === 0) add(this.withoutRun, totalMs);
     this.items += items;
     this.lastAtMs = Date.now();
   }

@@ -1,17 +1,21 @@
 import type { Answer, BatchRecord, BatcherStats, CallOptions } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
+import type { CacheUse } from "../cache/cache-use.ts";
+import type { CachePart } from "../cache/cache-counts.ts";
 import type { InputParser } from "../codec/inputs.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
 
-/** A result with its batch and its times. */
+/** A result with its batch and its times; all three 0 where it came from the cache. Not to be changed. */
 export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
 
 /** What a request asks for its items: priority, deadline, signal. */
 export interface InferOptions extends CallOptions {
   /** W3C trace context of the request, for a worker elsewhere. */
   readonly traceparent?: string | undefined;
+  /** Is told how many items were looked for in the cache, and found. */
+  readonly cacheUse?: CacheUse | undefined;
 }
 
 /**
@@ -35,6 +39,8 @@ export interface ServedModel {
   readonly workers: WorkerExecutor<never, unknown> | undefined;
   /** Its counts since it was opened. */
   readonly statistics: ModelStatistics;
+  /** Its results that are kept; none where they are not. */
+  readonly cache: CachePart | undefined;
   /** Items that a shutdown cut off before their result. */
   readonly cutOff: number;
   /** Resolves when it can run; rejects with the reason if it never will. */

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import type { MeasuredBatcher } from "sheaf/metrics";
 import type { WorkerLogLine } from "sheaf/node";
+import { uncachedReason } from "../cache/uncached-reason.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { Problem } from "../http/problem.ts";
 
@@ -27,8 +28,11 @@ export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => 
   const { name } = deployment;
   const ends = [
     logBatches(log, name, deployment),
-    deployment.onVersion(({ definition: { warning }, workers }) => {
+    deployment.onVersion(({ definition, settings, workers }) => {
+      const { warning } = definition;
       if (warning !== undefined) log.warn({ model: name }, warning);
+      const reason = settings.cacheMaxBytes > 0 ? uncachedReason(definition, settings) : undefined;
+      if (reason !== undefined) log.warn({ model: name }, `its results are not cached: ${reason}`);
       workers?.onInstance(({ instance: { id, state }, why }) => {
         if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
       });

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { Priority } from "sheaf";
+import { cacheUseOf } from "../cache/cache-use.ts";
 import { traceparentOf } from "../observe/log.ts";
 import { clientClosedRequest, invalid } from "../http/problem.ts";
 import type { InferOptions } from "../models/served-model.ts";
@@ -19,6 +20,7 @@ export function callOptionsOf(request: FastifyRequest, settings: Settings): Infe
     timeoutMs: timeoutOf(request.headers["x-request-timeout-ms"], settings.requestTimeoutMs),
     signal: hangUpSignal(request.raw),
     traceparent: traceparentOf(request),
+    cacheUse: settings.cacheMaxBytes > 0 ? cacheUseOf(request) : undefined,
   };
 }
 

@@ -9,7 +9,8 @@ export async function inferOne(model: ServedModel, item: unknown, options: Infer
   const startedAtMs = performance.now();
   try {
     const served = await model.infer(item, options);
-    model.statistics.answered({ items: 1, totalMs: performance.now() - startedAtMs, queueMs: served.queueMs });
+    const totalMs = performance.now() - startedAtMs;
+    model.statistics.answered({ items: served.batchSize === 0 ? 0 : 1, totalMs, queueMs: served.queueMs });
     return served;
   } catch (error) {
     throw failed(error, model, startedAtMs);
@@ -63,7 +64,8 @@ function valueOf(outcome: PromiseSettledResult<Served>): Served {
 
 function answered({ statistics }: ServedModel, startedAtMs: number, served: readonly Served[]): void {
   const queueMs = served.reduce((longest, one) => Math.max(longest, one.queueMs), 0);
-  statistics.answered({ items: served.length, totalMs: performance.now() - startedAtMs, queueMs });
+  const items = served.filter(({ batchSize }) => batchSize > 0).length;
+  statistics.answered({ items, totalMs: performance.now() - startedAtMs, queueMs });
 }
 
 function failed(error: unknown, model: ServedModel, startedAtMs: number): unknown {

@@ -151,7 +151,7 @@ const timing = {
   latency_ms: ms("Arrival to reply"),
   queue_ms: ms("Arrival to the start of its batch; of several the longest"),
   run_ms: ms("The run of its batch; of several the longest"),
-  batch_size: count("Items in the batch it ran in; of several the largest."),
+  batch_size: count("Items in the batch it ran in, 0 from the cache; of several the largest."),
   request_id: Type.String(),
 };
 

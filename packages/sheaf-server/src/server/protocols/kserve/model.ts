@@ -1,3 +1,4 @@
+import { noCounts } from "../../cache/cache-counts.ts";
 import { Problem } from "../../http/problem.ts";
 import type { ModelStatistics, Duration } from "../../models/model-statistics.ts";
 import type { Models } from "../../models/models.ts";
@@ -93,20 +94,20 @@ const tensorConfig = ({ name, datatype, shape }: ProtocolTensor): object => ({
   dims: shape.map((axis) => axis ?? -1),
 });
 
-/** Of models, as Triton's statistics extension has them; a run is compute_infer, and nothing is cached. */
+/** Of models, as Triton's statistics extension has them; a run is compute_infer. */
 export const statisticsOf = (models: readonly ServedModel[]): object => ({
   model_stats: models.map((model) => statisticOf(model)),
 });
 
 const statisticOf = (model: ServedModel): object => {
-  const { name, statistics } = model;
+  const { name, statistics, cache } = model;
   return {
     name,
     version: versionOf(model),
     last_inference: statistics.lastAtMs,
     inference_count: statistics.items,
     execution_count: [...statistics.batches.values()].reduce((sum, { count }) => sum + count, 0),
-    inference_stats: inferenceStats(statistics),
+    inference_stats: inferenceStats(statistics, cache?.counts),
     batch_stats: [...statistics.batches]
       .toSorted(([size], [other]) => size - other)
       .map(([size, runs]) => ({ batch_size: size, ...computeStats(runs) })),
@@ -114,15 +115,15 @@ const statisticOf = (model: ServedModel): object => {
   };
 };
 
-function inferenceStats({ success, fail, queue }: ModelStatistics): object {
-  const run = { count: success.count, ms: success.ms - queue.ms };
+function inferenceStats({ success, fail, queue, withoutRun }: ModelStatistics, cache = noCounts()): object {
+  const run = { count: success.count - withoutRun.count, ms: success.ms - withoutRun.ms - queue.ms };
   return {
     success: durationStat(success),
     fail: durationStat(fail),
     queue: durationStat(queue),
     ...computeStats(run),
-    cache_hit: durationStat({ count: 0, ms: 0 }),
-    cache_miss: durationStat({ count: 0, ms: 0 }),
+    cache_hit: durationStat({ count: cache.hits, ms: cache.hitMs }),
+    cache_miss: durationStat({ count: cache.misses, ms: cache.missMs }),
   };
 }
 
