@@ -26,7 +26,7 @@ export function startContainer({ config, root }, { folder, name, environment, mo
     noNewPrivileges: true,
   };
   spec.linux.namespaces = spec.linux.namespaces.filter(({ type }) => type !== "network");
-  // /sys can only be mounted anew with a network of its own.
+  // A /sys of its own can only be mounted with a network of its own.
   spec.mounts = [...spec.mounts.filter(({ destination }) => !destination.startsWith("/sys")), ...mounts];
   writeFileSync(file, JSON.stringify(spec));
 
@@ -50,9 +50,8 @@ export function startContainer({ config, root }, { folder, name, environment, mo
 
 /** `node` or `1000` as numbers, by the image's own /etc/passwd. */
 function userOf(user, root) {
-  const lines = readFileSync(join(root, "etc/passwd"), "utf8")
-    .split("\n")
-    .map((line) => line.split(":"));
-  const [, , uid, gid] = lines.find(([name, , number]) => name === user || number === user) ?? [, , user, user];
-  return { uid: Number(uid), gid: Number(gid) };
+  const lines = readFileSync(join(root, "etc/passwd"), "utf8").split("\n");
+  const known = lines.map((line) => line.split(":")).find(([name, , uid]) => name === user || uid === user);
+  if (known === undefined) return { uid: Number(user), gid: 0 };
+  return { uid: Number(known[2]), gid: Number(known[3]) };
 }
