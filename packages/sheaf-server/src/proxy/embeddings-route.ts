@@ -41,7 +41,7 @@ export async function answerEmbeddings(
   const { reason } = outcomes[failedAt] as PromiseRejectedResult;
   if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, keyBatcher, options.signal);
   // One line for each caller; the batch has a line of its own, at a level that is seen.
-  request.log.debug({ status: reason.status, traceId: traceIdOf(request) }, "the upstream refused");
+  request.log.debug({ reqId: request.id, status: reason.status, traceId: traceIdOf(request) }, "the upstream refused");
   return passOn(reply, renamed(reason, failedAt, batchable));
 }
 

@@ -18,6 +18,8 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
   const app = Fastify({
     loggerInstance: pino({ level: settings.logLevel }, logDestination()),
     logController: new LogController({ disableRequestLogging: true }),
+    // A logger of its own for each request would cost every one of them; the few lines about one name it themselves.
+    childLoggerFactory: (logger) => logger,
     bodyLimit: settings.maxBodyBytes,
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: true },
     genReqId: requestId,

@@ -66,7 +66,7 @@ export function logBatches(
 
 /** Server errors are logged with their cause; what the caller did wrong only with LOG_LEVEL debug. */
 export function logProblem(request: FastifyRequest, problem: Problem): void {
-  const line = { code: problem.code, status: problem.status, traceId: traceIdOf(request) };
+  const line = { reqId: request.id, code: problem.code, status: problem.status, traceId: traceIdOf(request) };
   if (problem.status < 500 || problem.code === "DRAINING" || problem.code === "NOT_READY")
     request.log.debug(line, problem.message);
   else request.log.error({ ...line, err: problem.cause ?? problem }, problem.message);
