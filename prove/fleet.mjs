@@ -32,12 +32,34 @@ const why = whyNoNats();
 if (why !== undefined) process.exit(1);
 
 const ms = (value) => `${Math.round(value)} ms`;
-const rows = [["fault", "requests", "tried again", "p50", "p99", "longest", "felt for"]];
+const rows = [
+  [
+    "fault",
+    "sent",
+    "answered",
+    "refused, then repeated",
+    "lost",
+    "wrong",
+    "runs per item",
+    "p50",
+    "p99",
+    "longest",
+    "felt for",
+  ],
+];
+/** By status; 0 is a connection that broke before an answer. */
+const refusals = ({ statuses }) =>
+  Object.entries(statuses)
+    .filter(([status]) => ["0", "429", "503"].includes(status))
+    .map(([status, count]) => `${status === "0" ? "cut" : status}: ${count}`)
+    .join(", ") || "–";
 const report = (seen) => {
   console.error(JSON.stringify(seen));
   if (seen.sent === undefined) return;
-  const { name, answered, retried, p50Ms, p99Ms, longestMs, recoveredMs } = seen;
-  rows.push([name, answered, retried, ms(p50Ms), ms(p99Ms), ms(longestMs), recoveredMs === 0 ? "–" : ms(recoveredMs)]);
+  const { name, sent, answered, unanswered, wrong, mixed, runsPerItem } = seen;
+  const times = [seen.p50Ms, seen.p99Ms, seen.longestMs].map(ms);
+  const felt = seen.recoveredMs === 0 ? "–" : ms(seen.recoveredMs);
+  rows.push([name, sent, answered, refusals(seen), unanswered, wrong + mixed, runsPerItem.toFixed(3), ...times, felt]);
 };
 
 await faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, report, only });

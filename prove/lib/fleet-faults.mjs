@@ -90,6 +90,7 @@ export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, repor
     for (const [name, fault] of Object.entries(faults)) {
       if (!name.includes(only)) continue;
       await fleet.ready();
+      fleet.forgetRuns();
       const seen = await load({
         gateways: fleet.gateways,
         rate,
@@ -97,7 +98,7 @@ export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, repor
         faultAtMs: durationMs * (0.15 + 0.2 * random()),
         fault: () => fault({ ...fleet, ackWaitMs }),
       });
-      report({ name, ...seen });
+      report({ name, ...seen, runsPerItem: fleet.runsPerItem() });
       const words = `${name}: ${JSON.stringify(seen)}\n${[...fleet.gateways, ...fleet.workers].map(({ name, said }) => said && `${name}: ${said}`).join("\n")}`;
       assert.equal(seen.unanswered, 0, words);
       assert.equal(seen.wrong, 0, words);
@@ -135,7 +136,10 @@ export async function fullQueue({ report }) {
     assert.ok(refused.length > 0, "nothing was refused");
     assert.ok(accepted(replies).length >= 100, "what found room is answered");
     for (const { id, json } of accepted(replies)) assert.equal(json.output.id, id);
-    for (const { headers } of refused) assert.match(headers["retry-after-ms"], /^\d+$/);
+    for (const { headers, json } of refused) {
+      assert.match(headers["retry-after-ms"], /^\d+$/);
+      assert.match(json.error.message, /is full: \d+ items wait, \d+ are at workers \(QUEUE_MAX_SIZE 100\)/);
+    }
     const large = await infer(fleet.gateways[0], { input: { id: 1, pad: "x".repeat(1_100_000) } });
     report({ name: "a payload over NATS' limit", status: large.status });
     assert.equal(large.status, 413, JSON.stringify(large));

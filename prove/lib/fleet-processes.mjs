@@ -34,11 +34,14 @@ export function editedModel() {
 export async function startFleet({ env = {}, workerEnv = {}, via = "proxy" } = {}) {
   const nats = await startNats();
   const direct = { url: `nats://${nats.url}`, close: async () => undefined };
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-runs-"));
+  const runsFile = join(folder, "runs");
+  writeFileSync(runsFile, "");
   const proxy = via === "proxy" ? await startCuttable(nats.url) : direct;
   const members = [];
   const start = async (role, name, port) => {
     const own = role === "worker" ? workerEnv : {};
-    members.push(new Member(role, name, port, { ...env, ...own, NATS_URL: proxy.url }));
+    members.push(new Member(role, name, port, { ...env, ...own, RUNS_FILE: runsFile, NATS_URL: proxy.url }));
   };
   for (let i = 0; i < count; i++) await start("gateway", `gateway ${i + 1}`, await freePort());
   for (let i = 0; i < count; i++) await start("worker", `worker ${i + 1}`, await freePort());
@@ -47,11 +50,18 @@ export async function startFleet({ env = {}, workerEnv = {}, via = "proxy" } = {
     proxy,
     gateways: members.filter(({ role }) => role === "gateway"),
     workers: members.filter(({ role }) => role === "worker"),
+    forgetRuns: () => writeFileSync(runsFile, ""),
+    /** How often an item ran, on average; more than once after a fault, or where its client tried again. */
+    runsPerItem: () => {
+      const runs = readFileSync(runsFile, "utf8").split("\n").filter(Boolean);
+      return runs.length / new Set(runs).size;
+    },
     ready: () => Promise.all(members.map((member) => member.ready())),
     stop: async () => {
       await Promise.all(members.map((member) => member.end("SIGKILL")));
       await proxy.close();
       await nats.stop();
+      rmSync(folder, { recursive: true });
     },
   };
   try {

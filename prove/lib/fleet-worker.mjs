@@ -1,8 +1,12 @@
+import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineWorker } from "../../packages/sheaf/dist/node/index.js";
 
 /** An edited copy of this file says another one. */
 const version = 1;
+
+/** Where the numbers of the items of each run are noted, before it begins. */
+const { RUNS_FILE } = process.env;
 
 export const sample = { id: 0 };
 
@@ -12,6 +16,7 @@ export const sample = { id: 0 };
  */
 export default defineWorker({
   async run(items) {
+    if (RUNS_FILE !== undefined) appendFileSync(RUNS_FILE, items.map(({ id }) => `${id}\n`).join(""));
     if (items.some(({ poison }) => poison === "process")) process.kill(process.pid, "SIGKILL");
     await sleep(5 + 0.2 * items.length);
     return items.map(({ id }) => ({ id, twice: 2 * id, version }));

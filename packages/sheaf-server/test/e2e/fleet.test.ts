@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
@@ -239,6 +240,33 @@ test("what can never be right about NATS ends the process, naming the setting", 
     assert.match(ended.output.stdout, message);
   }
 });
+
+test("a nats-server that is too old ends the process, naming its version and the lowest one", { skip }, async (t) => {
+  const old = await greetingAs("2.8.4");
+  t.after(old.close);
+  for (const role of ["gateway", "worker"]) {
+    const ended = start(t, role, { NATS_URL: old.url });
+    assert.equal(await ended.ended, 1);
+    assert.match(ended.output.stdout, /NATS_URL names a nats-server 2\.8\.4; a fleet needs 2\.9 or newer/);
+  }
+});
+
+/** A way to the NATS server on which it gives itself out for another version. */
+async function greetingAs(version: string): Promise<{ url: string; close(): void }> {
+  const [host, port] = nats.url.split(":");
+  const server = createServer((near) => {
+    const far = connect(Number(port), host!);
+    far.once("data", (greeting) => {
+      near.write(greeting.toString().replace(/"version":"[^"]*"/, `"version":"${version}"`));
+      far.pipe(near);
+    });
+    near.pipe(far);
+    near.on("error", () => far.destroy()).on("close", () => far.destroy());
+    far.on("error", () => near.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => void server.close() };
+}
 
 test(
   "credentials and TLS: the right ones are let in, wrong ones end the process with the reason",
