@@ -1,5 +1,8 @@
-import type { Batcher, BatcherStats, CallOptions } from "sheaf";
+import type { Batcher, BatcherStats } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
+import { itemKey } from "../server/cache/item-key.ts";
+import type { ModelCache } from "../server/cache/model-cache.ts";
+import type { InferOptions } from "../server/models/served-model.ts";
 import type { Settings } from "../server/settings.ts";
 import { strategies } from "../shared/strategies.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";
@@ -11,9 +14,11 @@ export class KeyBatcher {
   readonly name: string = laneName;
   readonly settings: Settings;
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
+  readonly #cache: ModelCache | undefined;
 
-  constructor(url: string, headers: UpstreamHeaders, settings: Settings) {
+  constructor(url: string, headers: UpstreamHeaders, settings: Settings, cache: ModelCache | undefined) {
     this.settings = settings;
+    this.#cache = cache;
     const { upstreamRequestsPerMinute: runs, upstreamTokensPerMinute: weight } = settings;
     const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
     const isLimited = runs !== undefined || weight !== undefined;
@@ -30,14 +35,20 @@ export class KeyBatcher {
         timeoutMs: settings.requestTimeoutMs,
         runTimeoutMs: settings.runTimeoutMs,
         policy: strategies[settings.schedulerStrategy].policy(settings),
+        dedupeKey: cache && itemKey,
+        dedupe: cache && "running",
         rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,
       },
     );
   }
 
   /** The outcome of each call, in their order. Rejects where none of them was let in. */
-  settle(calls: readonly EmbeddingCall[], options: CallOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
-    return this.batcher.settle(calls, options);
+  async settle(calls: readonly EmbeddingCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
+    if (this.#cache === undefined) return this.batcher.settle(calls, options);
+    const outcomes = await this.#cache.inferAll(calls, options, (missing) => this.batcher.askAll(missing, options));
+    return outcomes.map((outcome) =>
+      outcome.status === "rejected" ? outcome : { status: "fulfilled", value: outcome.value.value as EmbeddingPart },
+    );
   }
 
   get stats(): BatcherStats {

@@ -1,5 +1,8 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import type { DashboardBatcher } from "../dashboard/observed.ts";
+import { noCounts, type CachePart } from "../server/cache/cache-counts.ts";
+import { ModelCache } from "../server/cache/model-cache.ts";
+import { ResultCache } from "../server/cache/result-cache.ts";
 import { Problem } from "../server/http/problem.ts";
 import type { Settings } from "../server/settings.ts";
 import { KeyBatcher } from "./key-batcher.ts";
@@ -17,6 +20,9 @@ const maxKeyBatchers = 200;
 export class KeyBatchers implements DashboardBatcher {
   readonly name = "upstream";
   readonly maxBatchSize: number;
+  /** Of all keys and models together. */
+  readonly cache: CachePart | undefined;
+  readonly #store: ResultCache | undefined;
   readonly #settings: Settings;
   readonly #base: string;
   /** In order of use, the least recent first. */
@@ -30,6 +36,9 @@ export class KeyBatchers implements DashboardBatcher {
     this.#base = base;
     this.#settings = settings;
     this.maxBatchSize = settings.maxBatchSize;
+    const { cacheMaxBytes: maxBytes, cacheTtlMs: ttlMs } = settings;
+    this.#store = maxBytes === 0 ? undefined : new ResultCache({ maxBytes });
+    this.cache = this.#store && { counts: noCounts(), ttlMs };
   }
 
   get isDraining(): boolean {
@@ -40,7 +49,7 @@ export class KeyBatchers implements DashboardBatcher {
   of(pathAndQuery: string, headers: UpstreamHeaders, model: string): KeyBatcher {
     if (this.isDraining) throw draining();
     const key = JSON.stringify([pathAndQuery, headers, model]);
-    const keyBatcher = this.#keyBatchers.get(key) ?? this.#open(pathAndQuery, headers);
+    const keyBatcher = this.#keyBatchers.get(key) ?? this.#open(pathAndQuery, headers, model);
     this.#keyBatchers.delete(key);
     this.#keyBatchers.set(key, keyBatcher);
     return keyBatcher;
@@ -64,13 +73,26 @@ export class KeyBatchers implements DashboardBatcher {
     return this.#closing;
   }
 
-  #open(pathAndQuery: string, headers: UpstreamHeaders): KeyBatcher {
+  #open(pathAndQuery: string, headers: UpstreamHeaders, model: string): KeyBatcher {
     if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
-    const keyBatcher = new KeyBatcher(upstreamUrl(this.#base, pathAndQuery), headers, this.#settings);
+    const keyBatcher = new KeyBatcher(
+      upstreamUrl(this.#base, pathAndQuery),
+      headers,
+      this.#settings,
+      this.#openCache(model),
+    );
     keyBatcher.batcher.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
     });
     return keyBatcher;
+  }
+
+  /** A part for each key and model: what one key was answered no other key gets. */
+  #openCache(model: string): ModelCache | undefined {
+    if (this.#store === undefined || this.#settings.cacheExcept.includes(model)) return undefined;
+    // Not closed with its batcher: what it holds is found by none then, and goes first. To look for it in the whole cache
+    // would cost milliseconds, as often as someone sends a new key.
+    return new ModelCache(this.#store, this.cache);
   }
 
   #dropIdle(): void {

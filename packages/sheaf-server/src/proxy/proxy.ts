@@ -1,11 +1,13 @@
 import type { FastifyInstance } from "fastify";
 import { dashboardPlugin } from "../dashboard/plugin.ts";
+import { sendCacheUse } from "../server/cache/cache-use.ts";
 import { answerProblems, listen, openApp } from "../server/http/app.ts";
 import { takeJsonAsBytes } from "../server/http/body.ts";
 import { closeApp } from "../server/http/lifecycle/close-app.ts";
 import { crossOrigin } from "../server/http/cross-origin.ts";
 import { logBatches } from "../server/observe/log.ts";
 import { InFlightReplies } from "../server/http/lifecycle/in-flight-replies.ts";
+import { cacheFamilies } from "../server/observe/cache-metrics.ts";
 import { healthRoutes } from "../server/observe/health.ts";
 import { metricsRoute } from "../server/observe/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../server/settings.ts";
@@ -61,10 +63,11 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
     // The schemas of shared routes are for /openapi.json, which a gateway has none of.
     own.setValidatorCompiler(() => () => true);
     own.setSerializerCompiler(() => (value) => JSON.stringify(value));
+    if (settings.cacheMaxBytes > 0) sendCacheUse(own);
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
     const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");
     healthRoutes(own, () => ({ status: status() }));
-    metricsRoute(own, { watch: (watcher) => void watcher(keyBatchers) }, () => []);
+    metricsRoute(own, { watch: (watcher) => void watcher(keyBatchers) }, () => cacheFamilies([keyBatchers]));
     await dashboardPlugin(own, {
       title: "Sheaf proxy",
       version: packageVersion(),

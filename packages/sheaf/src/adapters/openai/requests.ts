@@ -41,7 +41,6 @@ export type EmbeddingRequestsOptions = Omit<
   | "batchWeight"
   | "groupKey"
   | "orderKey"
-  | "dedupeKey"
   | "onBatchError"
   | "shouldBisect"
   | "runOne"
