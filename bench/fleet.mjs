@@ -1,17 +1,21 @@
 /**
- * `npm run bench -- fleet [--rounds 3] [--seconds 5] [--policy auto|window] [--rates 200,2000] [--http-rates 200,1000]`:
+ * `npm run bench -- fleet [--rounds 3] [--seconds 5] [--policy auto|window] [--rates 200,2000] [--http-rates 200,1000]
+ * [--cases "50 10 0.3,200 5 0.2,300 10 0.3"] [--workers 1,2,3]`:
  * what a queue between machines costs. Two front ends and two workers, each a process, beside one process with two slots
  * and no queue: latency added, throughput as a share of the model's limit, CPU per request of each part, with the queue on
  * disk and with plain core NATS. Then the size of the batch that a request sees over HTTP: a fleet, one server, and two
- * servers with a queue each. Alternated, medians of the rounds; no rates (`--rates ""`) skips a part. About 5 minutes.
+ * servers with a queue each. Then the same requests to one server and to a fleet with as many workers, over HTTP: latency
+ * in each case (requests a second, and the fixed and per-item milliseconds of a run), and throughput with so many workers.
+ * Alternated, medians of the rounds; an empty list (`--rates ""`) skips a part. About 9 minutes.
  */
 import { fork } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { load } from "../prove/lib/fleet-load.mjs";
 import { startFleet, startServers } from "../prove/lib/fleet-processes.mjs";
 import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
+import { addedLatency, throughput } from "./lib/fleet-beside-server.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
+import { cpuMsOf } from "./lib/process-cpu.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -20,20 +24,31 @@ const { values } = parseArgs({
     policy: { type: "string", default: "auto" },
     rates: { type: "string", default: "200,2000" },
     "http-rates": { type: "string", default: "200,1000" },
+    cases: { type: "string", default: "50 10 0.3,200 5 0.2,300 10 0.3" },
+    workers: { type: "string", default: "1,2,3" },
   },
 });
 const rounds = Number(values.rounds);
 const durationMs = Number(values.seconds) * 1000;
 const rates = values.rates.split(",").filter(Boolean).map(Number);
 const httpRates = values["http-rates"].split(",").filter(Boolean).map(Number);
+const cases = values.cases
+  .split(",")
+  .filter(Boolean)
+  .map((words) => words.trim().split(" ").map(Number));
+const workerCounts = values.workers.split(",").filter(Boolean).map(Number);
 const { policy } = values;
 const isCount = (number, max) => Number.isFinite(number) && number > 0 && number <= max;
 if (
   !isCount(rounds, 20) ||
   !isCount(durationMs, 60_000) ||
-  ![...rates, ...httpRates].every((rate) => isCount(rate, 20_000))
+  ![...rates, ...httpRates, ...cases.map(([rate]) => rate)].every((rate) => isCount(rate, 20_000)) ||
+  !cases.every(([, ...ms]) => ms.length === 2 && ms.every((value) => isCount(value, 1000))) ||
+  !workerCounts.every((count) => Number.isInteger(count) && isCount(count, 16))
 ) {
-  console.error("--rounds 1…20, --seconds up to 60, rates up to 20000");
+  console.error(
+    '--rounds 1…20, --seconds up to 60, rates up to 20000, --cases "RATE FIXED PER-ITEM", --workers up to 16',
+  );
   process.exit(2);
 }
 if (!["auto", "window"].includes(policy)) {
@@ -82,12 +97,6 @@ class Child {
     });
   }
 }
-
-/** CPU time of any process in milliseconds, from /proc (ticks of 10 ms). */
-const cpuMsOf = (pid) => {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-};
 
 async function startSystem(name) {
   if (name === "in-process") {
@@ -142,6 +151,8 @@ async function measure({ fronts, workers, nats }, what) {
 console.log(`${machine()}; policy ${policy}, ${rounds} rounds of ${values.seconds} s, medians.`);
 if (rates.length > 0) await queueCosts();
 if (httpRates.length > 0) await batchSizes();
+for (const [rate, ...runMs] of cases) await addedLatency({ rate, runMs, rounds, durationMs });
+if (workerCounts.length > 0) await throughput({ workerCounts, rounds, durationMs });
 
 /** Latency, throughput and CPU of calls through the queue, beside calls that need none. */
 async function queueCosts() {

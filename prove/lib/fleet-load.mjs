@@ -18,6 +18,7 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
   const statuses = {};
   const latenciesMs = [];
   let sizes = 0;
+  let queueMs = 0;
   /** When each version of the model answered first, the newest last. */
   const versions = new Map();
   const startedAtMs = performance.now();
@@ -51,6 +52,7 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
     longestMs,
     recoveredMs,
     meanBatchSize: sizes / counts.answered,
+    meanQueueMs: queueMs / counts.answered,
   };
 
   async function ask(id, dueAtMs) {
@@ -78,6 +80,7 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
       if (tookMs > feltMs && faultMs !== undefined) recoveredMs = Math.max(recoveredMs, nowMs - faultMs);
       counts.answered++;
       sizes += reply.json?.batch_size ?? 0;
+      queueMs += reply.json?.queue_ms ?? 0;
       if (reply.status !== 200 || reply.json?.output?.id !== id || reply.json.output.twice !== 2 * id) counts.wrong++;
       return;
     }

@@ -12,8 +12,7 @@ import { startCuttable } from "./cuttable-proxy.mjs";
 const command = fileURLToPath(new URL("../../packages/sheaf-server/bin/sheaf.js", import.meta.url));
 const model = fileURLToPath(new URL("fleet-worker.mjs", import.meta.url));
 const readyWithinMs = 30_000;
-/** Gateways, and workers. */
-const count = 2;
+const gateways = 2;
 
 /** The model as its author has edited it: the same name and shape, other code. The caller removes the folder. */
 export function editedModel() {
@@ -31,7 +30,7 @@ export function editedModel() {
  * @param env settings of every process, such as NATS_ACK_WAIT_MS
  * @param via `"proxy"`, so that the way to NATS can be cut, or `"direct"`
  */
-export async function startFleet({ env = {}, workerEnv = {}, via = "proxy" } = {}) {
+export async function startFleet({ env = {}, workerEnv = {}, via = "proxy", workers = 2 } = {}) {
   const nats = await startNats();
   const direct = { url: `nats://${nats.url}`, close: async () => undefined };
   const folder = mkdtempSync(join(tmpdir(), "sheaf-runs-"));
@@ -43,8 +42,8 @@ export async function startFleet({ env = {}, workerEnv = {}, via = "proxy" } = {
     const own = role === "worker" ? workerEnv : {};
     members.push(new Member(role, name, port, { ...env, ...own, RUNS_FILE: runsFile, NATS_URL: proxy.url }));
   };
-  for (let i = 0; i < count; i++) await start("gateway", `gateway ${i + 1}`, await freePort());
-  for (let i = 0; i < count; i++) await start("worker", `worker ${i + 1}`, await freePort());
+  for (let i = 0; i < gateways; i++) await start("gateway", `gateway ${i + 1}`, await freePort());
+  for (let i = 0; i < workers; i++) await start("worker", `worker ${i + 1}`, await freePort());
   const fleet = {
     nats,
     proxy,

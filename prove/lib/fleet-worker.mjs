@@ -8,17 +8,19 @@ const version = 1;
 /** Where the numbers of the items of each run are noted, before it begins. */
 const { RUNS_FILE } = process.env;
 
+const [fixedMs, perItemMs] = (process.env.RUN_MS ?? "5 0.2").split(" ").map(Number);
+
 export const sample = { id: 0 };
 
 /**
- * Takes 5 + 0.2 n ms, without a processor, as a model on an accelerator would. An item may be poison: `process` ends the
+ * Takes 5 + 0.2 n ms (or as RUN_MS says), without a processor, as a model on an accelerator would. An item may be poison: `process` ends the
  * process that the model is in, at once and silently; `pad` bytes make an item, and its echo, large.
  */
 export default defineWorker({
   async run(items) {
     if (RUNS_FILE !== undefined) appendFileSync(RUNS_FILE, items.map(({ id }) => `${id}\n`).join(""));
     if (items.some(({ poison }) => poison === "process")) process.kill(process.pid, "SIGKILL");
-    await sleep(5 + 0.2 * items.length);
+    await sleep(fixedMs + perItemMs * items.length);
     return items.map(({ id }) => ({ id, twice: 2 * id, version }));
   },
 });
