@@ -24,6 +24,6 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   }),
 };
 
-function sessionSettings({ intraOpNumThreads = 1, device = "cpu" }: RunnerSettings): SessionSettings {
-  return { intraOpNumThreads, device };
+function sessionSettings({ intraOpNumThreads = 1, device = "cpu", maxBatchSize }: RunnerSettings): SessionSettings {
+  return { intraOpNumThreads, device, maxBatchSize };
 }

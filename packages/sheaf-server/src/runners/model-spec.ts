@@ -78,6 +78,8 @@ interface DescribedModel {
   readonly sample?: unknown;
   /** The same as JSON, where the model gives one: said in `/v1/models`, and what the page's playground begins with. */
   readonly example?: unknown;
+  /** Where it runs, as INFERENCE_DEVICE names it: a device that takes no threads has its workers in processes. */
+  readonly device?: string | undefined;
   /** Said in `/v1/models` and at start. */
   readonly note?: string | undefined;
   /** Tells it from others of its name and shape, in a fleet. */
@@ -108,14 +110,14 @@ export type ModelSpec = ModuleSpec | OpenSpec;
 export interface RunnerSettings {
   /** Threads of one run inside a worker. Default 1: workers, not runs, use the cores. */
   readonly intraOpNumThreads?: number | undefined;
-  /** `"cpu"`, `"cuda:0"`, or several with commas, tried in turn. Default `"cpu"`. */
+  /** `"auto"`, or `"cpu"`, `"cuda:0"` or `"webgpu"`; several with commas are tried in turn. Default `"cpu"`. */
   readonly device?: string | undefined;
   /**
    * How to serve a model whose results depend on their batch-mates. `"single"` (default): one by one where they do by more
    * than 5 %. `"exact"`: one by one, however little. `"batch"`: in batches, however much.
    */
   readonly batchDependent?: "single" | "exact" | "batch" | undefined;
-  /** The most items in a run, for the self-test. Default: as many as it wants, which is 8. */
+  /** The most items in a run, for the self-test and for what WebGPU prepares. Default: 8 there, 32 here. */
   readonly maxBatchSize?: number | undefined;
   /** How the workers of a Python model are started. */
   readonly python?: PythonSettings | undefined;

@@ -1,16 +1,13 @@
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { workerThread } from "sheaf/node";
 import { builtinModels } from "./builtin.ts";
-import type { ServingDevice } from "./onnx/device-worker.ts";
-import { deviceNote, inspectionExecutor } from "./onnx/inspection.ts";
+import { devicesOf } from "./devices/devices.ts";
+import { placeModel } from "./devices/place.ts";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "./model-spec.ts";
 import { onnxFileSpec } from "./onnx/file.ts";
 import { pythonFileSpec } from "./python/model.ts";
 import { textFolderSpec } from "./text/folder.ts";
-import { devicesOf } from "./onnx/devices.ts";
-import { workerModule } from "./worker-module.ts";
 
 /**
  * What an argument of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, a Python
@@ -19,7 +16,10 @@ import { workerModule } from "./worker-module.ts";
  */
 export async function resolveModel(word: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
   devicesOf(settings.device);
-  if (Object.hasOwn(builtinModels, word)) return onItsDevice(word as keyof typeof builtinModels, settings);
+  if (Object.hasOwn(builtinModels, word)) {
+    const builtin = builtinModels[word as keyof typeof builtinModels];
+    return placeModel(word, settings, async (device) => builtin({ ...settings, device }));
+  }
   const found = await stat(word).catch(() => undefined);
   if (found === undefined) {
     const names = Object.keys(builtinModels).join(", ");
@@ -27,8 +27,9 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
       `There is no model ${word}: name a built-in one (${names}), an .onnx file, a folder, a Python file (.py) or a worker module (.js).`,
     );
   }
-  if (found.isDirectory()) return textFolderSpec(word, settings);
-  if (found.isFile() && word.endsWith(".onnx")) return onnxFileSpec(word, settings);
+  if (found.isDirectory()) return placeModel(word, settings, (device) => textFolderSpec(word, { ...settings, device }));
+  if (found.isFile() && word.endsWith(".onnx"))
+    return placeModel(word, settings, (device) => onnxFileSpec(word, { ...settings, device }));
   if (found.isFile() && word.endsWith(".py")) return pythonFileSpec(word, settings);
   if (found.isFile() && /\.m?[jt]s$/u.test(word)) return workerModuleSpec(word);
   throw new Error(`${word} is neither an .onnx file nor a Python file (.py) nor a worker module (.js).`);
@@ -36,29 +37,6 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
 
 /** What a model is called that is named by this word: a file's or folder's own name. */
 export const modelName = (word: string): string => basename(resolve(word)).replace(/\.(?:onnx|py|m?[jt]s)$/u, "");
-
-/** A built-in model, on the first device that is available. */
-async function onItsDevice(name: keyof typeof builtinModels, settings: RunnerSettings): Promise<ModuleSpec> {
-  const { device, refused } = await servingDevice(name, settings);
-  const spec = builtinModels[name]({ ...settings, device });
-  return { ...spec, note: `${spec.note} ${deviceNote(device, refused)}` };
-}
-
-async function servingDevice(
-  name: string,
-  { device: setting = "cpu", signal }: RunnerSettings,
-): Promise<ServingDevice> {
-  // The CPU is always available; any other device is tried out, in another thread.
-  const [device = "cpu"] = devicesOf(setting);
-  if (device === "cpu") return { device, refused: [] };
-  const asked = workerThread<string, ServingDevice>(workerModule("onnx/device-worker"), { name });
-  const ask = inspectionExecutor(asked, signal);
-  return ask(setting).catch((error: unknown) => {
-    throw new Error(`${name} cannot be served on INFERENCE_DEVICE ${setting}: ${(error as Error).message}`, {
-      cause: error,
-    });
-  });
-}
 
 /** Items and results are whatever JSON values the module takes and gives. */
 function workerModuleSpec(file: string): ModuleSpec {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, nearestOf } from "sheaf/checks";
+import { devicesOf, noThreadsBecause } from "../runners/devices/devices.ts";
 import { settingsTable, type Setting, type Settings } from "./settings.ts";
 
 /** A wrong value or name in flags, environment or config file. The message names it; the command exits with 2. */
@@ -86,13 +87,30 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedCon
     origins[name] = origin;
   }
   const named = modelEntries(models, file);
+  const settings = values as unknown as Settings;
+  const isolation = origins.workerIsolation === "default" ? undefined : settings.workerIsolation;
+  for (const own of [{}, ...named.map((entry) => entry.settings)]) {
+    refuseThreads({ inferenceDevice: settings.inferenceDevice, workerIsolation: isolation, ...own });
+  }
   return {
-    settings: values as unknown as Settings,
+    settings,
     origins: origins as Record<keyof Settings, Origin>,
     file,
     models: named.length > 0 ? named : defaultModels,
     modelsOrigin: named.length > 0 ? "config file" : "default",
   };
+}
+
+type Asked = { readonly [Name in "inferenceDevice" | "workerIsolation"]?: Settings[Name] | undefined };
+
+/** Threads that were asked for, on a device that takes none: by default its models run in processes. */
+function refuseThreads({ inferenceDevice, workerIsolation }: Asked): void {
+  if (workerIsolation !== "thread") return;
+  const device = devicesOf(inferenceDevice).find((candidate) => noThreadsBecause(candidate) !== undefined);
+  if (device === undefined) return;
+  throw new ConfigError(
+    `WORKER_ISOLATION thread cannot go with INFERENCE_DEVICE ${inferenceDevice}: ${noThreadsBecause(device)}. Leave it out, or set process.`,
+  );
 }
 
 function parsed(setting: Setting, label: string, raw: unknown): unknown {

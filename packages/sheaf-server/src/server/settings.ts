@@ -1,5 +1,5 @@
 import { strategyNames, type StrategyName } from "../shared/strategies.ts";
-import { devicesExpected, devicesOf } from "../runners/onnx/devices.ts";
+import { devicesExpected, devicesOf } from "../runners/devices/devices.ts";
 
 /** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
 export interface Settings {
@@ -143,7 +143,7 @@ const rows = {
       default: "cpu",
       valueName: "devices",
       expects: devicesExpected,
-      description: "Where models run: cpu, cuda:0, or several with commas, tried in turn.",
+      description: "Where models run: auto, or cpu, cuda:0, webgpu, several with commas, tried in turn.",
       parse: devices,
     },
     batchDependent: choice(

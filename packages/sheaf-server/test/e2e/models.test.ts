@@ -118,7 +118,7 @@ test("a broken file, a missing tokenizer and a wrong device end with 1 and say w
     ],
     [
       [write("device.onnx", scaling(["batch", 4])), "--inference-device", "cuda:9"],
-      /device\.onnx cannot be served: cuda:9: /,
+      /device\.onnx cannot be served on INFERENCE_DEVICE cuda:9: cuda:9: /,
     ],
     [["mlp", "--inference-device", "cuda:9"], /mlp cannot be served on INFERENCE_DEVICE cuda:9: cuda:9: /],
     [[moduleOf("typed.ts", "items")], /typed\.ts: this Node \(v20.*\) loads no TypeScript; build it to \.js/],

@@ -109,3 +109,17 @@ test("a secret is not shown when it is wrong", async () => {
     return true;
   });
 });
+
+test("threads that are asked for are refused with WebGPU, with the reason; by default its models run in processes", async () => {
+  const threads = { WORKER_ISOLATION: "thread" };
+  for (const device of ["webgpu", "webgpu,cpu", "auto"]) {
+    await assert.rejects(loadConfig({ environment: { ...threads, INFERENCE_DEVICE: device } }), {
+      name: "ConfigError",
+      message: `WORKER_ISOLATION thread cannot go with INFERENCE_DEVICE ${device}: two threads that use WebGPU at once crash their process. Leave it out, or set process.`,
+    });
+    await loadConfig({ environment: { INFERENCE_DEVICE: device } });
+  }
+  await loadConfig({ environment: { ...threads, INFERENCE_DEVICE: "cuda:0,cpu" } });
+  const models = [{ model: "mlp", inferenceDevice: "webgpu", workerIsolation: "thread" }];
+  await assert.rejects(loadConfig({ environment: {}, file: file("gpu.json", JSON.stringify({ models })) }), /webgpu/);
+});

@@ -1,29 +1,31 @@
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
-import { workerThread } from "sheaf/node";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
 import type { ModuleSpec, RunnerSettings, TensorSpec } from "../model-spec.ts";
 import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
-import { deviceNote, inspectionExecutor } from "./inspection.ts";
+import { inspectionExecutor } from "./inspection.ts";
+import { workersOn } from "../devices/workers.ts";
 import { shapeOf, type TensorItem } from "../tensors/tensor-item.ts";
 import { workerModule } from "../worker-module.ts";
 
 /**
- * A model of a `.onnx` file: what goes in and out, read from the file and tried out in a worker.
- * @throws {Error} naming the file: it is missing, is not an ONNX model, or no device takes it.
+ * A model of a `.onnx` file on one device: what goes in and out, read from the file and tried out in a worker.
+ * @throws {Error} naming the file: it is missing, is not an ONNX model, or the device does not take it.
  */
 export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {
   const path = resolve(file);
   const found = await stat(path).catch(() => undefined);
   if (found?.isFile() !== true) throw new Error(`${file}: there is no such file.`);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
-  const inspection = await inspect({ path, intraOpNumThreads, device, maxBatchSize }, settings.signal);
+  const session = { intraOpNumThreads, device };
+  const inspection = await inspect({ path, maxBatchSize, ...session }, settings.signal);
   const { layout, selfTest, sample } = inspection;
   const verdict = selfTest === undefined ? {} : batchVerdict(selfTest, settings);
   const hasBatchAxis = layout.axis !== "whole";
   const isBare = hasBatchAxis && isFlatFloats(layout.inputs) && isFlatFloats(layout.outputs);
-  const data: OnnxData = { path, layout, isBare, intraOpNumThreads, device: inspection.device };
+  const most = layout.axis === "batch" ? verdict.maxBatchSize : 1;
+  const data: OnnxData = { path, layout, isBare, ...session, maxBatchSize: most ?? maxBatchSize };
   const [input] = layout.inputs;
   const [output] = layout.outputs;
   const hasFreeAxes = layout.inputs.some(({ shape }) => shape.includes(null));
@@ -31,7 +33,7 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
     name: basename(path, ".onnx"),
     task: "tensor",
     workerUrl: workerModule("onnx/onnx-worker"),
-    data,
+    data: device === "webgpu" ? { ...data, sample: sample as TensorItem | undefined } : data,
     input: isBare
       ? { kind: "floats", length: input!.shape[0]!, name: input!.name }
       : { kind: "tensors", tensors: layout.inputs, hasBatchAxis },
@@ -39,7 +41,7 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
       ? { kind: "vector", length: output!.shape[0]!, name: output!.name }
       : { kind: "tensors", tensors: layout.outputs, hasBatchAxis },
     ...verdict,
-    maxBatchSize: layout.axis === "batch" ? verdict.maxBatchSize : 1,
+    maxBatchSize: most,
     groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
     sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,
     note: noteOf(inspection, verdict.warning),
@@ -49,7 +51,10 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
 async function inspect(request: OnnxInspectionRequest, signal: AbortSignal | undefined): Promise<OnnxInspection> {
   const { path } = request;
   const executor = inspectionExecutor(
-    workerThread<OnnxInspectionRequest, OnnxInspection>(workerModule("onnx/onnx-inspection-worker"), { name: path }),
+    workersOn(request.device)<OnnxInspectionRequest, OnnxInspection>(workerModule("onnx/onnx-inspection-worker"), {
+      name: path,
+      onWorkerCrash: "fail",
+    }),
     signal,
   );
   try {
@@ -72,12 +77,12 @@ const shapeKey =
   (item: unknown): string =>
     inputs.map((spec) => shapeOf(spec, item as TensorItem).join("x")).join(" ");
 
-function noteOf({ layout, remark, device, refusedDevices }: OnnxInspection, warning: string | undefined): string {
-  const sentences = [deviceNote(device, refusedDevices)];
+function noteOf({ layout, remark }: OnnxInspection, warning: string | undefined): string | undefined {
+  const sentences: string[] = [];
   if (layout.reason !== undefined) {
     sentences.push(`It cannot be batched, as ${layout.reason}: items run one by one.`);
   }
   if (warning !== undefined) sentences.push(warning);
   if (remark !== undefined) sentences.push(`It was ${remark}`);
-  return sentences.join(" ");
+  return sentences.length === 0 ? undefined : sentences.join(" ");
 }

@@ -1,18 +1,25 @@
-import { RunHandle, type Executor } from "sheaf";
+import { BatcherError, RunHandle, type Executor } from "sheaf";
 
-/** Asks a worker one question, in a thread of its own that ends with the answer. */
+/** As long as a worker may take to load. */
+const longestAnswerMs = 600_000;
+
+/** Asks a worker one question, in a thread or process of its own that ends with the answer. */
 export function inspectionExecutor<Request, Answer>(
   executor: Executor<Request, Answer>,
   signal?: AbortSignal,
 ): (request: Request) => Promise<Answer> {
   return async (request) => {
     const end = closedOn(signal, executor);
+    const givenUp = new AbortController();
+    const giveUp = (): void => givenUp.abort(new BatcherError("RUN_TIMEOUT", `no answer within ${longestAnswerMs} ms`));
+    const timer = setTimeout(giveUp, longestAnswerMs);
     try {
       await executor.ready();
-      const [answer] = Array.from(await executor.run([request], new RunHandle(1, 1)));
+      const [answer] = Array.from(await executor.run([request], new RunHandle(1, 1, givenUp.signal)));
       if (answer instanceof Error) throw answer;
       return answer as Answer;
     } finally {
+      clearTimeout(timer);
       end();
       await executor.close();
     }
@@ -25,9 +32,4 @@ export function closedOn(signal: AbortSignal | undefined, executor: Pick<Executo
   if (signal?.aborted === true) close();
   signal?.addEventListener("abort", close, { once: true });
   return () => signal?.removeEventListener("abort", close);
-}
-
-/** Which device serves, and which were tried before it. */
-export function deviceNote(device: string, refused: readonly string[]): string {
-  return refused.length === 0 ? `Runs on ${device}.` : `Runs on ${device}; refused: ${refused.join("; ")}.`;
 }

@@ -1,21 +1,17 @@
-import type { InferenceSession } from "./runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { layoutOf, type OnnxLayout } from "./layout.ts";
 import { runOnnx, type OnnxModel } from "./onnx-worker.ts";
 import { selfTest, type SelfTest } from "../self-test/self-test.ts";
-import { openSession, type SessionSettings } from "./session.ts";
+import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
 import { probeItems } from "../self-test/probe-items.ts";
 
 export interface OnnxInspectionRequest extends SessionSettings {
   readonly path: string;
-  readonly maxBatchSize?: number | undefined;
 }
 
 /** What an inspection of an `.onnx` file and a few runs show. */
 export interface OnnxInspection {
   readonly layout: OnnxLayout;
-  readonly device: string;
-  readonly refusedDevices: readonly string[];
   /** An item that ran; none where the model took none of ours. */
   readonly sample?: unknown;
   /** None where items cannot share a run. */
@@ -25,21 +21,17 @@ export interface OnnxInspection {
 }
 
 /** Opens the model beside the HTTP thread, which neither loading nor runs may block. */
-async function inspect({ path, maxBatchSize, ...settings }: OnnxInspectionRequest): Promise<OnnxInspection> {
-  const { session, device, refused: refusedDevices } = await openSession(path, settings);
+async function inspect({ path, ...settings }: OnnxInspectionRequest): Promise<OnnxInspection> {
+  const session = await openSession(path, settings);
   try {
     const layout = layoutOf(session.inputMetadata, session.outputMetadata);
-    return { ...(await tryOut(session, layout, maxBatchSize)), device, refusedDevices };
+    return await tryOut(session, layout, settings.maxBatchSize);
   } finally {
     await session.release();
   }
 }
 
-async function tryOut(
-  session: InferenceSession,
-  layout: OnnxLayout,
-  maxBatchSize?: number,
-): Promise<Pick<OnnxInspection, "layout" | "sample" | "selfTest" | "remark">> {
+async function tryOut(session: ModelSession, layout: OnnxLayout, maxBatchSize?: number): Promise<OnnxInspection> {
   const model: OnnxModel = { session, layout, isBare: false };
   const items = probeItems(layout.inputs, session.inputMetadata, layout.axis === "whole" ? 0 : 1);
   try {

@@ -1,7 +1,6 @@
-import type { InferenceSession } from "./runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import type { OnnxLayout } from "./layout.ts";
-import { openSession, type SessionSettings } from "./session.ts";
+import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 import { cutRows, joinItems } from "../tensors/tensor-rows.ts";
 
@@ -10,16 +9,19 @@ export interface OnnxData extends SessionSettings {
   readonly layout: OnnxLayout;
   /** Items and results are bare Float32Arrays: the model has one flat float input and one flat float output. */
   readonly isBare: boolean;
+  /** An item that the model takes, as tensors by name, where WebGPU is to compile for it. */
+  readonly sample?: TensorItem | undefined;
 }
 
 export interface OnnxModel {
-  readonly session: InferenceSession;
+  readonly session: ModelSession;
   readonly layout: OnnxLayout;
   readonly isBare: boolean;
+  readonly sample?: TensorItem | undefined;
 }
 
-export async function loadOnnx({ path, layout, isBare, ...settings }: OnnxData): Promise<OnnxModel> {
-  return { session: (await openSession(path, settings)).session, layout, isBare };
+export async function loadOnnx({ path, layout, isBare, sample, ...settings }: OnnxData): Promise<OnnxModel> {
+  return { session: await openSession(path, settings), layout, isBare, sample };
 }
 
 export async function runOnnx(items: readonly unknown[], model: OnnxModel): Promise<unknown[]> {
@@ -51,8 +53,15 @@ async function runOnce(items: readonly TensorItem[], { session, layout }: OnnxMo
   return results;
 }
 
+async function warmUpOnnx(model: OnnxModel): Promise<void> {
+  const { session, sample } = model;
+  if (sample === undefined) return;
+  for (const size of session.fixedSizes) await runTensors(new Array<TensorItem>(size).fill(sample), model);
+}
+
 const worker: WorkerDefinition<unknown, unknown, OnnxData> = defineWorker({
   load: loadOnnx,
+  warmUp: warmUpOnnx,
   run: runOnnx,
   unload: ({ session }: OnnxModel) => session.release(),
 });

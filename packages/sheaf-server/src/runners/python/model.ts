@@ -1,7 +1,7 @@
 import { basename, resolve } from "node:path";
 import { workerCommand } from "sheaf/node";
 import type { OpenSpec, RunnerSettings } from "../model-spec.ts";
-import { devicesOf } from "../onnx/devices.ts";
+import { devicesOf } from "../devices/devices.ts";
 import { closedOn } from "../onnx/inspection.ts";
 import { triedOut } from "../self-test/module-trial.ts";
 import { inputOf, itemFromJson, outputOf } from "./columns.ts";

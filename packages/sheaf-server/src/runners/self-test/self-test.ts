@@ -16,7 +16,7 @@ export interface SelfTest {
 }
 
 /** Rounding: float32 alone against in a batch stays below a thousandth of it. */
-const largestSteadyRate = 1e-3;
+export const largestSteadyRate: number = 1e-3;
 /** Above it, a result in a batch is another result. */
 export const largestSlightRate: number = 0.05;
 /** Items of the largest mix. */

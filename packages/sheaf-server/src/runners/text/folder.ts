@@ -1,26 +1,30 @@
 import { basename, resolve } from "node:path";
-import { workerThread } from "sheaf/node";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
-import { deviceNote, inspectionExecutor } from "../onnx/inspection.ts";
+import { workersOn } from "../devices/workers.ts";
+import { inspectionExecutor } from "../onnx/inspection.ts";
 import type { ModuleSpec, RunnerSettings } from "../model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
 import { workerModule } from "../worker-module.ts";
 
-// Kept in step with what a worker runs at once; see text-model.ts.
+// Kept in step with what a worker runs at once; see model.ts.
 const maxPaddedTokens = 16_384;
 
 /**
- * A model of a folder in the Hugging Face layout: sentence embeddings, text classification or a cross-encoder.
+ * A model of a folder in the Hugging Face layout, on one device: sentence embeddings, text classification or a cross-encoder.
  * @throws {Error} naming the folder and what is missing, broken or not served.
  */
 export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {
   const path = resolve(folder);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
   const ask = inspectionExecutor(
-    workerThread<TextInspectionRequest, TextInspection>(workerModule("text/text-inspection-worker"), { name: path }),
+    workersOn(device)<TextInspectionRequest, TextInspection>(workerModule("text/text-inspection-worker"), {
+      name: path,
+      onWorkerCrash: "fail",
+    }),
     settings.signal,
   );
-  const found = await ask({ folder: path, intraOpNumThreads, device, maxBatchSize }).catch((error: unknown) => {
+  const session = { intraOpNumThreads, device, maxBatchSize };
+  const found = await ask({ folder: path, ...session }).catch((error: unknown) => {
     throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
   });
   const { task, maxTokens, labels, dimensions } = found.settings;
@@ -29,7 +33,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     name: basename(path),
     task,
     workerUrl: workerModule("text/text-worker"),
-    data: { folder: path, settings: found.settings, intraOpNumThreads, device: found.device },
+    data: { folder: path, settings: found.settings, ...session },
     input: { kind: task === "rerank" ? "text-pair" : "text", maxTokens },
     output:
       task === "rerank"
@@ -51,9 +55,9 @@ function weightOf(item: unknown, maxTokens: number): number {
   return Math.min(maxTokens, Math.ceil((query.length + text.length) / 3) + 2);
 }
 
-function noteOf({ settings, device, refusedDevices }: TextInspection, warning: string | undefined): string {
+function noteOf({ settings }: TextInspection, warning: string | undefined): string {
   const { task, maxTokens, pooling, isNormalized } = settings;
-  const sentences = [deviceNote(device, refusedDevices), `Texts are cut at ${maxTokens} tokens.`];
+  const sentences = [`Texts are cut at ${maxTokens} tokens.`];
   if (task === "embedding") sentences.push(`${pooling} pooling, ${isNormalized ? "" : "not "}normalised.`);
   if (warning !== undefined) sentences.push(warning);
   return sentences.join(" ");

@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
-import { Tensor, type InferenceSession } from "../onnx/runtime.ts";
+import { Tensor } from "../onnx/runtime.ts";
 import type { FolderSettings } from "../folder-settings.ts";
 import { lengthBuckets } from "./length-buckets.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
-import { openSession, type SessionSettings } from "../onnx/session.ts";
+import { doubling, sizeFor } from "../devices/fixed-sizes.ts";
+import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
 
 export interface TextModelData extends SessionSettings {
   readonly folder: string;
@@ -26,11 +27,11 @@ export interface TextResult {
 }
 
 export interface TextModel {
-  readonly session: InferenceSession;
+  readonly session: ModelSession;
   readonly tokenizer: Tokenizer;
   readonly settings: FolderSettings;
-  readonly device: string;
-  readonly refused: readonly string[];
+  /** The lengths in tokens that texts are filled up to, on WebGPU; none elsewhere. */
+  readonly fixedLengths: readonly number[];
 }
 
 interface EncodedText {
@@ -42,16 +43,39 @@ interface EncodedText {
 /** The most padded tokens of one run. */
 export const maxPaddedTokens: number = 16_384;
 
+const shortestFixedLength = 16;
+
 const knownInputs: readonly string[] = ["input_ids", "attention_mask", "token_type_ids"];
 
 /** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
 export async function loadTextModel({ folder, settings, ...session }: TextModelData): Promise<TextModel> {
   const tokenizer = readTokenizer(folder);
-  const { session: opened, device, refused } = await openSession(settings.modelPath, session);
+  const opened = await openSession(settings.modelPath, session);
   const unknown = opened.inputNames.find((name) => !knownInputs.includes(name));
   if (unknown !== undefined)
     throw new Error(`${settings.modelPath} asks for ${unknown}; known are ${knownInputs.join(", ")}.`);
-  return { session: opened, tokenizer, settings, device, refused };
+  const fixedLengths =
+    opened.fixedSizes.length === 0
+      ? []
+      : doubling(Math.min(shortestFixedLength, settings.maxTokens), settings.maxTokens);
+  return { session: opened, tokenizer, settings, fixedLengths };
+}
+
+/** Runs every shape that can occur, where the device has to know them before the first text. */
+export async function warmUpTexts(model: TextModel): Promise<void> {
+  const { session, settings, fixedLengths } = model;
+  for (const length of fixedLengths) {
+    const most = sizeFor(session.fixedSizes, Math.max(1, Math.floor(maxPaddedTokens / length)));
+    const ids = new Array<number>(length).fill(settings.padId);
+    const text: EncodedText = { ids, types: ids.map(() => 0), truncated: false };
+    for (const size of session.fixedSizes) {
+      if (size <= most)
+        await runOnce(
+          Array.from({ length: size }, () => text),
+          model,
+        );
+    }
+  }
 }
 
 function readTokenizer(folder: string): Tokenizer {
@@ -80,7 +104,7 @@ export async function runTexts(items: readonly TextItem[], model: TextModel): Pr
   const texts = items.map((item) => encode(item, model));
   const results: TextResult[] = [];
   for (const run of lengthBuckets(
-    texts.map(({ ids }) => ids.length),
+    texts.map(({ ids }) => lengthOf(ids, model)),
     maxPaddedTokens,
   )) {
     const outputs = await runOnce(
@@ -118,8 +142,13 @@ function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: T
   return { ids: cut(ids), types: cut(types), truncated: true };
 }
 
-async function runOnce(texts: readonly EncodedText[], { session, settings }: TextModel): Promise<TextResult[]> {
-  const longest = texts.reduce((most, { ids }) => Math.max(most, ids.length), 0);
+/** What a text takes in a run of its own. */
+const lengthOf = ({ length }: readonly number[], { fixedLengths }: TextModel): number =>
+  fixedLengths.length === 0 ? length : sizeFor(fixedLengths, length);
+
+async function runOnce(texts: readonly EncodedText[], model: TextModel): Promise<TextResult[]> {
+  const { session, settings } = model;
+  const longest = texts.reduce((most, { ids }) => Math.max(most, lengthOf(ids, model)), 0);
   const column = (pad: number, row: (text: EncodedText) => readonly number[]): Tensor => {
     const values = new BigInt64Array(texts.length * longest).fill(BigInt(pad));
     texts.forEach((text, i) => row(text).forEach((value, j) => (values[i * longest + j] = BigInt(value))));

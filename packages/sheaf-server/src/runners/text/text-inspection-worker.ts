@@ -6,34 +6,29 @@ import { loadTextModel, runTogether, type TextItem } from "./model.ts";
 
 export interface TextInspectionRequest extends SessionSettings {
   readonly folder: string;
-  readonly maxBatchSize?: number | undefined;
 }
 
 /** What an inspection of a folder and a few runs show. */
 export interface TextInspection {
   readonly settings: FolderSettings;
-  readonly device: string;
-  readonly refusedDevices: readonly string[];
   readonly vectorLength: number;
   readonly selfTest: SelfTest;
 }
 
 const words: readonly string[] = ["a", "The cat sits outside, 3 of 4!", "zebra"];
 
-async function inspect({ folder, maxBatchSize, ...session }: TextInspectionRequest): Promise<TextInspection> {
+async function inspect({ folder, ...session }: TextInspectionRequest): Promise<TextInspection> {
   const settings = readFolder(folder);
   const model = await loadTextModel({ folder, settings, ...session });
   try {
     const items: TextItem[] = words.map((text) => (settings.task === "rerank" ? { query: "cat", text } : text));
     const [first] = await runTogether(items.slice(0, 1), model);
-    const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, maxBatchSize);
+    const result = await selfTest((batch) => runTogether(batch as TextItem[], model), items, session.maxBatchSize);
     const scoreCount = first?.scores?.length ?? settings.labels.length;
     if (settings.task === "classification" && scoreCount !== settings.labels.length)
       throw new Error(`the model gives ${scoreCount} scores for ${settings.labels.length} labels`);
     return {
       settings,
-      device: model.device,
-      refusedDevices: model.refused,
       vectorLength: first?.vector?.length ?? 0,
       selfTest: result,
     };

@@ -2,6 +2,7 @@ import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import {
   loadTextModel,
   runTexts,
+  warmUpTexts,
   type TextItem,
   type TextModel,
   type TextModelData,
@@ -10,6 +11,7 @@ import {
 
 const worker: WorkerDefinition<TextItem, TextResult, TextModelData> = defineWorker({
   load: loadTextModel,
+  warmUp: warmUpTexts,
   run: (items: TextItem[], model: TextModel) => runTexts(items, model),
   unload: ({ session }: TextModel) => session.release(),
 });

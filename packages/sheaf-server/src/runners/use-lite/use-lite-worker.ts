@@ -1,6 +1,7 @@
-import { Tensor, type InferenceSession } from "../onnx/runtime.ts";
+import { Tensor } from "../onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
-import { openSession, type SessionSettings } from "../onnx/session.ts";
+import { doubling, sizeFor } from "../devices/fixed-sizes.ts";
+import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
 import { unigramTokenizer, type UnigramTokenizer } from "../text/unigram-tokenizer.ts";
 import { useLiteGraph, useLiteMaxTokens, useLitePadding, useLiteVectorLength } from "./graph.ts";
 import { readUseLiteWeights } from "./weights.ts";
@@ -15,8 +16,10 @@ export interface UseLiteResult {
 }
 
 export interface UseLiteModel {
-  readonly session: InferenceSession;
+  readonly session: ModelSession;
   readonly tokenizer: UnigramTokenizer;
+  /** The lengths in tokens that rows are filled up to, on WebGPU; none elsewhere. */
+  readonly fixedLengths: readonly number[];
 }
 
 export interface UseLiteBatch {
@@ -28,6 +31,7 @@ export interface UseLiteBatch {
 
 // Control tokens and spare ids: no text produces them.
 const reservedIds = 6;
+const shortestFixedLength = 8;
 
 /** Builds the graph from the package's weights (a few tenths of a second); blocks its thread, as every run does. */
 export async function loadUseLite({
@@ -35,24 +39,28 @@ export async function loadUseLite({
   ...settings
 }: SessionSettings & { layout?: "packed" | "padded" }): Promise<UseLiteModel> {
   const weights = readUseLiteWeights();
-  const { session } = await openSession(useLiteGraph(weights, layout), settings);
-  return { session, tokenizer: unigramTokenizer(weights.pieces, reservedIds) };
+  // The shapes inside a packed graph follow the number of tokens: on WebGPU each would be compiled for.
+  const isFixed = settings.device === "webgpu";
+  const session = await openSession(useLiteGraph(weights, layout ?? (isFixed ? "padded" : "packed")), settings);
+  const fixedLengths = isFixed ? doubling(shortestFixedLength, useLiteMaxTokens) : [];
+  return { session, tokenizer: unigramTokenizer(weights.pieces, reservedIds), fixedLengths };
 }
 
-export function tokenizeTexts(texts: readonly string[], { tokenizer }: UseLiteModel): UseLiteBatch {
+export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLengths }: UseLiteModel): UseLiteBatch {
   const rows = texts.map((text) => tokenizer.encode(text));
   const read = rows.map((row) => ({
     tokens: Math.min(row.length, useLiteMaxTokens),
     truncated: row.length > useLiteMaxTokens,
   }));
-  const longest = read.reduce((most, { tokens }) => Math.max(most, tokens), 0);
+  const mostTokens = read.reduce((most, { tokens }) => Math.max(most, tokens), 0);
+  const longest = fixedLengths.length === 0 ? mostTokens : sizeFor(fixedLengths, mostTokens);
   const ids = new Int32Array(rows.length * longest).fill(useLitePadding);
   rows.forEach((row, i) => ids.set(row.slice(0, useLiteMaxTokens), i * longest));
   return { ids, longest, texts: read };
 }
 
 export async function embedTokens({ ids, longest, texts }: UseLiteBatch, model: UseLiteModel): Promise<Float32Array> {
-  const { vector } = await model.session.run({ ids: new Tensor("int32", ids, [texts.length, longest]) });
+  const { vector } = await model.session.run({ ids: new Tensor("int32", ids, [texts.length, longest]) }, ["vector"]);
   return vector?.data as Float32Array;
 }
 
@@ -64,8 +72,18 @@ export function cutVectors({ texts }: UseLiteBatch, vectors: Float32Array): UseL
   }));
 }
 
+async function warmUpUseLite(model: UseLiteModel): Promise<void> {
+  for (const size of model.session.fixedSizes) {
+    const texts = Array.from({ length: size }, () => ({ tokens: 1, truncated: false }));
+    for (const longest of model.fixedLengths) {
+      await embedTokens({ ids: new Int32Array(size * longest).fill(reservedIds), longest, texts }, model);
+    }
+  }
+}
+
 const worker: WorkerDefinition<string, UseLiteResult, SessionSettings> = defineWorker({
   load: loadUseLite,
+  warmUp: warmUpUseLite,
   preprocess: tokenizeTexts,
   run: embedTokens,
   postprocess: cutVectors,

@@ -10,7 +10,8 @@ export const isGateway = ({ natsUrl, role }: Settings): boolean => natsUrl !== u
 
 /** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
 export function limitsOf(model: ServedModel): Limit[] {
-  const { settings, maxBatchSize, workers } = model;
+  const { settings, maxBatchSize, workers, definition } = model;
+  const { device } = definition;
   const { queueMaxSize, requestTimeoutMs, runTimeoutMs } = settings;
 
   const batching = [
@@ -25,6 +26,7 @@ export function limitsOf(model: ServedModel): Limit[] {
     { label: "Run", value: `within ${inWords(runTimeoutMs)}` },
     ...(settings.cacheMaxBytes === 0 ? [] : [{ label: "Equal inputs", value: cacheInWords(model) }]),
     ...(workers === undefined ? [] : [{ label: "Workers", value: `${workers.slots} × ${settings.workerIsolation}` }]),
+    ...(device === undefined ? [] : [{ label: "Device", value: device }]),
   ];
 }
 

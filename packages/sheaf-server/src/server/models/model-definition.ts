@@ -12,6 +12,8 @@ export interface ModelDefinition {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
   readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
   readonly task?: string | undefined;
+  /** Where it runs, as INFERENCE_DEVICE names it; said in `/health`, `/v1/models`, `/metrics` and on the page. */
+  readonly device?: string | undefined;
   /** Said in `/v1/models`, and in the log once it is ready. */
   readonly note?: string | undefined;
   /** In a fleet, tells it from others of its name and shape: workers of one version run at a time. */

@@ -1,4 +1,5 @@
 import { workerProcess, workerThread } from "sheaf/node";
+import { noThreadsBecause } from "../../runners/devices/devices.ts";
 import type { ModelSpec } from "../../runners/model-spec.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { Settings } from "../settings.ts";
@@ -23,10 +24,11 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     return { ...described, run, warmUpItem: sample, settings: { workerIsolation: "process" } };
   }
   const { workerUrl, data, sample, ...described } = spec;
+  const isolated = { ...settings, ...(noThreadsBecause(spec.device) && ({ workerIsolation: "process" } as const)) };
   const jsonDemand = new JsonDemand();
   const run: ModelDefinition["run"] = runsElsewhere(settings)
     ? noRun
-    : workersOf(settings)<never, unknown>(workerUrl, {
+    : workersOf(isolated)<never, unknown>(workerUrl, {
         instances: settings.workers,
         data,
         name: spec.name,
@@ -38,7 +40,14 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
         encodeRows:
           settings.natsUrl === undefined ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
       });
-  return { ...described, run, jsonDemand, warmUpItem: sample ?? warmUpItemOf(spec.input) };
+  const { workerIsolation } = isolated;
+  return {
+    ...described,
+    run,
+    jsonDemand,
+    warmUpItem: sample ?? warmUpItemOf(spec.input),
+    settings: { workerIsolation },
+  };
 }
 
 const noRun = (): never => {

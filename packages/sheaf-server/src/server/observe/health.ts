@@ -23,9 +23,10 @@ export function healthRoutes(app: FastifyInstance, health: () => Health): void {
 
 /** Every model has to be ready that was there at the start or has served since. */
 export function healthOf(models: Models): Health {
-  const list = models.deployments.map(({ name, state, reason }) => ({
+  const list = models.deployments.map(({ name, state, reason, current }) => ({
     name,
     state,
+    ...(current?.definition.device === undefined ? {} : { device: current.definition.device }),
     ...(reason === undefined ? {} : { reason }),
   }));
   return { status: models.status, models: list };

@@ -1,7 +1,7 @@
 import type { MetricFamily } from "sheaf/metrics";
 import type { Models } from "../models/models.ts";
 
-/** Workers by state, and how often one was started again, of every model that has workers. */
+/** Workers by state, how often one was started again, and the device, of every model that has workers. */
 export function workerFamilies(models: Models): MetricFamily[] {
   const withWorkers = models.all.flatMap(({ name, workers }) => (workers === undefined ? [] : [{ name, workers }]));
   return [
@@ -20,6 +20,14 @@ export function workerFamilies(models: Models): MetricFamily[] {
         for (const { state } of workers.instances()) counts.set(state, (counts.get(state) ?? 0) + 1);
         return [...counts].map(([state, value]) => ({ labels: { batcher: name, state }, value }));
       }),
+    },
+    {
+      name: "sheaf_model_info",
+      help: "The device a model runs on; always 1.",
+      type: "gauge",
+      samples: models.all.flatMap(({ name, definition: { device } }) =>
+        device === undefined ? [] : [{ labels: { batcher: name, device }, value: 1 }],
+      ),
     },
   ];
 }

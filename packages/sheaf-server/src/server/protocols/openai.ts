@@ -48,6 +48,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
 const descriptionOf = ({ definition, maxBatchSize }: ServedModel): object => ({
   task: definition.task ?? "custom",
   max_batch_size: maxBatchSize,
+  ...(definition.device === undefined ? {} : { device: definition.device }),
   input: describeInput(definition.input),
   ...(definition.example === undefined ? {} : { sample: definition.example }),
   ...(definition.selfTest === undefined ? {} : { self_test: definition.selfTest }),

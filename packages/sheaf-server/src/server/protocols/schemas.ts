@@ -262,6 +262,7 @@ const model = Type.Object({
   state: text("loading, ready, restarting, unavailable or failed."),
   reason: Type.Optional(text("What it waits for, or why it is not ready.")),
   max_batch_size: Type.Optional(Type.Number()),
+  device: Type.Optional(text("Where it runs: cpu, cuda:0, webgpu …")),
   input: Type.Optional(text("What an item is; known once the model has been looked into.")),
   sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
   self_test: Type.Optional(
@@ -295,7 +296,14 @@ export const modelsSchema: RouteSchema = {
 
 const health = Type.Object({
   status: text("ok, warming, restarting, unavailable, draining or failed."),
-  models: Type.Array(Type.Object({ name: Type.String(), state: Type.String(), reason: Type.Optional(Type.String()) })),
+  models: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      state: Type.String(),
+      device: Type.Optional(Type.String()),
+      reason: Type.Optional(Type.String()),
+    }),
+  ),
 });
 
 export const liveSchema: RouteSchema = {
