@@ -23,7 +23,7 @@ export interface CostModel {
 }
 
 /** Sizes are grouped in buckets: `bucketOf` gives 0 … 63. */
-export const buckets = 64;
+const buckets = 64;
 
 // Exact to 8, then four an octave that end at 10, 12, 14, 16, 20 …: a step in the cost at a multiple of 8 falls between two.
 export const bucketOf = (size: number): number => {

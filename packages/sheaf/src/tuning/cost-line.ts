@@ -33,7 +33,7 @@ export function fitLine(points: readonly MeasuredPoint[]): {
   const weighed = points.map(([size, runMs]) => ({ size, runMs, weight: 1 / Math.max(runMs, Number.EPSILON) ** 2 }));
   const line = lineThrough(weighed);
   const sum = (of: (point: LinePoint) => number): number => sumOf(weighed, (point) => point.weight * of(point));
-  const meanMs = sum(({ runMs }) => runMs) / sum(() => 1);
+  const { meanMs } = line;
   let fixedMs = line.at(0);
   let perItemMs = line.at(1) - fixedMs;
   if (perItemMs < 0) [fixedMs, perItemMs] = [meanMs, 0];

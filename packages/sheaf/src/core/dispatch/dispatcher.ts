@@ -28,6 +28,8 @@ type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
 
 /** Runs batches, each in one slot until its bisection is over, and passes their outcome to the callers. */
 export class Dispatcher<In, Out> {
+  /** Batches so far; the last one has this id. */
+  started = 0;
   /** Batches that hold a slot. */
   inFlight = 0;
   /** Items in them. */
@@ -43,7 +45,6 @@ export class Dispatcher<In, Out> {
   readonly #events: DispatchEvents<In>;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   readonly #inOrder: (results: unknown, items: readonly In[], handle: RunHandle) => ArrayLike<unknown>;
-  #batchId = 0;
   readonly #warn = warnOnce();
 
   constructor(
@@ -63,7 +64,7 @@ export class Dispatcher<In, Out> {
   }
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
-    const run = new Run<In>(++this.#batchId, batch, weight, reason, group, nowMs, this.#events);
+    const run = new Run<In>(++this.started, batch, weight, reason, group, nowMs, this.#events);
     batch.run = run;
     this.inFlight++;
     this.running += run.size;

@@ -74,7 +74,7 @@ export class Scheduler<In, Out> {
       admission.expire(nowMs);
       this.#keepDeadlines();
     });
-    this.#stallWatch = new StallWatch(settings);
+    this.#stallWatch = new StallWatch(settings, () => dispatcher.started);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
     else void this.#loop();
   }
@@ -101,10 +101,9 @@ export class Scheduler<In, Out> {
    * turn.
    */
   freed(nowMs: number): void {
-    this.#stallWatch.progressed();
     const { queue, settings } = this.#parts;
-    if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) this.#dispatchAll(nowMs);
-    else this.#atTurnEnd(nowMs);
+    if (queue.size >= settings.maxBatchSize && this.#isWithinTurn(nowMs)) return this.#dispatchAll(nowMs);
+    this.#atTurnEnd(nowMs);
     this.#keepWatch();
   }
 
@@ -117,7 +116,7 @@ export class Scheduler<In, Out> {
     this.#stopped = true;
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
-    this.#stallWatch.stop();
+    this.#stallWatch.set(Infinity);
     this.wake();
   }
 
@@ -189,7 +188,6 @@ export class Scheduler<In, Out> {
     const { admission, queue } = this.#parts;
     admission.admitWaiters();
     while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
-      this.#stallWatch.progressed();
       admission.admitWaiters();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
@@ -252,7 +250,10 @@ export class Scheduler<In, Out> {
 
   #keepWatch(): void {
     this.#keepDeadlines();
-    this.#stallWatch.look(this.#parts.queue.size > 0 && this.#freeSlots() <= 0);
+    const isBlocked = this.#parts.queue.size > 0 && this.#freeSlots() <= 0;
+    const isWatched = this.#stallWatch.atMs !== Infinity;
+    if (isWatched && !isBlocked) this.#stallWatch.set(Infinity);
+    else if (isBlocked && !isWatched) this.#stallWatch.watchFrom(this.#clock.now());
   }
 }
 

@@ -1,6 +1,7 @@
-import { bucketOf, buckets, type CostModel } from "../../policies/cost-model.ts";
+import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../executor.ts";
 import { judge, type Judgement } from "./judge.ts";
+import { lineThrough, type LinePoint } from "./weighted-line.ts";
 
 /**
  * The one cost model of a batcher, fed once a batch. For decisions it keeps a table of geometric size buckets and the
@@ -13,11 +14,8 @@ export class LearnedCost implements CostModel {
   fixedMs = 0;
   perItemMs = 0;
 
-  // One entry a bucket: batches seen (at most `maxPerBucket`, slowly forgotten), their mean size and mean run time.
-  readonly #weight = zeros();
-  readonly #size = zeros();
-  readonly #runMs = zeros();
-  #used = 0;
+  // By bucket, the sizes seen so far.
+  readonly #table: Seen[] = [];
   #unfitted = 0;
   #surprises = 0;
   // The bucket of all surprises in a row, -1 where they came in several.
@@ -38,17 +36,18 @@ export class LearnedCost implements CostModel {
     if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return expectedMs;
     const bucket = bucketOf(size);
     const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
-    if (bucket >= this.#used) this.#used = bucket + 1;
+    const isFirst = this.#table[bucket] === undefined;
+    const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0 });
     // The first batches, and the first of a size, pay for what later ones reuse, so they do not predict them.
-    if (this.batches > coldBatches && this.#size[bucket]! > 0) {
+    if (this.batches > coldBatches && !isFirst) {
       this.#runs[this.#kept++ % maxRuns] = { size, runMs };
       this.#judgement = undefined;
     }
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
-    if (this.#weight[bucket]! < 4 && learnedMs < this.#runMs[bucket]! / 3) this.#weight[bucket] = 0;
-    const weight = (this.#weight[bucket] = Math.min(this.#weight[bucket]! + 1, maxPerBucket));
-    this.#size[bucket]! += (size - this.#size[bucket]!) / weight;
-    this.#runMs[bucket]! += (learnedMs - this.#runMs[bucket]!) / weight;
+    if (seen.weight < 4 && learnedMs < seen.runMs / 3) seen.weight = 0;
+    seen.weight = Math.min(seen.weight + 1, maxPerBucket);
+    seen.size += (size - seen.size) / seen.weight;
+    seen.runMs += (learnedMs - seen.runMs) / seen.weight;
     this.#unfitted++;
     // Every batch moves a young line; an old one changes slowly, and a fit costs more than a decision.
     if (this.batches <= 64 || this.#unfitted >= 8) this.#fit();
@@ -72,7 +71,7 @@ export class LearnedCost implements CostModel {
   }
 
   seen(size: number): number {
-    return this.#weight[bucketOf(size)]!;
+    return (this.#table[bucketOf(size)] ?? unseen).weight;
   }
 
   line(size: number): number {
@@ -82,23 +81,19 @@ export class LearnedCost implements CostModel {
   at(size: number): number {
     const lineMs = this.line(size);
     const bucket = bucketOf(size);
-    const weight = this.#weight[bucket]!;
-    if (weight < 0.3) return bucket < this.#used ? lineMs : Math.max(lineMs, this.#beyond(size));
-    const differenceMs = this.#runMs[bucket]! - this.line(this.#size[bucket]!);
-    const standardErrorMs = (this.noise * lineMs) / Math.sqrt(weight);
+    const seen = this.#table[bucket] ?? unseen;
+    if (seen.weight < 0.3) return bucket < this.#table.length ? lineMs : Math.max(lineMs, this.#beyond(size));
+    const differenceMs = seen.runMs - this.line(seen.size);
+    const standardErrorMs = (this.noise * lineMs) / Math.sqrt(seen.weight);
     return Math.abs(differenceMs) > 2 * standardErrorMs ? Math.max(lineMs / 10, lineMs + differenceMs) : lineMs;
   }
 
   // Larger than any batch so far: a cost that grows faster than the line goes on doing so, as over the last third of the
   // sizes seen. Otherwise a backlog would find out by one much too large batch after the other.
   #beyond(size: number): number {
-    let last = this.#used - 1;
-    while (last > 0 && this.#weight[last]! < 0.3) last--;
-    const largest = this.#size[last]!;
-    let before = last - 1;
-    while (before >= 0 && (this.#weight[before]! < 0.3 || this.#size[before]! > 0.7 * largest)) before--;
-    if (before < 0) return 0;
-    const smaller = this.#size[before]!;
+    const largest = this.#table.findLast(isKnown)?.size ?? 0;
+    const smaller = this.#table.findLast((seen) => isKnown(seen) && seen.size <= 0.7 * largest)?.size;
+    if (smaller === undefined) return 0;
     const largestMs = this.at(largest);
     return largestMs + ((size - largest) * (largestMs - this.at(smaller))) / (largest - smaller);
   }
@@ -109,7 +104,8 @@ export class LearnedCost implements CostModel {
     const errorMs = runMs - predictedMs;
     // A size not seen before may well lie off the line: it gets more tolerance, and does not count when the table is
     // checked.
-    const known = this.#weight[bucket]! >= 1.5;
+    const seen = this.#table[bucket] ?? unseen;
+    const known = seen.weight >= 1.5;
     const limitMs = predictedMs * (known ? Math.max(4 * this.noise, 0.25) : Math.max(8 * this.noise, 1));
     const outside = Math.abs(errorMs) > limitMs;
     if (known) this.noise += 0.05 * (Math.min(1, Math.abs(errorMs) / predictedMs) - this.noise);
@@ -122,50 +118,42 @@ export class LearnedCost implements CostModel {
     else if (this.#surprising !== bucket) this.#surprising = -1;
     if (++this.#surprises < 4) return predictedMs + Math.sign(errorMs) * limitMs;
     // One young size corrects itself; an old one, or several, make all of them doubtful.
-    if (this.#surprising === bucket && this.#weight[bucket]! < 8) this.#weight[bucket] = 0;
-    else this.#weight.fill(0);
+    if (this.#surprising === bucket && seen.weight < 8) seen.weight = 0;
+    else this.#weigh(0);
     this.#surprises = 0;
     this.#unfitted = Infinity;
     return runMs;
   }
 
-  // Weighted least squares; a small ridge keeps the slope where all batches have one size.
+  // A small ridge keeps the slope where all batches have one size.
   #fit(): void {
-    const forget = this.#unfitted < 64 ? 0.999 ** this.#unfitted : 1;
+    if (this.#unfitted < 64) this.#weigh(1 - this.#unfitted / 1000);
     this.#unfitted = 0;
-    let sum = 0;
-    let sumX = 0;
-    let sumY = 0;
-    let sumXX = 0;
-    let sumXY = 0;
-    for (let i = 0; i < this.#used; i++) {
-      const weight = (this.#weight[i]! *= forget);
-      if (weight < 0.05) continue;
-      const x = this.#size[i]!;
-      const y = this.#runMs[i]!;
-      sum += weight;
-      sumX += weight * x;
-      sumY += weight * y;
-      sumXX += weight * x * x;
-      sumXY += weight * x * y;
-    }
-    const meanX = sumX / sum;
-    const meanY = sumY / sum;
-    const ridge = (0.02 * meanX * meanX) / Math.min(sum, 30) + 1e-9;
-    const covariance = sumXY / sum - meanX * meanY;
-    const variance = sumXX / sum - meanX * meanX;
+    const line = lineThrough(this.#table.filter(({ weight }) => weight >= 0.05));
+    const { weights, meanSize, meanMs, variance, covariance } = line;
+    const ridge = (0.02 * meanSize ** 2) / Math.min(weights, 30) + 1e-9;
     this.perItemMs = Math.max(0, (covariance + ridge * this.perItemMs) / (variance + ridge));
-    this.fixedMs = meanY - this.perItemMs * meanX;
+    this.fixedMs = meanMs - this.perItemMs * meanSize;
     if (this.fixedMs < 0.05 * this.perItemMs) {
       this.fixedMs = 0;
-      this.perItemMs = meanY / meanX;
+      this.perItemMs = meanMs / meanSize;
     }
+  }
+
+  #weigh(factor: number): void {
+    this.#table.forEach((seen) => (seen.weight *= factor));
   }
 }
 
-// Not typed arrays: one of this size takes four times as long to make, and some batchers live for one request.
-const zeros = (): number[] => new Array<number>(buckets).fill(0);
+/** Batches of about one size: how many count (at most `maxPerBucket`, slowly forgotten), their mean size and run time. */
+interface Seen extends LinePoint {
+  weight: number;
+  size: number;
+  runMs: number;
+}
 
+const unseen: Seen = { weight: 0, size: 0, runMs: 0 };
+const isKnown = (seen = unseen): boolean => seen.weight >= 0.3;
 const maxPerBucket = 20;
 const maxRuns = 512;
 const coldBatches = 16;
