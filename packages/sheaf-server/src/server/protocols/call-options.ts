@@ -15,12 +15,21 @@ const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satis
  * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
  */
 export function callOptionsOf(request: FastifyRequest, settings: Settings): InferOptions {
+  const options = optionsOf(request.headers, hangUpSignal(request.raw), settings);
+  return settings.cacheMaxBytes > 0 ? { ...options, cacheUse: cacheUseOf(request) } : options;
+}
+
+/** The same of headers, or of metadata with their names. */
+export function optionsOf(
+  headers: FastifyRequest["headers"],
+  signal: AbortSignal,
+  { requestTimeoutMs }: Settings,
+): InferOptions & { readonly timeoutMs: number } {
   return {
-    priority: priorityOf(request.headers["x-sheaf-priority"]),
-    timeoutMs: timeoutOf(request.headers["x-request-timeout-ms"], settings.requestTimeoutMs),
-    signal: hangUpSignal(request.raw),
-    traceparent: traceparentOf(request),
-    cacheUse: settings.cacheMaxBytes > 0 ? cacheUseOf(request) : undefined,
+    priority: priorityOf(headers["x-sheaf-priority"]),
+    timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs),
+    signal,
+    traceparent: traceparentOf({ headers }),
   };
 }
 

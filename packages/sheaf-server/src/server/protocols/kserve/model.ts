@@ -5,6 +5,7 @@ import type { Models } from "../../models/models.ts";
 import type { Deployment } from "../../models/deployment.ts";
 import type { ModelDefinition } from "../../models/model-definition.ts";
 import type { ModelState, ServedModel } from "../../models/served-model.ts";
+import { packageVersion } from "../../../shared/version.ts";
 import { inputTensors, metadataShape, outputTensors, type ProtocolTensor } from "./model-tensors.ts";
 
 // What the protocol and Triton's extensions say of a model, apart from HTTP. Their documents:
@@ -40,6 +41,12 @@ export function tensorsOf({ definition }: ServedModel): ModelTensors {
   }
   return tensors;
 }
+
+export const serverMetadata = (): object => ({
+  name: "sheaf",
+  version: packageVersion(),
+  extensions: ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"],
+});
 
 /** Whether `/v2/models/{model}/ready` says so. */
 export const isReady = (models: Models, { state }: { readonly state: ModelState }): boolean =>

@@ -6,7 +6,7 @@ import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../http/problem.ts";
 import { headerLength } from "./binary-body.ts";
 import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";
-import { dataFromBytes, dataFromJson, malformed } from "./tensor-data.ts";
+import { dataFromBytes, dataFromJson, malformed, type TensorData } from "./tensor-data.ts";
 
 /** The JSON of a request, and the bytes of binary tensors after it. */
 export function splitBody({ headers, body }: FastifyRequest): { header: Record<string, unknown>; binary: Buffer } {
@@ -27,20 +27,35 @@ export function splitBody({ headers, body }: FastifyRequest): { header: Record<s
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** An input whose name, datatype and shape are the model's. */
+export interface NamedInput {
+  readonly index: number;
+  /** As in `inputs[0]`. */
+  readonly path: string;
+  readonly tensor: ProtocolTensor;
+  /** Elements that the shape says. */
+  readonly elementCount: number;
+  /** As it came. */
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+/** The elements of an input. @throws {Problem} */
+export type ReadData = (named: NamedInput) => TensorData;
+
+/** The tensors of a request, whose elements `readData` finds. @throws {Problem} 400 or 422, naming the path. */
 export function readInputs(
   inputs: unknown,
-  binary: Buffer,
+  readData: ReadData,
   tensors: readonly ProtocolTensor[],
   { settings }: ServedModel,
 ): { values: TensorValue[]; count: number } {
   if (!Array.isArray(inputs)) throw malformed(`inputs must be an array, got ${describe(inputs)}.`);
   const values: TensorValue[] = [];
   let count: number | undefined;
-  let at = 0;
-  for (const [i, input] of (inputs as unknown[]).entries()) {
-    const path = `inputs[${i}]`;
+  for (const [index, input] of (inputs as unknown[]).entries()) {
+    const path = `inputs[${index}]`;
     if (!isObject(input)) throw malformed(`${path} must be an object, got ${describe(input)}.`);
-    const { name, datatype, shape, parameters, data } = input;
+    const { name, datatype, shape } = input;
     const tensor = tensors.find((candidate) => candidate.name === name);
     if (tensor === undefined || values.some((value) => value.name === name)) {
       const names = tensors.map((candidate) => candidate.name).join(", ");
@@ -56,27 +71,36 @@ export function readInputs(
     if (rows !== (count ?? rows)) throw invalid(`${path}.shape[0]`, `${count}, as in the other inputs`, rows);
     count = rows;
 
-    const { binary_data_size: byteLength } = parametersOf(parameters, `${path}.parameters`, ["binary_data_size"]);
     const elementCount = (shape as number[]).reduce((product, axis) => product * axis, 1);
-    if (byteLength === undefined) {
-      const value = dataFromJson(data, `${path}.data`, tensor.datatype, elementCount);
-      values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data: value });
-      continue;
-    }
-    if (data !== undefined) throw malformed(`${path} must have either data or binary_data_size.`);
-    if (!Number.isSafeInteger(byteLength) || (byteLength as number) < 0 || at + (byteLength as number) > binary.length)
-      throw malformed(
-        `${path}.parameters.binary_data_size must be a length within the ${binary.length - at} bytes that follow, got ${describe(byteLength)}.`,
-      );
-    const bytes = binary.subarray(at, at + (byteLength as number));
-    at += bytes.length;
-    const value = dataFromBytes(bytes, path, tensor.datatype, elementCount);
-    values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data: value });
+    const data = readData({ index, path, tensor, elementCount, input });
+    values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data });
   }
-  if (at !== binary.length) throw malformed(`${binary.length - at} bytes follow that belong to no input.`);
   const missing = tensors.find(({ name }) => !values.some((value) => value.name === name));
   if (missing !== undefined) throw malformed(`inputs lacks ${missing.name}.`);
   return { values, count: count ?? 1 };
+}
+
+/** Elements as JSON, or as `binary_data_size` bytes of what follows the JSON; `end` checks that no bytes are left. */
+export function jsonOrBinary(binary: Buffer): { readonly readData: ReadData; end(): void } {
+  let at = 0;
+  return {
+    readData({ path, tensor: { datatype }, elementCount, input: { parameters, data } }) {
+      const { binary_data_size: byteLength } = parametersOf(parameters, `${path}.parameters`, ["binary_data_size"]);
+      if (byteLength === undefined) return dataFromJson(data, `${path}.data`, datatype, elementCount);
+      if (data !== undefined) throw malformed(`${path} must have either data or binary_data_size.`);
+      const left = binary.length - at;
+      if (!Number.isSafeInteger(byteLength) || (byteLength as number) < 0 || (byteLength as number) > left)
+        throw malformed(
+          `${path}.parameters.binary_data_size must be a length within the ${left} bytes that follow, got ${describe(byteLength)}.`,
+        );
+      const bytes = binary.subarray(at, at + (byteLength as number));
+      at += bytes.length;
+      return dataFromBytes(bytes, path, datatype, elementCount);
+    },
+    end() {
+      if (at !== binary.length) throw malformed(`${binary.length - at} bytes follow that belong to no input.`);
+    },
+  };
 }
 
 export interface WantedOutput {
@@ -84,10 +108,14 @@ export interface WantedOutput {
   readonly isBinary: boolean;
 }
 
-/** The outputs that are asked for, or all; each as JSON or as bytes. */
-export function readOutputs(header: Record<string, unknown>, tensors: readonly ProtocolTensor[]): WantedOutput[] {
+/** The outputs that are asked for, or all; each as JSON or as bytes, as it or the request says, else `byDefault`. */
+export function readOutputs(
+  header: Readonly<Record<string, unknown>>,
+  tensors: readonly ProtocolTensor[],
+  byDefault: boolean,
+): WantedOutput[] {
   const { outputs } = header;
-  const { binary_data_output: isBinary = false } = parametersOf(header["parameters"], "parameters", ofRequest);
+  const { binary_data_output: isBinary = byDefault } = parametersOf(header["parameters"], "parameters", ofRequest);
   if (typeof isBinary !== "boolean") throw invalid("parameters.binary_data_output", "true or false", isBinary);
   if (outputs === undefined) return tensors.map((tensor) => ({ tensor, isBinary }));
   if (!Array.isArray(outputs)) throw malformed(`outputs must be an array, got ${describe(outputs)}.`);
@@ -112,7 +140,7 @@ const ofRequest = ["priority", "timeout", "binary_data_output"];
 /**
  * The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on what it asks for.
  */
-function parametersOf(parameters: unknown, path: string, known: readonly string[]): Record<string, unknown> {
+export function parametersOf(parameters: unknown, path: string, known: readonly string[]): Record<string, unknown> {
   if (parameters === undefined) return {};
   if (!isObject(parameters)) throw malformed(`${path} must be an object, got ${describe(parameters)}.`);
   const unknown = Object.keys(parameters).find((name) => !known.includes(name));

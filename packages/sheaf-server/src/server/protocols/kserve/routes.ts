@@ -1,4 +1,3 @@
-import { describe } from "sheaf/checks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { jsonOf } from "../../http/body.ts";
 import { callOptionsOf } from "../call-options.ts";
@@ -9,16 +8,14 @@ import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { invalid, problemOf } from "../../http/problem.ts";
 import { sendProblem } from "../../http/replies.ts";
-import { inferEvery } from "../requests.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";
-import { checkVersion, configOf, indexOf, isReady, metadataOf, statisticsOf, tensorsOf, versionOf } from "./model.ts";
-import type { ModelTensors } from "./model.ts";
+import { inferTensors, type TensorReply } from "./infer.ts";
+import { checkVersion, configOf, indexOf, isReady, metadataOf, serverMetadata, statisticsOf } from "./model.ts";
+import { versionOf } from "./model.ts";
 import type { RouteSchema } from "../schemas.ts";
-import { readInputs, readOutputs, splitBody, withParameters } from "./request.ts";
+import { jsonOrBinary, splitBody } from "./request.ts";
 import * as schemas from "./schemas.ts";
-import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
-import { bytesOf, jsonOfData, malformed } from "./tensor-data.ts";
-import { packageVersion } from "../../../shared/version.ts";
+import { bytesOf, jsonOfData } from "./tensor-data.ts";
 
 /**
  * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and what clients of Triton
@@ -32,11 +29,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       logProblem(request, problem);
       sendProblem(reply, problem);
     });
-    v2.get("/v2", { schema: schemas.server }, () => ({
-      name: "sheaf",
-      version: packageVersion(),
-      extensions: ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"],
-    }));
+    v2.get("/v2", { schema: schemas.server }, serverMetadata);
     v2.get("/v2/health/live", { schema: schemas.live, logLevel: "warn" }, () => ({ live: true }));
     v2.get("/v2/health/ready", { schema: schemas.ready, logLevel: "warn" }, (_request, reply) => {
       const ready = models.status === "ok";
@@ -78,7 +71,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
           const { model: name, version } = request.params as VersionPath;
           const model = models.take(name, "model");
           checkVersion(name, model, version);
-          return infer(model, tensorsOf(model), request, reply);
+          return infer(model, request, reply);
         },
       );
     }
@@ -98,38 +91,14 @@ function readIndexRequest(body: unknown): boolean {
   return ready === true;
 }
 
-async function infer(
-  model: ServedModel,
-  tensors: ModelTensors,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const { definition } = model;
+async function infer(model: ServedModel, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { header, binary } = splitBody(request);
-  const { values, count } = readInputs(header["inputs"], binary, tensors.inputs, model);
-  const wanted = readOutputs(header, tensors.outputs);
-  const { id } = header;
-  if (id !== undefined && typeof id !== "string") throw malformed(`id must be a text, got ${describe(id)}.`);
-  const { requestTimeoutMs } = model.settings;
-  const options = withParameters(callOptionsOf(request, model.settings), header["parameters"], requestTimeoutMs);
-  const served = await inferEvery(model, itemsOf(definition.input, values, count, model.parse), options);
-  const results = served.map(({ value }) => value);
-  const outputs = wanted.map(({ tensor, isBinary }) => ({
-    value: resultTensor(definition.output, tensor, results),
-    isBinary,
-  }));
-  definition.jsonDemand?.note(results.length === 1 && outputs.some(({ isBinary }) => !isBinary));
+  const options = callOptionsOf(request, model.settings);
+  const { id, outputs } = await inferTensors(model, { header, isBinary: false, ...jsonOrBinary(binary) }, options);
   return sendOutputs(reply, { model, id, outputs });
 }
 
-function sendOutputs(
-  reply: FastifyReply,
-  {
-    model,
-    id,
-    outputs,
-  }: { model: ServedModel; id: string | undefined; outputs: readonly { value: TensorValue; isBinary: boolean }[] },
-): FastifyReply {
+function sendOutputs(reply: FastifyReply, { model, id, outputs }: TensorReply & { model: ServedModel }): FastifyReply {
   const binary: Buffer[] = [];
   const described = outputs.map(({ value, isBinary }): JsonParts => {
     const head = `{"name":${JSON.stringify(value.name)},"datatype":"${value.datatype}","shape":[${value.shape.join()}]`;

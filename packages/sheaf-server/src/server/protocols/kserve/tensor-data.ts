@@ -55,7 +55,11 @@ export function dataFromBytes(bytes: Buffer, path: string, datatype: TensorDatat
   const expected = count * bytesEach[datatype];
   if (bytes.length !== expected)
     throw malformed(`${path} must have ${expected} bytes for ${count} × ${datatype}, got ${bytes.length}.`);
-  const data = numbersOver(bytes, datatype, count);
+  return checkedNumbers(numbersOver(bytes, datatype, count), path, datatype);
+}
+
+/** Numbers as they came in bytes, all finite, and 0 or 1 for BOOL. @throws {Problem} 422. */
+export function checkedNumbers(data: NumberArray, path: string, datatype: TensorDatatype): NumberArray {
   if (data instanceof Float32Array || data instanceof Float64Array) {
     // A plain loop: a callback for each of a body's numbers costs as much as reading them.
     for (let i = 0; i < data.length; i++)
@@ -89,14 +93,17 @@ function textsFromBytes(bytes: Buffer, path: string, count: number): string[] {
     if (length > bytes.length - at - 4)
       throw malformed(`${path}: text ${i} claims ${length} bytes, more than there are.`);
     const content = bytes.subarray(at + 4, at + 4 + length);
-    // Decoded anyway, it would be another text: each wrong byte becomes U+FFFD.
-    if (!isUtf8(content))
-      throw new Problem("INVALID_INPUT", `${path}[${i}] must be UTF-8.`, { param: `${path}[${i}]` });
-    texts.push(content.toString("utf8"));
+    texts.push(textOf(content, `${path}[${i}]`));
     at += 4 + length;
   }
   if (at !== bytes.length) throw malformed(`${path} has ${bytes.length - at} bytes after its ${count} texts.`);
   return texts;
+}
+
+/** @throws {Problem} 422 for what is not UTF-8: decoded anyway it would be another text, with U+FFFD for wrong bytes. */
+export function textOf(content: Buffer, path: string): string {
+  if (!isUtf8(content)) throw new Problem("INVALID_INPUT", `${path} must be UTF-8.`, { param: path });
+  return content.toString("utf8");
 }
 
 /** The elements as the binary extension sends them. */
