@@ -1,14 +1,16 @@
 import type { Command } from "commander";
 import { ConfigError } from "../server/config.ts";
-import { proxyDefaults, type Setting } from "../server/settings.ts";
+import { proxyDefaults, type Setting, type Settings } from "../server/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { runCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
-/** Flags that a gateway has no use for are not its flags: those of models, of their texts and of a fleet. */
+const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort"];
+
+/** Flags that a gateway has no use for are not its flags: those of models, of their texts and protocols, and of a fleet. */
 const isOfProxy = ({ name, group }: Setting): boolean =>
-  group !== "Models and workers" && group !== "Fleet" && name !== "maxTextChars" && name !== "apiKey";
+  group !== "Models and workers" && group !== "Fleet" && !notOfProxy.includes(name);
 
 /** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
 export function proxy(words: readonly string[], streams: CommandStreams): Promise<number> {

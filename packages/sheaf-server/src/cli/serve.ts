@@ -22,14 +22,23 @@ export function serve(words: readonly string[], streams: CommandStreams): Promis
     const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
     if (settings.role !== "all" && settings.natsUrl === undefined)
       throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
+    if (settings.role === "worker" && settings.grpcPort !== undefined)
+      throw new ConfigError(
+        "GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.",
+      );
     return serveModels(entries, settings);
   });
 }
 
 export function serveCommand(streams: CommandStreams): Command {
-  return commandWithSettings("serve", "Serves models over HTTP, each in dynamic batches of its own.", streams, {
-    isShown: ({ group }) => group !== "Upstream",
-  }).argument(
+  return commandWithSettings(
+    "serve",
+    "Serves models over HTTP and gRPC, each in dynamic batches of its own.",
+    streams,
+    {
+      isShown: ({ group }) => group !== "Upstream",
+    },
+  ).argument(
     "[model...]",
     `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder, a Python file (.py) or a worker module (.js) (default: use-lite)`,
   );

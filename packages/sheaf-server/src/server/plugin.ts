@@ -20,6 +20,7 @@ import { healthPaths } from "./observe/health-paths.ts";
 import { fleetFamilies } from "./fleet/fleet-metrics.ts";
 import { inferRoutes } from "./protocols/infer.ts";
 import { metricsRoute } from "./observe/metrics.ts";
+import { RequestMetrics } from "./observe/request-metrics.ts";
 import { openaiRoutes } from "./protocols/openai.ts";
 import { isV2 } from "./http/replies.ts";
 import { rerankRoute } from "./protocols/rerank.ts";
@@ -54,6 +55,15 @@ export function openModels(
  * `prefix`. Hooks, body parser and error replies stay inside it. The app's close drains the models.
  */
 export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOptions): Promise<void> {
+  await serveHttp(app, options, new RequestMetrics());
+}
+
+/** The same, where `requests` also counts what comes another way. */
+export async function serveHttp(
+  app: FastifyInstance,
+  options: SheafPluginOptions,
+  requests: RequestMetrics,
+): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };
   const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
   takeJsonAsBytes(app);
@@ -87,7 +97,8 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
     rerankRoute(app, models);
     await kserveRoutes(app, models);
   }
-  metricsRoute(app, models, () => [...workerFamilies(models), ...cacheFamilies(models.all), ...fleetFamilies(models)]);
+  const more = () => [...workerFamilies(models), ...cacheFamilies(models.all), ...fleetFamilies(models)];
+  metricsRoute(app, models, more, requests);
   await dashboardRoutes(app, models);
 }
 

@@ -6,7 +6,8 @@ import { documentRoutes } from "./protocols/openapi.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
 import type { Models } from "./models/models.ts";
-import { openModels, sheafPlugin } from "./plugin.ts";
+import { openModels, serveHttp } from "./plugin.ts";
+import { RequestMetrics } from "./observe/request-metrics.ts";
 import { InFlightReplies } from "./http/lifecycle/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./http/cross-origin.ts";
@@ -24,6 +25,8 @@ export interface SheafServer {
   readonly app: FastifyInstance;
   readonly models: Models;
   readonly settings: Settings;
+  /** `host:port` of gRPC, once the app is ready; undefined without GRPC_PORT. */
+  readonly grpcAddress: string | undefined;
   /** Starts to listen; models go on loading. @returns the URL it listens on. */
   listen(): Promise<string>;
   /** Resolves when every model is ready; rejects with the first failure. */
@@ -53,12 +56,19 @@ export async function serverOn(
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);
   await documentRoutes(app, settings);
-  await app.register(sheafPlugin, { models, settings });
+  const requests = new RequestMetrics();
+  await app.register((routes) => serveHttp(routes, { models, settings }, requests));
+  // Only now: without the port nothing of it is loaded.
+  const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
+  const grpc = serveGrpc?.(app, { models, settings, requests });
 
   return {
     app,
     models,
     settings,
+    get grpcAddress() {
+      return grpc?.address;
+    },
     listen: () => listen(app, settings),
     ready: () => models.ready(),
     close: async ({ graceMs } = {}) => {

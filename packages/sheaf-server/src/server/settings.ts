@@ -35,6 +35,7 @@ export interface Settings {
   readonly corsOrigins: readonly string[];
   readonly host: string;
   readonly port: number;
+  readonly grpcPort: number | undefined;
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
   readonly apiKey: string | undefined;
   readonly shutdownGraceMs: number;
@@ -190,6 +191,10 @@ const rows = {
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),
     port: integer(8000, 0, 65_535, "Port to listen on; 0 takes a free one."),
+    grpcPort: {
+      ...optional(integer(0, 0, 65_535, "")),
+      description: "Port for gRPC, beside HTTP; 0 takes a free one. Without it there is no gRPC.",
+    },
     logLevel: {
       ...choice(
         ["trace", "debug", "info", "warn", "error", "fatal", "silent"],

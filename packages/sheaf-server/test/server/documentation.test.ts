@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { statusOfCode } from "../../dist/server/http/problem.js";
+import { service } from "../../dist/server/protocols/grpc/definition.js";
+import { statusNameOf } from "../../dist/server/protocols/grpc/status.js";
 import { doubling, serving } from "./serving.js";
 
 const page = (name: string): string =>
@@ -26,6 +28,16 @@ test("every route stands in docs/reference/routes.md, and back", async (t) => {
 test("every error code and its status stand in docs/reference/routes.md, and back", () => {
   const rows = [...page("routes").matchAll(/^\| `([A-Z_]+)` *\| (\d{3}) /gm)];
   assert.deepEqual(Object.fromEntries(rows.map(([, code, status]) => [code, Number(status)])), statusOfCode);
+});
+
+test("the status over gRPC of every error, and every method, stand in docs/reference/grpc.md, and back", () => {
+  const rows = [...page("grpc").matchAll(/^\| (\d{3}) +\| `([A-Z_]+)` +\|$/gm)];
+  const statuses = [...new Set(Object.values(statusOfCode))].sort((a, b) => a - b);
+  assert.deepEqual(
+    rows.map(([, status, name]) => [Number(status), name]),
+    statuses.map((status) => [status, statusNameOf({ status })]),
+  );
+  assert.deepEqual(firstCells(page("grpc"), /^[A-Z][A-Za-z]+$/).sort(), Object.keys(service).sort());
 });
 
 test("every metric stands in docs/reference/metrics.md with its type; those that always show, and no other, show", async (t) => {

@@ -72,16 +72,30 @@ export async function urlOnce(
   server: Server,
   { host, port }: Pick<Settings, "host" | "port">,
 ): Promise<string> {
+  await listeningOn(listening, { host, port, variable: "PORT" });
+  return `http://${addressOf(server)}`;
+}
+
+/** Resolves with `listening`. @throws {Error} naming the settings, of which `variable` is the port's. */
+export async function listeningOn(
+  listening: Promise<unknown>,
+  { host, port, variable }: { readonly host: string; readonly port: number; readonly variable: string },
+): Promise<void> {
   try {
     await listening;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
+    const flag = `--${variable.toLowerCase().replace("_", "-")}`;
     const why =
       code === "EADDRINUSE"
-        ? "another program listens there. Choose another port with PORT or --port; 0 takes any that is free."
+        ? `another program listens there. Choose another port with ${variable} or ${flag}; 0 takes any that is free.`
         : message;
-    throw new Error(`Cannot listen on ${host}, port ${port} (HOST, PORT): ${why}`, { cause: error });
+    throw new Error(`Cannot listen on ${host}, port ${port} (HOST, ${variable}): ${why}`, { cause: error });
   }
-  const { address, port: taken, family } = server.address() as AddressInfo;
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+}
+
+/** `host:port` of a server that listens. */
+export function addressOf(server: Pick<Server, "address">): string {
+  const { address, port, family } = server.address() as AddressInfo;
+  return `${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }

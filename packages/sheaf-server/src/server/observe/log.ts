@@ -65,7 +65,7 @@ export function logBatches(
 }
 
 /** Server errors are logged with their cause; what the caller did wrong only with LOG_LEVEL debug. */
-export function logProblem(request: FastifyRequest, problem: Problem): void {
+export function logProblem(request: Pick<FastifyRequest, "id" | "headers" | "log">, problem: Problem): void {
   const line = { reqId: request.id, code: problem.code, status: problem.status, traceId: traceIdOf(request) };
   if (problem.status < 500 || problem.code === "DRAINING" || problem.code === "NOT_READY")
     request.log.debug(line, problem.message);

@@ -11,11 +11,15 @@ import { ProcessMetrics } from "./process-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { metricsSchema } from "../protocols/schemas.ts";
 
-/** `GET /metrics`: the metrics of batchers, which may come and go, `more`, and the requests' and the process's, in Prometheus' text format. */
+/**
+ * `GET /metrics`: the metrics of batchers, which may come and go, `more`, and the `requests`' and the process's, in
+ * Prometheus' text format.
+ */
 export function metricsRoute(
   app: FastifyInstance,
   measured: { watch(watcher: (batcher: MeasuredBatcher) => () => void): void },
   more: () => MetricFamily[],
+  requests: RequestMetrics = new RequestMetrics(),
 ): void {
   const batchers = new Set<PrometheusMetrics>();
   measured.watch((one) => {
@@ -26,7 +30,6 @@ export function metricsRoute(
       batcher.close();
     };
   });
-  const requests = new RequestMetrics();
   const processMetrics = new ProcessMetrics();
   app.addHook("onResponse", (request, reply, done) => {
     // A stream ends when its viewer goes: its length says nothing about requests.

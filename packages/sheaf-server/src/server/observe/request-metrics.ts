@@ -1,11 +1,12 @@
 import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/metrics";
 
-/** Requests by route and status. Routes are patterns, so the number of series is bounded. */
+/** Requests by route and status, over HTTP and gRPC. Routes are patterns, so the number of series is bounded. */
 export class RequestMetrics {
   readonly #durations = new Map<string, Buckets>();
   readonly #counts = new Map<string, { readonly route: string; readonly status: string; value: number }>();
 
-  record(route: string, status: number, durationMs: number): void {
+  /** `status` is a number of HTTP, or a name of gRPC. */
+  record(route: string, status: number | string, durationMs: number): void {
     let durations = this.#durations.get(route);
     if (durations === undefined) this.#durations.set(route, (durations = new Buckets(secondsBuckets)));
     durations.record(durationMs / 1000);

@@ -50,29 +50,57 @@ export function tracedBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, O
   return api === undefined ? batcher : openTelemetry(batcher, { trace: api.trace });
 }
 
-/**
- * Where tracing is on, gives every POST a server span below its `traceparent`, unless an instrumentation of HTTP has made
- * one already.
- */
-export function traceRequests(app: FastifyInstance): void {
+/** A server span of a request. */
+export interface RequestSpan {
+  /** Runs it, and what it calls, below the span. */
+  run<T>(request: () => T): T;
+  end(attributes: Readonly<Record<string, string | number>>, hasFailed: boolean): void;
+}
+
+/** Where tracing is on, makes a span below a request's `traceparent`, unless an instrumentation has made one already. */
+export type SpanOfRequest = (
+  name: string,
+  headers: object,
+  attributes: Readonly<Record<string, string>>,
+  elapsedMs: number,
+) => RequestSpan | undefined;
+
+export function requestSpans(): SpanOfRequest | undefined {
   const api = registeredApi();
-  if (api === undefined) return;
+  if (api === undefined) return undefined;
   const { trace, context, propagation } = api;
   const tracer = trace.getTracer("sheaf-server") as unknown as ParentTracer;
+  return (name, headers, attributes, elapsedMs) => {
+    if (trace.getActiveSpan?.() !== undefined) return undefined;
+    const parent = propagation.extract(context.active(), headers);
+    const startTime = performance.timeOrigin + performance.now() - elapsedMs;
+    const span = tracer.startSpan(name, { kind: serverKind, startTime, attributes }, parent);
+    return {
+      run: (request) => context.with(trace.setSpan(parent, span), request),
+      end(more, hasFailed) {
+        span.setAttributes(more);
+        if (hasFailed) span.setStatus({ code: errorStatus });
+        span.end();
+      },
+    };
+  };
+}
+
+/** Where tracing is on, gives every POST a span. */
+export function traceRequests(app: FastifyInstance): void {
+  const spanOf = requestSpans();
+  if (spanOf === undefined) return;
   // After the body was read, which happens in another async context.
   app.addHook("preHandler", (request, reply, done) => {
-    if (request.method !== "POST" || trace.getActiveSpan?.() !== undefined) return done();
+    if (request.method !== "POST") return done();
     const { url = "" } = request.routeOptions;
-    const parent = propagation.extract(context.active(), request.headers);
-    const startTime = performance.timeOrigin + performance.now() - reply.elapsedTime;
     const attributes = { "http.request.method": request.method, "http.route": url, "url.path": request.url };
-    const span = tracer.startSpan(`${request.method} ${url}`, { kind: serverKind, startTime, attributes }, parent);
+    const span = spanOf(`${request.method} ${url}`, request.headers, attributes, reply.elapsedTime);
+    if (span === undefined) return done();
     reply.raw.once("close", () => {
-      span.setAttributes({ "http.response.status_code": reply.statusCode });
-      if (reply.statusCode >= 500) span.setStatus({ code: errorStatus });
-      span.end();
+      span.end({ "http.response.status_code": reply.statusCode }, reply.statusCode >= 500);
     });
-    context.with(trace.setSpan(parent, span), done);
+    span.run(done);
   });
 }
 

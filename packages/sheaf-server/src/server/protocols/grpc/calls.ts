@@ -1,0 +1,54 @@
+import { Metadata, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
+import { digestOf, refusalOf } from "../../http/api-key.ts";
+import { Problem } from "../../http/problem.ts";
+import { requestId } from "../../http/request-id.ts";
+import type { Settings } from "../../settings.ts";
+import type { Connections } from "./connections.ts";
+import { statusOf } from "./status.ts";
+
+/** Methods that need no key, as the health routes of HTTP. */
+const isOpen = (path: string): boolean => path.startsWith("/grpc.health.") || /\/Server(?:Live|Ready)$/.test(path);
+
+/**
+ * Every call, before its message is read: refused without the key, or where as many are open as there may be connections.
+ * Its status carries its id.
+ */
+export function admission({ apiKey, maxConnections }: Settings, connections: () => Connections): ServerInterceptor {
+  const expected = apiKey === undefined ? undefined : digestOf(apiKey);
+  const refusal = (path: string, metadata: Metadata): Problem | undefined => {
+    if (expected !== undefined && !isOpen(path)) {
+      const refused = refusalOf(first(metadata, "authorization"), expected);
+      if (refused !== undefined) return refused;
+    }
+    if (connections().calls < maxConnections) return undefined;
+    const message = `${maxConnections} calls are open (MAX_CONNECTIONS); retry later.`;
+    return new Problem("QUEUE_FULL", message, { headers: { "retry-after": "1", "retry-after-ms": "1000" } });
+  };
+  return ({ path }, call) => {
+    let id = "";
+    const intercepted = new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, proceed) => {
+            id = requestId({ headers: { "x-request-id": first(metadata, "x-request-id") } });
+            metadata.set("x-request-id", id);
+            const refused = refusal(path, metadata);
+            if (refused === undefined) proceed(metadata);
+            else intercepted.sendStatus(statusOf(refused));
+          },
+        }),
+      sendStatus: (status, next) => {
+        const metadata = status.metadata ?? new Metadata();
+        metadata.set("x-request-id", id);
+        next({ ...status, metadata });
+      },
+    });
+    return intercepted;
+  };
+}
+
+/** The first value of a name, where it is a text. */
+export function first(metadata: Metadata, name: string): string | undefined {
+  const [value] = metadata.get(name);
+  return typeof value === "string" ? value : undefined;
+}

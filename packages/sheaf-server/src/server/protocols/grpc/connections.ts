@@ -1,0 +1,147 @@
+import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { once } from "node:events";
+import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import { ServerCredentials, status, type Server } from "@grpc/grpc-js";
+import type { Settings } from "../../settings.ts";
+import { addressOf, listeningOn } from "../../http/app.ts";
+import { nameOfCode } from "./status.ts";
+
+/** Most calls that one connection may have open; its client holds the next one back. */
+export const maxCallsPerConnection = 1000;
+
+/** Most pings of a connection within a second and between two calls: more come from no client that measures or keeps alive. */
+const maxPingsPerS = 1000;
+
+/** How long the last replies may take to leave once every result is there. */
+const lastRepliesMs = 2000;
+
+/** A call that is open. */
+interface OpenCall {
+  readonly path: string;
+  readonly atMs: number;
+  /** Since when its reply or its end is handed over, as a look found it. */
+  answeredAtMs: number | undefined;
+}
+
+export interface ConnectionsOptions {
+  readonly settings: Settings;
+  /** Whether a call of this path takes or gives several messages, and may last. */
+  isStream(path: string): boolean;
+  /** A call that is no stream has ended; `status` is gRPC's name for how. */
+  onEnd(path: string, status: string, durationMs: number): void;
+}
+
+/**
+ * Listens for gRPC, and bounds what clients hold: connections, calls, pings, uploads and replies that nobody reads. Takes
+ * connections itself and hands them to the gRPC server.
+ */
+export class Connections {
+  readonly #listener: NetServer;
+  readonly #options: ConnectionsOptions;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #open = new Map<ServerHttp2Stream, OpenCall>();
+  readonly #timer: NodeJS.Timeout;
+  #whenAnswered: (() => void) | undefined;
+
+  constructor(server: Server, options: ConnectionsOptions) {
+    const { settings } = options;
+    this.#options = options;
+    const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#listener = createServer({ noDelay: true }, (socket: Socket) => injector.injectConnection(socket));
+    this.#listener.maxConnections = settings.maxConnections;
+    const http2 = http2ServerOf(server);
+    http2.on("session", (session) => this.#watch(session));
+    http2.on("stream", (stream, headers) => this.#opened(stream, String(headers[":path"])));
+    const everyMs = Math.min(5000, Math.ceil(Math.min(settings.uploadTimeoutMs, settings.replyTimeoutMs) / 4));
+    this.#timer = setInterval(() => this.#look(), everyMs).unref();
+  }
+
+  /** Calls that are open, of all connections together. */
+  get calls(): number {
+    return this.#open.size;
+  }
+
+  /** @returns `host:port`, where it listens. */
+  async listen(): Promise<string> {
+    const { host, grpcPort = 0 } = this.#options.settings;
+    this.#listener.listen({ host, port: grpcPort });
+    await listeningOn(once(this.#listener, "listening"), { host, port: grpcPort, variable: "GRPC_PORT" });
+    return addressOf(this.#listener);
+  }
+
+  /** Takes no more calls, gives the replies to those that are open a moment to leave, and closes every connection. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#listener.close();
+    for (const session of this.#sessions) if (!session.closed) session.close();
+    if (this.#unanswered > 0) {
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        this.#whenAnswered = resolve;
+        timer = setTimeout(resolve, lastRepliesMs);
+      });
+      clearTimeout(timer);
+    }
+    for (const session of this.#sessions) session.destroy();
+  }
+
+  #watch(session: ServerHttp2Session): void {
+    this.#sessions.add(session);
+    session.once("close", () => this.#sessions.delete(session));
+    let pings = 0;
+    let sinceMs = performance.now();
+    session.on("ping", () => {
+      const nowMs = performance.now();
+      if (nowMs - sinceMs >= 1000) [pings, sinceMs] = [0, nowMs];
+      if (++pings > maxPingsPerS) session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    });
+    session.on("stream", () => (pings = 0));
+  }
+
+  #opened(stream: ServerHttp2Stream, path: string): void {
+    const call: OpenCall = { path, atMs: performance.now(), answeredAtMs: undefined };
+    this.#open.set(stream, call);
+    stream.once("close", () => {
+      this.#open.delete(stream);
+      if (!this.#options.isStream(path)) {
+        // What gRPC itself refused, such as a message that is too large, no handler and no interceptor ever sees.
+        const code = stream.sentTrailers?.["grpc-status"] ?? stream.sentHeaders?.["grpc-status"];
+        const ended = nameOfCode(code === undefined ? status.CANCELLED : Number(code));
+        this.#options.onEnd(path, ended, performance.now() - call.atMs);
+      }
+      if (this.#unanswered === 0) this.#whenAnswered?.();
+    });
+  }
+
+  /** Streams that only watch, such as those of the health service, may last. */
+  get #unanswered(): number {
+    let count = 0;
+    for (const { path } of this.#open.values()) if (path.startsWith("/inference.")) count++;
+    return count;
+  }
+
+  /** Resets calls that arrive too slowly, and those whose reply is not read. */
+  #look(): void {
+    const { settings, isStream } = this.#options;
+    const nowMs = performance.now();
+    for (const [stream, call] of this.#open) {
+      // grpc-js ends a stream only once its message was taken.
+      if (stream.writableEnded || (stream.headersSent && !isStream(call.path))) call.answeredAtMs ??= nowMs;
+      const isStuck =
+        call.answeredAtMs === undefined
+          ? !isStream(call.path) && nowMs - call.atMs > settings.uploadTimeoutMs && !stream.readableEnded
+          : nowMs - call.answeredAtMs > settings.replyTimeoutMs;
+      if (isStuck) stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    }
+  }
+}
+
+/**
+ * grpc-js shows nobody its HTTP/2 server: what a client pings, and which call hangs or how it ended, is seen only there. Its
+ * minor version is pinned for this.
+ */
+function http2ServerOf(server: Server): Http2Server {
+  const { http2Servers } = server as unknown as { readonly http2Servers: ReadonlyMap<Http2Server, unknown> };
+  const [http2] = http2Servers.keys();
+  return http2!;
+}

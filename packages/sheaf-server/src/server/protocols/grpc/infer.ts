@@ -1,0 +1,208 @@
+import { Metadata, type sendUnaryData, type ServerDuplexStream, type ServerUnaryCall } from "@grpc/grpc-js";
+import type { FastifyBaseLogger } from "fastify";
+import { CacheUse } from "../../cache/cache-use.ts";
+import type { Models } from "../../models/models.ts";
+import type { InferOptions } from "../../models/served-model.ts";
+import type { Settings } from "../../settings.ts";
+import { clientClosedRequest, Problem, problemOf } from "../../http/problem.ts";
+import { logProblem } from "../../observe/log.ts";
+import type { RequestMetrics } from "../../observe/request-metrics.ts";
+import { requestSpans, type SpanOfRequest } from "../../observe/tracing.ts";
+import { optionsOf } from "../call-options.ts";
+import { inferTensors } from "../kserve/infer.ts";
+import { checkVersion, versionOf } from "../kserve/model.ts";
+import { bytesOf } from "../kserve/tensor-data.ts";
+import { rawOrContents } from "./contents.ts";
+import { serviceName } from "./definition.ts";
+import { inferMessage, type InferMessage } from "./infer-request.ts";
+import { statusNameOf, statusOf } from "./status.ts";
+
+/** Most requests of one stream that run or wait; the next one is read when a reply has been taken. */
+export const maxInFlightPerStream = 64;
+
+/** What inference needs of the server. */
+export interface InferContext {
+  readonly models: Models;
+  readonly log: FastifyBaseLogger;
+  readonly requests: RequestMetrics;
+}
+
+type Call = Pick<ServerUnaryCall<Buffer, object>, "metadata" | "getDeadline">;
+type Headers = Record<string, string>;
+
+/** The methods that run a model. */
+export interface Inference {
+  unary(call: ServerUnaryCall<Buffer, object>, reply: sendUnaryData<object>): void;
+  stream(call: ServerDuplexStream<Buffer, object>): void;
+  /** Ends every stream: its client goes elsewhere. */
+  close(): void;
+}
+
+export function inference(context: InferContext): Inference {
+  const spanOf = requestSpans();
+  const streams = new Set<() => void>();
+  return {
+    unary: (call, reply) => void unary(context, spanOf, call, reply),
+    stream(call) {
+      const end = stream(context, spanOf, call, () => streams.delete(end));
+      streams.add(end);
+    },
+    close() {
+      for (const end of streams) end();
+    },
+  };
+}
+
+async function unary(
+  context: InferContext,
+  spanOf: SpanOfRequest | undefined,
+  call: ServerUnaryCall<Buffer, object>,
+  reply: sendUnaryData<object>,
+): Promise<void> {
+  const controller = new AbortController();
+  let isOver = false;
+  // It is also what grpc-js says after a reply.
+  call.once("cancelled", () => {
+    if (!isOver) controller.abort(clientClosedRequest());
+  });
+  const headers = headersOf(call);
+  try {
+    const cacheUse = context.models.settings.cacheMaxBytes > 0 ? new CacheUse() : undefined;
+    const answered = await traced(spanOf, "ModelInfer", headers, () => {
+      const options = optionsFor(call, headers, controller.signal);
+      return infer(context.models, inferMessage(call.request), (settings) => ({ ...options(settings), cacheUse }));
+    });
+    isOver = true;
+    const trailers = new Metadata();
+    if (cacheUse?.header !== undefined) trailers.set("x-sheaf-cache", cacheUse.header);
+    reply(null, answered, trailers);
+  } catch (error) {
+    isOver = true;
+    const problem = problemOf(error);
+    logFailure(context, headers, problem, controller.signal);
+    reply(statusOf(problem));
+  }
+}
+
+/** Each message is a request of its own; replies come in their order. @returns what ends the stream. */
+function stream(
+  context: InferContext,
+  spanOf: SpanOfRequest | undefined,
+  call: ServerDuplexStream<Buffer, object>,
+  whenEnded: () => void,
+): () => void {
+  const controller = new AbortController();
+  const headers = headersOf(call);
+  let inFlight = 0;
+  let lastReply: Promise<void> = Promise.resolve();
+  const end = (problem?: Problem): void => {
+    whenEnded();
+    if (problem === undefined) call.end();
+    else call.emit("error", statusOf(problem));
+  };
+  call.once("cancelled", () => {
+    whenEnded();
+    controller.abort(clientClosedRequest());
+  });
+  call.on("data", (bytes: Buffer) => {
+    if (++inFlight >= maxInFlightPerStream) call.pause();
+    const reply = answer(bytes);
+    lastReply = lastReply.then(async () => {
+      const message = await reply;
+      await taken(message);
+      inFlight--;
+      if (!controller.signal.aborted) call.resume();
+    });
+  });
+  call.once("end", () => void lastReply.then(() => end()));
+  return () => end(new Problem("DRAINING", "The server is shutting down; open a stream to another one."));
+
+  /** Resolves once the client's window had room for it: one that does not read gets no more, and then none. */
+  async function taken(message: object): Promise<void> {
+    if (controller.signal.aborted) return;
+    const { replyTimeoutMs } = context.models.settings;
+    const unread = new Problem("REQUEST_TIMEOUT", `No reply was read for ${replyTimeoutMs} ms (REPLY_TIMEOUT_MS).`);
+    const timer = setTimeout(() => end(unread), replyTimeoutMs);
+    await new Promise<void>((resolve) => void call.write(message, () => resolve()));
+    clearTimeout(timer);
+  }
+
+  async function answer(bytes: Buffer): Promise<object> {
+    const startedAtMs = performance.now();
+    let status = "OK";
+    let message: InferMessage | undefined;
+    try {
+      return await traced(spanOf, "ModelStreamInfer", headers, async () => {
+        message = inferMessage(bytes);
+        const options = optionsFor(call, headers, controller.signal);
+        return { error_message: "", infer_response: await infer(context.models, message, options) };
+      });
+    } catch (error) {
+      const problem = problemOf(error);
+      status = controller.signal.aborted ? "CANCELLED" : statusNameOf(problem);
+      logFailure(context, headers, problem, controller.signal);
+      const id = message?.header["id"] ?? "";
+      return { error_message: problem.message, infer_response: { model_name: message?.model, id } };
+    } finally {
+      context.requests.record(`/${serviceName}/ModelStreamInfer`, status, performance.now() - startedAtMs);
+    }
+  }
+}
+
+async function infer(
+  models: Models,
+  { model: name, version, header, raw }: InferMessage,
+  options: (settings: Settings) => InferOptions,
+): Promise<object> {
+  const model = models.take(name, "model_name");
+  checkVersion(name, model, version || undefined);
+  const inputs = header["inputs"] as readonly unknown[];
+  const request = { header, isBinary: true, ...rawOrContents(raw, inputs) };
+  const { id, outputs } = await inferTensors(model, request, options(model.settings));
+  return {
+    model_name: model.name,
+    model_version: versionOf(model),
+    id: id ?? "",
+    outputs: outputs.map(({ value }) => ({ name: value.name, datatype: value.datatype, shape: value.shape })),
+    raw_output_contents: outputs.map(({ value }) => bytesOf(value.data)),
+  };
+}
+
+/** The texts of a call's metadata, by name. */
+const headersOf = ({ metadata }: Call): Headers =>
+  Object.fromEntries(Object.entries(metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === "string")); // prettier-ignore
+
+/** What the metadata asks, no longer than gRPC's own deadline. */
+const optionsFor =
+  (call: Call, headers: Headers, signal: AbortSignal) =>
+  (settings: Settings): InferOptions => {
+    const options = optionsOf(headers, signal, settings);
+    const leftMs = Number(call.getDeadline()) - Date.now();
+    return leftMs < options.timeoutMs ? { ...options, timeoutMs: Math.max(1, leftMs) } : options;
+  };
+
+async function traced(
+  spanOf: SpanOfRequest | undefined,
+  method: string,
+  headers: Headers,
+  run: () => Promise<object>,
+): Promise<object> {
+  const attributes = { "rpc.system": "grpc", "rpc.service": serviceName, "rpc.method": method };
+  const span = spanOf?.(`${serviceName}/${method}`, headers, attributes, 0);
+  if (span === undefined) return run();
+  try {
+    const answered = await span.run(run);
+    span.end({ "rpc.grpc.status_code": 0 }, false);
+    return answered;
+  } catch (error) {
+    const problem = problemOf(error);
+    span.end({ "rpc.grpc.status_code": statusOf(problem).code }, problem.status >= 500);
+    throw error;
+  }
+}
+
+/** A call whose client has gone did not fail. */
+function logFailure({ log }: InferContext, headers: Headers, problem: Problem, signal: AbortSignal): void {
+  const shown = signal.aborted ? clientClosedRequest() : problem;
+  logProblem({ id: headers["x-request-id"] ?? "", headers, log }, shown);
+}

@@ -1,0 +1,54 @@
+import type { handleUnaryCall } from "@grpc/grpc-js";
+import type { FastifyBaseLogger } from "fastify";
+import type { Models } from "../../models/models.ts";
+import type { ServedModel } from "../../models/served-model.ts";
+import { problemOf } from "../../http/problem.ts";
+import { logProblem } from "../../observe/log.ts";
+import { checkVersion, configOf, indexOf, isReady, metadataOf, serverMetadata, statisticsOf } from "../kserve/model.ts";
+import { first } from "./calls.ts";
+import { decode } from "./definition.ts";
+import { decoded } from "./infer-request.ts";
+import { statusOf } from "./status.ts";
+
+interface OfModel {
+  readonly name: string;
+  readonly version: string;
+}
+
+type Question = handleUnaryCall<Buffer, object>;
+
+/** The methods that run nothing: what the server and its models are, and what they have done. */
+export function questions(models: Models, log: FastifyBaseLogger): Readonly<Record<string, Question>> {
+  const named = ({ name, version }: OfModel): ServedModel => {
+    const model = models.describe(name, "name");
+    checkVersion(name, model, version || undefined);
+    return model;
+  };
+  const answers: Readonly<Record<string, (message: never) => object>> = {
+    ServerLive: () => ({ live: true }),
+    ServerReady: () => ({ ready: models.status === "ok" }),
+    ServerMetadata: serverMetadata,
+    ModelReady: ({ name, version }: OfModel) => {
+      const deployment = models.find(name, "name");
+      checkVersion(name, deployment.current, version || undefined);
+      return { ready: isReady(models, deployment) };
+    },
+    ModelMetadata: (message: OfModel) => metadataOf(named(message)),
+    ModelConfig: (message: OfModel) => ({ config: configOf(named(message)) }),
+    ModelStatistics: (message: OfModel) => statisticsOf(message.name === "" ? models.all : [named(message)]),
+    RepositoryIndex: ({ ready }: { readonly ready: boolean }) => ({ models: indexOf(models, { readyOnly: ready }) }),
+  };
+  return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, answering(name, answer, log)]));
+}
+
+function answering(name: string, answer: (message: never) => object, log: FastifyBaseLogger): Question {
+  return ({ request, metadata }, reply) => {
+    try {
+      reply(null, answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never));
+    } catch (error) {
+      const problem = problemOf(error);
+      logProblem({ id: first(metadata, "x-request-id") ?? "", headers: {}, log }, problem);
+      reply(statusOf(problem));
+    }
+  };
+}
