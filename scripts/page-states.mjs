@@ -73,13 +73,13 @@ const sendMany = async (page) => {
   await page.locator("#result .figure").waitFor();
 };
 
-async function loadFor(seconds, url, ratePerS, path = "/infer") {
+async function loadFor(seconds, url, ratePerS, path = "/infer", bodyAt = () => '{"input": "The cat sits outside"}') {
   const until = performance.now() + 1000 * seconds;
   const open = new Set();
   while (performance.now() < until) {
     await sleep((-Math.log(1 - Math.random()) * 1000) / ratePerS);
     const headers = { "content-type": "application/json" };
-    const reply = fetch(url + path, { method: "POST", headers, body: '{"input": "The cat sits outside"}' })
+    const reply = fetch(url + path, { method: "POST", headers, body: bodyAt() })
       .then(
         (response) => response.arrayBuffer(),
         () => undefined,
@@ -131,6 +131,19 @@ const scenes = {
     await sleep(30_000);
     await picture(page, "load-2-40s");
     await load;
+    await server.stop();
+  },
+  async cache() {
+    const server = await inProcess([texts("embeddings", costs(24, 0.6))], { cacheMaxBytes: 10_000_000 });
+    const page = await openPage(server.url);
+    const bodies = Array.from({ length: 40 }, (_, i) => `{"input": "Text ${i}"}`);
+    const bodyAt = () => bodies[Math.floor(Math.random() ** 3 * 200)] ?? `{"input": "${Math.random()}"}`;
+    await loadFor(8, server.url, 150, "/infer", bodyAt);
+    await send(page);
+    await page.locator("#result .figure").waitFor();
+    await send(page);
+    await sleep(1500);
+    await picture(page, "cache-1-some-hits");
     await server.stop();
   },
   async nothing() {

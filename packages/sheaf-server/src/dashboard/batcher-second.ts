@@ -1,7 +1,7 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import { Histogram } from "sheaf/metrics";
 import { barOf, sizeBounds } from "./batch-sizes.ts";
-import type { DashboardBatcher } from "./observed.ts";
+import type { CacheFigures, DashboardBatcher } from "./observed.ts";
 
 /** What one batcher did in one second: a point of every chart. */
 export interface BatcherSecond {
@@ -13,6 +13,8 @@ export interface BatcherSecond {
   /** Items waiting and batches running at its end. */
   readonly queued: number;
   readonly inFlight: number;
+  /** Items looked for in its result cache; null without one. */
+  readonly cache: CacheFigures | null;
   /** Items in its batches. */
   readonly batchedItems: number;
   /** [bar of the histogram, batches in it]. */
@@ -28,6 +30,14 @@ export interface BatcherSecond {
 const spreadOver = 8;
 const recentKept = 24;
 
+const noFigures: CacheFigures = { hits: 0, misses: 0, savedRuns: 0 };
+
+/** A model that was loaded again has another cache, which counts from 0. */
+function since(before: CacheFigures, { hits, misses, savedRuns }: CacheFigures): CacheFigures {
+  const from = hits < before.hits || misses < before.misses ? noFigures : before;
+  return { hits: hits - from.hits, misses: misses - from.misses, savedRuns: savedRuns - from.savedRuns };
+}
+
 /** Gathers batch records, second by second. A record costs a microsecond or two, watched or not. */
 export class SecondsOf {
   readonly bounds: readonly number[];
@@ -39,6 +49,7 @@ export class SecondsOf {
   #recent: (readonly [number, string, boolean])[] = [];
   #batches = 0;
   #batchedItems = 0;
+  #cacheBefore: CacheFigures = noFigures;
   #itemsBefore: BatcherStats["items"] = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
 
   constructor(batcher: DashboardBatcher) {
@@ -51,7 +62,7 @@ export class SecondsOf {
   }
 
   /** Ends the second: what happened since the last call. */
-  take({ items, queued, inFlight }: BatcherStats): BatcherSecond {
+  take({ items, queued, inFlight }: BatcherStats, cache?: CacheFigures): BatcherSecond {
     const before = this.#itemsBefore;
     const latencyMs = this.#latencyMs;
     const second: BatcherSecond = {
@@ -69,6 +80,7 @@ export class SecondsOf {
           : { p50: latencyMs.quantile(0.5), p95: latencyMs.quantile(0.95), p99: latencyMs.quantile(0.99) },
       queued,
       inFlight,
+      cache: cache === undefined ? null : since(this.#cacheBefore, cache),
       batchedItems: this.#batchedItems,
       sizes: [...this.#sizes],
       reasons: this.#reasons,
@@ -76,6 +88,7 @@ export class SecondsOf {
       recent: this.#recent,
     };
     this.#itemsBefore = items;
+    this.#cacheBefore = cache === undefined ? noFigures : { ...cache };
     this.#reset();
     return second;
   }

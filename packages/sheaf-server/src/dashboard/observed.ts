@@ -8,10 +8,20 @@ export interface DashboardBatcher {
   readonly warning?: string | undefined;
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** What its result cache has done so far; none where it has no cache. */
+  readonly cache?: { readonly counts: CacheFigures } | undefined;
   /** Policy and limits in force, as the page lists them. Default: `maxBatchSize` alone. */
   readonly limits?: readonly Limit[] | undefined;
   /** What the page's playground sends; without it the batcher has none. */
   readonly playground?: Playground | undefined;
+}
+
+/** Counts that only grow; smaller ones than before count from 0 again. */
+export interface CacheFigures {
+  readonly hits: number;
+  readonly misses: number;
+  /** Runs that the hits would have taken. */
+  readonly savedRuns: number;
 }
 
 /** A row of the page's list of what is in force: `{ label: "Queue", value: "up to 1,000 items" }`. */

@@ -151,7 +151,14 @@ export class Ticks {
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {
       const stats = batcher.stats();
       const { state, reason, workers, restarts } = stateIn(states, batcher.name);
-      return { state, reason, workers, restarts, stats, second: this.#seconds[index]!.take(stats) };
+      return {
+        state,
+        reason,
+        workers,
+        restarts,
+        stats,
+        second: this.#seconds[index]!.take(stats, batcher.cache?.counts),
+      };
     });
     const tick = { atMs, status, cpuCores: this.#cpuCores(), memoryBytes: process.memoryUsage.rss(), batchers };
     this.#last = tick;

@@ -252,6 +252,27 @@ test("on a phone the playground comes before the figures", { skip }, async (t) =
   assert.ok((await top("#playground")) < (await top("#tiles")));
 });
 
+test(
+  "with a cache the page shows the share of items that came from it, and the runs they saved",
+  { skip },
+  async (t) => {
+    const server = await serving(t, [doubling()], { cacheMaxBytes: 1_000_000 });
+    for (let i = 0; i < 4; i++) await server.post("/infer", [1, 2, 3]);
+    const page = await open(t, server.url);
+    await live(page);
+    await until(async () => (await answered(page)) === 4);
+    assert.deepEqual(
+      [await tile(page, "From the cache"), await tile(page, "From the cache", "detail")],
+      ["75 %", "3 items, 3 runs saved"],
+    );
+    await page.locator("#limits").getByText("answered from the cache").waitFor();
+    await page.getByLabel("Input for double").fill("1, 2, 3");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.locator("#result").getByText("It came from the cache.").waitFor();
+    assert.deepEqual(await violations(page), []);
+  },
+);
+
 test("a model that fails is shown: in the playground with its message, and above everything", { skip }, async (t) => {
   const failing = { ...doubling("failing"), run: () => Promise.reject(new Error("the weights are gone")) };
   const server = await serving(t, [failing]);

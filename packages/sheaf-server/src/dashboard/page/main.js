@@ -207,11 +207,11 @@ function drawCharts(shown, second, history) {
   const isPerfect = error + timeout + rejected === 0;
   charts.throughput.set(
     history.columns([
-      ({ items }) => items.ok,
+      ({ items, cache }) => items.ok + (cache?.hits ?? 0),
       // A line along the bottom would look like a problem.
       ({ items }) => (isPerfect ? null : items.error + items.timeout + items.rejected),
     ]),
-    `${plural(second.items.ok, "item")} answered in the last second`,
+    `${plural(second.items.ok + (second.cache?.hits ?? 0), "item")} answered in the last second`,
   );
   charts.latency.set(
     history.columns([

@@ -34,12 +34,13 @@ export function showTiles(shown, { stats }, history) {
     [minute.rejected, "refused"],
   ].filter(([amount]) => Number(amount) > 0);
   const gain = gainOf(stats);
+  const answered = minute.ok + minute.hits;
   const tiles = [
     tile(
       "Answered",
-      minute.ok === 0 ? "–" : count(minute.ok),
-      ["", "item"][minute.ok] ?? "items",
-      minute.ok === 0 ? "" : `${number(minute.ok / minute.seconds)} a second`,
+      answered === 0 ? "–" : count(answered),
+      ["", "item"][answered] ?? "items",
+      answered === 0 ? "" : `${number(answered / minute.seconds)} a second`,
     ),
     tile(
       "Latency p99",
@@ -68,6 +69,18 @@ export function showTiles(shown, { stats }, history) {
       unanswered.length > 0 ? "bad" : "",
     ),
   ];
+  if (history.points.at(-1)?.second.cache) {
+    const asked = minute.hits + minute.misses;
+    const share = minute.hits / asked;
+    tiles.push(
+      tile(
+        "From the cache",
+        ...split(asked === 0 ? null : percent(share)),
+        asked === 0 ? "" : `${plural(minute.hits, "item")}, ${plural(Math.round(minute.savedRuns), "run")} saved`,
+        asked === 0 ? undefined : share,
+      ),
+    );
+  }
   const { cost } = stats;
   if (cost !== null && stats.batches > 0) {
     const saved = cost.perItemUnbatched > 0 ? 1 - cost.perItem / cost.perItemUnbatched : 0;
@@ -201,6 +214,7 @@ export function showAll(batchers, tick, histories) {
   const rows = batchers.map(({ name, maxBatchSize }, index) => {
     const { stats, state } = tick.batchers[index];
     const minute = histories[index].over(60);
+    const answered = minute.ok + minute.hits;
     const size = minute.batches === 0 ? null : minute.batchedItems / minute.batches;
     return element(
       "tr",
@@ -208,7 +222,7 @@ export function showAll(batchers, tick, histories) {
       element("th", { scope: "row" }, name),
       ...[
         state,
-        minute.ok === 0 ? "–" : number(minute.ok / minute.seconds),
+        answered === 0 ? "–" : number(answered / minute.seconds),
         size === null ? "–" : `${number(size)}${maxBatchSize === null ? "" : ` of ${count(maxBatchSize)}`}`,
         count(stats.queued),
         minute.ok === 0 || stats.latencyMs.max === 0 ? "–" : duration(stats.latencyMs.p99),

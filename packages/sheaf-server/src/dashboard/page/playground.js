@@ -166,7 +166,8 @@ function randomNumbers(/** @type {Shown} */ { playground }) {
 /** @param {any} json @param {number} tookMs */
 function oneResult(json, tookMs) {
   const size = json.batch_size;
-  const alone = size === 1 ? "It ran alone." : `It shared a run with ${plural(size - 1, "other item")}.`;
+  const alone =
+    ["It came from the cache.", "It ran alone."][size] ?? `It shared a run with ${plural(size - 1, "other item")}.`;
   const dots = element("div", { class: "dots", role: "img", "aria-label": alone });
   for (let i = 0; i < Math.min(size, dotsShown); i++) dots.append(element("i", i === 0 ? { class: "own" } : {}));
   const bar = element(
@@ -239,7 +240,7 @@ function manyResults(replies, bursts) {
     element(
       "p",
       {},
-      `${number((answered * 1000) / tookMs)} a second: ${callers} requests of ${itemsEach} at once. The largest run held ${count(largest)}, the longest wait was ${duration(waitMs)}.`,
+      `${number((answered * 1000) / tookMs)} a second: ${callers} requests of ${itemsEach} at once. ${largest === 0 ? "All came from the cache." : `The largest run held ${count(largest)}, the longest wait was ${duration(waitMs)}.`}`,
     ),
     element(
       "p",

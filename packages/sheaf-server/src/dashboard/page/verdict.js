@@ -44,6 +44,12 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
       title: `Overloaded: ${percent(minute.rejected / tried)} of items were refused`,
       why: `More items arrive than ${name} can run: ${count(minute.rejected)} of ${count(tried)} items found no room in the last minute. Add workers, or let callers wait.`,
     };
+  if (minute.batches === 0 && minute.hits > 0)
+    return {
+      mood: "good",
+      title: "Every item came from the cache",
+      why: `${plural(minute.hits, "item")} in the last minute, and no run.`,
+    };
   if (minute.batches === 0)
     return {
       mood: "calm",

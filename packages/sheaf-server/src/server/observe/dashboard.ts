@@ -32,6 +32,9 @@ function shownOf(deployment: Deployment): DashboardBatcher {
     maxBatchSize: current?.maxBatchSize ?? settings.maxBatchSize,
     warning: current?.definition.warning,
     stats: () => deployment.stats(),
+    get cache() {
+      return deployment.current?.cache;
+    },
     subscribe: (listener) => deployment.subscribe(listener),
     limits: current && limitsOf(current),
     playground: current && playgroundOf(current),
