@@ -1,4 +1,4 @@
-// One of two servers, in a process of its own: `sheaf`, or `bare`, a node:http server that parses and serialises the same
+// One of the servers, in a process of its own: `sheaf`, `cached` (the same with a result cache), or `bare`, a node:http server that parses and serialises the same
 // with JSON.parse and JSON.stringify and knows nothing of batches, limits or errors. The models answer at once, so what is
 // measured is the way in and out. Answers any message with the CPU time of its process.
 import http from "node:http";
@@ -7,12 +7,12 @@ import { createServer } from "../packages/sheaf-server/dist/index.js";
 const vector = Float32Array.from({ length: 768 }, (_, i) => Math.fround(Math.sin(i + 1)));
 const embedding = vector.subarray(0, 384);
 
-if (process.argv[2] === "sheaf") await serveSheaf();
-else serveBare();
+if (process.argv[2] === "bare") serveBare();
+else await serveSheaf(process.argv[2] === "cached" ? 100_000_000 : 0);
 process.on("message", () => process.send({ cpuUs: Object.values(process.cpuUsage()).reduce((a, b) => a + b) }));
 process.on("disconnect", () => process.exit(0));
 
-async function serveSheaf() {
+async function serveSheaf(cacheMaxBytes) {
   const floats = {
     name: "floats",
     input: { kind: "floats", length: 768 },
@@ -25,7 +25,10 @@ async function serveSheaf() {
     output: { kind: "vector", length: 384 },
     run: (items) => items.map(() => ({ vector: embedding, tokens: 5, truncated: false })),
   };
-  const server = await createServer({ models: [floats, texts], settings: { port: 0, logLevel: "silent" } });
+  const server = await createServer({
+    models: [floats, texts],
+    settings: { port: 0, logLevel: "silent", cacheMaxBytes },
+  });
   const url = await server.listen();
   await server.ready();
   process.send({ url });

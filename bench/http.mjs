@@ -1,7 +1,8 @@
 /**
  * What HTTP costs: `npm run bench -- http`. CPU microseconds of the server's process per request, by route and format,
- * beside a bare node:http server that parses and serialises the same with JSON.parse and JSON.stringify; then what a lone
- * request takes beyond the run of the model. About a minute and a half.
+ * beside the same from the result cache, and a bare node:http server that parses and serialises the same with JSON.parse and
+ * JSON.stringify; then what a lone request takes beyond the run of the model. About two minutes. `-- http --no-lone` leaves
+ * the last part out.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -38,11 +39,12 @@ const spanMs = 1500;
 
 console.log(machine());
 console.log("npm run bench -- http");
-const servers = { sheaf: await start("sheaf"), bare: await start("bare") };
-const costs = formats.map(() => ({ sheaf: [], bare: [] }));
+const kinds = ["sheaf", "cached", "bare"];
+const servers = Object.fromEntries(await Promise.all(kinds.map(async (kind) => [kind, await start(kind)])));
+const costs = formats.map(() => ({ sheaf: [], cached: [], bare: [] }));
 for (let round = 0; round <= rounds; round++) {
   for (const [i, format] of formats.entries()) {
-    for (const name of round % 2 === 0 ? ["sheaf", "bare"] : ["bare", "sheaf"]) {
+    for (const name of round % 2 === 0 ? kinds : kinds.toReversed()) {
       const shape = name === "bare" && format.bare !== undefined ? format.bare : format;
       const cost = await cpuPerRequest(servers[name], shape);
       if (round > 0) costs[i][name].push(cost); // The first warms up.
@@ -52,14 +54,15 @@ for (let round = 0; round <= rounds; round++) {
 for (const { child } of Object.values(servers)) child.kill();
 console.log(
   table([
-    ["CPU µs a request (median of 3)", "sheaf", "bare node:http", "ratio"],
+    ["CPU µs a request (median of 3)", "sheaf", "from its cache", "bare node:http", "sheaf ÷ bare", "cache − bare"],
     ...formats.map(({ name }, i) => {
-      const [ours, bare] = [median(costs[i].sheaf), median(costs[i].bare)];
-      return [name, ours.toFixed(0), bare.toFixed(0), (ours / bare).toFixed(2)];
+      const [ours, cached, bare] = kinds.map((kind) => median(costs[i][kind]));
+      const figures = [ours, cached, bare].map((us) => us.toFixed(0));
+      return [name, ...figures, (ours / bare).toFixed(2), (cached - bare).toFixed(0)];
     }),
   ]),
 );
-await loneRequests();
+if (!process.argv.includes("--no-lone")) await loneRequests();
 
 async function start(kind) {
   const child = fork(new URL("http-server.mjs", import.meta.url), [kind]);
