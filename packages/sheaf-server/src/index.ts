@@ -9,7 +9,14 @@ export { sheafPlugin } from "./server/plugin.ts";
 export type { SheafPluginOptions } from "./server/plugin.ts";
 export { dashboardPlugin } from "./dashboard/plugin.ts";
 export type { DashboardOptions } from "./dashboard/plugin.ts";
-export type { BatcherState, CacheFigures, DashboardBatcher, DashboardState, Limit, Playground } from "./dashboard/observed.ts";
+export type {
+  BatcherState,
+  CacheFigures,
+  DashboardBatcher,
+  DashboardState,
+  Limit,
+  Playground,
+} from "./dashboard/observed.ts";
 export { definitionOf as workerModel } from "./server/models/worker-model.ts";
 export { builtinModels } from "./runners/builtin.ts";
 export { defaultSettings } from "./server/settings.ts";
