@@ -57,11 +57,14 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings): 
   let server: SheafServer;
   try {
     const { serverOn } = await import("../server/server.ts");
+    const { warmUpHttp } = await import("../server/http/lifecycle/warm-up-http.ts");
     const { modelOutput } = await import("../server/observe/log.ts");
     // All at once: each loads by itself.
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
     server = await serverOn(app, { models, settings });
     await app.ready();
+    // It only makes the first requests cheaper: where it fails, they cost what they cost.
+    warmUpHttp(settings, server.ready()).catch(() => undefined);
   } catch (error) {
     early.close();
     throw error;

@@ -44,6 +44,9 @@ function registeredApi(): Api | undefined {
   return undefined;
 }
 
+/** Whether requests and batches of this process become spans. */
+export const isTraced = (): boolean => registeredApi() !== undefined;
+
 /** With spans of batches and links to their requests, where tracing is on; else the batcher itself. */
 export function tracedBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, Out> {
   const api = registeredApi();
