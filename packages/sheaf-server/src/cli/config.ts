@@ -8,7 +8,7 @@ import { commandWithSettings, configOf } from "./setting-options.ts";
 interface Row {
   readonly name: string;
   readonly env: string;
-  readonly value: string | number | readonly string[] | null;
+  readonly value: string | number | boolean | readonly string[] | null;
   readonly origin: string;
 }
 

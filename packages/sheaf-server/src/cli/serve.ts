@@ -4,6 +4,7 @@ import { builtinModels } from "../runners/builtin.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { Settings } from "../server/settings.ts";
 import type { SheafServer } from "../server/server.ts";
+import { isModelsFolder } from "../server/models/repository/folder.ts";
 import { fileSource, nameOf } from "../server/models/file-source.ts";
 import { runsElsewhere } from "../server/models/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
@@ -26,7 +27,7 @@ export function serve(words: readonly string[], streams: CommandStreams): Promis
       throw new ConfigError(
         "GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.",
       );
-    return serveModels(entries, settings);
+    return serveModels(withoutFolder(entries, settings), settings);
   });
 }
 
@@ -40,11 +41,34 @@ export function serveCommand(streams: CommandStreams): Command {
     },
   ).argument(
     "[model...]",
-    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder, a Python file (.py) or a worker module (.js) (default: use-lite)`,
+    `what to serve: ${Object.keys(builtinModels).join(", ")}, an .onnx file, a model folder, a Python file (.py), a worker module (.js) or a folder of such models (default: use-lite)`,
   );
 }
 
-async function serveModels(entries: readonly ModelEntry[], settings: Settings): Promise<number> {
+interface ServedEntries {
+  readonly entries: readonly ModelEntry[];
+  /** A folder of models, with settings of its own for all of them. */
+  readonly folder: ModelEntry | undefined;
+}
+
+/** @throws {ConfigError} two folders of models, or settings that do not go with one, or need one. */
+function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEntries {
+  const folders = all.filter(({ model }) => isModelsFolder(model));
+  const [folder, second] = folders;
+  if (second !== undefined)
+    throw new ConfigError(`${folder!.model} and ${second.model} are folders of models; a server has one.`);
+  if (folder?.name !== undefined)
+    throw new ConfigError(`${folder.model} is a folder of models, which have names of their own, got ${folder.name}.`);
+  if (folder !== undefined && settings.modelVersion !== undefined)
+    throw new ConfigError(
+      "MODEL_VERSION names the version of one model; those of a folder are known by their content.",
+    );
+  if (folder === undefined && settings.watch)
+    throw new ConfigError("WATCH needs a folder of models, such as: sheaf serve models/ --watch");
+  return { entries: all.filter((entry) => entry !== folder), folder };
+}
+
+async function serveModels({ entries, folder }: ServedEntries, settings: Settings): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
   const { openApp } = await import("../server/http/app.ts");
   const { listenDuringStartup } = await import("../server/http/lifecycle/startup-listener.ts");
@@ -61,7 +85,7 @@ async function serveModels(entries: readonly ModelEntry[], settings: Settings): 
     const { modelOutput } = await import("../server/observe/log.ts");
     // All at once: each loads by itself.
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
-    server = await serverOn(app, { models, settings });
+    server = await serverOn(app, { models, settings, modelsFolder: folder });
     await app.ready();
     // It only makes the first requests cheaper: where it fails, they cost what they cost.
     warmUpHttp(settings, server.ready()).catch(() => undefined);

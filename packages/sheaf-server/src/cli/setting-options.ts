@@ -34,7 +34,7 @@ export class SettingOption extends Option {
     const { flag, env, group, valueName, description, range, isSecret } = setting;
     const source = `(${env}; default ${(isSecret ? undefined : value?.toString()) || "none"})`;
     const words = range === undefined ? description.replace(/\.$/, "") : `${description} Takes ${range}`;
-    super(`${flag} <${valueName}>`, `${words} ${source}`);
+    super(valueName === "" ? flag : `${flag} <${valueName}>`, `${words} ${source}`);
     this.setting = setting;
     this.helpGroup(`${group}:`);
   }

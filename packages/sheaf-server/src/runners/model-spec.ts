@@ -86,6 +86,8 @@ interface DescribedModel {
   readonly version?: string | undefined;
   /** What the self-test found; none where nothing was tried. */
   readonly selfTest?: SelfTest["verdict"] | undefined;
+  /** Why it fails on its own sample, where it does. */
+  readonly sampleFailure?: string | undefined;
   /** What an operator should know before relying on it; also in the note, and in the log as a warning. */
   readonly warning?: string | undefined;
 }

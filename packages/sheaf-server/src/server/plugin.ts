@@ -11,7 +11,8 @@ import { logModel } from "./observe/log.ts";
 import { LocalModel } from "./models/local-model.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
-import { Models } from "./models/models.ts";
+import { checkSome, Models } from "./models/models.ts";
+import { repositoryRoutes } from "./protocols/kserve/repository.ts";
 import { kserveRoutes } from "./protocols/kserve/routes.ts";
 import { publicPagePaths } from "../dashboard/plugin.ts";
 import { dashboardRoutes } from "./observe/dashboard.ts";
@@ -65,6 +66,7 @@ export async function serveHttp(
   requests: RequestMetrics,
 ): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };
+  if (!(options.models instanceof Models)) checkSome(options.models);
   const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
   takeJsonAsBytes(app);
   // Bodies are checked by the routes; the schemas are what /openapi.json shows.
@@ -97,6 +99,8 @@ export async function serveHttp(
     rerankRoute(app, models);
     await kserveRoutes(app, models);
   }
+  // Someone who may load a model may run code: not without a key.
+  if (models.repository !== undefined && settings.apiKey !== undefined) repositoryRoutes(app, models.repository);
   const more = () => [...workerFamilies(models), ...cacheFamilies(models.all), ...fleetFamilies(models)];
   metricsRoute(app, models, more, requests);
   await dashboardRoutes(app, models);

@@ -3,9 +3,12 @@ import { listen, openApp } from "./http/app.ts";
 import { closeApp } from "./http/lifecycle/close-app.ts";
 import { answerUnknownRoutes } from "./http/unknown-routes.ts";
 import { documentRoutes } from "./protocols/openapi.ts";
+import type { ModelEntry } from "./config.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./models/model-definition.ts";
-import type { Models } from "./models/models.ts";
+import { checkSome, type Models } from "./models/models.ts";
+import { ModelRepository } from "./models/repository/repository.ts";
+import { FolderWatch } from "./models/repository/watch.ts";
 import { openModels, serveHttp } from "./plugin.ts";
 import { RequestMetrics } from "./observe/request-metrics.ts";
 import { InFlightReplies } from "./http/lifecycle/in-flight-replies.ts";
@@ -18,6 +21,13 @@ export interface ServerOptions {
   readonly models: readonly ModelDefinition[];
   /** Default: as `sheaf serve`. */
   readonly settings?: Partial<Settings> | undefined;
+}
+
+/** What a command serves besides models that are known: some that must be looked into, and those of a folder. */
+interface SourceOptions extends Omit<ServerOptions, "models"> {
+  readonly models: readonly (ModelDefinition | ModelSource)[];
+  /** Its path, and settings of its own for the models in it. */
+  readonly modelsFolder?: Pick<ModelEntry, "model" | "settings"> | undefined;
 }
 
 export interface SheafServer {
@@ -40,17 +50,23 @@ export interface SheafServer {
 
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
+  checkSome(options.models);
   return serverOn(openApp({ ...defaultSettings, ...options.settings }), options);
 }
 
 /** The same on an app that is open already, and has no routes yet. */
-export async function serverOn(
-  app: FastifyInstance,
-  options: Omit<ServerOptions, "models"> & { readonly models: readonly (ModelDefinition | ModelSource)[] },
-): Promise<SheafServer> {
+export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
   const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
+  if (options.modelsFolder !== undefined) {
+    const repository = await ModelRepository.open(options.modelsFolder, { models, settings, log: app.log });
+    models.repository = repository;
+    if (settings.watch) {
+      const watch = new FolderWatch(repository, app.log);
+      app.addHook("onClose", async () => watch.close());
+    }
+  }
   const replies = new InFlightReplies(app);
   replies.cutAfter(settings.replyTimeoutMs, app);
   answerUnknownRoutes(app);

@@ -24,6 +24,7 @@ export interface Settings {
   readonly workerThreads: number | undefined;
   readonly workerNiceness: number;
   readonly python: string | undefined;
+  readonly watch: boolean;
   readonly maxBodyBytes: number;
   readonly maxInputs: number;
   readonly maxTextChars: number;
@@ -164,6 +165,15 @@ const rows = {
     python: {
       ...optional(text("path", "", "")),
       description: "Python that runs .py models; without it .venv or venv beside the file, else python3.",
+    },
+    watch: {
+      default: false,
+      valueName: "",
+      expects: "true or false",
+      description:
+        "Loads what is new or changed in the folder of models, once it stands still, and unloads what is gone.",
+      parse: (raw) =>
+        ["true", "1"].includes(String(raw)) ? true : ["false", "0"].includes(String(raw)) ? false : undefined,
     },
   }),
   ...inGroup("Requests", {

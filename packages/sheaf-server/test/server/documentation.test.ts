@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { statusOfCode } from "../../dist/server/http/problem.js";
 import { service } from "../../dist/server/protocols/grpc/definition.js";
 import { statusNameOf } from "../../dist/server/protocols/grpc/status.js";
+import { answering, servingFolder } from "./models/folder-server.js";
 import { doubling, serving } from "./serving.js";
 
 const page = (name: string): string =>
@@ -13,7 +14,8 @@ const firstCells = (markdown: string, pattern: RegExp): string[] =>
   [...markdown.matchAll(/^\| `([^`]+)` *\|/gm)].map(([, cell]) => cell!).filter((cell) => pattern.test(cell));
 
 test("every route stands in docs/reference/routes.md, and back", async (t) => {
-  const server = await serving(t, [doubling()]);
+  // With a folder of models, and a key: then there are all of them.
+  const server = await servingFolder(t, { "a.mjs": answering("a") });
   const { json } = await server.get("/openapi.json");
   const routes = Object.entries(json.paths as Record<string, object>).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -50,12 +52,19 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a fleet, workers, a verdict, a cost.
+  // These need what this model has not: a cache, a fleet, workers, a verdict, a cost.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");
   assert.deepEqual(sometimes.filter((name) => !ofFleet.includes(name)).sort(), [
+    "sheaf_cache_bytes",
+    "sheaf_cache_evictions_total",
+    "sheaf_cache_hits_total",
+    "sheaf_cache_items",
+    "sheaf_cache_misses_total",
+    "sheaf_cache_saved_runs_total",
     "sheaf_cost_total",
+    "sheaf_model_info",
     "sheaf_scheduler_fixed_seconds",
     "sheaf_scheduler_item_seconds",
     "sheaf_speedup_high_ratio",

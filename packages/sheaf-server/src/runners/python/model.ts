@@ -23,7 +23,7 @@ const longestExample = 16_384;
 export async function pythonFileSpec(file: string, settings: RunnerSettings = {}): Promise<OpenSpec> {
   const { intraOpNumThreads: threads = 1, python: { interpreter, secrets = [], ...options } = {} } = settings;
   const path = resolve(file);
-  const name = basename(path, ".py");
+  const { name = basename(path, ".py") } = options;
   const [device] = devicesOf(settings.device);
   const failed = (error: unknown): never => {
     throw new Error(`${file} cannot be served: ${(error as Error).message}`, { cause: error });

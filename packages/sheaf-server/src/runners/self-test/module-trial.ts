@@ -50,8 +50,9 @@ export async function triedOut<Spec extends ModelSpec>(
     const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
     return { ...spec, sample: samples[0], ...verdict, note };
   } catch (error) {
-    const warning = `It fails on its own sample: ${(error as Error).message}`;
-    return { ...spec, note: `${spec.note} ${warning}`, warning };
+    const { message: sampleFailure } = error as Error;
+    const warning = `It fails on its own sample: ${sampleFailure}`;
+    return { ...spec, note: `${spec.note} ${warning}`, warning, sampleFailure };
   }
 }
 

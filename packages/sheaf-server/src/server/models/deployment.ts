@@ -64,7 +64,7 @@ export class Deployment {
   get reason(): string | undefined {
     const { current } = this;
     if (current?.failure !== undefined) return messageOf(current.failure);
-    if (this.#load !== undefined && this.state === "loading") return `waits for ${this.#load.waitsFor}`;
+    if (this.state === "loading") return this.#load && `waits for ${this.#load.waitsFor}`;
     if (this.#failure === undefined) return undefined;
     const why = messageOf(this.#failure);
     return current === undefined ? why : `the last load failed, and the version before it serves: ${why}`;
@@ -95,7 +95,7 @@ export class Deployment {
     const { current } = this;
     if (current?.state === "failed") this.#finish(current, 0);
     const loading = this.#loadFrom(source, abort.signal);
-    this.#report(loading);
+    this.#report(loading, abort.signal);
     const ended = loading.then(
       () => {
         this.#load = undefined;
@@ -103,7 +103,7 @@ export class Deployment {
       },
       (error: unknown) => {
         this.#load = undefined;
-        // Whoever cut it off knows why.
+        // Who cut it off knows why.
         if (!abort.signal.aborted) this.#failure = error;
       },
     );
@@ -158,19 +158,21 @@ export class Deployment {
     return () => void this.#loadListeners.delete(listener);
   }
 
-  #report(loading: Promise<ServedModel>): void {
+  #report(loading: Promise<ServedModel>, signal?: AbortSignal): void {
     const report: LoadListener = (error, version) => {
       this.#lastLoad = [error, version];
       for (const listener of this.#loadListeners) listener(error, version);
     };
     loading.then(
       (version) => report(undefined, version),
-      (error: unknown) => report(error, undefined),
+      (error: unknown) => signal?.aborted !== true && report(error, undefined),
     );
   }
 
   async #loadFrom(source: ModelSource, signal: AbortSignal): Promise<ServedModel> {
-    const definition = await source.load(signal);
+    const definition = await source.load(signal).catch((error: unknown) => {
+      throw signal.aborted ? signal.reason : error;
+    });
     if (signal.aborted) {
       if (typeof definition.run !== "function") await definition.run.close();
       throw signal.reason;

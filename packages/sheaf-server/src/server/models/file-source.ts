@@ -22,26 +22,27 @@ export function fileSource(entry: ModelEntry, shared: Settings, log: (line: Work
     name,
     waitsFor: basename(entry.model),
     async load(signal): Promise<ModelDefinition> {
-      const spec = await specOf(entry.model, settings, { log, signal });
-      const definition = definitionOf({ ...spec, name }, settings);
+      const definition = definitionOf(await specOf(entry.model, settings, { name, log, signal }), settings);
       return { ...definition, settings: { ...entry.settings, ...definition.settings } };
     },
   };
 }
 
 interface LoadParts {
+  readonly name: string;
   readonly log: (line: WorkerLogLine) => void;
   readonly signal: AbortSignal;
 }
 
-async function specOf(model: string, settings: Settings, { log, signal }: LoadParts): Promise<ModelSpec> {
+async function specOf(model: string, settings: Settings, { name, log, signal }: LoadParts): Promise<ModelSpec> {
   const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
   const isElsewhere = runsElsewhere(settings);
   const trial = { batchDependent, maxBatchSize, signal };
-  const spec = await resolveModel(model, {
+  const resolved = await resolveModel(model, {
     device: settings.inferenceDevice,
     intraOpNumThreads: threadsPerWorker(settings),
     python: {
+      name,
       interpreter: settings.python,
       instances: isElsewhere ? 1 : settings.workers,
       niceness,
@@ -50,6 +51,7 @@ async function specOf(model: string, settings: Settings, { log, signal }: LoadPa
     },
     ...trial,
   });
+  const spec = { ...resolved, name };
   if (isElsewhere) {
     // A gateway has learnt what the model takes, and runs none.
     if ("executor" in spec) await spec.executor.close();

@@ -27,6 +27,8 @@ export interface ModelDefinition {
    * deterministic, or dependent on batch-mates that it runs with.
    */
   readonly isCacheable?: boolean | undefined;
+  /** Why it fails on its own sample, where it does. */
+  readonly sampleFailure?: string | undefined;
   /** Said in the log as a warning, in `/v1/models` and on the page. */
   readonly warning?: string | undefined;
   /** The most items it takes at once, whatever the setting says. */

@@ -6,10 +6,27 @@ import { Problem } from "../http/problem.ts";
 
 type Ended = () => void;
 
+/** A folder of models, as the protocols see it. */
+export interface Repository {
+  /** Loads what the folder has under this name now. @throws {Problem} */
+  load(name: string): Promise<void>;
+  /** Resolves when it has finished what it had, and its memory is free. @throws {Problem} */
+  unload(name: string): Promise<void>;
+  /** The names in the folder that are not loaded. */
+  unloaded(): Promise<string[]>;
+}
+
+/** @throws {TypeError} there is none to serve. */
+export function checkSome(models: readonly unknown[]): void {
+  if (models.length === 0) throw new TypeError("A server needs at least one model.");
+}
+
 /** The models of a server, in the order they were named, and whether it takes requests. */
 export class Models {
   /** The server's; a model may have its own. */
   readonly settings: Settings;
+  /** Where models come from while the server runs, if there is such a folder. */
+  repository: Repository | undefined;
   readonly #open: OpenModel;
   readonly #byName: Map<string, Deployment> = new Map();
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
@@ -19,9 +36,8 @@ export class Models {
   #isDraining = false;
   #closing: Promise<boolean> | undefined;
 
-  /** @throws {TypeError} none, or two of one name. */
+  /** @throws {TypeError} two of one name. */
   constructor(models: readonly (ModelDefinition | ModelSource)[], settings: Settings, open: OpenModel) {
-    if (models.length === 0) throw new TypeError("A server needs at least one model.");
     this.settings = settings;
     this.#open = open;
     for (const { name } of models) this.add(name);
@@ -73,9 +89,14 @@ export class Models {
     this.#watchers.set(watcher, new Map(this.deployments.map((deployment) => [deployment, watcher(deployment)])));
   }
 
-  /** `/readyz` waits for it from now on, and says so if it fails. */
-  await(deployment: Deployment, isReady: Promise<void>): void {
-    this.#starting.set(deployment, isReady);
+  /** `/readyz` waits for it from now on, and says so if it fails; so does `ready`, unless it is optional. */
+  await(
+    deployment: Deployment,
+    isReady: Promise<void>,
+    { isOptional = false }: { readonly isOptional?: boolean } = {},
+  ): void {
+    const mayFail = isReady.catch(() => undefined);
+    this.#starting.set(deployment, isOptional ? mayFail : isReady);
     isReady.then(
       () => this.#starting.delete(deployment),
       () => undefined,

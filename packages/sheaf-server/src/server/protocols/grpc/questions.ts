@@ -4,7 +4,15 @@ import type { Models } from "../../models/models.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { problemOf } from "../../http/problem.ts";
 import { logProblem } from "../../observe/log.ts";
-import { checkVersion, configOf, indexOf, isReady, metadataOf, serverMetadata, statisticsOf } from "../kserve/model.ts";
+import {
+  checkVersion,
+  configOf,
+  isReady,
+  metadataOf,
+  repositoryIndex,
+  serverMetadata,
+  statisticsOf,
+} from "../kserve/model.ts";
 import { first } from "./calls.ts";
 import { decode } from "./definition.ts";
 import { decoded } from "./infer-request.ts";
@@ -24,10 +32,10 @@ export function questions(models: Models, log: FastifyBaseLogger): Readonly<Reco
     checkVersion(name, model, version || undefined);
     return model;
   };
-  const answers: Readonly<Record<string, (message: never) => object>> = {
+  const answers: Readonly<Record<string, Answer>> = {
     ServerLive: () => ({ live: true }),
     ServerReady: () => ({ ready: models.status === "ok" }),
-    ServerMetadata: serverMetadata,
+    ServerMetadata: () => serverMetadata(models),
     ModelReady: ({ name, version }: OfModel) => {
       const deployment = models.find(name, "name");
       checkVersion(name, deployment.current, version || undefined);
@@ -36,15 +44,19 @@ export function questions(models: Models, log: FastifyBaseLogger): Readonly<Reco
     ModelMetadata: (message: OfModel) => metadataOf(named(message)),
     ModelConfig: (message: OfModel) => ({ config: configOf(named(message)) }),
     ModelStatistics: (message: OfModel) => statisticsOf(message.name === "" ? models.all : [named(message)]),
-    RepositoryIndex: ({ ready }: { readonly ready: boolean }) => ({ models: indexOf(models, { readyOnly: ready }) }),
+    RepositoryIndex: async ({ ready }: { readonly ready: boolean }) => ({
+      models: await repositoryIndex(models, { readyOnly: ready }),
+    }),
   };
   return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, answering(name, answer, log)]));
 }
 
-function answering(name: string, answer: (message: never) => object, log: FastifyBaseLogger): Question {
-  return ({ request, metadata }, reply) => {
+type Answer = (message: never) => object | Promise<object>;
+
+function answering(name: string, answer: Answer, log: FastifyBaseLogger): Question {
+  return async ({ request, metadata }, reply) => {
     try {
-      reply(null, answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never));
+      reply(null, await answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never));
     } catch (error) {
       const problem = problemOf(error);
       logProblem({ id: first(metadata, "x-request-id") ?? "", headers: {}, log }, problem);

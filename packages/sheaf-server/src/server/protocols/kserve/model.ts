@@ -42,10 +42,16 @@ export function tensorsOf({ definition }: ServedModel): ModelTensors {
   return tensors;
 }
 
-export const serverMetadata = (): object => ({
+export const serverMetadata = ({ repository }: Models): object => ({
   name: "sheaf",
   version: packageVersion(),
-  extensions: ["binary_tensor_data", "model_configuration", "schedule_policy", "statistics"],
+  extensions: [
+    "binary_tensor_data",
+    "model_configuration",
+    ...(repository === undefined ? [] : ["model_repository"]),
+    "schedule_policy",
+    "statistics",
+  ],
 });
 
 /** Whether `/v2/models/{model}/ready` says so. */
@@ -143,15 +149,28 @@ const computeStats = (run: Duration): object => ({
 
 const durationStat = ({ count, ms }: Duration): object => ({ count, ns: Math.max(0, Math.round(ms * 1e6)) });
 
-/** Every model and its state in Triton's words, or those that are ready. */
-export const indexOf = (models: Models, { readyOnly }: { readonly readyOnly: boolean }): object[] =>
-  models.deployments
+/** Every model and its state in Triton's words, those of a folder that are not loaded too; or those that are ready. */
+export async function repositoryIndex(
+  models: Models,
+  { readyOnly }: { readonly readyOnly: boolean },
+): Promise<IndexEntry[]> {
+  const served = models.deployments
     .filter((deployment) => !readyOnly || isReady(models, deployment))
     .map((deployment) => ({
       name: deployment.name,
       version: versionOf(deployment.current),
       ...stateOf(models, deployment),
     }));
+  const unloaded = readyOnly ? [] : ((await models.repository?.unloaded()) ?? []);
+  return [...served, ...unloaded.map((name) => ({ name, version: "", state: "UNAVAILABLE", reason: "unloaded" }))];
+}
+
+interface IndexEntry {
+  readonly name: string;
+  readonly version: string;
+  readonly state: string;
+  readonly reason: string;
+}
 
 function stateOf(models: Models, deployment: Deployment): { readonly state: string; readonly reason: string } {
   const { state, reason = "" } = deployment;

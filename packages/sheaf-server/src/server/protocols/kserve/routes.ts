@@ -10,7 +10,7 @@ import { invalid, problemOf } from "../../http/problem.ts";
 import { sendProblem } from "../../http/replies.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";
 import { inferTensors, type TensorReply } from "./infer.ts";
-import { checkVersion, configOf, indexOf, isReady, metadataOf, serverMetadata, statisticsOf } from "./model.ts";
+import { checkVersion, configOf, isReady, metadataOf, repositoryIndex, serverMetadata, statisticsOf } from "./model.ts";
 import { versionOf } from "./model.ts";
 import type { RouteSchema } from "../schemas.ts";
 import { jsonOrBinary, splitBody } from "./request.ts";
@@ -29,7 +29,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       logProblem(request, problem);
       sendProblem(reply, problem);
     });
-    v2.get("/v2", { schema: schemas.server }, serverMetadata);
+    v2.get("/v2", { schema: schemas.server }, () => serverMetadata(models));
     v2.get("/v2/health/live", { schema: schemas.live, logLevel: "warn" }, () => ({ live: true }));
     v2.get("/v2/health/ready", { schema: schemas.ready, logLevel: "warn" }, (_request, reply) => {
       const ready = models.status === "ok";
@@ -37,7 +37,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       return reply.code(ready ? 200 : 503).send({ ready });
     });
     v2.post("/v2/repository/index", { schema: schemas.index }, ({ body }) =>
-      indexOf(models, { readyOnly: readIndexRequest(body) }),
+      repositoryIndex(models, { readyOnly: readIndexRequest(body) }),
     );
     v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
     for (const versioned of [false, true]) {

@@ -204,6 +204,27 @@ export const index: RouteSchema = {
   },
 };
 
+export const repositoryAction = (action: "load" | "unload"): RouteSchema => ({
+  summary: action === "load" ? "Load a model from the folder of models" : "Unload a model",
+  description:
+    action === "load"
+      ? "Or its new version, while the one before serves. Answers when new requests go to it. Takes no parameters."
+      : "Answers when what it had is finished and its memory is free. Takes no parameters.",
+  tags,
+  operationId: action === "load" ? "repositoryLoad" : "repositoryUnload",
+  params: Type.Object({ model: Type.String({ description: "Its name in the folder." }) }),
+  body: Type.Object({ parameters: Type.Optional(Type.Object({}, { additionalProperties: false })) }),
+  response: {
+    200: json("Done.", Type.Object({})),
+    400: errors[400],
+    404: json("The folder has no such model.", error),
+    413: errors[413],
+    415: json("The body is not application/json.", error),
+    422: json("A parameter was given, or the model did not load: with the reason.", error),
+    503: errors[503],
+  },
+});
+
 export const infer = (path: Path): RouteSchema => ({
   summary: "Run a model on tensors",
   description:

@@ -1,0 +1,179 @@
+import type { FastifyBaseLogger } from "fastify";
+import { Problem, messageOf } from "../../http/problem.ts";
+import { modelOutput } from "../../observe/log.ts";
+import type { Settings } from "../../settings.ts";
+import type { ModelEntry } from "../../config.ts";
+import type { Deployment, ModelSource } from "../deployment.ts";
+import { fileSource } from "../file-source.ts";
+import type { Models } from "../models.ts";
+import { findModel, modelsIn } from "./folder.ts";
+
+interface WaitingLoad {
+  readonly loaded: Promise<void>;
+  isCancelled: boolean;
+}
+
+type FolderEntry = Pick<ModelEntry, "model" | "settings">;
+
+interface RepositoryParts {
+  readonly models: Models;
+  readonly settings: Settings;
+  readonly log: FastifyBaseLogger;
+}
+
+/** The models of a folder: loaded, replaced and unloaded while the server runs, one load at a time. */
+export class ModelRepository {
+  readonly folder: string;
+  readonly #own: Partial<Settings>;
+  readonly #models: Models;
+  readonly #settings: Settings;
+  readonly #log: FastifyBaseLogger;
+  /** The folder's own among the server's models. */
+  readonly #deployments: Map<string, Deployment> = new Map();
+  readonly #waiting: Map<string, WaitingLoad> = new Map();
+  readonly #leaving: Map<string, Promise<void>> = new Map();
+  /** Of each name, the files of its last load, or why there were none. */
+  readonly #loadedFiles: Map<string, string> = new Map();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor({ model, settings: own }: FolderEntry, { models, settings, log }: RepositoryParts) {
+    this.folder = model;
+    this.#own = own;
+    this.#models = models;
+    this.#settings = settings;
+    this.#log = log;
+  }
+
+  /** Begins to load what is in the folder. @throws {Error} it cannot be read. */
+  static async open(folder: FolderEntry, parts: RepositoryParts): Promise<ModelRepository> {
+    const repository = new ModelRepository(folder, parts);
+    const { models } = parts;
+    for (const name of (await modelsIn(folder.model)).keys()) {
+      const deployment = models.add(name);
+      repository.#deployments.set(name, deployment);
+      // A broken one does not end the server: it can be replaced in the folder.
+      models.await(deployment, repository.load(name), { isOptional: true });
+    }
+    return repository;
+  }
+
+  /** The names in the folder that are not loaded. */
+  async unloaded(): Promise<string[]> {
+    return [...(await modelsIn(this.folder)).keys()].filter((name) => !this.#deployments.has(name));
+  }
+
+  /**
+   * Loads what the folder has under this name now; a version that serves goes on until the new one is ready. Calls while
+   * its load waits for its turn share it.
+   * @throws {Problem} 404; 422 with why it did not load; 503.
+   */
+  async load(name: string): Promise<void> {
+    this.#refuseDraining();
+    const waiting = this.#waiting.get(name);
+    if (waiting?.isCancelled === false) return waiting.loaded;
+    if (!this.#deployments.has(name)) await this.#checkName(name);
+    return (this.#waiting.get(name) ?? this.#enqueue(name)).loaded;
+  }
+
+  /** Takes no more requests for it, finishes those that it has and frees its memory. @throws {Problem} 404; 503. */
+  async unload(name: string): Promise<void> {
+    this.#refuseDraining();
+    const deployment = this.#deployments.get(name);
+    if (deployment === undefined && !this.#leaving.has(name)) await this.#checkName(name);
+    const waiting = this.#waiting.get(name);
+    if (waiting !== undefined) {
+      waiting.isCancelled = true;
+      this.#waiting.delete(name);
+    }
+    if (deployment !== undefined) {
+      this.#deployments.delete(name);
+      const { requestTimeoutMs, runTimeoutMs } = this.#settings;
+      const left = this.#models.remove(deployment, requestTimeoutMs + runTimeoutMs);
+      this.#leaving.set(name, left);
+      const end = (): void => void (this.#leaving.get(name) === left && this.#leaving.delete(name));
+      left.then(end, end);
+      left.then(
+        () => this.#log.info({ model: name }, "model is unloaded"),
+        (error: unknown) => this.#log.warn({ model: name, err: error }, "model did not close"),
+      );
+    }
+    await this.#leaving.get(name);
+    // What is gone from the folder too is forgotten.
+    if (!(await modelsIn(this.folder)).has(name)) this.#loadedFiles.delete(name);
+  }
+
+  /** Of a name, whether its files are those of its last load; `files` is what `filesOf` gives. */
+  hasLoaded(name: string, files: string): boolean {
+    return this.#loadedFiles.get(name) === files;
+  }
+
+  /** The names that the folder had when they were loaded. */
+  get names(): readonly string[] {
+    return [...this.#deployments.keys()];
+  }
+
+  /** Another text once the files of a model are others; why it cannot be loaded, where it cannot. */
+  async filesOf(name: string, paths: readonly string[]): Promise<string> {
+    return findModel(this.folder, name, paths).then(({ signature }) => signature, messageOf);
+  }
+
+  #enqueue(name: string): WaitingLoad {
+    const load = async (): Promise<void> => {
+      if (waiting.isCancelled) throw new Problem("LOAD_FAILED", `${name} was unloaded before its load began.`);
+      this.#waiting.delete(name);
+      await this.#leaving.get(name)?.catch(() => undefined);
+      this.#refuseDraining();
+      await this.#loadNow(name);
+    };
+    const loaded = this.#turn.then(load);
+    const waiting: WaitingLoad = { loaded, isCancelled: false };
+    this.#waiting.set(name, waiting);
+    // The version before has left memory when the next load begins.
+    this.#turn = loaded.catch(() => undefined).then(() => this.#deployments.get(name)?.finished());
+    return waiting;
+  }
+
+  async #loadNow(name: string): Promise<void> {
+    let deployment = this.#deployments.get(name);
+    if (deployment === undefined) this.#deployments.set(name, (deployment = this.#models.add(name)));
+    try {
+      await deployment.load(this.#sourceOf(name));
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      throw new Problem("LOAD_FAILED", `${name} did not load: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #sourceOf(name: string): ModelSource {
+    return {
+      name,
+      waitsFor: name,
+      load: async (signal) => {
+        const paths = (await modelsIn(this.folder)).get(name);
+        if (paths === undefined) throw new Error(`${name} is not in the folder of models any more.`);
+        this.#loadedFiles.set(name, await this.filesOf(name, paths));
+        const { model, versionName } = await findModel(this.folder, name, paths);
+        const source = fileSource({ model, name, settings: this.#own }, this.#settings, modelOutput(this.#log, name));
+        const definition = await source.load(signal);
+        if (definition.sampleFailure === undefined) return { ...definition, versionName };
+        if (typeof definition.run !== "function") await definition.run.close();
+        throw new Error(`it fails on its own sample: ${definition.sampleFailure}`);
+      },
+    };
+  }
+
+  async #checkName(name: string): Promise<void> {
+    const models = await modelsIn(this.folder);
+    if (models.has(name)) {
+      if (!this.#models.deployments.some((deployment) => deployment.name === name) || this.#deployments.has(name))
+        return;
+      throw new Problem("LOAD_FAILED", `${name} is served from outside the folder of models already.`);
+    }
+    const message = `There is no model ${JSON.stringify(name.slice(0, 100))} in the folder of models.`;
+    throw new Problem("MODEL_NOT_FOUND", message, { param: "model" });
+  }
+
+  #refuseDraining(): void {
+    if (this.#models.isDraining) throw new Problem("DRAINING", "The server is shutting down.");
+  }
+}

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { startNats, whyNoNats } from "../../../../test/support/nats-server.mjs";
+import { folder as made, scaling, write } from "../runners/made-models.js";
+import { few, pythonModel, skipWithoutPython, until, type Reply } from "./python.js";
+import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
+
+const base = mkdtempSync(join(tmpdir(), "sheaf-folder-"));
+after(() => {
+  rmSync(base, { recursive: true, force: true });
+  rmSync(made, { recursive: true, force: true });
+});
+
+/** A Python model that answers with its version. */
+const python = (version: number): string =>
+  `from sheaf_worker import serve\nserve(lambda texts: ["${version}"] * len(texts), inputs="text", outputs="text", sample=["a", "b"])\n`;
+
+/** Put into place as a whole. */
+function put(path: string, content: string | Uint8Array): void {
+  writeFileSync(join(base, "half"), content);
+  renameSync(join(base, "half"), path);
+}
+
+const asking =
+  (url: string) =>
+  async (path: string, body: unknown = {}): Promise<Reply> => {
+    const headers = { authorization: "Bearer key", "content-type": "application/json" };
+    const reply = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return { status: reply.status, headers: reply.headers, json: await reply.json() };
+  };
+
+test(
+  "a folder with ONNX and Python models: each is replaced while it answers",
+  { skip: skipWithoutPython },
+  async (t) => {
+    const models = join(base, "models");
+    mkdirSync(join(models, "scale", "1"), { recursive: true });
+    cpSync(write("one.onnx", scaling(["batch", 3])), join(models, "scale", "1", "model.onnx"));
+    put(join(models, "words.py"), python(1));
+    cpSync(pythonModel("doubled"), join(models, "doubled.py"));
+    const served = sheaf(t, ["serve", models, "--watch", "--port", "0"], { ...few, API_KEY: "key" });
+    const ask = asking(await ready(served));
+    assert.equal((await ask("/infer/words", { input: "x" })).json.output, "1");
+    assert.deepEqual((await ask("/infer/doubled", [1, 2, 3])).json.output, [2, 4, 6]);
+    assert.deepEqual((await ask("/infer/scale", [1, 1, 1])).json.output, [3, 3, 3]);
+
+    // Requests go on all the time, and every one is answered by one version or the other.
+    let isOver = false;
+    const seen = new Set<unknown>();
+    const load = (async () => {
+      while (!isOver) {
+        const { status, json } = await ask("/infer/words", { inputs: ["x", "y", "z"] });
+        assert.equal(status, 200, JSON.stringify(json));
+        assert.equal(new Set(json.outputs).size, 1, "a request is one version's");
+        seen.add(json.outputs[0]);
+      }
+    })();
+    put(join(models, "words.py"), python(2));
+    assert.equal((await ask("/v2/repository/models/words/load")).status, 200);
+    assert.equal((await ask("/infer/words", { input: "x" })).json.output, "2");
+    put(join(models, "words.py"), "import nothing_of_this_name\n");
+    const broken = await ask("/v2/repository/models/words/load");
+    assert.equal(broken.status, 422);
+    assert.match(broken.json.error, /words did not load: .*ModuleNotFoundError/s);
+    assert.equal((await ask("/infer/words", { input: "x" })).json.output, "2");
+    isOver = true;
+    await load;
+    assert.deepEqual([...seen].sort(), ["1", "2"]);
+
+    // What is put into the folder, the watch takes up by itself.
+    mkdirSync(join(models, "scale", ".2"));
+    cpSync(write("two.onnx", scaling(["batch", 2])), join(models, "scale", ".2", "model.onnx"));
+    renameSync(join(models, "scale", ".2"), join(models, "scale", "2"));
+    await until(
+      async () => (await ask("/infer/scale", [1, 1])).status === 200,
+      "version 2 serves, which takes two numbers",
+    );
+    const index: any[] = (await ask("/v2/repository/index")).json;
+    assert.deepEqual(index.map(({ name, version, state }) => `${name} ${version} ${state}`), ["doubled 1 READY", "scale 2 READY", "words 1 READY"]); // prettier-ignore
+    served.child.kill("SIGTERM");
+    assert.equal(await served.ended, 0, served.output.stderr);
+  },
+);
+
+test("what does not go with a folder of models is said at the start, with exit 2", async (t) => {
+  const models = join(base, "empty");
+  mkdirSync(models);
+  const refused: [string[], Record<string, string>, RegExp][] = [
+    [["mlp", "--watch"], {}, /WATCH needs a folder of models/],
+    [[models], { MODEL_VERSION: "1" }, /MODEL_VERSION names the version of one model/],
+    [[models, models], {}, /are folders of models; a server has one/],
+  ];
+  for (const [words, env, message] of refused) {
+    const served = sheaf(t, ["serve", ...words, "--port", "0"], env);
+    assert.equal(await served.ended, 2);
+    assert.match(served.output.stderr, message);
+  }
+  // An empty one is filled later.
+  const served = sheaf(t, ["serve", models, "--port", "0"], { API_KEY: "key" });
+  const ask = asking(await ready(served));
+  assert.equal((await ask("/infer", 1)).status, 404);
+  put(join(models, "a.mjs"), "export default { run: (items) => items };");
+  assert.equal((await ask("/v2/repository/models/a/load")).status, 200);
+  assert.equal((await ask("/infer", 7)).json.output, 7);
+});
+
+test(
+  "a worker of a fleet replaces a model as well: nothing is lost, and nothing mixed",
+  { skip: whyNoNats() ?? false },
+  async (t) => {
+    const nats = await startNats();
+    t.after(() => nats.stop());
+    const models = join(base, "fleet");
+    mkdirSync(models);
+    const version = (number: number): string => `export default { run: (items) => items.map(() => ${number}) };`;
+    put(join(models, "a.mjs"), version(1));
+    const env = { NATS_URL: nats.url, API_KEY: "key" };
+    const start = (role: string): SheafProcess => sheaf(t, ["serve", models, "--role", role, "--port", "0"], env);
+    const [worker, gateway] = [start("worker"), start("gateway")];
+    const [workerUrl, url] = await Promise.all([ready(worker), ready(gateway)]);
+    const ask = asking(url);
+    await until(async () => (await ask("/infer/a", { input: 0 })).json.output === 1, "version 1 answers");
+    let isOver = false;
+    const answers: number[] = [];
+    const load = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        while (!isOver) {
+          const { status, json } = await ask("/infer/a", { inputs: [1, 2] });
+          assert.equal(status, 200, JSON.stringify(json));
+          answers.push(...json.outputs);
+        }
+      }),
+    );
+    put(join(models, "a.mjs"), version(2));
+    assert.equal((await asking(workerUrl)("/v2/repository/models/a/load")).status, 200);
+    await until(() => answers.at(-1) === 2, "version 2 answers");
+    isOver = true;
+    await load;
+    assert.deepEqual([...new Set(answers)], [1, 2]);
+    assert.equal((await ask("/infer/a", { input: 0 })).json.output, 2);
+  },
+);

@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TestContext } from "node:test";
+import { openApp } from "../../../dist/server/http/app.js";
+import { serverOn, type SheafServer } from "../../../dist/server/server.js";
+import { defaultSettings, type Settings } from "../../../dist/server/settings.js";
+import { atEnd } from "../../at-end.js";
+
+export const key = "k";
+
+export interface Reply {
+  readonly status: number;
+  readonly json: any;
+  readonly text: string;
+}
+
+export interface FolderServer extends SheafServer {
+  readonly url: string;
+  readonly folder: string;
+  /** Writes a file of the folder, as a whole. */
+  put(path: string, content: string | Uint8Array): void;
+  get(path: string): Promise<Reply>;
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>;
+  /** What POST /infer/{model} answers, or its status. */
+  infer(model: string, input?: unknown): Promise<unknown>;
+  load(model: string): Promise<Reply>;
+  unload(model: string): Promise<Reply>;
+}
+
+/** A worker module that answers with `answer`, and whatever `more` says of it. */
+export const answering = (answer: string, more = ""): string =>
+  `import { existsSync, writeFileSync } from "node:fs";
+  const gate = async (path) => { writeFileSync(path + "-waits", ""); while (!existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 5)); };
+  export default { run: (items) => items.map(() => ${JSON.stringify(answer)}), ${more} };`;
+
+/** Loads only once a file is there; writes one beside it when it begins. */
+export const waitingFor = (path: string): string => `load: () => gate(${JSON.stringify(path)}),`;
+
+/** Serves a folder of models with these files until the test ends; ready once each has loaded or failed. */
+export async function servingFolder(
+  t: TestContext,
+  files: Readonly<Record<string, string | Uint8Array>>,
+  { isReady = true, ...own }: Partial<Settings> & { readonly isReady?: boolean } = {},
+): Promise<FolderServer> {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-models-"));
+  const put = (path: string, content: string | Uint8Array): void => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    // In one step, and hidden until then: no reader sees half of it.
+    const half = join(folder, ".half");
+    writeFileSync(half, content);
+    renameSync(half, join(folder, path));
+  };
+  for (const [path, content] of Object.entries(files)) put(path, content);
+  const settings: Settings = { ...defaultSettings, port: 0, logLevel: "silent", apiKey: key, warmupBatches: 1, ...own };
+  const server = await serverOn(openApp(settings), {
+    models: [],
+    settings,
+    modelsFolder: { model: folder, settings: {} },
+  });
+  atEnd(t, async () => {
+    await server.close({ graceMs: 0 });
+    rmSync(folder, { recursive: true, force: true });
+  });
+  if (isReady) await server.ready();
+  const url = await server.listen();
+  const request = async (path: string, init: RequestInit): Promise<Reply> => {
+    const headers = { authorization: `Bearer ${key}`, ...(init.headers as Record<string, string> | undefined) };
+    const response = await fetch(url + path, { ...init, headers });
+    const text = await response.text();
+    const isJson = (response.headers.get("content-type") ?? "").includes("json");
+    return { status: response.status, text, json: isJson ? JSON.parse(text) : undefined };
+  };
+  const post: FolderServer["post"] = (path, body = {}, headers = {}) =>
+    request(path, {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      headers: { "content-type": "application/json", ...headers },
+    });
+  return Object.assign(server, {
+    url,
+    folder,
+    put,
+    get: (path: string) => request(path, {}),
+    post,
+    infer: async (model: string, input: unknown = 1) => {
+      const { status, json } = await post(`/infer/${model}`, { input });
+      return status === 200 ? json.output : status;
+    },
+    load: (model: string) => post(`/v2/repository/models/${model}/load`),
+    unload: (model: string) => post(`/v2/repository/models/${model}/unload`),
+  });
+}
+
+/** Waits until it holds; what it waits for must come. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(5);
+}
