@@ -105,7 +105,7 @@ export function assembleBatcher<In, Out>(
     },
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
     capacity: { maxBatchSize: settings.maxBatchSize, concurrency: settings.concurrency },
-    [Symbol.asyncDispose]: () => lifecycle.close(undefined),
+    [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 
   lifecycle.begin(typeof run === "function" ? undefined : executor);

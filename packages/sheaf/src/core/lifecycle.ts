@@ -1,7 +1,6 @@
 import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
 import { BatcherError } from "./errors.ts";
 import type { Executor } from "./executor.ts";
-import type { AbortSignalLike } from "./runtime/globals.ts";
 import { checkNotNegative } from "../shared/checks.ts";
 
 /** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
@@ -27,7 +26,7 @@ export class Lifecycle<In, Out> {
 
   /** Starts; a batch function, unlike an executor, can run at once. */
   begin(executor: Pick<Executor<In, Out>, "ready"> | undefined): void {
-    const signal = this.#signal;
+    const { signal } = this.#parts.settings;
     if (executor === undefined) this.#scheduler.open = true;
     else {
       this.readiness = (async () => this.#parts.cost.warmedUp((await executor.ready()) ?? []))();
@@ -54,7 +53,7 @@ export class Lifecycle<In, Out> {
     return this.#parts.epochs.settlement(epoch, true);
   }
 
-  close(graceMs: number | undefined): Promise<void> {
+  close(graceMs?: number): Promise<void> {
     try {
       if (graceMs !== undefined) checkNotNegative("graceMs", graceMs);
     } catch (error) {
@@ -73,12 +72,7 @@ export class Lifecycle<In, Out> {
     return new BatcherError("CLOSED", `${this.#parts.settings.name}: ${message}`);
   }
 
-  get #signal(): AbortSignalLike | undefined {
-    const signal = this.#parts.settings.signal as unknown as AbortSignalLike | undefined;
-    return signal;
-  }
-
-  readonly #closeOnAbort = (): void => void this.close(undefined).catch(() => undefined);
+  readonly #closeOnAbort = (): void => void this.close().catch(() => undefined);
 
   readonly #open = (): void => {
     this.#scheduler.open = true;
@@ -94,7 +88,7 @@ export class Lifecycle<In, Out> {
     await this.drain();
     await this.#parts.dispatcher.answeringRunsEnded();
     this.#scheduler.stop();
-    this.#signal?.removeEventListener("abort", this.#closeOnAbort);
+    this.#parts.settings.signal?.removeEventListener("abort", this.#closeOnAbort);
     await this.#executor.close();
   }
 

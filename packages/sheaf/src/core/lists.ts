@@ -45,9 +45,9 @@ export function listsOf<In, Out>(
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal cancels what still waits when the consumer leaves early; the caller's signal is forwarded to it.
       const controller = newAbortController();
-      const { signal } = callOptions ?? {};
-      checkCallOptions(callOptions ?? {});
-      const watched = signal as unknown as AbortSignalLike | undefined;
+      const options = callOptions ?? {};
+      checkCallOptions(options);
+      const watched = options.signal as unknown as AbortSignalLike | undefined;
       let passOn = (): void => undefined;
       const begin = (): Promise<never> | undefined => {
         if (watched === undefined) return undefined;
@@ -66,7 +66,7 @@ export function listsOf<In, Out>(
         hasRoom: () => admission.hasRoom(),
         call: (item) => {
           scheduler.arriving(1);
-          return enter(item, { ...callOptions, signal: controller.signal }, true);
+          return enter(item, { ...options, signal: controller.signal }, true);
         },
         withdraw: () => {
           if (watched !== undefined) settlement.cancellation.aborts.remove(watched, passOn);

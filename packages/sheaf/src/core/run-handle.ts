@@ -69,8 +69,8 @@ export class RunHandle implements BatchContext {
   }
 
   /**
-   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs` where it had aborted before, when
-   * every caller had gone. Costs less than the signal, which is made when it is read. Returns what ends it.
+   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs`, or when a grace period ends, where it
+   * had aborted before. Costs less than the signal, which is made when it is read. Returns what ends it.
    */
   onAborted(listener: (reason: unknown) => void): () => void {
     if (this.#whole !== undefined) return this.#whole.onAborted(listener);

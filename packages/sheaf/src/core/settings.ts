@@ -17,6 +17,7 @@ import {
 } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { systemClock, type Clock } from "./runtime/clock.ts";
+import type { AbortSignalLike } from "./runtime/globals.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
 import type { Lane } from "./queue/chunk.ts";
@@ -24,7 +25,7 @@ import type { Lane } from "./queue/chunk.ts";
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "maxBatchSize" | "maxWaitMs" | "concurrency" | "maxQueueSize" | "clock" | "name" | "policy"
+  "maxBatchSize" | "maxWaitMs" | "concurrency" | "maxQueueSize" | "clock" | "name" | "policy" | "signal"
 > {
   readonly maxBatchSize: number;
   readonly maxWaitMs: number;
@@ -35,6 +36,7 @@ export interface Settings<In, Out> extends Omit<
   readonly clock: Clock;
   readonly name: string;
   readonly policy: Policy;
+  readonly signal: AbortSignalLike | undefined;
 }
 
 const policiesInUse = new WeakSet<Policy>();
@@ -84,7 +86,7 @@ export function settingsOf<In, Out>(
     cost: options.cost,
     name: options.name ?? defaults.name,
     clock: options.clock ?? systemClock,
-    signal: options.signal,
+    signal: options.signal as AbortSignalLike | undefined,
   } satisfies Required<Settings<In, Out>>;
 }
 

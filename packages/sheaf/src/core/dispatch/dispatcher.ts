@@ -86,7 +86,7 @@ export class Dispatcher<In, Out> {
    */
   async answeringRunsEnded(): Promise<void> {
     for (;;) {
-      const run = this.#runs.find((each) => each.unanswered() !== undefined && !each.isAborted);
+      const run = this.#runs.find((each) => each.unanswered() !== undefined && each.aborted === undefined);
       if (run === undefined) return;
       await new Promise<void>((resolve) => (run.whenOver = resolve));
     }
@@ -217,7 +217,6 @@ export class Dispatcher<In, Out> {
     for (const ref of run.calls.refs ?? []) ref?.leaveDedupe?.(ref);
     this.abandonedNow++;
     this.abandonedRuns++;
-    if (run.isAborted) run.tellAborted(error);
     run.abort(error);
     return error;
   }

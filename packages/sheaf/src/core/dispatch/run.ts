@@ -14,8 +14,6 @@ export interface RunEvents<In> {
   answered(calls: Chunk<In>, index: number, result: unknown): void;
 }
 
-const none: readonly never[] = [];
-
 /** One batch in flight. */
 export class Run<In> extends RunHandle {
   readonly weight: number;
@@ -35,10 +33,11 @@ export class Run<In> extends RunHandle {
   stillRuns: Promise<unknown> | undefined;
   /** Called when it ends, aborts or is abandoned. */
   whenOver: (() => void) | undefined;
+  /** Set when its signal has aborted, or would have. */
+  aborted: { readonly reason: unknown } | undefined;
   readonly #told: RunEvents<In>;
   #controller: { readonly signal: AbortSignal; abort(reason?: unknown): void } | undefined;
-  #aborted: { readonly reason: unknown } | undefined;
-  #onAborted: readonly ((reason: unknown) => void)[] = none;
+  #onAborted: Set<(reason: unknown) => void> | undefined;
 
   constructor(
     batchId: number,
@@ -80,8 +79,8 @@ export class Run<In> extends RunHandle {
   }
 
   override onAborted(listener: (reason: unknown) => void): () => void {
-    this.#onAborted = [...this.#onAborted, listener];
-    return () => (this.#onAborted = this.#onAborted.filter((each) => each !== listener));
+    const listeners = (this.#onAborted ??= new Set()).add(listener);
+    return () => listeners.delete(listener);
   }
 
   override deliver(index: number, result: unknown): boolean {
@@ -94,7 +93,7 @@ export class Run<In> extends RunHandle {
   override get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = newAbortController();
-      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason);
+      if (this.aborted !== undefined) this.#controller.abort(this.aborted.reason);
     }
     return this.#controller.signal;
   }
@@ -103,20 +102,10 @@ export class Run<In> extends RunHandle {
     this.abort(new BatcherError("CLOSED", "Every caller of the batch has left."));
   }
 
-  get isAborted(): boolean {
-    return this.#aborted !== undefined;
-  }
-
   abort(reason: unknown): void {
-    if (this.#aborted === undefined) {
-      this.#aborted = { reason };
-      this.#controller?.abort(reason);
-      this.tellAborted(reason);
-    }
+    this.aborted ??= { reason };
+    this.#controller?.abort(reason);
+    this.#onAborted?.forEach((listener) => listener(reason));
     this.whenOver?.();
-  }
-
-  tellAborted(reason: unknown): void {
-    for (const listener of this.#onAborted) listener(reason);
   }
 }

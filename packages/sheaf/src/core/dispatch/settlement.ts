@@ -95,22 +95,17 @@ export class Settlement<In> implements Withdrawals<In> {
     epoch.settled(1);
     // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
     const signal = isHanded ? chunk.signals?.[index] : undefined;
-    if (signal?.aborted === true) this.aborted(chunk, index, signal.reason);
+    if (signal?.aborted === true) this.withdraw(chunk, index, signal.reason, "aborted");
   }
 
-  aborted(chunk: Chunk<In>, index: number, reason: unknown): void {
-    this.withdraw(chunk, index, reason, "aborted");
-  }
-
-  expired(chunk: Chunk<In>, index: number): void {
-    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
-    this.withdraw(chunk, index, timeoutError(this.#name, waitedMs, chunk.laneQueue !== undefined), "timeout");
-  }
-
-  /** Rejects a waiting call whose batch would end after its deadline; another call takes its place. */
-  shed(chunk: Chunk<In>, index: number, likelyMs: number): void {
-    const waitedMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
-    this.withdraw(chunk, index, foreseenError(this.#name, waitedMs, likelyMs), "timeout");
+  /** With `likelyMs`, a waiting call whose batch takes that long and would end after its deadline. */
+  expired(chunk: Chunk<In>, index: number, likelyMs?: number): void {
+    const timeoutMs = chunk.deadlinesMs![index]! - chunk.arrivedAtMs(index);
+    const error =
+      likelyMs === undefined
+        ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined)
+        : foreseenError(this.#name, timeoutMs, likelyMs);
+    this.withdraw(chunk, index, error, "timeout");
   }
 
   /** No-op where the caller has left. */

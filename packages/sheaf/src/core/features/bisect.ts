@@ -24,16 +24,17 @@ export interface Bisection<In> {
 export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
+  const fail = (index: number, reason: unknown): void => how.calls.fail(batch, index, reason, how.now());
   const failWithTheRest = (part: number[], reason: unknown): void => {
-    for (const rest of [part, ...parts]) for (const index of rest) how.calls.fail(batch, index, reason, how.now());
+    for (const rest of [part, ...parts]) for (const index of rest) fail(index, reason);
   };
   const split = (part: number[], partError: unknown): void => {
     const culprit = (partError as { itemIndex?: unknown } | null | undefined)?.itemIndex;
     if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
-      how.calls.fail(batch, part[culprit]!, partError, how.now());
+      fail(part[culprit]!, partError);
       parts.push(part.filter((_, position) => position !== culprit));
     } else if (part.length === 1) {
-      how.calls.fail(batch, part[0]!, partError, how.now());
+      fail(part[0]!, partError);
     } else {
       const middle = Math.ceil(part.length / 2);
       parts.push(part.slice(middle), part.slice(0, middle));
@@ -52,7 +53,7 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
     } catch (partError) {
       if (how.isGivenUp()) return failWithTheRest(alive, partError);
       if (how.shouldBisect(partError)) split(alive, partError);
-      else for (const index of alive) how.calls.fail(batch, index, partError, how.now());
+      else for (const index of alive) fail(index, partError);
     }
   }
 }

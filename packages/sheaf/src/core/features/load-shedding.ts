@@ -49,7 +49,7 @@ export class LoadShedding<In, Out> {
       cancellation.eachLate(
         chunk,
         nowMs + likelyMs,
-        (index) => group.waiting > 1 && this.#calls.shed(chunk, index, likelyMs),
+        (index) => group.waiting > 1 && this.#calls.expired(chunk, index, likelyMs),
       ),
     );
     return group.waiting < waiting;

@@ -36,10 +36,9 @@ export class LearnedCost implements CostModel {
     if (!(size >= 1) || !(runMs >= 0) || runMs === Infinity) return expectedMs;
     const bucket = bucketOf(size);
     const learnedMs = this.batches++ < 8 ? runMs : this.#clipped(expectedMs, runMs, bucket);
-    const isFirst = this.#table[bucket] === undefined;
     const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0 });
     // The first batches, and the first of a size, pay for what later ones reuse, so they do not predict them.
-    if (this.batches > coldBatches && !isFirst) {
+    if (this.batches > coldBatches && seen.size > 0) {
       this.#runs[this.#kept++ % maxRuns] = { size, runMs };
       this.#judgement = undefined;
     }
@@ -71,7 +70,7 @@ export class LearnedCost implements CostModel {
   }
 
   seen(size: number): number {
-    return (this.#table[bucketOf(size)] ?? unseen).weight;
+    return this.#table[bucketOf(size)]?.weight ?? 0;
   }
 
   line(size: number): number {

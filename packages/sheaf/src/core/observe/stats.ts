@@ -49,8 +49,7 @@ export interface BatcherStats {
 export class Statistics {
   readonly queueWaitMs: RollingHistogram = new RollingHistogram();
   readonly runMs: RollingHistogram = new RollingHistogram();
-  readonly #maxBatchSize: number;
-  readonly #maxBatchWeight: number;
+  readonly #limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number };
   readonly #cost: Cost | undefined;
   readonly #learned: LearnedCost;
   readonly #reasons: Record<DispatchReason, number> = noReasons();
@@ -69,8 +68,7 @@ export class Statistics {
     learned: LearnedCost,
     utilisation?: UtilisationMeter,
   ) {
-    this.#maxBatchSize = limits.maxBatchSize;
-    this.#maxBatchWeight = limits.maxBatchWeight;
+    this.#limits = limits;
     this.#cost = cost;
     this.#learned = learned;
     this.#utilisation = utilisation;
@@ -80,7 +78,7 @@ export class Statistics {
     this.#batches++;
     this.#items += size;
     this.#weight += weight;
-    this.#fillSum += Math.max(size / this.#maxBatchSize, weight / this.#maxBatchWeight);
+    this.#fillSum += Math.max(size / this.#limits.maxBatchSize, weight / this.#limits.maxBatchWeight);
     this.#reasons[reason]++;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
@@ -95,12 +93,12 @@ export class Statistics {
   snapshot(
     nowMs: number,
   ): Omit<BatcherStats, "name" | "queued" | "inFlight" | "items" | "abandonedRuns" | "latencyMs"> {
-    const meanBatchSize = this.#batches === 0 ? 0 : this.#items / this.#batches;
     const derived = {
       batches: this.#batches,
       bisectRuns: this.#extraRuns,
-      meanBatchSize,
-      fillRate: this.#batches === 0 ? 0 : this.#fillSum / this.#batches,
+      // Before the first batch a mean is NaN, hence 0.
+      meanBatchSize: this.#items / this.#batches || 0,
+      fillRate: this.#fillSum / this.#batches || 0,
       queueWaitMs: this.queueWaitMs.distribution(nowMs),
       runMs: this.runMs.distribution(nowMs),
       ...this.#learned.judgement(),

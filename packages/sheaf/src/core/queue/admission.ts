@@ -85,9 +85,14 @@ export class Admission<In, Out> {
     mayWait: boolean,
     arrival?: Arrival<In>,
   ): void {
-    if (!this.hasRoom() && !(mayWait && this.waiters.size < this.maxQueueSize)) {
-      this.#calls.tally.rejected += items.length;
-      throw this.#fullError();
+    const { maxQueueSize } = this;
+    if (!this.hasRoom() && !(mayWait && this.waiters.size < maxQueueSize)) {
+      this.#refuse(
+        items.length,
+        `the queue is full: ${this.#queue.size} items wait (maxQueueSize ${maxQueueSize}). ` +
+          'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".',
+        { maxQueueSize },
+      );
     }
     const epoch = this.#epochs.current;
     const { signal } = terms;
@@ -145,17 +150,16 @@ export class Admission<In, Out> {
    * @throws {BatcherError} `QUEUE_FULL`
    */
   refuseLate(items: number, lane: Lane, timeoutMs: number): void {
-    const { refuseLate = Infinity, name } = this.#settings;
+    const { refuseLate = Infinity } = this.#settings;
     const ahead = this.#queue.ahead(lane) + this.waiters.items;
     if (ahead === 0 || !this.hasRoom()) return;
     const expectedMs = expectedLatencyMs(this.#cost, { ...this.#backlog, waiting: ahead + items - 1 });
     if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
-    this.#calls.tally.rejected += items;
-    throw new BatcherError(
-      "QUEUE_FULL",
-      `${name}: a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
+    this.#refuse(
+      items,
+      `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
         `${ahead} items wait before it. Retry later, raise timeoutMs or add capacity.`,
-      { expectedMs, timeoutMs, queued: this.#queue.size, drainMs: drainMs(this.#cost, this.#backlog) },
+      { expectedMs, timeoutMs },
     );
   }
 
@@ -164,15 +168,13 @@ export class Admission<In, Out> {
     return { waiting: this.#queue.size, inFlight: this.#inFlight(), slots, maxBatchSize };
   }
 
-  #fullError(): BatcherError {
-    const { name } = this.#settings;
-    const { size } = this.#queue;
-    return new BatcherError(
-      "QUEUE_FULL",
-      `${name}: the queue is full: ${size} items wait (maxQueueSize ${this.maxQueueSize}). ` +
-        'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".',
-      { queued: size, maxQueueSize: this.maxQueueSize, drainMs: drainMs(this.#cost, this.#backlog) },
-    );
+  #refuse(items: number, why: string, details: Readonly<Record<string, number>>): never {
+    this.#calls.tally.rejected += items;
+    throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
+      ...details,
+      queued: this.#queue.size,
+      drainMs: drainMs(this.#cost, this.#backlog),
+    });
   }
 
   #dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {

@@ -4,7 +4,7 @@ import type { AbortSignalLike } from "../runtime/globals.ts";
 
 /** Called for an entry that is still live. */
 export interface Withdrawals<In> {
-  aborted(chunk: Chunk<In>, index: number, reason: unknown): void;
+  withdraw(chunk: Chunk<In>, index: number, reason: unknown, outcome: "aborted"): void;
   expired(chunk: Chunk<In>, index: number): void;
 }
 
@@ -88,7 +88,7 @@ export class Cancellation<In> {
   #abort(chunk: Chunk<In>, signal: AbortSignalLike): void {
     for (let i = 0; i < chunk.count; i++) {
       while (chunk.settlers[i] !== undefined && chunk.signals![i] === signal) {
-        this.#report.aborted(chunk, i, signal.reason);
+        this.#report.withdraw(chunk, i, signal.reason, "aborted");
       }
     }
   }

@@ -25,7 +25,7 @@ export class Queue<In> {
   readonly #cancellation: Cancellation<In>;
   readonly #order: OrderKeys<In> | undefined;
   /** The one group of a batcher without groupKey, which is never forgotten. */
-  readonly #only: Group<In> | undefined;
+  readonly onlyGroup: Group<In> | undefined;
   readonly #groups: Groups<In> = new Groups();
 
   constructor(
@@ -39,16 +39,11 @@ export class Queue<In> {
     this.#epochs = epochs;
     this.#cancellation = watch;
     this.#order = order;
-    this.#only = groupKey === undefined ? new Group<In>(undefined) : undefined;
+    this.onlyGroup = groupKey === undefined ? new Group<In>(undefined) : undefined;
   }
 
   groupOf(key: unknown): Group<In> {
-    return this.#only ?? this.#groups.of(key);
-  }
-
-  /** The one group of a batcher without groupKey. */
-  get onlyGroup(): Group<In> | undefined {
-    return this.#only;
+    return this.onlyGroup ?? this.#groups.of(key);
   }
 
   /** Items in a lane and the lanes above it. */
@@ -67,7 +62,7 @@ export class Queue<In> {
 
   /** A batch of this group has been taken. */
   served(group: Group<In>): void {
-    if (this.#only === undefined) this.#groups.served(group);
+    if (this.onlyGroup === undefined) this.#groups.served(group);
   }
 
   /** Appends an item, at `count - 1` of the returned chunk. */
@@ -108,7 +103,7 @@ export class Queue<In> {
     this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
     chunk.list!.unlink(chunk);
-    if (this.#only === undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
+    if (this.onlyGroup === undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
   }
 
   /** Moves a waiting entry to the end of a higher lane of its group. */
@@ -193,7 +188,7 @@ export class Queue<In> {
   }
 
   #everyGroup(visit: (group: Group<In>) => void): void {
-    if (this.#only !== undefined) visit(this.#only);
+    if (this.onlyGroup !== undefined) visit(this.onlyGroup);
     else for (const group of this.#groups.all()) visit(group);
   }
 
