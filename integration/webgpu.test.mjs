@@ -1,10 +1,13 @@
 // Models on WebGPU, on a software Vulkan driver: results are the CPU's, alone and in batches, and a device that crashes takes
 // its process with it alone. How fast a GPU is does not show here.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { RunHandle } from "sheaf";
 import { workerProcess, workerThread } from "sheaf/node";
 import { writeEncoderFolder } from "../bench/lib/encoder-folder.mjs";
@@ -146,4 +149,18 @@ describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
       Object.assign(process.env, softwareGpu);
     }
   });
+});
+
+test("npm run bench -- gpu measures without batching, with a window and with auto, and says where no GPU was", async () => {
+  const bench = fileURLToPath(new URL("../bench/gpu.mjs", import.meta.url));
+  const args = [bench, "--tiny", "--device", "cpu", "--python", "/usr/bin/python3"];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 300_000 });
+  for (const title of ["An encoder", "The encoder in PyTorch"]) {
+    const [, section] = stdout.split(`## ${title}\n`);
+    assert.ok(section !== undefined, stdout);
+    assert.match(section, /s\(n\) = [\d.e-]+ ms \+ [\d.e-]+ ms · n/u);
+    for (const policy of ["unbatched", "fifo", "auto"])
+      assert.match(section, new RegExp(`^\\| ${policy} +(?:\\| +\\d[\\d,.]* ){4}\\|$`, "mu"));
+  }
+  assert.match(stdout, /\nNot shown on a real GPU\.\n$/);
 });

@@ -27,6 +27,7 @@ import type { BatchVerdict } from "../runners/self-test/batch-verdict.ts";
 interface TuneOptions {
   readonly sizes: number[];
   readonly workers: number;
+  readonly device?: string;
   readonly concurrency?: number[];
   readonly item?: string;
   readonly rate?: number;
@@ -55,6 +56,7 @@ export function tuneCommand(streams: CommandStreams): Command {
     .argument("<target>", "a model as for sheaf serve (a worker module may export sample), or a URL")
     .option("--sizes <list>", "batch sizes", listOf(countUpTo(largestBatch)), [1, 2, 4, 8, 16, 32])
     .option("--workers <n>", "copies of the model, or requests at once to a URL", countUpTo(256), 1)
+    .option("--device <devices>", "where a model runs, as INFERENCE_DEVICE (default: cpu)")
     .option("--concurrency <list>", "batches in flight to measure (default: 1 to --workers)", listOf(countUpTo(1024)))
     .option("--item <template>", "one item as JSON; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
     .option(
@@ -91,8 +93,10 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
   }
   if (options.writeConfig !== undefined) configPath(options.writeConfig);
   await checkWritable({ html: options.report, svg: options.svg });
-  const { item, workers, seed, timeout: timeoutMs } = options;
-  const measured = await resolveTuneTarget({ target, item, workers, seed, timeoutMs, signal: streams.signal });
+  const { item, workers, device, seed, timeout: timeoutMs } = options;
+  const maxBatchSize = Math.max(...options.sizes);
+  const tried = { target, item, workers, device, maxBatchSize, seed, timeoutMs, signal: streams.signal };
+  const measured = await resolveTuneTarget(tried);
   let calibration: Calibration;
   let tested: BatchVerdict;
   try {
@@ -108,12 +112,13 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
   const advice = adviseOn(costModel, { ratePerS, latencyBudgetMs, slots, order }, tested);
   const lines = [
     ...summary(calibration, advice, { ...options, rate: ratePerS }, options.rate === undefined),
+    ...(device === undefined || measured.note === undefined ? [] : [measured.note]),
     ...(tested.warning === undefined ? [] : [tested.warning]),
   ];
   const commandLine = shownCommand("tune", args);
   if (options.json) {
     streams.stdout.write(
-      `${JSON.stringify({ command: commandLine, machine: machine(), ratePerS, ...calibration, selfTest: tested.selfTest, recommendation: advice })}\n`,
+      `${JSON.stringify({ command: commandLine, machine: machine(), ratePerS, device: measured.device, note: measured.note, ...calibration, selfTest: tested.selfTest, recommendation: advice })}\n`,
     );
   } else streams.stdout.write(`${textTable(tableOf(calibration))}\n\n${lines.join("\n")}\n`);
   if (options.writeConfig !== undefined) await writeConfig(options, calibration, advice, streams);

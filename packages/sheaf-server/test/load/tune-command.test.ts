@@ -145,6 +145,14 @@ test("what cannot be measured ends with exit 1 and says why", async (t) => {
   }
 });
 
+test("a model is measured on the device that --device names, and the output says which", async () => {
+  const device = ["--device", "cuda:9,cpu"];
+  const shown = await run("mlp", ...device, "--sizes", "1,2", "--max-time", "200ms");
+  assert.match(shown.out, /Runs on cpu; refused: cuda:9: .+/);
+  const json = await run("mlp", ...device, "--sizes", "1,2", "--max-time", "200ms", "--json");
+  assert.equal((JSON.parse(json.out) as { device: string }).device, "cpu");
+});
+
 test("a wrong command line ends with exit 2 and names what is wrong", async () => {
   const cases: [string[], RegExp][] = [
     [[], /missing required argument 'target'/],
@@ -153,6 +161,8 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
     [[fixture("failing-worker"), "--budget", "0s"], /--budget must be above 0/],
     [[fixture("failing-worker"), "--item", "{{floats"], /an item must be JSON/],
     [[fixture("failing-worker"), "--order", "any"], /'any' is invalid. There are free, strict/],
+    [["mlp", "--device", "tpu"], /must be auto, or cpu, webgpu, .* got "tpu"/],
+    [["http://127.0.0.1:1", "--device", "cpu"], /--device is for a model: a server behind a URL has its own/],
     [[fixture("sampleless-worker")], /does not say what to send: export const sample/],
   ];
   for (const [args, message] of cases) {

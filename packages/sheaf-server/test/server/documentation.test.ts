@@ -52,7 +52,7 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a cache, a fleet, workers, a verdict, a cost.
+  // These need what this model has not: a device, a cache, a fleet, workers, a verdict, a cost.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");

@@ -1,6 +1,7 @@
 import type { Executor } from "sheaf";
-import { workerThread } from "sheaf/node";
 import { seededRandom } from "sheaf/tuning";
+import { devicesOf } from "../../runners/devices/devices.ts";
+import { workersOn } from "../../runners/devices/workers.ts";
 import type { ModelInput, ModelSpec, RunnerSettings } from "../../runners/model-spec.ts";
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { sampleCount } from "../../runners/self-test/module-sample-worker.ts";
@@ -17,6 +18,10 @@ export interface TuneTargetOptions {
   /** Template of one item, as in `--payload`. */
   readonly item?: string | undefined;
   readonly workers: number;
+  /** As INFERENCE_DEVICE; default: the CPU. */
+  readonly device?: string | undefined;
+  /** The most items in a run. */
+  readonly maxBatchSize: number;
   readonly seed: number;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -27,11 +32,15 @@ export interface TuneTargetOptions {
  * @throws {CommandFailure} where there is no such model; {UsageError} where nothing says what to send.
  */
 export async function resolveTuneTarget(options: TuneTargetOptions): Promise<TuneTarget> {
-  const { target, item, seed, workers } = options;
+  const { target, item, seed, workers, device, maxBatchSize } = options;
   const given = item === undefined ? undefined : usage(() => itemsFromTemplate(item, seed));
-  if (/^https?:\/\//i.test(target)) return urlBatches({ ...options, slots: workers, items: given });
+  if (/^https?:\/\//i.test(target)) {
+    if (device !== undefined) throw new UsageError("--device is for a model: a server behind a URL has its own.");
+    return urlBatches({ ...options, slots: workers, items: given });
+  }
+  usage(() => devicesOf(device));
   // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
-  const spec = await modelNamed(target, { python: { instances: workers, prefetch: 0 } });
+  const spec = await modelNamed(target, { device, maxBatchSize, python: { instances: workers, prefetch: 0 } });
   try {
     const samples = given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed));
     return ofWorker(spec, workers, samples);
@@ -76,7 +85,9 @@ type Samples = readonly unknown[] | ((index: number) => unknown);
 
 function ofWorker(spec: ModelSpec, instances: number, samples: Samples): TuneTarget {
   const executor = (
-    "executor" in spec ? spec.executor : workerThread(spec.workerUrl, { instances, data: spec.data, prefetch: 0 })
+    "executor" in spec
+      ? spec.executor
+      : workersOn(spec.device)(spec.workerUrl, { instances, data: spec.data, prefetch: 0 })
   ) as Executor<unknown, unknown>;
   const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
   const selfTest = async (): Promise<BatchVerdict> => {
@@ -85,5 +96,6 @@ function ofWorker(spec: ModelSpec, instances: number, samples: Samples): TuneTar
     const samples = Array.from({ length: sampleCount }, (_, index) => sample(index));
     return testOn(executor, samples, spec);
   };
-  return { run: executor, sample, slots: instances, selfTest, close: () => executor.close() };
+  const { device, note } = spec;
+  return { run: executor, sample, device, note, slots: instances, selfTest, close: () => executor.close() };
 }
