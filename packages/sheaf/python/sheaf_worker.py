@@ -102,6 +102,7 @@ def serve(
     outputs: Declaration = "json",
     sample: Any = None,
     name: Optional[str] = None,
+    cacheable: Optional[bool] = None,
 ) -> None:
     """Runs batches until Sheaf closes the worker; returns then.
 
@@ -121,11 +122,14 @@ def serve(
         item's result does not depend on its batch-mates.
     name: of the model, in `executor.declaration`. `sheaf serve` names the model after its file, or as its config says.
 
+    cacheable: whether a server may keep a result and give it to equal items. False for a model that draws random
+        numbers or asks other services. Without it the self-test decides.
+
     Raises TypeError or ValueError where an argument is wrong.
     """
     if _is_child_process():
         return  # multiprocessing imports the main module again in each child
-    worker = _Worker(run, load, unload, _specs(inputs, "inputs"), _specs(outputs, "outputs"), sample, name)
+    worker = _Worker(run, load, unload, _specs(inputs, "inputs"), _specs(outputs, "outputs"), sample, name, cacheable)
     if _channel is None:
         sys.exit(
             f"{os.path.basename(sys.argv[0])} is a worker of Sheaf. Start it with: npx sheaf serve {sys.argv[0]}"
@@ -436,6 +440,7 @@ class _Worker:
         outputs: _Specs,
         sample: Any,
         name: Optional[str],
+        cacheable: Optional[bool],
     ) -> None:
         for what, function in (("run", run), ("load", load), ("unload", unload)):
             if function is not None and not callable(function):
@@ -448,7 +453,10 @@ class _Worker:
         self._inputs = inputs
         self._outputs = outputs
         self._sample = sample
+        if cacheable is not None and not isinstance(cacheable, bool):
+            raise TypeError(f"cacheable must be True or False, got {cacheable!r}")
         self._name = name
+        self._cacheable = cacheable
         self._model: Any = None
         self._sampled_at_s = 0.0
 
@@ -484,7 +492,8 @@ class _Worker:
             "outputs": _declaration(self._outputs),
             "sample": sample,
         }
-        return ready if self._name is None else {**ready, "name": self._name}
+        said = {"name": self._name, "cacheable": self._cacheable}
+        return {**ready, **{field: value for field, value in said.items() if value is not None}}
 
     def _warm_up(self) -> List[Any]:
         """Runs the sample, which shows that the model takes what it declares. Returns its items as JSON holds them."""

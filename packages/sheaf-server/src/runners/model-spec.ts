@@ -88,6 +88,8 @@ interface DescribedModel {
   readonly selfTest?: SelfTest["verdict"] | undefined;
   /** Why it fails on its own sample, where it does. */
   readonly sampleFailure?: string | undefined;
+  /** Whether a result may be kept and given to equal items. Default: by the self-test. */
+  readonly isCacheable?: boolean | undefined;
   /** What an operator should know before relying on it; also in the note, and in the log as a warning. */
   readonly warning?: string | undefined;
 }

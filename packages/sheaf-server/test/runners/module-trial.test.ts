@@ -54,6 +54,16 @@ test("a module that gives the same alone and in a batch is served without a warn
   assert.deepEqual([warning, sample, note], [undefined, 3, "A worker module: takes and gives any JSON value."]);
 });
 
+test("a module says whether its results may be kept, with a sample and without", async () => {
+  const worker = "export default { run: (items) => items };";
+  const plain = await tried(write("kept-plain.mjs", worker));
+  const never = await tried(write("kept-never.mjs", `export const isCacheable = false; ${worker}`));
+  const sampled = await tried(write("kept.mjs", `export const isCacheable = true; export const sample = 1; ${worker}`));
+  assert.deepEqual([plain.isCacheable, never.isCacheable, sampled.isCacheable], [undefined, false, true]);
+  const wrong = tried(write("kept-wrong.mjs", `export const isCacheable = "no"; ${worker}`));
+  await assert.rejects(wrong, /isCacheable must be true or false, got "no"/);
+});
+
 test("a module without a sample is served as it is, and its note says so", async () => {
   const path = write("plain.mjs", "export default { run() { throw new Error('not run'); } };");
   const { warning, note } = await tried(path);

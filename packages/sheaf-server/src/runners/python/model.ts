@@ -53,6 +53,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
       input: inputOf(declaration),
       output: outputOf(declaration),
       example: exampleOf(declaration.sample),
+      isCacheable: declaration.cacheable,
       note: `Runs in ${command} on ${device}.`,
     };
     const different = new Map(declaration.sample.map((item) => [JSON.stringify(item), item]));

@@ -1,18 +1,27 @@
+import { describe } from "sheaf/checks";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 
 /** How many items of a sample are asked for. */
 export const sampleCount: number = 3;
 
-/** The items of a worker module's `sample`; none where it exports none. */
-async function samplesOf(url: string): Promise<unknown[]> {
-  const { sample } = (await import(url)) as { sample?: unknown };
-  if (sample === undefined) return [];
-  const make = typeof sample === "function" ? (sample as (index: number) => unknown) : (): unknown => sample;
-  return Array.from({ length: sampleCount }, (_, index) => make(index));
+/** What a worker module exports beside its worker. */
+export interface ModuleExports {
+  /** The items of its `sample`; none where it exports none. */
+  readonly samples: readonly unknown[];
+  readonly isCacheable: boolean | undefined;
 }
 
-const worker: WorkerDefinition<string, unknown[] | Error> = defineWorker({
+async function exportsOf(url: string): Promise<ModuleExports> {
+  const { sample, isCacheable } = (await import(url)) as { sample?: unknown; isCacheable?: unknown };
+  if (isCacheable !== undefined && typeof isCacheable !== "boolean")
+    throw new TypeError(`isCacheable must be true or false, got ${describe(isCacheable)}`);
+  if (sample === undefined) return { samples: [], isCacheable };
+  const make = typeof sample === "function" ? (sample as (index: number) => unknown) : (): unknown => sample;
+  return { samples: Array.from({ length: sampleCount }, (_, index) => make(index)), isCacheable };
+}
+
+const worker: WorkerDefinition<string, ModuleExports | Error> = defineWorker({
   // A module that cannot be loaded is an answer, not a crash of the batch.
-  run: (urls: string[]) => Promise.all(urls.map((url) => samplesOf(url).catch((error: unknown) => error as Error))),
+  run: (urls: string[]) => Promise.all(urls.map((url) => exportsOf(url).catch((error: unknown) => error as Error))),
 });
 export default worker;

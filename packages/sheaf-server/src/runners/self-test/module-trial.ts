@@ -3,6 +3,7 @@ import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
 import { closedOn, inspectionExecutor } from "../onnx/inspection.ts";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "../model-spec.ts";
+import type { ModuleExports } from "./module-sample-worker.ts";
 import { selfTest } from "./self-test.ts";
 import { workerModule } from "../worker-module.ts";
 
@@ -22,16 +23,17 @@ export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: Modu
     throw new Error(`${name} cannot be served: ${(error as Error).message}`, { cause: error });
   };
   const { signal } = settings;
-  const sampler = open<string, unknown[]>(workerModule("self-test/module-sample-worker"), { name });
+  const sampler = open<string, ModuleExports>(workerModule("self-test/module-sample-worker"), { name });
   const ask = inspectionExecutor(sampler, signal);
-  const samples = await ask(workerUrl.href).catch(broken);
-  if (samples.length === 0) return { ...spec, note: `${spec.note} It exports no sample, so it is not tried out.` };
+  const { samples, isCacheable } = await ask(workerUrl.href).catch(broken);
+  const known = { ...spec, isCacheable };
+  if (samples.length === 0) return { ...known, note: `${spec.note} It exports no sample, so it is not tried out.` };
 
   const executor = open<never, unknown>(workerUrl, { name, data });
   const end = closedOn(signal, executor);
   try {
     await executor.ready().catch(broken);
-    return await triedOut(spec, executor, samples, settings);
+    return await triedOut(known, executor, samples, settings);
   } finally {
     end();
     await executor.close();

@@ -10,6 +10,12 @@ export interface ModelCacheOptions {
   readonly counts?: CacheCounts | undefined;
 }
 
+interface Look {
+  readonly key: string;
+  readonly askedAtMs: number;
+  readonly kept: Served | undefined;
+}
+
 /**
  * One model's part of the cache, between its routes and its batcher. A model that is loaded again has another part: it
  * starts empty, and what still runs on the old one is not found.
@@ -30,11 +36,12 @@ export class ModelCache implements CachePart {
 
   /** The result of one item: kept, or run now and then kept. An error is not kept. */
   async infer(item: unknown, { cacheUse }: InferOptions, run: () => Promise<Served>): Promise<Served> {
-    const { key, kept } = this.#look(item);
+    const look = this.#look(item);
+    const { kept } = look;
     cacheUse?.note(1, kept === undefined ? 0 : 1);
     if (kept !== undefined) return kept;
     const served = await run();
-    this.#keep(key, served);
+    this.#keep(look, served);
     return served;
   }
 
@@ -49,10 +56,11 @@ export class ModelCache implements CachePart {
     cacheUse?.note(items.length, items.length - missing.length);
     const ran = missing.length === 0 ? [] : await run(missing);
     let next = 0;
-    return looks.map(({ key, kept }) => {
+    return looks.map((look) => {
+      const { kept } = look;
       if (kept !== undefined) return { status: "fulfilled", value: kept };
       const outcome = ran[next++]!;
-      if (outcome.status === "fulfilled") this.#keep(key, outcome.value);
+      if (outcome.status === "fulfilled") this.#keep(look, outcome.value);
       return outcome;
     });
   }
@@ -63,11 +71,12 @@ export class ModelCache implements CachePart {
     this.store.removeAll(this.counts);
   }
 
-  #look(item: unknown): { readonly key: string; readonly kept: Served | undefined } {
-    const startedAtMs = performance.now();
+  #look(item: unknown): Look {
+    const { clock } = this.store;
+    const askedAtMs = clock.now();
     const key = this.#part + itemKey(item);
     const kept = this.store.find(key);
-    const tookMs = performance.now() - startedAtMs;
+    const tookMs = clock.now() - askedAtMs;
     const { counts } = this;
     if (kept === undefined) {
       counts.misses++;
@@ -77,11 +86,13 @@ export class ModelCache implements CachePart {
       counts.hitMs += tookMs;
       counts.savedRuns += kept.runShare;
     }
-    return { key, kept: kept?.served };
+    return { key, askedAtMs, kept: kept?.served };
   }
 
-  #keep(key: string, served: Served): void {
-    // Of several calls that shared a run the first keeps its result.
-    if (!this.#isClosed && !this.store.has(key)) this.store.keep(key, served, this.counts, this.ttlMs);
+  #keep({ key, askedAtMs }: Look, served: Served): void {
+    const { counts, ttlMs } = this;
+    // Of several calls that shared a run the first keeps its result. Its age counts from its call: a list has the results
+    // of all its items only with the last of them.
+    if (!this.#isClosed && !this.store.has(key)) this.store.keep(key, served, { counts, ttlMs, askedAtMs });
   }
 }

@@ -12,6 +12,14 @@ export interface Kept {
   readonly counts: CacheCounts;
 }
 
+export interface KeepOptions {
+  readonly counts: CacheCounts;
+  /** Default: it does not age. */
+  readonly ttlMs?: number | undefined;
+  /** By the cache's clock. */
+  readonly askedAtMs: number;
+}
+
 /** What a result takes beside its own memory: its key and its places in the cache's lists. */
 const entryBytes = 400;
 
@@ -25,11 +33,13 @@ export interface ResultCacheOptions {
 /** Results of all models of a server in one bounded store: those that were not asked for the longest go first. */
 export class ResultCache {
   readonly maxBytes: number;
+  readonly clock: { now(): number };
   readonly #kept: LRUCache<string, Kept>;
   #parts = 0;
 
   constructor({ maxBytes, clock = performance }: ResultCacheOptions) {
     this.maxBytes = maxBytes;
+    this.clock = clock;
     this.#kept = new LRUCache({
       maxSize: maxBytes,
       // A timer for each millisecond in which something was asked for costs more than the clock.
@@ -56,8 +66,8 @@ export class ResultCache {
     return this.#kept.has(key);
   }
 
-  /** Keeps a copy of a result, if it fits in and can be copied. */
-  keep(key: string, { value, batchSize }: Served, counts: CacheCounts, ttlMs: number | undefined): void {
+  /** Keeps a copy of a result, if it fits in and can be copied; its age counts from `askedAtMs`. */
+  keep(key: string, { value, batchSize }: Served, { counts, ttlMs = 0, askedAtMs }: KeepOptions): void {
     const copy = copyOfResult(value);
     if (copy === undefined) return;
     const bytes = entryBytes + copy.bytes;
@@ -65,11 +75,14 @@ export class ResultCache {
     counts.items++;
     counts.bytes += bytes;
     const served = { value: copy.value, queueMs: 0, runMs: 0, batchSize: 0 };
-    this.#kept.set(key, { served, runShare: 1 / batchSize, bytes, counts }, { size: bytes, ttl: ttlMs ?? 0 });
+    const kept = { served, runShare: 1 / batchSize, bytes, counts };
+    this.#kept.set(key, kept, { size: bytes, ttl: ttlMs, start: askedAtMs });
   }
 
   /** Removes all that was kept with these counts. */
   removeAll(counts: CacheCounts): void {
+    // Entries that are too old are not listed.
+    this.#kept.purgeStale();
     const keys = [...this.#kept.entries()].filter(([, kept]) => kept.counts === counts).map(([key]) => key);
     for (const key of keys) this.#kept.delete(key);
   }

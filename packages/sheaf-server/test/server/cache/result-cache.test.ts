@@ -73,7 +73,7 @@ test("a result that is larger than the whole cache is not kept, and pushes nothi
   assert.deepEqual([cache.counts.items, cache.counts.evictions], [1, 0]);
 });
 
-test("a result is not given past its age, which counts from when it came", async () => {
+test("a result is not given past its age, which counts from when it was asked for", async () => {
   const cache = new ModelCache(new ResultCache({ maxBytes: 10_000, clock }), { ttlMs: 1000 });
   let runs = 0;
   const ask = (): Promise<unknown> => cache.infer("a", {}, async () => served(++runs));

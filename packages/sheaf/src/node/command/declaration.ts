@@ -31,6 +31,8 @@ export interface WorkerDeclaration {
   readonly embedding: boolean;
   /** Items that the model takes, as JSON; empty where it gives none. */
   readonly sample: readonly unknown[];
+  /** Whether a result may be kept and given to equal items; undefined where the worker does not say. */
+  readonly cacheable: boolean | undefined;
 }
 
 export const typedArrayOf: Readonly<Record<TensorDtype, RowConstructor & { readonly name: string }>> = {
@@ -54,11 +56,14 @@ const maxLength = 2 ** 28;
 
 /** Reads a `ready` message. @throws {TypeError} naming what is wrong with it. */
 export function readDeclaration(ready: Readonly<Record<string, unknown>>): WorkerDeclaration {
-  const { name, inputs = "json", outputs = "json", sample = [] } = ready;
+  const { name, inputs = "json", outputs = "json", sample = [], cacheable } = ready;
   if (name !== undefined && (typeof name !== "string" || name === "")) {
     throw new TypeError(`name must be a non-empty string, got ${describe(name)}`);
   }
   if (!Array.isArray(sample)) throw new TypeError(`sample must be an array of items, got ${describe(sample)}`);
+  if (cacheable !== undefined && typeof cacheable !== "boolean") {
+    throw new TypeError(`cacheable must be true or false, got ${describe(cacheable)}`);
+  }
   const embedding = typeof outputs === "string" && outputs.startsWith("embedding[");
   return {
     name,
@@ -66,6 +71,7 @@ export function readDeclaration(ready: Readonly<Record<string, unknown>>): Worke
     outputs: columnsOf("outputs", embedding ? outputs.replace("embedding", "float32") : outputs),
     embedding,
     sample,
+    cacheable,
   };
 }
 

@@ -34,6 +34,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       outputs: [{ name: "row", ...tensor }, { name: "shout", kind: "text" }, flags, { name: "seen", kind: "json" }],
       embedding: false,
       sample: [{ row: [[1, 2], [3, 4]], text: "hi", flags: [1, 0, 1] }], // prettier-ignore
+      cacheable: undefined,
     });
     const item = (n: number, text: string): Row => ({
       row: Float32Array.of(n, 2, 3, 4),
@@ -96,6 +97,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     [`serve(lambda texts: texts, inputs="words")`, /inputs must be "text", "json", or a type and shape.*got 'words'/],
     [`serve(lambda texts: texts, inputs="float32")`, /inputs must be .*got 'float32'/],
     [`serve(lambda texts: texts, inputs={"a": "embedding[2]"})`, /inputs\['a'\] must be .*got 'embedding\[2\]'/],
+    [`serve(lambda texts: texts, cacheable=3)`, /cacheable must be True or False, got 3/],
     [`serve(7)`, /run must be a function, got 7/],
     [`async def run(items): pass\nserve(run)`, /run must be a plain function, not an async one/],
     [
@@ -119,6 +121,18 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       await executor.close();
     });
   }
+
+  test("a worker says whether its results may be kept", async () => {
+    for (const [written, read] of [
+      ["True", true],
+      ["False", false],
+    ] as const) {
+      const executor = workerCommand(inline(`serve(lambda texts: texts, cacheable=${written})`));
+      await executor.ready();
+      assert.equal(executor.declaration!.cacheable, read);
+      await executor.close();
+    }
+  });
 
   test("run and load may take fewer parameters, and results may come from a generator", async () => {
     const code = `def run(items):\n  for item in items: yield item + 1\nserve(run, load=lambda: None)`;
