@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runPython } from "./lib/programs.mjs";
 import { skipWithoutPython } from "./lib/python.mjs";
-import { serve } from "./lib/serving.mjs";
+import { serveWithGrpc } from "./lib/serving.mjs";
 
 const rows = Array.from({ length: 3 }, (_, i) =>
   Array.from({ length: 768 }, (_, j) => Math.fround(Math.sin(i * 768 + j))),
@@ -14,9 +14,12 @@ test(
   "tritonclient and kserve: JSON and binary tensors are /infer's, bit for bit",
   { skip: skipWithoutPython },
   async (t) => {
-    const url = await serve(t, "mlp", "use-lite");
+    const { url, grpcAddress } = await serveWithGrpc(t, "mlp", "use-lite");
     const expected = { mlp: await bitsOf(url, "mlp", rows), "use-lite": await bitsOf(url, "use-lite", texts) };
-    const { versions, tritonclient, kserve } = await runPython("kserve_clients.py", [url], { rows, texts });
+    const { versions, tritonclient, grpc, kserve } = await runPython("kserve_clients.py", [url, grpcAddress], {
+      rows,
+      texts,
+    });
     t.diagnostic(JSON.stringify(versions));
     for (const client of [tritonclient, kserve]) {
       assert.deepEqual(client.ready, client.ready.map(() => true)); // prettier-ignore
@@ -27,6 +30,17 @@ test(
     }
     assert.deepEqual(tritonclient.unready, [false, false]);
     checkManagement(tritonclient);
+    for (const [kind, outputs] of Object.entries(grpc.mlp))
+      assert.equal(outputs, expected.mlp, `mlp over gRPC, ${kind}`);
+    assert.equal(grpc["use-lite"].binary, expected["use-lite"]);
+    for (const [i, streamed] of grpc.stream.entries())
+      if (i === 7) assert.match(streamed, /no model "nobody"/);
+      else assert.equal(streamed, expected.mlp, `reply ${i} of the stream`);
+    assert.deepEqual(grpc.ready, [true, true, true, true]);
+    assert.deepEqual([grpc.server, grpc.config, grpc.index, grpc.statistics], ["sheaf", 32, ["mlp", "use-lite"], 2]);
+    assert.match(grpc.errors.unknown, /NOT_FOUND.*no model "nobody"/);
+    assert.match(grpc.errors.shape, /INVALID_ARGUMENT.*768/);
+    assert.match(grpc.errors["shared memory"], /UNIMPLEMENTED/);
     for (const name of ["unknown", "config"]) assert.match(tritonclient.errors[name], /no model "nobody"/, name);
     assert.match(tritonclient.errors.statistics, /version/);
     assert.match(tritonclient.errors.shape, /768/);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { perfAnalyzer, skipWithoutPerfAnalyzer as skip } from "./lib/perf-analyzer.mjs";
-import { serve } from "./lib/serving.mjs";
+import { serve, serveWithGrpc } from "./lib/serving.mjs";
 
 const measure = (url, ...words) => perfAnalyzer("-m", "mlp", "-u", url.replace("http://", ""), ...words);
 
@@ -26,6 +26,23 @@ for (const [name, { words, requests, rows }] of Object.entries({
     assert.ok(runs > 0 && runs < rows, `${runs} runs`);
     assert.doesNotMatch(output, /fail|error/i);
   });
+
+for (const [name, words] of Object.entries({ "unary calls": [], "a stream": ["--streaming"] }))
+  test(
+    `perf_analyzer over gRPC, ${name}: its table has every request, and fewer runs than rows`,
+    { skip },
+    async (t) => {
+      const { grpcAddress } = await serveWithGrpc(t, "mlp");
+      const load = ["-z", "--concurrency-range", "16", "--request-count", "500", ...words];
+      const { status, output } = await perfAnalyzer("-m", "mlp", "-u", grpcAddress, "-i", "grpc", ...load);
+      t.diagnostic(output);
+      assert.equal(status, 0, output);
+      assert.equal(valueOf(output, "Request count"), 500);
+      const runs = valueOf(output, "Execution count");
+      assert.ok(runs > 0 && runs < 500, `${runs} runs`);
+      assert.doesNotMatch(output, /fail|error/i);
+    },
+  );
 
 test("perf_analyzer: its random bytes hold NaN, and it shows why they are refused", { skip }, async (t) => {
   const url = await serve(t, "mlp");

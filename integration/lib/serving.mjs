@@ -5,10 +5,13 @@ import { fileURLToPath } from "node:url";
 const entry = fileURLToPath(new URL("../../packages/sheaf-server/dist/cli/main.js", import.meta.url));
 
 /** Starts the built server on a free port, as users run it; resolves with its URL once it is ready. */
-export const serve = (t, ...words) => start(t, "serve", ...words);
+export const serve = async (t, ...words) => (await start(t, "serve", ...words)).url;
+
+/** The same with gRPC on a free port too; resolves with both addresses. */
+export const serveWithGrpc = (t, ...words) => start(t, "serve", ...words, "--grpc-port", "0");
 
 /** The same for the proxy before an API. */
-export const proxy = (t, upstream, ...words) => start(t, "proxy", "--upstream", upstream, ...words);
+export const proxy = async (t, upstream, ...words) => (await start(t, "proxy", "--upstream", upstream, ...words)).url;
 
 async function start(t, command, ...words) {
   const child = spawn(process.execPath, [entry, command, ...words, "--port", "0"], {
@@ -25,7 +28,8 @@ async function start(t, command, ...words) {
       stream.setEncoding("utf8").on("data", (text) => {
         output += text;
         const url = /listening on (http:\/\/[^"]+)/.exec(output)?.[1];
-        if (url !== undefined && output.includes('"msg":"ready"')) resolve(url);
+        const grpcAddress = /gRPC listening on ([^"]+)/.exec(output)?.[1];
+        if (url !== undefined && output.includes('"msg":"ready"')) resolve({ url, grpcAddress });
       });
     }
     void ended.then(([code]) => reject(new Error(`sheaf ${command} ended with ${code}: ${output}`)));

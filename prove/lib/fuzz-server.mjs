@@ -17,6 +17,7 @@ const measuring = {
 
 const settings = {
   port: 0,
+  grpcPort: 0,
   logLevel: "silent",
   maxBodyBytes: 100_000,
   maxInputs: 100,
@@ -26,7 +27,7 @@ const settings = {
 const server = await createServer({ models: [doubling, measuring], settings });
 const url = await server.listen();
 await server.ready();
-process.send({ url });
+process.send({ url, grpcAddress: server.grpcAddress });
 process.on("message", () => {
   globalThis.gc();
   const models = server.models.all.map((model) => ({

@@ -148,6 +148,9 @@ test("a call's id comes back, or a new one; priority and deadline are taken from
   assert.match(late.details, /X-Request-Timeout-Ms must be/);
   const asked = { priority: { int64_param: 2 }, timeout: { int64_param: 1_000_000 } };
   assert.equal((await server.call("ModelInfer", { ...request, parameters: asked })).status, "OK");
+  const final = { triton_enable_empty_final_response: { bool_param: true } };
+  const { reply } = await server.call("ModelInfer", { ...request, parameters: final });
+  assert.equal(reply.parameters.triton_final_response.bool_param, true);
 });
 
 test("an item whose caller's gRPC deadline passes, or who cancels, does not run", async (t) => {

@@ -27,7 +27,7 @@ export interface ConnectionsOptions {
   readonly settings: Settings;
   /** Whether a call of this path takes or gives several messages, and may last. */
   isStream(path: string): boolean;
-  /** A call that is no stream has ended; `status` is gRPC's name for how. */
+  /** A call that is not a stream has ended; `status` is gRPC's name for how. */
   onEnd(path: string, status: string, durationMs: number): void;
 }
 

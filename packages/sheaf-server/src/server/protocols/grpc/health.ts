@@ -7,7 +7,7 @@ import { serviceName } from "./definition.ts";
 /** For reflection. */
 export const healthProtocol: PackageDefinition = loadSync(protoPath);
 
-/** How often those who watch are told of a change. */
+/** How often those who watch learn about a change. */
 const lookMs = 500;
 
 type Status = "SERVING" | "NOT_SERVING";

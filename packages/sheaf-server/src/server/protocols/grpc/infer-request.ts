@@ -25,7 +25,7 @@ interface InputFields extends Record<string, unknown> {
 /** Most inputs, outputs, axes or parameters in one list. */
 const mostEntries = 256;
 
-/** @throws {Problem} 400 where the bytes are no ModelInferRequest. */
+/** @throws {Problem} 400 where the bytes are not a ModelInferRequest. */
 export function inferMessage(bytes: Buffer): InferMessage {
   return decoded("The message is not a ModelInferRequest", () => fieldsOf(reader(bytes)));
 }

@@ -4,7 +4,7 @@ import { CacheUse } from "../../cache/cache-use.ts";
 import type { Models } from "../../models/models.ts";
 import type { InferOptions } from "../../models/served-model.ts";
 import type { Settings } from "../../settings.ts";
-import { clientClosedRequest, Problem, problemOf } from "../../http/problem.ts";
+import { clientClosedRequest, invalid, Problem, problemOf } from "../../http/problem.ts";
 import { logProblem } from "../../observe/log.ts";
 import type { RequestMetrics } from "../../observe/request-metrics.ts";
 import { requestSpans, type SpanOfRequest } from "../../observe/tracing.ts";
@@ -149,20 +149,27 @@ function stream(
   }
 }
 
+/** A parameter of Triton's streams, which perf_analyzer always sends. Every reply here is the last of its request. */
+const askFinal = "triton_enable_empty_final_response";
+
 async function infer(
   models: Models,
-  { model: name, version, header, raw }: InferMessage,
+  { model: name, version, header: given, raw }: InferMessage,
   options: (settings: Settings) => InferOptions,
 ): Promise<object> {
   const model = models.take(name, "model_name");
   checkVersion(name, model, version || undefined);
-  const inputs = header["inputs"] as readonly unknown[];
+  const { [askFinal]: asksFinal = false, ...parameters } = (given["parameters"] ?? {}) as Record<string, unknown>;
+  if (typeof asksFinal !== "boolean") throw invalid(`parameters.${askFinal}`, "true or false", asksFinal);
+  const header = { ...given, parameters };
+  const inputs = given["inputs"] as readonly unknown[];
   const request = { header, isBinary: true, ...rawOrContents(raw, inputs) };
   const { id, outputs } = await inferTensors(model, request, options(model.settings));
   return {
     model_name: model.name,
     model_version: versionOf(model),
     id: id ?? "",
+    parameters: asksFinal ? { triton_final_response: { bool_param: true } } : {},
     outputs: outputs.map(({ value }) => ({ name: value.name, datatype: value.datatype, shape: value.shape })),
     raw_output_contents: outputs.map(({ value }) => bytesOf(value.data)),
   };

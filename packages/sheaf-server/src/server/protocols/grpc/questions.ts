@@ -54,13 +54,16 @@ export function questions(models: Models, log: FastifyBaseLogger): Readonly<Reco
 type Answer = (message: never) => object | Promise<object>;
 
 function answering(name: string, answer: Answer, log: FastifyBaseLogger): Question {
-  return async ({ request, metadata }, reply) => {
-    try {
-      reply(null, await answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never));
-    } catch (error) {
-      const problem = problemOf(error);
-      logProblem({ id: first(metadata, "x-request-id") ?? "", headers: {}, log }, problem);
-      reply(statusOf(problem));
-    }
+  const answered = async (request: Buffer): Promise<object> =>
+    answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never);
+  return ({ request, metadata }, reply) => {
+    answered(request).then(
+      (message) => reply(null, message),
+      (error: unknown) => {
+        const problem = problemOf(error);
+        logProblem({ id: first(metadata, "x-request-id") ?? "", headers: {}, log }, problem);
+        reply(statusOf(problem));
+      },
+    );
   };
 }

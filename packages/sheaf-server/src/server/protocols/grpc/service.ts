@@ -9,6 +9,7 @@ import { Connections, maxCallsPerConnection } from "./connections.ts";
 import { protocol, service } from "./definition.ts";
 import { addHealth, healthProtocol } from "./health.ts";
 import { inference } from "./infer.ts";
+import { reflected } from "./reflection.ts";
 import { questions } from "./questions.ts";
 
 /** Pings go to a connection that says nothing for so long; one that does not answer is closed after as long again. */
@@ -54,7 +55,7 @@ export function serveGrpc(
     ModelInfer: infer.unary,
     ModelStreamInfer: infer.stream,
   });
-  new ReflectionService({ ...protocol, ...healthProtocol }).addToServer(adding);
+  new ReflectionService(reflected({ ...protocol, ...healthProtocol })).addToServer(adding);
   const endHealth = addHealth(adding, models);
   const connections = new Connections(server, {
     settings,

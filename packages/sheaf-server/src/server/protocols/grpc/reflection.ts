@@ -1,0 +1,40 @@
+import type { PackageDefinition } from "@grpc/proto-loader";
+import descriptor from "protobufjs/ext/descriptor/index.js";
+
+const { FileDescriptorProto } = descriptor;
+
+/** The part of a message's descriptor that is looked into. */
+interface MessageType {
+  name?: string | null;
+  readonly options?: { readonly mapEntry?: boolean | null } | null;
+  readonly nestedType?: MessageType[] | null;
+  readonly field?: { typeName?: string | null }[] | null;
+}
+
+/**
+ * What reflection may show of a definition. protobufjs calls the entries of a map `parameters` by the name `Parameters`;
+ * Go's tools, grpcurl among them, refuse a file in which they are not called `ParametersEntry`.
+ */
+export function reflected(definition: PackageDefinition): PackageDefinition {
+  const entries = Object.entries(definition).map(([name, entry]) => {
+    const { fileDescriptorProtos: files } = entry as { readonly fileDescriptorProtos?: readonly Buffer[] };
+    return [name, files === undefined ? entry : { ...entry, fileDescriptorProtos: files.map(withEntryNames) }] as const;
+  });
+  return Object.fromEntries(entries) as PackageDefinition;
+}
+
+function withEntryNames(bytes: Buffer): Buffer {
+  const file = FileDescriptorProto.decode(bytes) as unknown as { readonly messageType: MessageType[] };
+  for (const message of file.messageType) nameEntries(message);
+  return Buffer.from(FileDescriptorProto.encode(file as never).finish());
+}
+
+function nameEntries(message: MessageType): void {
+  for (const nested of message.nestedType ?? []) {
+    nameEntries(nested);
+    if (nested.options?.mapEntry !== true) continue;
+    const wrong = nested.name;
+    nested.name = `${wrong}Entry`;
+    for (const field of message.field ?? []) if (field.typeName === wrong) field.typeName = nested.name;
+  }
+}
