@@ -72,6 +72,16 @@ async function assertAgrees({ onGpu, onCpu, items }) {
   }
 }
 
+/** Workers that start meanwhile find no driver. */
+async function withoutDriver(use) {
+  process.env.VK_ICD_FILENAMES = process.env.VK_DRIVER_FILES = "/nonexistent.json";
+  try {
+    await use();
+  } finally {
+    Object.assign(process.env, softwareGpu);
+  }
+}
+
 describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
   const onWebGpu = { device: "webgpu", maxBatchSize: 4 };
   const imagePath = join(folder, "image.onnx");
@@ -133,6 +143,24 @@ describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
     assert.deepEqual([again.status, again.output], [200, before.output]);
   });
 
+  test("a run that fails on a device that is lost ends its process, which is replaced; on one that is there it only fails", async (t) => {
+    const open = () => {
+      const workerUrl = new URL("lib/failing-device-worker.mjs", import.meta.url);
+      const executor = workerProcess(workerUrl, { onWorkerCrash: "fail" });
+      t.after(() => executor.close());
+      return executor;
+    };
+    const fails = (executor, expected) => assert.rejects(async () => executor.run([1], new RunHandle(1, 1)), expected);
+    const there = open();
+    await fails(there, { message: "the run failed" });
+    assert.equal(there.restarts, 0);
+    await withoutDriver(async () => {
+      const lost = open();
+      await fails(lost, { code: "WORKER_CRASHED", message: /The WebGPU device is lost: the run failed/ });
+      await untilTrue(() => lost.restarts === 1);
+    });
+  });
+
   test("auto stays on the CPU, and says why it takes neither kind of GPU", async () => {
     const { device, note } = await resolveModel("mlp", { device: "auto" });
     assert.equal(device, "cpu");
@@ -140,14 +168,11 @@ describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
   });
 
   test("without a driver webgpu,cpu falls back, and says why", async () => {
-    process.env.VK_ICD_FILENAMES = process.env.VK_DRIVER_FILES = "/nonexistent.json";
-    try {
+    await withoutDriver(async () => {
       const { device, note } = await resolveModel("mlp", { device: "webgpu,cpu" });
       assert.equal(device, "cpu");
       assert.match(note, /^Runs on cpu; refused: webgpu: no GPU with a Vulkan, Metal or Direct3D 12 driver was found/u);
-    } finally {
-      Object.assign(process.env, softwareGpu);
-    }
+    });
   });
 });
 
