@@ -1,8 +1,8 @@
 /**
  * `npm run prove -- chaos [--minutes 10] [--seed 1]`: the running stack under random load and random faults, with a
  * checker that knows every request sent and every answer seen. Three `sheaf serve` processes (worker threads, worker
- * processes, a model in Python) whose workers and selves are killed, stopped and drained; `sheaf proxy` between two tenants and an API that
- * fails in every way; a queue over NATS whose workers and broker are killed; rows on their way into a PostgreSQL that is;
+ * processes, a model in Python) whose workers and selves are killed, stopped and drained; one whose models are replaced,
+ * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a queue over NATS whose workers and broker are killed; rows on their way into a PostgreSQL that is;
  * and the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
@@ -12,6 +12,7 @@ import { chaosOverNats } from "./lib/chaos/nats-part.mjs";
 import { announceEnd } from "./lib/chaos/ending.mjs";
 import { Ledger } from "./lib/chaos/ledger.mjs";
 import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
+import { chaosOfReloads } from "./lib/chaos/reload-part.mjs";
 import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
 import { whyNoNats } from "../test/support/nats-server.mjs";
@@ -40,6 +41,7 @@ const parts = await Promise.all([
   toItsEnd("server with worker processes", chaosOnServer("process", { seconds, draw: draw(1) })),
   toItsEnd("server with worker threads", chaosOnServer("thread", { seconds, draw: draw(2) })),
   ...(hasPython ? [toItsEnd("server with Python workers", chaosOnServer("python", { seconds, draw: draw(7) }))] : []),
+  toItsEnd("server with a folder of models", chaosOfReloads({ seconds, draw: draw(8), hasPython })),
   toItsEnd("batcher on a jumping clock", chaosInProcess({ seconds, draw: draw(3) })),
   toItsEnd("sheaf proxy", chaosThroughProxy({ seconds, draw: draw(6) })),
   ...(hasPostgres ? [toItsEnd("rows in PostgreSQL", chaosOnPostgres({ seconds, draw: draw(5) }))] : []),

@@ -90,5 +90,7 @@ function withSchemas(document: OpenApi, routes: readonly DescribedRoute[]): obje
   return { ...document, paths };
 }
 
-const propertiesOf = (schema: RouteSchema["params"]): Readonly<Record<string, object>> =>
-  (schema as { readonly properties?: Readonly<Record<string, object>> } | undefined)?.properties ?? {};
+function propertiesOf(schema: RouteSchema["params"]): Readonly<Record<string, object>> {
+  const { properties = {} }: { readonly properties?: Readonly<Record<string, object>> } = schema ?? {};
+  return properties;
+}
