@@ -46,8 +46,7 @@ export class InFlightReplies {
   cutAfter(timeoutMs: number, app: FastifyInstance): void {
     const look = (): void => {
       const nowMs = performance.now();
-      // A copy: to cut one takes it out of the list.
-      for (const open of [...this.#open]) {
+      for (const open of this.#open) {
         // One that is pipelined behind another has no socket yet.
         if (!open.reply.writableEnded || open.reply.socket === null) continue;
         open.handedOverAtMs ??= nowMs;
