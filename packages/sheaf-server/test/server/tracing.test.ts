@@ -4,6 +4,7 @@ import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentele
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { floatsRequest, grpcServing } from "./grpc-serving.js";
 import { doubling, serving } from "./serving.js";
 
 // What an SDK that is preloaded does.
@@ -59,4 +60,17 @@ test("a request that fails for the server's part has the status error, a caller'
   const [broken, wrong] = await finished("POST /infer", 2);
   assert.equal(broken!.status.code, SpanStatusCode.ERROR);
   assert.equal(wrong!.status.code, SpanStatusCode.UNSET);
+});
+
+test("a request over gRPC is a span below its traceparent, with the status of the call", async (t) => {
+  const server = await grpcServing(t, [doubling()]);
+  await server.ready();
+  const metadata = { traceparent: `00-${traceId}-${callerId}-01` };
+  const name = "inference.GRPCInferenceService/ModelInfer";
+  assert.equal((await server.call("ModelInfer", floatsRequest("double", 1, 2, 3), metadata)).status, "OK");
+  assert.equal((await server.call("ModelInfer", floatsRequest("none", 1, 2, 3), metadata)).status, "NOT_FOUND");
+  const [good, wrong] = await finished(name, 2);
+  assert.deepEqual([good!.spanContext().traceId, good!.parentSpanContext?.spanId], [traceId, callerId]);
+  assert.deepEqual([good!.attributes["rpc.grpc.status_code"], good!.attributes["sheaf.batch.size"]], [0, 1]);
+  assert.equal(wrong!.attributes["rpc.grpc.status_code"], 5);
 });
