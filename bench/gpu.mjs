@@ -68,6 +68,9 @@ function measure(title, model, payload) {
   const cost = tuned.rows.map((row) => [row.size, ms(row.runMs), perS(row.itemsPerS)]);
   console.log(`\n${table([["items", "run ms", "items/s"], ...cost])}`);
 
+  // Each start of PyTorch takes seconds: a trial has seen enough.
+  if (isTiny && isPython) return;
+
   const bench = (...load) =>
     run("bench", model, "--compare", "unbatched,fifo,auto", "--duration", `${seconds}s`, "--warm-up", isTiny ? "0s" : "2s", "--payload", payload, ...load).results; // prettier-ignore
   const closed = bench("--pattern", "closed", "--callers", String(2 * sizes.at(-1)));
