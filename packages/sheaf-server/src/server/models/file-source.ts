@@ -53,9 +53,9 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
   });
   const spec = { ...resolved, name };
   if (isElsewhere) {
-    // A gateway has learnt what the model takes, and runs none.
+    // A gateway has learnt what the model takes, and runs none: it has no device.
     if ("executor" in spec) await spec.executor.close();
-    return spec;
+    return { ...spec, device: undefined };
   }
   const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
   const versioned = { ...spec, version };
