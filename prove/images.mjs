@@ -1,8 +1,11 @@
 /**
- * `npm run prove -- images [--image cpu,python]`: builds the images with a real engine and runs them. The base image is
+ * `npm run prove -- images [--image cpu,python,gpu]`: builds the images with a real engine and runs them. The base image is
  * made here, under the name that FROM asks for: Debian with this machine's Node. Each image serves as its own user,
  * without capabilities and with a root file system that cannot be written, until its health check passes and its model
  * has answered; SIGTERM must end it with 0. Needs root, Debian's buildah, runc and mmdebstrap, and about 3 GB of disk.
+ *
+ * The GPU image is built only by name: it downloads 1.4 GB and needs 10 GB of disk. Without a GPU it must refuse to start for
+ * want of the driver alone, and serve on the CPU where that is allowed.
  */
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -26,9 +29,17 @@ const images = {
     asks: digit,
     gives: ({ output }) => JSON.stringify(output),
   },
+  gpu: {
+    file: "Dockerfile.gpu",
+    tag: "sheaf-gpu",
+    check: lacksTheDriverOnly,
+    environment: { INFERENCE_DEVICE: "cuda:0,cpu" },
+    asks: text,
+    gives: ({ data }) => `${data[0].embedding.length} numbers, on the CPU`,
+  },
 };
 
-const { values } = parseArgs({ options: { image: { type: "string", default: Object.keys(images).join() } } });
+const { values } = parseArgs({ options: { image: { type: "string", default: "cpu,python" } } });
 const wanted = values.image.split(",");
 for (const name of wanted) assert.ok(Object.hasOwn(images, name), `--image takes ${Object.keys(images)}, got ${name}`);
 // The others are built from it.
@@ -48,13 +59,13 @@ try {
 }
 console.log(`The images work: ${wanted.join(", ")}.`);
 
-async function prove(name, { file, context = ".", tag, asks, gives }) {
+async function prove(name, { file, context = ".", tag, environment = {}, check, asks, gives }) {
   timed(`${file}: built`, () => engine.build(join(root, file), join(root, context), tag));
   const image = engine.open(tag);
   const size = command("du", ["-s", "-m", image.root]).split("\t")[0];
   const port = await freePort();
-  const environment = { PORT: port, LOG_LEVEL: "info" };
-  const container = startContainer(image, { folder, name, environment });
+  await check?.(image, port);
+  const container = startContainer(image, { folder, name, environment: { ...environment, PORT: port } });
   const url = `http://127.0.0.1:${port}`;
   try {
     await until(() => container.isHealthy(), container.exited);
@@ -70,6 +81,29 @@ async function prove(name, { file, context = ".", tag, asks, gives }) {
     throw new Error(`${error.message}\n${container.log()}`, { cause: error });
   } finally {
     container.remove();
+  }
+}
+
+/** Every library of ONNX Runtime's CUDA provider is there but the driver's own, which the host brings in. */
+async function lacksTheDriverOnly(image, port) {
+  const provider = "/app/node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime_providers_cuda.so";
+  const libraries = command("chroot", [image.root, "ldd", provider]);
+  assert.deepEqual(libraries.match(/\S+(?= => not found)/g), ["libcuda.so.1"], libraries);
+  for (const library of ["libcudnn.so.9", "libcufft.so.12", "libnvrtc.so.13", "libvulkan.so.1"])
+    assert.ok(
+      command("chroot", [image.root, "ldconfig", "-p"]).includes(library),
+      `${library}, which is loaded by name`,
+    );
+  const refused = startContainer(image, { folder, name: "gpu-refused", environment: { PORT: port } });
+  try {
+    assert.equal(await refused.exited, 1, refused.log());
+    assert.match(
+      refused.log(),
+      /use-lite cannot be served on INFERENCE_DEVICE cuda:0: .*Failed to load shared library/,
+    );
+    console.log("  without a driver it refuses to start; libcuda.so.1 is the only library that is missing");
+  } finally {
+    refused.remove();
   }
 }
 

@@ -41,12 +41,15 @@ test("the image of a Python model adds Python to the server's, and serves as its
   assert.ok(read("docs/guide/python.md").includes(read(example).replaceAll(/^#.*\n/gm, "")), "the guide shows another");
 });
 
-test("the GPU image fetches the CUDA provider in a step of its own, and the CPU image does not", () => {
-  const runs = (file) => images.get(file).flatMap((stage) => stepsOf(stage, "RUN"));
-  const fetches = (command) => command.includes("ONNXRUNTIME_NODE_INSTALL=cuda12");
-  assert.equal(runs("Dockerfile.gpu").filter(fetches).length, 1);
-  assert.deepEqual(runs("Dockerfile.gpu").filter((command) => !fetches(command)), runs("Dockerfile")); // prettier-ignore
-  assert.equal(envOf(stepsOf(images.get("Dockerfile.gpu").at(-1), "ENV")[0]).INFERENCE_DEVICE, "cuda:0");
+test("the GPU image takes the CUDA provider of the ONNX Runtime that npm installs, and the CPU image takes none", () => {
+  const { version } = JSON.parse(read("package-lock.json")).packages["node_modules/onnxruntime-node"];
+  const pins = read("deploy/cuda.txt").split("\n").filter((line) => /^[^#\s]/.test(line)); // prettier-ignore
+  assert.ok(pins.includes(`onnxruntime-gpu==${version}`), `deploy/cuda.txt must name onnxruntime-gpu==${version}`);
+  for (const pin of pins) assert.match(pin, /^[a-z\d-]+==[\d.]+$/);
+  const [gpu, cpu] = ["Dockerfile.gpu", "Dockerfile"].map((file) => images.get(file));
+  assert.deepEqual(stepsOf(gpu[0], "RUN"), stepsOf(cpu[0], "RUN"));
+  assert.deepEqual(gpu.map(({ name }) => name), ["build", "cuda", undefined]); // prettier-ignore
+  assert.equal(envOf(stepsOf(gpu.at(-1), "ENV")[0]).INFERENCE_DEVICE, "cuda:0");
 });
 
 test("compose.yaml has a service for each image, waits longer than SHUTDOWN_GRACE_MS, and gives the GPU only to its own", () => {

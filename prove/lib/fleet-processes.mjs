@@ -52,7 +52,9 @@ export async function startFleet({ env = {}, workerEnv = {}, via = "proxy", work
     forgetRuns: () => writeFileSync(runsFile, ""),
     /** How often an item ran, on average; more than once after a fault, or where its client tried again. */
     runsPerItem: () => {
-      const runs = readFileSync(runsFile, "utf8").split("\n").filter(Boolean);
+      const runs = readFileSync(runsFile, "utf8")
+        .split("\n")
+        .filter((id) => id !== "" && id !== "-1");
       return runs.length / new Set(runs).size;
     },
     ready: () => Promise.all(members.map((member) => member.ready())),

@@ -10,7 +10,8 @@ const { RUNS_FILE } = process.env;
 
 const [fixedMs, perItemMs] = (process.env.RUN_MS ?? "5 0.2").split(" ").map(Number);
 
-export const sample = { id: 0 };
+/** No request has this number: runs of it are the warm-up's. */
+export const sample = { id: -1 };
 
 /**
  * Takes 5 + 0.2 n ms (or as RUN_MS says), without a processor, as a model on an accelerator would. An item may be poison: `process` ends the

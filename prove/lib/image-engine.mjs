@@ -107,11 +107,11 @@ function buildVolumes(folder) {
   return volumes.flatMap((volume) => ["--volume", volume]);
 }
 
-/** Runs a command to its end, for ten minutes at most, and returns what it prints. */
+/** Runs a command to its end, for twenty minutes at most, and returns what it prints. */
 export function command(name, parameters, options = {}) {
   const { status, signal, stdout, stderr } = spawnSync(name, parameters, {
     encoding: "utf8",
-    timeout: 600_000,
+    timeout: 1_200_000,
     maxBuffer: 64 << 20,
     ...options,
   });

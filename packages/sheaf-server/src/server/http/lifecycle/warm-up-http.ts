@@ -35,7 +35,7 @@ export async function warmUpHttp(settings: Settings, loaded: Promise<unknown>): 
   const own: Settings = { ...settings, logLevel: "silent", apiKey: undefined, natsUrl: undefined };
   const app = openApp(own);
   const models = new Models([echo], own, (definition) => new LocalModel(definition, own));
-  new InFlightReplies(app);
+  new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
   takeJsonAsBytes(app);
   app.setValidatorCompiler(() => () => true);
   answerProblems(app);
