@@ -56,7 +56,7 @@ export async function findModel(root: string, name: string, paths: readonly stri
   if (paths.length > 1)
     throw new Error(`${name} is ${paths.map((one) => basename(one)).join(" and ")}; give one of them another name.`);
   if (isVersion(name))
-    throw new Error(`${name} is a number, which names a version: it belongs into the folder of its model.`);
+    throw new Error(`${name} is a number, which names a version: it belongs in the folder of its model.`);
   const found = await stat(path).catch(() => undefined);
   if (found?.isDirectory() !== true) {
     const signature = await signatureOf(root, await withWeights(path));
