@@ -20,8 +20,12 @@ for (const [name, { words, requests, rows }] of Object.entries({
     assert.equal(status, 0, output);
     assert.equal(valueOf(output, "Request count"), requests);
     assert.ok(valueOf(output, "Throughput") > 0);
-    assert.equal(valueOf(output, "Successful request count"), requests);
-    assert.equal(valueOf(output, "Inference count"), rows);
+    // It first asks for the statistics when its callers have begun: what was answered by then is missing in its table.
+    const counted = valueOf(output, "Successful request count");
+    assert.ok(counted <= requests && counted > 0.8 * requests, `${counted} of ${requests}`);
+    assert.equal(valueOf(output, "Inference count"), (counted * rows) / requests);
+    const { model_stats: statistics } = await (await fetch(`${url}/v2/models/mlp/stats`)).json();
+    assert.ok(statistics[0].inference_stats.success.count >= requests);
     const runs = valueOf(output, "Execution count");
     assert.ok(runs > 0 && runs < rows, `${runs} runs`);
     assert.doesNotMatch(output, /fail|error/i);
