@@ -133,7 +133,10 @@ test("a broken file, a missing tokenizer and a wrong device end with 1 and say w
   }
   const wrong = sheaf(t, ["serve", "mlp"], { INFERENCE_DEVICE: "tpu" });
   assert.equal(await wrong.ended, 2);
-  assert.match(wrong.output.stderr, /INFERENCE_DEVICE must be cpu, cuda or cuda:N, or several with commas, got "tpu"/);
+  assert.match(
+    wrong.output.stderr,
+    /INFERENCE_DEVICE must be auto, or cpu, webgpu, cuda or cuda:N, several with commas, got "tpu"/,
+  );
 });
 
 test("when every worker has died, /readyz and the metrics say so, and every request is answered", async (t) => {
