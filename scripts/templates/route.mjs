@@ -14,7 +14,7 @@ import { jsonOf } from "../http/body.ts";
 import type { Models } from "../models/models.ts";
 import { callOptionsOf } from "./call-options.ts";
 import { inferOne } from "./requests.ts";
-import { inferenceHeaders, json, problemResponses, settingsOf, type RouteSchema } from "./schemas.ts";
+import { inferenceHeaders, json, problemResponses, type RouteSchema } from "./schemas.ts";
 
 /** \`POST /${name}\`: say what it answers, and whose protocol it is. */
 export function ${camel}Route(app: FastifyInstance, models: Models): void {
@@ -32,7 +32,7 @@ const ${camel}Schema = (models: Models): RouteSchema => ({
   summary: "Say what it does in a few words",
   tags: ["inference"],
   operationId: "${camel}",
-  headers: inferenceHeaders(settingsOf(models)),
+  headers: inferenceHeaders(models.settings),
   body: Type.Object({ input: Type.Unknown() }, { additionalProperties: false }),
   response: { 200: json("The result.", Type.Object({ output: Type.Unknown() })), ...problemResponses },
 });
