@@ -181,12 +181,18 @@ export class Deployment {
     // From now on it is known what a first version takes.
     const isFirst = this.current === undefined;
     if (isFirst) this.#serve(next);
-    const cutOff = (): void => void next.close(0).catch(() => undefined);
+    let cutOff = (): void => undefined;
+    // What it waits for, such as a NATS server that is away, may never come.
+    const isCutOff = new Promise<never>((_resolve, reject) => {
+      cutOff = () => {
+        next.close(0).catch(() => undefined);
+        reject(signal.reason as Error);
+      };
+    });
     signal.addEventListener("abort", cutOff, { once: true });
+    const isReady = next.ready().then(() => next.local?.ready());
     try {
-      await next.ready();
-      await next.local?.ready();
-      signal.throwIfAborted();
+      await Promise.race([isReady, isCutOff]);
     } catch (error) {
       if (isFirst) this.#finish(next, 0);
       else await next.close(0);
