@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { dashboardPlugin } from "../dashboard/plugin.ts";
 import { sendCacheUse } from "../server/cache/cache-use.ts";
 import { answerProblems, listen, openApp } from "../server/http/app.ts";
-import { takeJsonAsBytes } from "../server/http/body.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "../server/http/body.ts";
 import { closeApp } from "../server/http/lifecycle/close-app.ts";
 import { crossOrigin } from "../server/http/cross-origin.ts";
 import { logBatches } from "../server/observe/log.ts";
@@ -60,9 +60,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   logBatches(app.log, keyBatchers.name, keyBatchers);
   await app.register(async (own) => {
     takeJsonAsBytes(own);
-    // The schemas of shared routes are for /openapi.json, which a gateway has none of.
-    own.setValidatorCompiler(() => () => true);
-    own.setSerializerCompiler(() => (value) => JSON.stringify(value));
+    showSchemasOnly(own);
     if (settings.cacheMaxBytes > 0) sendCacheUse(own);
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
     const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");

@@ -5,7 +5,7 @@ import { sendCacheUse } from "./cache/cache-use.ts";
 import { cacheOpener } from "./cache/open-cache.ts";
 import { digestOf, refusalOf } from "./http/api-key.ts";
 import { answerProblems } from "./http/app.ts";
-import { takeJsonAsBytes } from "./http/body.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "./http/body.ts";
 import { cacheFamilies } from "./observe/cache-metrics.ts";
 import { logModel } from "./observe/log.ts";
 import { LocalModel } from "./models/local-model.ts";
@@ -69,9 +69,7 @@ export async function serveHttp(
   if (!(options.models instanceof Models)) checkSome(options.models);
   const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
   takeJsonAsBytes(app);
-  // Bodies are checked by the routes; the schemas are what /openapi.json shows.
-  app.setValidatorCompiler(() => () => true);
-  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  showSchemasOnly(app);
   answerProblems(app);
   if (settings.apiKey !== undefined) {
     app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));

@@ -17,6 +17,12 @@ export function takeJsonAsBytes(app: FastifyInstance): void {
   });
 }
 
+/** Schemas are for /openapi.json alone: the routes check bodies themselves, and write replies as they are. */
+export function showSchemasOnly(app: FastifyInstance): void {
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+}
+
 /** 415 for a body that is compressed, whatever its content type. */
 export function compressed({ headers }: FastifyRequest): Problem | undefined {
   const encoding = headers["content-encoding"] ?? "identity";

@@ -103,7 +103,7 @@ export class Deployment {
       },
       (error: unknown) => {
         this.#load = undefined;
-        // Who cut it off knows why.
+        // The caller that cut it off knows why.
         if (!abort.signal.aborted) this.#failure = error;
       },
     );
@@ -181,24 +181,21 @@ export class Deployment {
     // From now on it is known what a first version takes.
     const isFirst = this.current === undefined;
     if (isFirst) this.#serve(next);
-    let cutOff = (): void => undefined;
     // What it waits for, such as a NATS server that is away, may never come.
-    const isCutOff = new Promise<never>((_resolve, reject) => {
-      cutOff = () => {
+    const cutOff = new Promise<never>((_resolve, reject) => {
+      const cut = (): void => {
         next.close(0).catch(() => undefined);
         reject(signal.reason as Error);
       };
+      signal.addEventListener("abort", cut, { once: true });
     });
-    signal.addEventListener("abort", cutOff, { once: true });
-    const isReady = next.ready().then(() => next.local?.ready());
+    const ready = next.ready().then(() => next.local?.ready());
     try {
-      await Promise.race([isReady, isCutOff]);
+      await Promise.race([ready, cutOff]);
     } catch (error) {
       if (isFirst) this.#finish(next, 0);
       else await next.close(0);
       throw signal.aborted ? signal.reason : error;
-    } finally {
-      signal.removeEventListener("abort", cutOff);
     }
     const before = this.current;
     if (before === undefined || before === next) return next;

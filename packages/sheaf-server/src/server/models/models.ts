@@ -177,7 +177,7 @@ function draining(): Problem {
   });
 }
 
-/** There is no version of it, or none whose inputs are known. */
+/** Why a name without a current version takes no requests: it is loading, or its load failed. */
 function notServed({ name, state, reason }: Deployment): Problem {
   if (state === "loading") return loading(name);
   return new Problem("NOT_READY", `${name} cannot run: ${reason}`);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type AddressInfo } from "node:net";
 import { answerProblems, openApp } from "../app.ts";
-import { takeJsonAsBytes } from "../body.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "../body.ts";
 import { LocalModel } from "../../models/local-model.ts";
 import type { ModelDefinition } from "../../models/model-definition.ts";
 import { Models } from "../../models/models.ts";
@@ -37,7 +37,7 @@ export async function warmUpHttp(settings: Settings, loaded: Promise<unknown>): 
   const models = new Models([echo], own, (definition) => new LocalModel(definition, own));
   new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
   takeJsonAsBytes(app);
-  app.setValidatorCompiler(() => () => true);
+  showSchemasOnly(app);
   answerProblems(app);
   inferRoutes(app, models);
   try {

@@ -6,7 +6,7 @@ import type { ModelEntry } from "../../config.ts";
 import type { Deployment, ModelSource } from "../deployment.ts";
 import { fileSource } from "../file-source.ts";
 import type { Models } from "../models.ts";
-import { findModel, modelsIn } from "./folder.ts";
+import { findModel, modelsIn, type FoundModel } from "./folder.ts";
 
 interface WaitingLoad {
   readonly loaded: Promise<void>;
@@ -114,7 +114,7 @@ export class ModelRepository {
 
   /** Another text once the files of a model are others; why it cannot be loaded, where it cannot. */
   async filesOf(name: string, paths: readonly string[]): Promise<string> {
-    return findModel(this.folder, name, paths).then(({ signature }) => signature, messageOf);
+    return filesOrWhyNot(findModel(this.folder, name, paths));
   }
 
   #enqueue(name: string): WaitingLoad {
@@ -151,8 +151,9 @@ export class ModelRepository {
       load: async (signal) => {
         const paths = (await modelsIn(this.folder)).get(name);
         if (paths === undefined) throw new Error(`${name} is not in the folder of models any more.`);
-        this.#loadedFiles.set(name, await this.filesOf(name, paths));
-        const { model, versionName } = await findModel(this.folder, name, paths);
+        const finding = findModel(this.folder, name, paths);
+        this.#loadedFiles.set(name, await filesOrWhyNot(finding));
+        const { model, versionName } = await finding;
         const source = fileSource({ model, name, settings: this.#own }, this.#settings, modelOutput(this.#log, name));
         const definition = await source.load(signal);
         if (definition.sampleFailure === undefined) return { ...definition, versionName };
@@ -177,3 +178,6 @@ export class ModelRepository {
     if (this.#models.isDraining) throw new Problem("DRAINING", "The server is shutting down.");
   }
 }
+
+const filesOrWhyNot = (finding: Promise<FoundModel>): Promise<string> =>
+  finding.then(({ signature }) => signature, messageOf);

@@ -13,7 +13,7 @@ const isOpen = (path: string): boolean => path.startsWith("/grpc.health.") || /\
  * Every call, before its message is read: refused without the key, or where as many are open as there may be connections.
  * Its status carries its id.
  */
-export function admission({ apiKey, maxConnections }: Settings, connections: () => Connections): ServerInterceptor {
+export function callGuard({ apiKey, maxConnections }: Settings, connections: () => Connections): ServerInterceptor {
   const expected = apiKey === undefined ? undefined : digestOf(apiKey);
   const refusal = (path: string, metadata: Metadata): Problem | undefined => {
     if (expected !== undefined && !isOpen(path)) {

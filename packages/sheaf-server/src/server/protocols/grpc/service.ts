@@ -4,13 +4,13 @@ import type { FastifyInstance } from "fastify";
 import type { Models } from "../../models/models.ts";
 import type { RequestMetrics } from "../../observe/request-metrics.ts";
 import type { Settings } from "../../settings.ts";
-import { admission } from "./calls.ts";
+import { callGuard } from "./calls.ts";
 import { Connections, maxCallsPerConnection } from "./connections.ts";
 import { protocol, service } from "./definition.ts";
 import { addHealth, healthProtocol } from "./health.ts";
 import { inference } from "./infer.ts";
 import { reflected } from "./reflection.ts";
-import { questions } from "./questions.ts";
+import { metadataMethods } from "./metadata-methods.ts";
 
 /** Pings go to a connection that says nothing for so long; one that does not answer is closed after as long again. */
 const keepAliveMs = 30_000;
@@ -38,7 +38,7 @@ export function serveGrpc(
     "grpc.max_connection_idle_ms": settings.keepAliveTimeoutMs,
     "grpc.keepalive_time_ms": keepAliveMs,
     "grpc.keepalive_timeout_ms": keepAliveMs,
-    interceptors: [admission(settings, () => connections)],
+    interceptors: [callGuard(settings, () => connections)],
   });
   // Of every method: whether it is a stream, which may last.
   const methods = new Map<string, boolean>();
@@ -51,7 +51,7 @@ export function serveGrpc(
   };
   const infer = inference({ models, log: app.log, requests });
   adding.addService(service, {
-    ...questions(models, app.log),
+    ...metadataMethods(models, app.log),
     ModelInfer: infer.unary,
     ModelStreamInfer: infer.stream,
   });

@@ -23,10 +23,10 @@ interface OfModel {
   readonly version: string;
 }
 
-type Question = handleUnaryCall<Buffer, object>;
+type Method = handleUnaryCall<Buffer, object>;
 
 /** The methods that run nothing: what the server and its models are, and what they have done. */
-export function questions(models: Models, log: FastifyBaseLogger): Readonly<Record<string, Question>> {
+export function metadataMethods(models: Models, log: FastifyBaseLogger): Readonly<Record<string, Method>> {
   const named = ({ name, version }: OfModel): ServedModel => {
     const model = models.describe(name, "name");
     checkVersion(name, model, version || undefined);
@@ -53,7 +53,7 @@ export function questions(models: Models, log: FastifyBaseLogger): Readonly<Reco
 
 type Answer = (message: never) => object | Promise<object>;
 
-function answering(name: string, answer: Answer, log: FastifyBaseLogger): Question {
+function answering(name: string, answer: Answer, log: FastifyBaseLogger): Method {
   const answered = async (request: Buffer): Promise<object> =>
     answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never);
   return ({ request, metadata }, reply) => {
