@@ -2,19 +2,22 @@
  * `npm run prove -- chaos [--minutes 10] [--seed 1]`: the running stack under random load and random faults, with a
  * checker that knows every request sent and every answer seen. Three `sheaf serve` processes (worker threads, worker
  * processes, a model in Python) whose workers and selves are killed, stopped and drained; one whose models are replaced,
- * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a queue over NATS whose workers and broker are killed; rows on their way into a PostgreSQL that is;
- * and the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
+ * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a queue over
+ * NATS whose workers and broker are killed; a fleet of gateways and workers over HTTP, all of whose processes are, also by
+ * items; rows on their way into a PostgreSQL that is; and the batcher in this process, on a clock that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
 import { chaosInProcess } from "./lib/chaos/batcher-part.mjs";
 import { chaosOverNats } from "./lib/chaos/nats-part.mjs";
 import { announceEnd } from "./lib/chaos/ending.mjs";
+import { chaosOnFleet } from "./lib/chaos/fleet-part.mjs";
 import { Ledger } from "./lib/chaos/ledger.mjs";
 import { chaosOnPostgres, whyNoPostgres } from "./lib/chaos/postgres-part.mjs";
 import { chaosOfReloads } from "./lib/chaos/reload-part.mjs";
 import { chaosThroughProxy } from "./lib/chaos/proxy-part.mjs";
 import { chaosOnServer } from "./lib/chaos/server-part.mjs";
+import { standstills } from "./lib/chaos/standstill.mjs";
 import { whyNoNats } from "../test/support/nats-server.mjs";
 import { skipWithoutPython } from "../test/support/python.mjs";
 import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
@@ -46,6 +49,7 @@ const parts = await Promise.all([
   toItsEnd("sheaf proxy", chaosThroughProxy({ seconds, draw: draw(6) })),
   ...(hasPostgres ? [toItsEnd("rows in PostgreSQL", chaosOnPostgres({ seconds, draw: draw(5) }))] : []),
   ...(hasNats ? [toItsEnd("queue over NATS", chaosOverNats({ seconds, draw: draw(4) }))] : []),
+  ...(hasNats ? [toItsEnd("fleet over HTTP", chaosOnFleet({ seconds, draw: draw(9) }))] : []),
 ]);
 
 const columns = ["sent", "answered", "lost", "twice", "hung", "wrong"];
@@ -63,6 +67,8 @@ for (const { name, ledger, faults, exits } of parts) {
 }
 const crashes = parts.flatMap(({ crash }) => (crash === undefined ? [] : [crash]));
 for (const crash of crashes) console.error(`✖ ${crash}`);
+const { times, stoodMs } = standstills();
+if (times > 0) console.log(`\nThe machine stood still ${times} times, for ${Math.round(stoodMs / 1000)} s in all.`);
 const isKept = crashes.length === 0 && parts.every(({ ledger }) => ledger.isKept);
 console.log(isKept ? "\nEvery request had its one answer." : `\nA promise was broken (seed ${seed}).`);
 isDone();

@@ -18,7 +18,8 @@ export function whyNoNats() {
 }
 
 /**
- * Starts a server; `restart()` brings it back on the same ports with what it had stored.
+ * Starts a server; `restart()` ends it with SIGKILL or a milder signal, and brings it back on the same ports with what it
+ * had stored.
  * @param {readonly string[]} more arguments of nats-server
  */
 export async function startNats(more = []) {
@@ -44,8 +45,8 @@ export async function startNats(more = []) {
     pause: () => void child.process.kill("SIGSTOP"),
     resume: () => void child.process.kill("SIGCONT"),
     kill: () => end("SIGKILL"),
-    restart: async () => {
-      await end("SIGKILL");
+    restart: async (signal = "SIGKILL") => {
+      await end(signal);
       child = await spawnIn(folder, Number(url.split(":").at(-1)), more);
     },
     stop: async () => {

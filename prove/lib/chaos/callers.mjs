@@ -1,4 +1,5 @@
 import { ChaosConnection } from "./connection.mjs";
+import { afterRunning, standstills } from "./standstill.mjs";
 
 /** Keep-alive connections to a program that comes and goes, and what it means when one ends without an answer. */
 export class Callers {
@@ -28,16 +29,18 @@ export class Callers {
     const ended = this.#ledger.send(name, hungAfterMs);
     this.open++;
     let hasHung = false;
-    const hanging = setTimeout(() => {
+    const stopWaiting = afterRunning(hungAfterMs, () => {
       hasHung = true;
       connection.destroy();
-    }, hungAfterMs);
+    });
     const answer = await connection.request(parts, pauseMs);
     this.open--;
     clearTimeout(leaving);
-    clearTimeout(hanging);
+    stopWaiting();
     if (hasHung) return undefined; // The ledger has seen that by itself.
     if (connection.isOpen) this.#idle.push(connection);
+    // The other part of it was still to come.
+    if (answer?.status === 408 && standstills().overAtMs > sentAtMs) return void ended("too slow after a standstill");
     if (answer !== undefined) return { answer, ended, sentAtMs };
     if (hasLeft) ended("the client left");
     else this.#cut(ended, sentAtMs, connection.writtenAtMs);
@@ -62,6 +65,7 @@ export class Callers {
     // Told to drain after all of it was sent, and not ended since: it was in, and had to be answered.
     if (drainedAtMs > writtenAtMs && drainedAtMs > endedAtMs) return ended("lost", when);
     if (drainedAtMs > sentAtMs) return ended("cut while it was sent");
+    if (standstills().overAtMs > sentAtMs) return ended("cut after a standstill");
     const wasGone = endedAtMs >= sentAtMs || readyAtMs === Infinity || readyAtMs >= sentAtMs;
     ended(wasGone || sentAtMs >= drainedAtMs - 50 ? "cut by a kill" : "lost", when);
   }

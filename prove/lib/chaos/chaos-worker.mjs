@@ -8,6 +8,8 @@ export default defineWorker({
     const asked = (what) => items.find((item) => item.do === what);
     await sleep(2 + 0.2 * items.length);
     if (asked("crash") !== undefined) process.exit(7);
+    // In a worker thread that is the whole server.
+    if (asked("kill") !== undefined) process.kill(process.pid, "SIGKILL");
     if (asked("hang") !== undefined) await new Promise(() => undefined);
     if (asked("slow") !== undefined) await sleep(300);
     const thrower = asked("throw");

@@ -54,7 +54,7 @@ export class ChaosConnection {
     this.#waiting = undefined;
     if (/^connection: close$/im.test(head)) this.destroy();
     if (waiting === undefined) this.#unasked(`${status} ${body.slice(0, 200)}`);
-    else waiting({ status, requestId: /^x-request-id: (\S+)$/im.exec(head)?.[1], body });
+    else waiting({ status, requestId: header(head, "x-request-id"), retryAfter: header(head, "retry-after"), body });
     if (this.#received !== "") this.#read("");
   }
 
@@ -65,3 +65,5 @@ export class ChaosConnection {
     waiting?.(undefined);
   }
 }
+
+const header = (head, name) => new RegExp(`^${name}: (\\S+)$`, "im").exec(head)?.[1];

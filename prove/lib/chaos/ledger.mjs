@@ -1,3 +1,5 @@
+import { afterRunning } from "./standstill.mjs";
+
 /**
  * What was sent and what came of it, kept by the sender: every request must have one outcome, and one that has a
  * cause. An outcome is a word; those in `broken` are broken promises.
@@ -23,16 +25,16 @@ export class Ledger {
     this.sent++;
     this.open++;
     let isOpen = true;
-    const timer = setTimeout(() => {
+    const cancel = afterRunning(hungAfterMs, () => {
       isOpen = false;
       this.open--;
       this.#broken("hung", name, `no end within ${hungAfterMs} ms`);
-    }, hungAfterMs);
+    });
     return (outcome, detail = "") => {
       if (!isOpen) return this.#broken("twice", name, `${outcome} ${detail}`);
       isOpen = false;
       this.open--;
-      clearTimeout(timer);
+      cancel();
       if (outcome === "lost" || outcome === "wrong") return this.#broken(outcome, name, detail);
       this.answered++;
       this.outcomes[outcome] = (this.outcomes[outcome] ?? 0) + 1;

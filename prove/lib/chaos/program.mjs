@@ -25,14 +25,19 @@ export class Program {
   #heard;
   #isAsked = false;
   #isClosing = false;
+  #isRevived;
   #output = "";
 
-  /** `heard(text)` gets what it writes to stdout and stderr. */
-  constructor(name, words, { environment = {}, cwd = root, heard = () => undefined }) {
+  /**
+   * `heard(text)` gets what it writes to stdout and stderr. `isRevived`: what it serves may end it with SIGKILL, and then
+   * it is started again, as an orchestrator does.
+   */
+  constructor(name, words, { environment = {}, cwd = root, heard = () => undefined, isRevived = false }) {
     this.name = name;
     this.#words = words;
     this.#options = { environment, cwd };
     this.#heard = heard;
+    this.#isRevived = isRevived;
     process.once("exit", () => this.#child?.kill("SIGKILL"));
   }
 
@@ -65,9 +70,10 @@ export class Program {
         this.readyAtMs = Infinity;
         this.exits[signal ?? code] = (this.exits[signal ?? code] ?? 0) + 1;
         // What ends by itself is a crash, unless we asked for it.
-        if (!this.#isAsked && !this.#isClosing)
-          this.crash = `${this.name} ended with ${signal ?? code}: ${this.#output}`;
+        const isOwnEnd = !this.#isAsked && !this.#isClosing;
         this.#isAsked = false;
+        if (isOwnEnd && this.#isRevived && signal === "SIGKILL") this.#revive();
+        else if (isOwnEnd) this.crash = `${this.name} ended with ${signal ?? code}: ${this.#output}`;
         resolve();
       });
     });
@@ -93,6 +99,14 @@ export class Program {
     await this.start();
   }
 
+  /** Stops it for a while, as a machine that swaps does. */
+  async pause(ms) {
+    const child = this.#child;
+    child.kill("SIGSTOP");
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    child.kill("SIGCONT");
+  }
+
   /** What an orchestrator's probe sees. */
   async state() {
     const response = await fetch(`http://127.0.0.1:${this.#port}/readyz`).catch(() => undefined);
@@ -105,6 +119,10 @@ export class Program {
   async close() {
     this.#isClosing = true;
     await this.#end();
+  }
+
+  #revive() {
+    this.start().catch((error) => (this.crash ??= error.message));
   }
 
   async #end() {

@@ -1,5 +1,6 @@
 import { Callers, inParts, postOf } from "./callers.mjs";
 import { limits } from "./served.mjs";
+import { standstills } from "./standstill.mjs";
 
 /** Nothing takes longer: the queue, a run, a second run in quarantine, a restart, and a busy machine. */
 const hungAfterMs = 30_000;
@@ -125,6 +126,7 @@ export class Requests {
   /** Undefined where the error has a cause. */
   #errorComplaint(item, error, sentAtMs) {
     const { code, message = "" } = error ?? {};
+    if (["RUN_TIMEOUT", "WORKER_CRASHED"].includes(code) && standstills().overAtMs > sentAtMs) return undefined;
     if (code === "MODEL_ERROR" && message.includes(`failed by ${item.id}`)) return undefined;
     const thrower = /thrown by (\S+)/.exec(message)?.[1];
     if (code === "MODEL_ERROR" && thrower !== undefined && this.#throwers.has(thrower)) return undefined;

@@ -35,10 +35,14 @@ const kinds = {
 
 /** `sheaf serve` with the chaos model. */
 export class Served extends Program {
-  /** `kind`: `"thread"`, `"process"` or `"python"`. `environment`: further variables of the server. */
-  constructor(kind, environment = {}) {
+  /**
+   * `kind`: `"thread"`, `"process"` or `"python"`. `environment`: further variables of the server. `program`: further
+   * options of the `Program`, and a name.
+   */
+  constructor(kind, environment = {}, { name, ...program } = {}) {
     const { workers, config, isolation } = kinds[kind];
-    super(`server with ${workers}`, ["serve", "--config", config], {
+    super(name ?? `server with ${workers}`, ["serve", "--config", config], {
+      ...program,
       cwd: folder,
       environment: {
         WORKER_ISOLATION: isolation,
