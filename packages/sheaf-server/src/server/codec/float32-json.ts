@@ -92,7 +92,9 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
       // Both are exact doubles, so one division rounds once and correctly (Clinger 1990).
       value = head / powerOfTen(decimals);
     } else {
-      value = readRest(bytes, start + minus, at, head, pointAt);
+      // Converted, though it is a number already: what a call returns may be anything to the engine, which would then keep
+      // `value` on the heap in both branches, 16 bytes a number.
+      value = Number(readRest(bytes, start + minus, at, head, pointAt));
       if (Number.isNaN(value)) return failure(bytes, "malformed", count, start);
       at = endOfNumber;
       digit = (bytes[at] as number) ^ Ascii.zero;
