@@ -25,7 +25,10 @@ export function workerCommand<In, Out>(options: CommandOptions): CommandExecutor
   }
   const settings = commandSettings(options);
   const declared = new Declared();
-  const pool = new Pool<In, Out>({ ...settings, open: (events) => openCommand(settings, declared, events) });
+  const pool = new Pool<In, Out>({
+    ...settings,
+    open: (events, index) => openCommand(settings, declared, events, index),
+  });
   return Object.defineProperty(pool, "declaration", { get: () => declared.first }) as Pool<In, Out> &
     CommandExecutor<In, Out>;
 }

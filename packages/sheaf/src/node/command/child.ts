@@ -21,10 +21,15 @@ export interface CommandChild {
 
 /**
  * Starts a worker as the worker protocol says: a socket of its own, and no stdin. Not detached: a session of its own would be
- * scheduled apart from this one (autogroups of Linux), and on a busy machine each batch would wait for its turn.
+ * scheduled apart from this one (autogroups of Linux), and on a busy machine each batch would wait for its turn. `index`: which
+ * of the pool's instances it is, from 0.
  */
-export function startCommand({ command, args, cwd, env }: Command): CommandChild {
-  const child = spawn(command, args, { cwd, env: environmentOf(env), stdio: ["ignore", "pipe", "pipe", "pipe"] });
+export function startCommand({ command, args, cwd, env }: Command, index: number): CommandChild {
+  const child = spawn(command, args, {
+    cwd,
+    env: environmentOf(env, index),
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
+  });
   const [, stdout, stderr, pipe] = (child.stdio as typeof child.stdio | undefined) ?? [];
   let hasExited = false;
   const kill = (): void => {
@@ -38,13 +43,14 @@ export function startCommand({ command, args, cwd, env }: Command): CommandChild
   return { child, pipe: pipe as Socket | undefined, output: [stdout, stderr].filter(Boolean) as Socket[], kill };
 }
 
-function environmentOf(changes: Command["env"]): NodeJS.ProcessEnv {
+function environmentOf(changes: Command["env"], index: number): NodeJS.ProcessEnv {
   const inherited: NodeJS.ProcessEnv = { ...process.env, ...changes };
   const path = inherited["PYTHONPATH"];
   return {
     ...Object.fromEntries(Object.entries(inherited).filter(([, value]) => value !== undefined)),
     PYTHONPATH: path === undefined || path === "" ? pythonFolder : `${pythonFolder}${delimiter}${path}`,
     SHEAF_WORKER_FD: String(descriptor),
+    SHEAF_WORKER_INDEX: String(index),
   };
 }
 

@@ -14,8 +14,9 @@ export function openCommand(
   settings: CommandSettings,
   declared: Declared,
   events: WorkerConnectionEvents,
+  index: number,
 ): WorkerConnection {
-  const { child, pipe, output, kill } = startCommand(settings);
+  const { child, pipe, output, kill } = startCommand(settings, index);
   const { pid } = child;
   lowerPriority(pid, settings.niceness);
   const log = (level: WorkerLogLine["level"], text: string): void => settings.log({ level, text, pid });

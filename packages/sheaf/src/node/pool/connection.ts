@@ -33,13 +33,13 @@ export interface WorkerConnection {
   hold(alive: boolean): void;
 }
 
-/** Starts a worker. */
-export type OpenConnection = (events: WorkerConnectionEvents) => WorkerConnection;
+/** Starts a worker. `index`: which of the pool's instances it is, from 0; its replacement has the same. */
+export type OpenConnection = (events: WorkerConnectionEvents, index: number) => WorkerConnection;
 
 /** A worker that cannot even be created (no memory, no room for its arguments) ends as any other does, not with a throw. */
-export function openOrEnd(open: OpenConnection, events: WorkerConnectionEvents): WorkerConnection {
+export function openOrEnd(open: OpenConnection, events: WorkerConnectionEvents, index: number): WorkerConnection {
   try {
-    return open(events);
+    return open(events, index);
   } catch (thrown) {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     setImmediate(() => events.ended(error.message, error));

@@ -1,6 +1,12 @@
 import { invariant } from "../../core/runtime/invariant.ts";
 import type { RunHandle } from "../../core/run-handle.ts";
-import { openOrEnd, type WorkerConnection, type OpenConnection, type Received } from "./connection.ts";
+import {
+  openOrEnd,
+  type OpenConnection,
+  type Received,
+  type WorkerConnection,
+  type WorkerConnectionEvents,
+} from "./connection.ts";
 import { Kind } from "../wire/message.ts";
 import type { RowOwnership } from "../wire/pack.ts";
 
@@ -73,16 +79,17 @@ export class Instance {
   #nextRunId = 1;
   #killed = false;
 
-  constructor(id: number, role: InstanceRole, options: InstanceOptions, events: InstanceEvents) {
+  constructor(id: number, index: number, role: InstanceRole, options: InstanceOptions, events: InstanceEvents) {
     this.id = id;
     this.role = role;
     this.#events = events;
     this.#resultRows = options.resultRows;
     this.whenDead = new Promise((resolve) => (this.#dead = resolve));
-    this.#connection = openOrEnd(options.open, {
+    const connectionEvents: WorkerConnectionEvents = {
       message: (received) => this.#receive(received),
       ended: (why, error) => this.#ended(why, error),
-    });
+    };
+    this.#connection = openOrEnd(options.open, connectionEvents, index);
   }
 
   /** Batches it holds: the running one and prefetched ones. */

@@ -36,9 +36,9 @@ export class Instances {
     return [...this.#alive].filter(({ role }) => role === "hung").length;
   }
 
-  /** Starts one. It is ready within `loadTimeoutMs`, or it ends with an error that says so. */
-  open(role: InstanceRole, events: InstanceEvents): Instance {
-    const instance = new Instance(this.#nextId++, role, this.#options, {
+  /** Starts one. It is ready within `loadTimeoutMs`, or it ends with an error that says so. `index`: as in `OpenConnection`. */
+  open(role: InstanceRole, index: number, events: InstanceEvents): Instance {
+    const instance = new Instance(this.#nextId++, index, role, this.#options, {
       changed: (changed) => {
         // An instance that is closing is not waited for, and a timer would keep the program alive for it.
         if (changed.loaded || changed.draining) cancelLoad();

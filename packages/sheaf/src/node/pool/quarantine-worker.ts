@@ -79,7 +79,8 @@ export class QuarantineWorker {
   }
 
   #start(): Instance {
-    return this.#instances.open("quarantined", {
+    // Where the first one is: that there is a device for more is not known.
+    return this.#instances.open("quarantined", 0, {
       changed: (instance) => {
         if (instance === this.#instance && instance.serves) this.#begin();
       },

@@ -25,6 +25,8 @@ export interface SupervisorEvents {
 
 /** A place for one serving instance, kept filled. */
 interface Place {
+  /** Its number, from 0. */
+  readonly index: number;
   instance: Instance;
   /** When its instance took this place. */
   sinceMs: number;
@@ -57,9 +59,10 @@ export class Supervisor {
     this.#clock = clock;
     this.#events = events;
     this.#budget = new RestartBudget(clock);
-    for (let i = 0; i < options.instances; i++) {
+    for (let index = 0; index < options.instances; index++) {
       this.#supervisor.push({
-        instance: this.#open("serving"),
+        index,
+        instance: this.#open("serving", index),
         sinceMs: clock.now(),
         successor: undefined,
         cancelRestart: undefined,
@@ -98,8 +101,8 @@ export class Supervisor {
     for (const place of this.#supervisor) place.cancelRestart?.();
   }
 
-  #open(role: "serving" | "successor"): Instance {
-    return this.#instances.open(role, {
+  #open(role: "serving" | "successor", index: number): Instance {
+    return this.#instances.open(role, index, {
       changed: (instance) => this.#changed(instance),
       ended: (instance, lost, why, error) => this.#ended(instance, lost, why, error),
       left: (instance, error) => this.#left(instance, error),
@@ -141,7 +144,7 @@ export class Supervisor {
         ? `${instance.batches} batches (recycleAfterBatches)`
         : `${Math.round(instance.memoryBytes / 1024 / 1024)} MB (maxMemoryMb)`;
     this.#instances.emit({ instance: instance.info, why: `is being replaced after ${why}` });
-    place.successor = this.#open("successor");
+    place.successor = this.#open("successor", place.index);
   }
 
   #takeOver(place: Place, successor: Instance): void {
@@ -210,7 +213,7 @@ export class Supervisor {
 
   #restart(place: Place): void {
     this.restarts++;
-    place.instance = this.#open("serving");
+    place.instance = this.#open("serving", place.index);
     place.sinceMs = this.#clock.now();
   }
 

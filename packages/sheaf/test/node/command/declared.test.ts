@@ -5,7 +5,7 @@ import { getPriority } from "node:os";
 import { describe, test } from "node:test";
 import { createBatcher } from "../../../dist/index.js";
 import { workerCommand } from "../../../dist/node/index.js";
-import { double, isAlive, pathOf, setUp, skipWithoutPython, until } from "./setup.js";
+import { double, isAlive, pathOf, setUp, skipWithoutPython, until, type Item } from "./setup.js";
 
 const quiet = { log: (): void => undefined };
 
@@ -162,6 +162,18 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     const pids = executor.instances().map(({ pid }) => pid!);
     assert.equal(new Set(pids).size, 2);
     for (const pid of pids) assert.equal(getPriority(pid), Math.min(19, getPriority() + 3));
+    await call.close();
+  });
+
+  test("each instance knows its number, also the one that replaces another", async () => {
+    const { executor, call } = await setUp({ instances: 3 }, { maxBatchSize: 1 });
+    const asked: Item[] = Array.from({ length: 3 }, () => ({ do: "environment", name: "SHEAF_WORKER_INDEX" }));
+    assert.deepEqual((await call.many(asked)).sort(), ["0", "1", "2"]);
+    await assert.rejects(call({ do: "kill" }), { code: "WORKER_CRASHED" });
+    await until(
+      () => executor.instances().filter(({ role, state }) => role === "serving" && state === "ready").length === 3,
+    );
+    assert.deepEqual((await call.many(asked)).sort(), ["0", "1", "2"]);
     await call.close();
   });
 

@@ -32,7 +32,7 @@ export class CheckedWorker {
 
   constructor(command: CheckedCommand) {
     this.#command = command;
-    this.#started = startCommand(command);
+    this.#started = startCommand(command, 0);
     const { child, pipe, output } = this.#started;
     for (const stream of output) this.#lines.read(stream);
     const reader = new FrameReader((frame) => {
