@@ -321,21 +321,39 @@ test("without durability a fleet answers the same, and a full worker refuses", {
 });
 
 test(
-  "a Python model is shared by a fleet: the gateway learns what it takes, and the workers run it",
+  "a Python model is shared by a fleet: its workers say what it takes, and a gateway needs neither Python nor the file",
   { skip: skip || skipWithoutPython },
   async (t) => {
-    const roles = ["gateway", "worker"].map((role) =>
-      sheaf(t, ["serve", pythonModel("words"), "--role", role, "--port", "0"], {
-        NATS_URL: nats.url,
-        WARMUP_BATCHES: "2",
-      }),
-    );
-    const [url] = (await Promise.all(roles.map(ready))) as [string, string];
+    const env = { NATS_URL: nats.url, WARMUP_BATCHES: "2", NATS_HOLD_MS: "0" };
+    const gateway = sheaf(t, ["serve", "words.py", "named.py", "--role", "gateway", "--port", "0"], {
+      ...env,
+      PYTHON: "python-that-is-not-there",
+    });
+    const url = await listening(gateway);
+    await until(async () => (await reasonOf(url)) === "waits for a worker of words", "/readyz says what it waits for");
+    assert.equal((await post(url, "/infer/words", "a")).status, 503);
+    sheaf(t, ["serve", ...["words", "named"].map(pythonModel), "--role", "worker", "--port", "0"], env);
+    await ready(gateway);
     const { status, json } = await post(url, "/infer", { inputs: ["a", "fail", "b"] });
     assert.equal(status, 200);
     assert.deepEqual([json.outputs[0], json.outputs[2]], ["A", "B"]);
     assert.match(json.outputs[1].error.message, /this one is bad/);
     const wrong = await post(url, "/infer", 7);
     assert.deepEqual([wrong.status, wrong.json.error.code], [422, "INVALID_INPUT"]);
+    const record = { image: [1, 2, 3, 4, 5, 6], title: "a", more: null, flag: [true] };
+    assert.deepEqual((await post(url, "/infer/named", record)).json.output.label, "a!");
+    const tooLarge = await post(url, "/infer/named", { ...record, image: [1, 2, 3, 4, 5, 600] });
+    assert.equal(tooLarge.json.error.param, "image[5]");
+    gateway.child.kill("SIGTERM");
+    assert.equal(await gateway.ended, 0);
   },
 );
+
+test("a gateway that waits for the workers of a Python model ends on SIGTERM", { skip }, async (t) => {
+  const env = { NATS_URL: nats.url, NATS_HOLD_MS: "0" };
+  const waiting = sheaf(t, ["serve", "nobody.py", "--role", "gateway", "--port", "0"], env);
+  const url = await listening(waiting);
+  await until(async () => (await reasonOf(url)) === "waits for a worker of nobody", "it waits");
+  waiting.child.kill("SIGTERM");
+  assert.equal(await waiting.ended, 0);
+});

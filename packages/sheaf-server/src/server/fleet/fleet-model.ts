@@ -19,7 +19,7 @@ import type { Settings } from "../settings.ts";
 import { queueTracing, type QueueTracing } from "../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
-import { queueOf } from "./queue.ts";
+import { descriptionOf, queueOf } from "./queue.ts";
 
 const figuresEveryMs = 1000;
 /** The part of its deadline that an item may be expected to wait; as on one machine. */
@@ -166,7 +166,8 @@ export class FleetModel implements ServedModel {
     const client: NatsClient = await this.#connection.client;
     const { name, maxBatchSize, settings } = this;
     const frontEnd = natsFrontEnd<unknown, unknown>({
-      ...queueOf(this.definition, settings, { client, log: this.#log }),
+      ...queueOf(name, settings, { client, log: this.#log }),
+      serves: descriptionOf(this.definition),
       timeoutMs: settings.requestTimeoutMs,
       holdMs: settings.natsHoldMs,
       maxBatchSize,

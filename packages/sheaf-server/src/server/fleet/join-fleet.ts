@@ -5,11 +5,12 @@ import type { ModelDefinition } from "../models/model-definition.ts";
 import { Models } from "../models/models.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Settings } from "../settings.ts";
+import { announcedModels } from "./announced-model.ts";
 import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";
 import { FleetModel } from "./fleet-model.ts";
 import type { FleetLog } from "./fleet-log.ts";
-import { queueOf } from "./queue.ts";
+import { descriptionOf, queueOf } from "./queue.ts";
 
 export interface Fleet {
   readonly models: Models;
@@ -31,7 +32,8 @@ export function joinFleet(
     const local = fedModel(definition, own, connection, log);
     return settings.role === "worker" ? local : new FleetModel(definition, own, { connection, log, local });
   };
-  return { models: new Models(models, settings, open), leave: () => connection.close() };
+  const learn = settings.role === "gateway" ? announcedModels(connection, log) : undefined;
+  return { models: new Models(models, settings, open, learn), leave: () => connection.close() };
 }
 
 /** A model here, fed from the queue from the moment that it is ready. */
@@ -43,9 +45,10 @@ function fedModel(
 ): LocalModel {
   const model = new LocalModel(definition, settings);
   const open = async (): Promise<NatsWorker> => {
-    const queue = queueOf(definition, settings, { client: await connection.client, log });
+    const queue = queueOf(definition.name, settings, { client: await connection.client, log });
     const { version } = definition;
-    return natsWorker(model.traced, { ...queue, version, isServing: () => model.ownState === "ready" });
+    const serves = descriptionOf(definition);
+    return natsWorker(model.traced, { ...queue, serves, version, isServing: () => model.ownState === "ready" });
   };
   model.takeFromQueue(open, () => `there is no connection to NATS: ${connection.unavailableReason}`);
   return model;

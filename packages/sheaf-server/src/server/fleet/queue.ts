@@ -5,16 +5,15 @@ import type { Settings } from "../settings.ts";
 
 const minMaxAgeMs = 60_000;
 
-/** The queue of a model: gateways and workers that serve the same name meet in it. */
+/** The queue of a model: gateways and workers that serve the same name meet in it. Without what it serves. */
 export function queueOf(
-  definition: ModelDefinition,
+  name: string,
   settings: Settings,
   { client, log }: { readonly client: NatsClient; readonly log: FleetLog },
 ): NatsQueueOptions {
   return {
     ...client,
-    queue: definition.name,
-    serves: descriptionOf(definition),
+    queue: name,
     onWarning: (message, cause) => log.warn(cause === undefined ? {} : { err: cause }, message.replace(/^sheaf: /, "")),
     durability: settings.natsDurability,
     maxQueueSize: settings.queueMaxSize,
@@ -27,4 +26,5 @@ export function queueOf(
 }
 
 /** What a worker says it serves, and what a gateway expects. */
-const descriptionOf = ({ input, output }: ModelDefinition): string => JSON.stringify({ input, output });
+export const descriptionOf = ({ input, output }: Pick<ModelDefinition, "input" | "output">): string =>
+  JSON.stringify({ input, output });

@@ -10,11 +10,17 @@ import type { ModelState, ServedModel } from "./served-model.ts";
 /** Where a model comes from: what it takes is known once it has been looked into, or once it has loaded. */
 export interface ModelSource {
   readonly name: string;
-  /** What `load` waits for, as `/readyz` says it: a file's or folder's own name. */
+  /** What `load` waits for, as `/readyz` says it: a file's or folder's own name, or a worker. */
   readonly waitsFor: string;
-  /** The definition, whose workers may run already: a caller that does not serve it must close them. */
-  load(signal: AbortSignal): Promise<ModelDefinition>;
+  /**
+   * The definition, whose workers may run already: a caller that does not serve it must close them. `learn` is given in a
+   * gateway of a fleet.
+   */
+  load(signal: AbortSignal, learn?: LearnModel): Promise<ModelDefinition>;
 }
+
+/** What the workers elsewhere take and give under a name. */
+export type LearnModel = (name: string, settings: Settings, signal: AbortSignal) => Promise<ModelDefinition>;
 
 /** Puts a batcher before a definition, here or in a fleet; it loads from then on. */
 export type OpenModel = (definition: ModelDefinition) => ServedModel;
@@ -35,6 +41,7 @@ export class Deployment {
   /** What new requests go to; undefined until it is known what the model takes, and while none is loaded. */
   current: ServedModel | undefined;
   readonly #open: OpenModel;
+  readonly #learn: LearnModel | undefined;
   readonly #versionListeners: Set<(version: ServedModel) => void> = new Set();
   readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
   readonly #loadListeners: Set<LoadListener> = new Set();
@@ -48,10 +55,11 @@ export class Deployment {
   #cutOff = 0;
   #isClosed = false;
 
-  constructor(name: string, settings: Settings, open: OpenModel) {
+  constructor(name: string, settings: Settings, open: OpenModel, learn?: LearnModel) {
     this.name = name;
     this.settings = settings;
     this.#open = open;
+    this.#learn = learn;
   }
 
   get state(): ModelState {
@@ -170,7 +178,7 @@ export class Deployment {
   }
 
   async #loadFrom(source: ModelSource, signal: AbortSignal): Promise<ServedModel> {
-    const definition = await source.load(signal).catch((error: unknown) => {
+    const definition = await source.load(signal, this.#learn).catch((error: unknown) => {
       throw signal.aborted ? signal.reason : error;
     });
     if (signal.aborted) {

@@ -18,10 +18,13 @@ export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName
 export function fileSource(entry: ModelEntry, shared: Settings, log: (line: WorkerLogLine) => void): ModelSource {
   const name = nameOf(entry);
   const settings = { ...shared, ...entry.settings };
+  // Only its worker knows what it takes.
+  const isLearnt = runsElsewhere(settings) && entry.model.endsWith(".py");
   return {
     name,
-    waitsFor: basename(entry.model),
-    async load(signal): Promise<ModelDefinition> {
+    waitsFor: isLearnt ? `a worker of ${name}` : basename(entry.model),
+    async load(signal, learn): Promise<ModelDefinition> {
+      if (isLearnt) return { ...(await learn!(name, settings, signal)), settings: entry.settings };
       const definition = definitionOf(await specOf(entry.model, settings, { name, log, signal }), settings);
       return { ...definition, settings: { ...entry.settings, ...definition.settings } };
     },
@@ -36,7 +39,6 @@ interface LoadParts {
 
 async function specOf(model: string, settings: Settings, { name, log, signal }: LoadParts): Promise<ModelSpec> {
   const { batchDependent, maxBatchSize, workerNiceness: niceness } = settings;
-  const isElsewhere = runsElsewhere(settings);
   const trial = { batchDependent, maxBatchSize, signal };
   const resolved = await resolveModel(model, {
     device: settings.inferenceDevice,
@@ -44,7 +46,7 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
     python: {
       name,
       interpreter: settings.python,
-      instances: isElsewhere ? 1 : settings.workers,
+      instances: settings.workers,
       niceness,
       secrets: secretVariables,
       log,
@@ -52,11 +54,8 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
     ...trial,
   });
   const spec = { ...resolved, name };
-  if (isElsewhere) {
-    // A gateway has learnt what the model takes, and runs none: it has no device.
-    if ("executor" in spec) await spec.executor.close();
-    return { ...spec, device: undefined };
-  }
+  // A gateway runs no model: it has no device.
+  if (runsElsewhere(settings)) return { ...spec, device: undefined };
   const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
   const versioned = { ...spec, version };
   // An open executor has been tried out already.

@@ -1,5 +1,5 @@
 import type { Settings } from "../settings.ts";
-import { Deployment, type ModelSource, type OpenModel } from "./deployment.ts";
+import { Deployment, type LearnModel, type ModelSource, type OpenModel } from "./deployment.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { ServedModel } from "./served-model.ts";
 import { Problem } from "../http/problem.ts";
@@ -28,6 +28,7 @@ export class Models {
   /** Where models come from while the server runs, if there is such a folder. */
   repository: Repository | undefined;
   readonly #open: OpenModel;
+  readonly #learn: LearnModel | undefined;
   readonly #byName: Map<string, Deployment> = new Map();
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
   /** Loading since the start, and until now never ready: what `/readyz` waits for beside those that serve. */
@@ -37,9 +38,15 @@ export class Models {
   #closing: Promise<boolean> | undefined;
 
   /** @throws {TypeError} two of one name. */
-  constructor(models: readonly (ModelDefinition | ModelSource)[], settings: Settings, open: OpenModel) {
+  constructor(
+    models: readonly (ModelDefinition | ModelSource)[],
+    settings: Settings,
+    open: OpenModel,
+    learn?: LearnModel,
+  ) {
     this.settings = settings;
     this.#open = open;
+    this.#learn = learn;
     for (const { name } of models) this.add(name);
     for (const model of models) {
       const deployment = this.find(model.name, "model");
@@ -65,7 +72,7 @@ export class Models {
   /** @throws {TypeError} there is one of that name. */
   add(name: string): Deployment {
     if (this.#byName.has(name)) throw new TypeError(`Two models are named ${name}; give one of them another name.`);
-    const deployment = new Deployment(name, this.settings, this.#open);
+    const deployment = new Deployment(name, this.settings, this.#open, this.#learn);
     this.#byName.set(name, deployment);
     for (const [watcher, ends] of this.#watchers) ends.set(deployment, watcher(deployment));
     return deployment;

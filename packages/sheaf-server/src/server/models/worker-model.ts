@@ -20,8 +20,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
   if ("executor" in spec) {
     const { executor, sample, ...described } = spec;
     // Nothing is made up for it: only its author knows what it takes beyond what it declares.
-    const run = runsElsewhere(settings) ? noRun : executor;
-    return { ...described, run, warmUpItem: sample, settings: { workerIsolation: "process" } };
+    return { ...described, run: executor, warmUpItem: sample, settings: { workerIsolation: "process" } };
   }
   const { workerUrl, data, sample, ...described } = spec;
   const isolated = { ...settings, ...(noThreadsBecause(spec.device) && ({ workerIsolation: "process" } as const)) };
@@ -50,6 +49,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
   };
 }
 
-const noRun = (): never => {
+/** What a gateway has in the place of a model. */
+export const noRun = (): never => {
   throw new Error("A gateway runs no model.");
 };

@@ -148,14 +148,14 @@ export class ModelRepository {
     return {
       name,
       waitsFor: name,
-      load: async (signal) => {
+      load: async (signal, learn) => {
         const paths = (await modelsIn(this.folder)).get(name);
         if (paths === undefined) throw new Error(`${name} is not in the folder of models any more.`);
         const finding = findModel(this.folder, name, paths);
         this.#loadedFiles.set(name, await filesOrWhyNot(finding));
         const { model, versionName } = await finding;
         const source = fileSource({ model, name, settings: this.#own }, this.#settings, modelOutput(this.#log, name));
-        const definition = await source.load(signal);
+        const definition = await source.load(signal, learn);
         if (definition.sampleFailure === undefined) return { ...definition, versionName };
         if (typeof definition.run !== "function") await definition.run.close();
         throw new Error(`it fails on its own sample: ${definition.sampleFailure}`);

@@ -1,0 +1,74 @@
+import { natsFrontEnd } from "sheaf/adapters/nats";
+import { elements } from "../codec/tensor-items.ts";
+import type { LearnModel } from "../models/deployment.ts";
+import type { ModelDefinition } from "../models/model-definition.ts";
+import { noRun } from "../models/worker-model.ts";
+import type { FleetConnection } from "./connection.ts";
+import type { FleetLog } from "./fleet-log.ts";
+import { queueOf } from "./queue.ts";
+
+/** What a worker announces that it serves. */
+type Description = Pick<ModelDefinition, "input" | "output">;
+
+/**
+ * Learns from the workers of a fleet what their model takes and gives, as soon as one of that name serves: a gateway needs
+ * neither the file nor what it imports.
+ */
+export const announcedModels =
+  (connection: FleetConnection, log: FleetLog): LearnModel =>
+  async (name, settings, signal) => {
+    const client = await orAborted(connection.client, signal);
+    const frontEnd = natsFrontEnd(queueOf(name, settings, { client, log }));
+    try {
+      await orAborted(frontEnd.ready(), signal);
+      const [worker] = frontEnd.workers();
+      const note = "Runs on the workers of the fleet, which say what it takes.";
+      return { name, ...readDescription(name, worker?.serves), run: noRun, note };
+    } finally {
+      await frontEnd.close({ graceMs: 0 });
+    }
+  };
+
+async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
+}
+
+/** @throws {Error} it is not what a Python model takes and gives. */
+function readDescription(name: string, announced: string | undefined): Description {
+  const { input, output } = parsed(announced);
+  if (isKnown(input, "floats") && isKnown(output, "vector")) return { input, output } as unknown as Description;
+  throw new Error(
+    `a worker of ${name} announces what is not a Python model; start gateways and workers with the same one`,
+  );
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function parsed(text = "{}"): Fields {
+  try {
+    return (JSON.parse(text) ?? {}) as Fields;
+  } catch {
+    return {};
+  }
+}
+
+/** Whether it is of a kind that a worker in another language can declare; `flat` is that of one array of floats. */
+function isKnown(value: unknown, flat: "floats" | "vector"): boolean {
+  const { kind, length, tensors } = (value ?? {}) as Fields;
+  if (kind === flat) return isLength(length);
+  if (kind === "tensors") return Array.isArray(tensors) && tensors.length > 0 && tensors.every(isTensor);
+  return kind === "text" || kind === "json";
+}
+
+function isTensor(value: unknown): boolean {
+  const { name, datatype, shape } = (value ?? {}) as Fields;
+  const hasType = typeof datatype === "string" && (datatype === "BYTES" || Object.hasOwn(elements, datatype));
+  return typeof name === "string" && name !== "" && hasType && Array.isArray(shape) && shape.every(isLength);
+}
+
+const isLength = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 1;
