@@ -82,6 +82,26 @@ test("a latency budget is used up, less the run", () => {
   assert.ok(decision.waitUntilMs > 50_060 && decision.waitUntilMs < 50_110, String(decision.waitUntilMs));
 });
 
+test("a slow first run of a size does not keep larger batches away for good", () => {
+  const policy = withCost(auto());
+  const runMs = (size: number): number => 0.75 + 0.075 * size;
+  let nowMs = 0;
+  const ran = (size: number, slower = 1): void => policy.observe(record(size, slower * runMs(size)), (nowMs += 10));
+  // The first runs of a program: most sizes once, and twice the machine was busy with something else.
+  for (const size of [1, 2, 3, 4, 5, 6]) ran(size);
+  for (const size of [7, 20]) ran(size, 20);
+  const sizes: number[] = [];
+  for (let i = 0; i < 300; i++) {
+    sizes.push(runs(policy.decide(view({ nowMs, waiting: 48, maxBatchSize: 64 }))));
+    ran(sizes.at(-1)!);
+  }
+  assert.ok(sizes[0]! <= 6, `larger ones are avoided at first, got ${sizes[0]}`);
+  assert.ok(
+    sizes.slice(-50).every((size) => size >= 12),
+    `then they are found again, got ${sizes.slice(-50).join(" ")}`,
+  );
+});
+
 test("failed batches teach nothing about cost", () => {
   const policy = trained(auto(), 10, 0.3);
   for (let i = 0; i < 50; i++) policy.observe(record(1, 0.01, { outcome: "error" }), 50_000 + i);

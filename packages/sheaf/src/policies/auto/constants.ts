@@ -43,13 +43,11 @@ export const batchesToTrust = 4;
 export const busyAtMost = 0.9;
 /** For noise: a small gain may be an error of the estimate, and too small batches cost throughput. ½ and 2: 0. */
 export const noiseDiscount = 0.3;
-/** A full batch seen less than this counts as unknown: its cost after one bad look would stay so forever. */
-export const seenEnough = 0.5;
+/** One look is not enough: after a slow one a size would be avoided for a thousand batches. */
+export const seenEnough = 1;
 /** For noise: the more run times scatter, the more looks a size gets before it is avoided. */
 export const seenPerNoise = 12;
-/** A size seen less than this was never tried, because the line promises little. */
-export const triedEnough = 0.3;
-/** Of such sizes every sixteenth decision tries one: at most 6 % of the runs are for learning. ½ −0.1 %, 2 0. */
+/** Of decisions against such a size every sixteenth tries it: at most 6 % of the runs are for learning. */
 export const probeEvery = 16;
 
 // Pacing.

@@ -2,15 +2,7 @@ import { nextSize } from "../cost-model.ts";
 import type { QueueView } from "../policy.ts";
 import type { ArrivalRate } from "./arrival-rate.ts";
 import type { Pacing } from "./pacing.ts";
-import {
-  batchesToTrust,
-  busyAtMost,
-  noiseDiscount,
-  probeEvery,
-  seenEnough,
-  seenPerNoise,
-  triedEnough,
-} from "./constants.ts";
+import { batchesToTrust, busyAtMost, noiseDiscount, probeEvery, seenEnough, seenPerNoise } from "./constants.ts";
 
 /**
  * Rule *size*: of n waiting items run the k with the least mean latency of draining all n in runs of k, with what comes
@@ -18,14 +10,14 @@ import {
  * step of the cost, and splits a backlog over free slots.
  */
 export class SizeRule {
-  #avoided = 0;
-  #untried = 0;
+  /** Decisions so far that a size in doubt was passed over or tried. */
+  #doubts = 0;
 
   of(view: QueueView, rate: ArrivalRate, pacing: Pacing): number {
     const { nowMs, waiting, slots, maxBatchSize, cost } = view;
     const most = Math.min(waiting, maxBatchSize);
     if (most < 2 || cost.batches < batchesToTrust) return most;
-    const perItemMs = Number.isFinite(maxBatchSize) ? cost.at(maxBatchSize) / maxBatchSize : cost.perItemMs;
+    const perItemMs = maxBatchSize < Infinity ? cost.at(maxBatchSize) / maxBatchSize : cost.perItemMs;
     const busy = Math.min(busyAtMost, (rate.perMs(nowMs) * perItemMs) / slots);
     const ahead = (2 * waiting) / (slots * (1 - busy));
     let best = most;
@@ -39,10 +31,10 @@ export class SizeRule {
       }
     }
     if (best === most) return best;
-    const isAvoided = most === maxBatchSize && cost.seen(most) < seenEnough + seenPerNoise * cost.noise;
-    if (isAvoided && ++this.#avoided % probeEvery === 0) return most;
-    const next = nextSize(best);
-    const isUntried = next < most && cost.seen(next) < triedEnough;
-    return isUntried && ++this.#untried % probeEvery === 0 ? next : best;
+    // A larger size that was seen too little is tried again, or one slow run would keep larger batches away for good.
+    const enough = seenEnough + seenPerNoise * cost.noise;
+    let next = nextSize(best);
+    while (next < Math.min(most, 2 * best) && cost.seen(next) >= enough) next = nextSize(next);
+    return cost.seen(next) < enough && ++this.#doubts % probeEvery === 0 ? Math.min(next, most) : best;
   }
 }
