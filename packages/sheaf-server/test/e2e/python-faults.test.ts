@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -94,6 +95,11 @@ test(
       assert.equal(await served.ended, 1);
       assert.match(served.output.stderr, message);
     }
+    execFileSync("python3", ["-m", "venv", "--without-pip", join(folder, ".venv")]);
+    const lacking = sheaf(t, ["serve", "--port", "0", missing]);
+    assert.equal(await lacking.ended, 1);
+    assert.match(lacking.output.stderr, /Its Python is \/.*\/\.venv\/bin\/python: install what it lacks there, or name another \(PYTHON\)\./); // prettier-ignore
+    rmSync(join(folder, ".venv"), { recursive: true });
     const empty = mkdtempSync(join(folder, "path-"));
     const served = sheaf(t, ["serve", "--port", "0", missing], { PATH: empty });
     assert.equal(await served.ended, 1);

@@ -115,6 +115,32 @@ test("a Python model speaks the Open Inference Protocol, in JSON and in bytes", 
   assert.deepEqual(Array.from({ length: 8 }, (_, i) => tail.readBigInt64LE(8 * i)), Array.from(numbers)); // prettier-ignore
 });
 
+test("a picture travels as nested arrays and as bytes, and a wrong pixel has its path", { skip }, async (t) => {
+  const served = sheaf(t, ["serve", pythonModel("picture"), "--port", "0"], few);
+  const url = await ready(served);
+  const image = Array.from({ length: 224 }, () => Array.from({ length: 224 }, () => [1, 2, 3]));
+  assert.deepEqual((await post(`${url}/infer`, { image })).json.output, [1, 2, 3]);
+  image[223]![7] = [1, 2, 256];
+  const { status, json } = await post(`${url}/infer`, { image });
+  assert.deepEqual([status, json.error.param], [422, "image[223][7][2]"]);
+  const { json: metadata } = await get(`${url}/v2/models/picture`);
+  assert.deepEqual(metadata.inputs, [{ name: "image", datatype: "UINT8", shape: [-1, 224, 224, 3] }]);
+
+  const [rows, bytes] = [3, 224 * 224 * 3];
+  const parameters = { binary_data_size: rows * bytes };
+  const header = JSON.stringify({
+    inputs: [{ name: "image", datatype: "UINT8", shape: [rows, 224, 224, 3], parameters }],
+  });
+  const pictures = [4, 5, 6].map((value) => Buffer.alloc(bytes, value));
+  const reply = await fetch(`${url}/v2/models/picture/infer`, {
+    method: "POST",
+    headers: { "content-type": "application/octet-stream", "inference-header-content-length": String(header.length) },
+    body: Buffer.concat([Buffer.from(header), ...pictures]),
+  });
+  const { outputs } = (await reply.json()) as any;
+  assert.deepEqual(outputs, [{ name: "output", datatype: "FP32", shape: [3, 3], data: [4, 4, 4, 5, 5, 5, 6, 6, 6] }]); // prettier-ignore
+});
+
 test(
   "while a Python model loads, only its own route comes back later, and /readyz and the lists say what is awaited",
   { skip },

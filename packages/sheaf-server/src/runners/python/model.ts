@@ -25,10 +25,13 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
   const path = resolve(file);
   const { name = basename(path, ".py") } = options;
   const [device] = devicesOf(settings.device);
-  const failed = (error: unknown): never => {
-    throw new Error(`${file} cannot be served: ${(error as Error).message}`, { cause: error });
+  const failed = (error: unknown, python?: string): never => {
+    const { message } = error as Error;
+    const lacks = python !== undefined && message.includes("ModuleNotFoundError");
+    const advice = lacks ? ` Its Python is ${python}: install what it lacks there, or name another (PYTHON).` : "";
+    throw new Error(`${file} cannot be served: ${message}${advice}`, { cause: error });
   };
-  const command = await interpreterFor(path, interpreter).catch(failed);
+  const command = await interpreterFor(path, interpreter).catch((error: unknown) => failed(error));
   const workers = workerCommand<never, unknown>({
     ...options,
     command,
@@ -63,7 +66,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
     return { ...spec, sample: samples[0], note: `${spec.note} ${notTried}` };
   } catch (error) {
     await workers.close();
-    return failed(error);
+    return failed(error, command);
   } finally {
     end();
   }

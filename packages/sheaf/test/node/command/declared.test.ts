@@ -165,6 +165,19 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     await call.close();
   });
 
+  test("on Windows it says where it runs", () => {
+    const { platform } = process;
+    Object.defineProperty(process, "platform", { value: "win32" });
+    try {
+      assert.throws(
+        () => workerCommand({ command: "python3" }),
+        /runs on Linux and macOS, not on Windows: use it in WSL/,
+      );
+    } finally {
+      Object.defineProperty(process, "platform", { value: platform });
+    }
+  });
+
   test("each instance knows its number, also the one that replaces another", async () => {
     const { executor, call } = await setUp({ instances: 3 }, { maxBatchSize: 1 });
     const asked: Item[] = Array.from({ length: 3 }, () => ({ do: "environment", name: "SHEAF_WORKER_INDEX" }));
