@@ -1,6 +1,9 @@
 // From 2 ** -10 ms on.
 const octaves = 31;
 const firstOctave = -10;
+// The bits of a number are its octave and then how far into it: to read them takes less time than a logarithm.
+const number = new Float32Array(1);
+const bits = new Int32Array(number.buffer);
 /** By buckets an octave. A copy of one is made in a quarter of the time that a typed array of the size takes. */
 const zeros: (readonly number[])[] = [];
 
@@ -12,18 +15,22 @@ const zeros: (readonly number[])[] = [];
 export class Histogram {
   /** The longest; 0 without data, like every figure here. */
   max: number = 0;
-  readonly #perOctave: number;
+  /** How many bits tell numbers of one bucket apart. */
+  readonly #shift: number;
+  readonly #first: number;
   readonly #counts: number[];
 
-  /** `perOctave`: buckets an octave, an integer from 1. */
+  /** `perOctave`: buckets an octave, a power of 2 up to 2 ** 16. */
   constructor(perOctave: number = 256) {
-    this.#perOctave = perOctave;
+    this.#shift = 23 - Math.log2(perOctave);
+    this.#first = (firstOctave + 127) * perOctave;
     this.#counts = (zeros[perOctave] ??= new Array<number>(octaves * perOctave).fill(0)).slice();
   }
 
   /** Counts `durationMs` as `times` durations. */
   record(durationMs: number, times: number = 1): void {
-    const bucket = Math.floor((Math.log2(durationMs) - firstOctave) * this.#perOctave);
+    number[0] = durationMs;
+    const bucket = (bits[0]! >> this.#shift) - this.#first;
     this.#counts[Math.max(0, Math.min(bucket, this.#counts.length - 1))]! += times;
     if (durationMs > this.max) this.max = durationMs;
   }
@@ -40,6 +47,7 @@ export class Histogram {
     let rank = share * count;
     if (rank > count - 1) return this.max;
     const bucket = this.#counts.findIndex((times) => (rank -= times) <= 0);
-    return Math.min(this.max, bucket && 2 ** (firstOctave + (bucket + 0.5) / this.#perOctave));
+    bits[0] = (bucket + this.#first + 0.5) * 2 ** this.#shift;
+    return Math.min(this.max, bucket && number[0]!);
   }
 }
