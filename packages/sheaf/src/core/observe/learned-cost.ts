@@ -1,7 +1,7 @@
 import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../executor.ts";
 import { judge, type Judgement } from "./judge.ts";
-import { lineThrough, type LinePoint } from "./weighted-line.ts";
+import { momentsOf, type LinePoint } from "./weighted-line.ts";
 
 /**
  * The one cost model of a batcher, fed once a batch. For decisions it keeps a table of geometric size buckets and the
@@ -21,8 +21,8 @@ export class LearnedCost implements CostModel {
   // The bucket of all surprises in a row, -1 where they came in several.
   #surprising = -1;
 
-  // The last ones, a ring.
-  readonly #runs: RunTime[] = [];
+  // The last ones, a ring of objects that are filled again: new ones would all outlive the young generation.
+  readonly #runs: { size: number; runMs: number }[] = [];
   #kept = 0;
   #warmUp: readonly RunTime[] = [];
   #judgement: Judgement | undefined;
@@ -39,7 +39,9 @@ export class LearnedCost implements CostModel {
     const seen = (this.#table[bucket] ??= { weight: 0, size: 0, runMs: 0 });
     // The first batches, and the first of a size, pay for what later ones reuse, so they do not predict them.
     if (this.batches > coldBatches && seen.size > 0) {
-      this.#runs[this.#kept++ % maxRuns] = { size, runMs };
+      const run = (this.#runs[this.#kept++ % maxRuns] ??= { size, runMs });
+      run.size = size;
+      run.runMs = runMs;
       this.#judgement = undefined;
     }
     // A pause makes a run longer, never shorter: a first look that the next ones show to be three times too slow was one.
@@ -128,8 +130,8 @@ export class LearnedCost implements CostModel {
   #fit(): void {
     if (this.#unfitted < 64) this.#weigh(1 - this.#unfitted / 1000);
     this.#unfitted = 0;
-    const line = lineThrough(this.#table.filter(({ weight }) => weight >= 0.05));
-    const { weights, meanSize, meanMs, variance, covariance } = line;
+    const points = this.#table.filter(({ weight }) => weight >= 0.05);
+    const { weights, meanSize, meanMs, variance, covariance } = momentsOf(points);
     const ridge = (0.02 * meanSize ** 2) / Math.min(weights, 30) + 1e-9;
     this.perItemMs = Math.max(0, (covariance + ridge * this.perItemMs) / (variance + ridge));
     this.fixedMs = meanMs - this.perItemMs * meanSize;

@@ -5,36 +5,53 @@ export interface LinePoint {
   readonly weight: number;
 }
 
-/** The straight line with the least weighted squares through some points; level where all have one size. */
-export interface WeightedLine {
-  /** Whether the points have more than one size. */
-  readonly hasSlope: boolean;
+/** The weighted means of some points. */
+export interface Moments {
   readonly weights: number;
   readonly meanSize: number;
   readonly meanMs: number;
   readonly variance: number;
   readonly covariance: number;
+}
+
+/** The straight line with the least weighted squares through some points; level where all have one size. */
+export interface WeightedLine {
+  /** Whether the points have more than one size. */
+  readonly hasSlope: boolean;
+  readonly meanMs: number;
   /** The line at `size` is a weighted sum of the points' run times: the weight of each. */
   shares(size: number): number[];
   at(size: number): number;
 }
 
+/** Loops, because a batcher needs them every few batches: with a function for each point they take several times as long. */
+export function momentsOf(points: readonly LinePoint[]): Moments {
+  let weights = 0;
+  let meanSize = 0;
+  let meanMs = 0;
+  for (const { size, runMs, weight } of points) {
+    weights += weight;
+    meanSize += weight * size;
+    meanMs += weight * runMs;
+  }
+  meanSize /= weights;
+  meanMs /= weights;
+  let variance = 0;
+  let covariance = 0;
+  for (const { size, runMs, weight } of points) {
+    variance += weight * (size - meanSize) ** 2;
+    covariance += weight * (size - meanSize) * (runMs - meanMs);
+  }
+  return { weights, meanSize, meanMs, variance: variance / weights, covariance: covariance / weights };
+}
+
 export function lineThrough(points: readonly LinePoint[]): WeightedLine {
-  const weights = sum(points, ({ weight }) => weight);
-  const mean = (of: (point: LinePoint) => number): number => sum(points, (point) => point.weight * of(point)) / weights;
-  const meanSize = mean(({ size }) => size);
-  const meanMs = mean(({ runMs }) => runMs);
-  const variance = mean(({ size }) => (size - meanSize) ** 2);
-  const covariance = mean(({ size, runMs }) => (size - meanSize) * (runMs - meanMs));
+  const { weights, meanSize, meanMs, variance, covariance } = momentsOf(points);
   const hasSlope = variance > 1e-9;
   const tilt = hasSlope ? 1 / variance : 0;
   return {
     hasSlope,
-    weights,
-    meanSize,
     meanMs,
-    variance,
-    covariance,
     shares: (at) =>
       points.map(({ size, weight }) => (weight / weights) * (1 + tilt * (at - meanSize) * (size - meanSize))),
     at: (size) => meanMs + tilt * covariance * (size - meanSize),
