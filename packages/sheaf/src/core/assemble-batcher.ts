@@ -67,7 +67,7 @@ export function assembleBatcher<In, Out>(
     },
     answered: (chunk, index, result) => {
       if (result instanceof Error) limiter.observe(result, clock.now());
-      settlement.settle(chunk, index, result, clock.now());
+      settlement.settle(chunk, index, result);
     },
     freed: (nowMs) => scheduler.freed(nowMs),
   });

@@ -34,7 +34,7 @@ export function callsOf<In, Out>(
   scheduler: Scheduler<In, Out>,
   lifecycle: Lifecycle<In, Out>,
 ): Calls<In, Out> {
-  const laneQueue = settings.groupKey === undefined ? queue.groupOf(undefined).laneQueue(1) : undefined;
+  const laneQueue = queue.onlyGroup?.laneQueue(1);
   // No key, weight, deadline or signal: no function to call and nothing to watch.
   const isPlain =
     laneQueue !== undefined &&

@@ -35,12 +35,16 @@ export function listsOf<In, Out>(
 
   return {
     askAll: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]> =>
-      enterList(items, callOptions, (size, resolve) => settleCall(size, resolve, answerOf<Out>)),
+      enterList(items, callOptions, settleCall(answerOf<Out>)),
 
     many: (items: Iterable<In>, callOptions?: CallOptions): Promise<Out[]> => enterList(items, callOptions, manyCall),
 
     settle: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Out>[]> =>
-      enterList(items, callOptions, (size, resolve) => settleCall(size, resolve)),
+      enterList(
+        items,
+        callOptions,
+        settleCall((value) => value as Out),
+      ),
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
       // Its own signal cancels what still waits when the consumer leaves early; the caller's signal is forwarded to it.

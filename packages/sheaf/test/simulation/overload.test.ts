@@ -165,7 +165,7 @@ test('maxQueueSize "auto" has a bound where runs take no time, and where callers
         learned.observe(Math.min(size, maxBatchSize), runMs);
       }
       // No number at all: the bound that the batcher has stays, 10,000.
-      const bound = queueBound(learned, timeoutMs, 4, maxBatchSize) || 10_000;
+      const bound = queueBound(learned, { concurrency: 4, maxBatchSize }, timeoutMs) || 10_000;
       assert.ok(bound >= 1 && bound <= 1_000_000, `${runMs} ms, ${timeoutMs} ms, ${maxBatchSize}: ${bound}`);
     }
   }

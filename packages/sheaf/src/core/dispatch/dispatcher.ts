@@ -93,19 +93,18 @@ export class Dispatcher<In, Out> {
   }
 
   async #run(run: Run<In>): Promise<void> {
-    const { calls: batch, size } = run;
-    const bisects = this.#settings.onBatchError === "bisect";
+    const { calls: batch } = run;
     let nowMs: number;
     try {
       const results = this.#inOrder(await this.#attempt(run, run, batch.items, this.#executor), batch.items, run);
       nowMs = this.#clock.now();
-      this.#record(run, undefined, nowMs);
+      this.#record(run, nowMs, "ok");
       this.#demux(batch, results, nowMs);
     } catch (error) {
       nowMs = this.#clock.now();
       this.#events.failed(error);
-      this.#record(run, { error }, nowMs);
-      if (bisects && !run.abandoned && this.#mayBisect(error)) {
+      this.#record(run, nowMs, "error", error);
+      if (!run.abandoned && this.#mayBisect(error)) {
         await this.#bisect(run, error);
         nowMs = this.#clock.now();
       } else {
@@ -117,7 +116,7 @@ export class Dispatcher<In, Out> {
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
     this.inFlight--;
-    this.running -= size;
+    this.running -= run.size;
     if (!run.abandoned) this.#order?.release(batch);
     this.#events.freed(nowMs);
   }
@@ -131,9 +130,9 @@ export class Dispatcher<In, Out> {
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
   #mayBisect(error: unknown): boolean {
-    const { shouldBisect = shouldBisectByDefault, name } = this.#settings;
+    const { onBatchError, shouldBisect = shouldBisectByDefault, name } = this.#settings;
     try {
-      return shouldBisect(error);
+      return onBatchError === "bisect" && shouldBisect(error);
     } catch (bug) {
       this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
       return false;
@@ -156,7 +155,6 @@ export class Dispatcher<In, Out> {
       },
       maxBisectRuns,
       isGivenUp: () => run.abandoned,
-      now: () => this.#clock.now(),
       runAgain: async (indices) => {
         const { length } = indices;
         this.#events.ranAgain(length, (run.weight * length) / run.size);
@@ -234,7 +232,7 @@ export class Dispatcher<In, Out> {
     this.#events.freed(this.#clock.now());
   }
 
-  #record(run: Run<In>, failure: { readonly error: unknown } | undefined, nowMs: number): void {
+  #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
     const { calls: batch, startedAtMs } = run;
     const record: BatchRecord = {
       batchId: run.batchId,
@@ -246,8 +244,8 @@ export class Dispatcher<In, Out> {
       queueWaitMs: queueWait(batch, startedAtMs),
       runMs: (run.runMs ??= nowMs - run.beganAtMs),
       tookMs: nowMs - startedAtMs,
-      outcome: failure === undefined ? "ok" : "error",
-      errorCode: failure?.error instanceof BatcherError ? failure.error.code : undefined,
+      outcome,
+      errorCode: error instanceof BatcherError ? error.code : undefined,
       attempt: run.attempt,
       tags: tagsOf(batch),
     };

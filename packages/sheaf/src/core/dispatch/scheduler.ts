@@ -251,9 +251,8 @@ export class Scheduler<In, Out> {
   #keepWatch(): void {
     this.#keepDeadlines();
     const isBlocked = this.#parts.queue.size > 0 && this.#freeSlots() <= 0;
-    const isWatched = this.#stallWatch.atMs !== Infinity;
-    if (isWatched && !isBlocked) this.#stallWatch.set(Infinity);
-    else if (isBlocked && !isWatched) this.#stallWatch.watchFrom(this.#clock.now());
+    if (!isBlocked) this.#stallWatch.set(Infinity);
+    else if (this.#stallWatch.atMs === Infinity) this.#stallWatch.watchFrom(this.#clock.now());
   }
 }
 

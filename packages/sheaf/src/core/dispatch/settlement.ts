@@ -66,12 +66,12 @@ export class Settlement<In> implements Withdrawals<In> {
   }
 
   /** Gives one entry of a batch its result; an `Error` rejects that caller only. */
-  settle(chunk: Chunk<In>, index: number, result: unknown, nowMs: number): void {
+  settle(chunk: Chunk<In>, index: number, result: unknown, nowMs: number = this.#clock.now()): void {
     this.#finish(chunk, index, result instanceof Error ? "error" : "ok", result, nowMs);
   }
 
-  fail(chunk: Chunk<In>, index: number, error: unknown, nowMs: number): void {
-    this.#finish(chunk, index, "error", error, nowMs);
+  fail(chunk: Chunk<In>, index: number, error: unknown): void {
+    this.#finish(chunk, index, "error", error, this.#clock.now());
   }
 
   /** Rejects every caller that is left in a chunk with the same error. */

@@ -12,7 +12,6 @@ export interface Bisection<In> {
   runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
   /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
   isGivenUp(): boolean;
-  now(): number;
 }
 
 /**
@@ -24,7 +23,7 @@ export interface Bisection<In> {
 export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
-  const fail = (index: number, reason: unknown): void => how.calls.fail(batch, index, reason, how.now());
+  const fail = (index: number, reason: unknown): void => how.calls.fail(batch, index, reason);
   const failWithTheRest = (part: number[], reason: unknown): void => {
     for (const rest of [part, ...parts]) for (const index of rest) fail(index, reason);
   };
@@ -49,7 +48,7 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
     if (runsLeft-- <= 0) return failWithTheRest(alive, error);
     try {
       const results = await how.runAgain(alive);
-      alive.forEach((index, position) => how.calls.settle(batch, index, results[position], how.now()));
+      alive.forEach((index, position) => how.calls.settle(batch, index, results[position]));
     } catch (partError) {
       if (how.isGivenUp()) return failWithTheRest(alive, partError);
       if (how.shouldBisect(partError)) split(alive, partError);

@@ -28,9 +28,9 @@ export class LoadShedding<In, Out> {
     const expectedMs = this.#cost.observe(size, runMs);
     // When all else is dropped, only small batches are left to show that large ones are fast again.
     if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
-    const { maxQueueSize, timeoutMs, concurrency, maxBatchSize } = this.#settings;
+    const { maxQueueSize, timeoutMs } = this.#settings;
     if (maxQueueSize !== "auto") return;
-    const bound = queueBound(this.#cost, timeoutMs!, concurrency, maxBatchSize);
+    const bound = queueBound(this.#cost, this.#settings, timeoutMs!);
     if (bound > 0) this.#admission.maxQueueSize = bound;
   }
 

@@ -1,4 +1,4 @@
-import type { Chunk, MultiCallEntry } from "../queue/chunk.ts";
+import type { MultiCallEntry } from "../queue/chunk.ts";
 
 /** The calls of one caller, settled together; each has its settler at its index. */
 export type MultiCall = (index: number) => MultiCallEntry;
@@ -14,17 +14,15 @@ export function manyCall<Out>(
 }
 
 /** `settle` and `askAll`: every outcome, with `valueOf` each result; never rejects. */
-export function settleCall<Out>(
-  size: number,
-  resolve: (outcomes: PromiseSettledResult<Out>[]) => void,
-  valueOf: (value: unknown, chunk: Chunk, index: number, nowMs: number) => Out = (value) => value as Out,
-): MultiCall {
-  const collect = collectorOf(size, resolve);
-  return (index) => ({
-    fulfil: (...outcome) => collect(index, { status: "fulfilled", value: valueOf(...outcome) }),
-    reject: (reason) => collect(index, { status: "rejected", reason }),
-  });
-}
+export const settleCall =
+  <Out>(valueOf: (...outcome: Parameters<MultiCallEntry["fulfil"]>) => Out) =>
+  (size: number, resolve: (outcomes: PromiseSettledResult<Out>[]) => void): MultiCall => {
+    const collect = collectorOf(size, resolve);
+    return (index) => ({
+      fulfil: (...outcome) => collect(index, { status: "fulfilled", value: valueOf(...outcome) }),
+      reject: (reason) => collect(index, { status: "rejected", reason }),
+    });
+  };
 
 function collectorOf<T>(size: number, resolve: (values: T[]) => void): (index: number, value: T) => void {
   const values = new Array<T>(size);

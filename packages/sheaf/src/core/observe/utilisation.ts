@@ -28,9 +28,9 @@ export class UtilisationMeter {
   /** `runMs`: run time of all batches so far. Null where the runtime does not report its CPU time. */
   look(runMs: number): Utilisation | null {
     const now = markAt(runMs);
-    if (now === undefined || this.#older === undefined || this.#newer === undefined) return null;
-    if (now.atMs - this.#newer.atMs >= spanMs) {
-      this.#older = this.#newer;
+    if (now === undefined || this.#older === undefined) return null;
+    if (now.atMs - this.#newer!.atMs >= spanMs) {
+      this.#older = this.#newer!;
       this.#newer = now;
     }
     const spentMs = now.atMs - this.#older.atMs;

@@ -5,7 +5,7 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "../errors.ts";
-import { drainMs, expectedLatencyMs, type Backlog } from "../features/expected-latency.ts";
+import { drainMs, expectedLatencyMs } from "../features/expected-latency.ts";
 import { defaults } from "../options.ts";
 import type { OrderKeys } from "../features/order-keys.ts";
 import type { Queue } from "./queue.ts";
@@ -153,7 +153,7 @@ export class Admission<In, Out> {
     const { refuseLate = Infinity } = this.#settings;
     const ahead = this.#queue.ahead(lane) + this.waiters.items;
     if (ahead === 0 || !this.hasRoom()) return;
-    const expectedMs = expectedLatencyMs(this.#cost, { ...this.#backlog, waiting: ahead + items - 1 });
+    const expectedMs = expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, this.#inFlight());
     if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
     this.#refuse(
       items,
@@ -163,17 +163,12 @@ export class Admission<In, Out> {
     );
   }
 
-  get #backlog(): Backlog {
-    const { concurrency: slots, maxBatchSize } = this.#settings;
-    return { waiting: this.#queue.size, inFlight: this.#inFlight(), slots, maxBatchSize };
-  }
-
   #refuse(items: number, why: string, details: Readonly<Record<string, number>>): never {
     this.#calls.tally.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
       queued: this.#queue.size,
-      drainMs: drainMs(this.#cost, this.#backlog),
+      drainMs: drainMs(this.#cost, this.#settings, this.#queue.size),
     });
   }
 
