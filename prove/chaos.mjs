@@ -33,6 +33,8 @@ if (!(minutes >= 0.1 && minutes <= 120) || !Number.isInteger(seed)) {
   process.exit(2);
 }
 console.log(`${machine()}\nnpm run prove -- chaos --minutes ${minutes} --seed ${seed}\n`);
+// Each part ends its processes when this one ends.
+process.setMaxListeners(50);
 const hasPostgres = (await whyNoPostgres()) === undefined;
 const hasNats = whyNoNats() === undefined;
 const hasPython = skipWithoutPython === false;
