@@ -39,6 +39,8 @@ export class Publisher {
   /** Oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
   #cancelSweep: (() => void) | undefined;
+  /** Calls that go at the end of the turn. */
+  #leaving: Call[] = [];
 
   constructor(
     settings: QueueSettings,
@@ -65,20 +67,40 @@ export class Publisher {
     return [...this.#unanswered.values()];
   }
 
+  /** At the end of the turn: what comes in one turn goes in one write to the socket, which costs more than all the rest. */
   publish(call: Call): void {
-    const { head, payload, lane, route } = call;
-    const subject = this.#names.lane(route, lane);
     call.publishes++;
     call.publishedAtMs = this.#settings.clock.now();
+    this.#unanswered.delete(call.head.i);
+    this.#unanswered.set(call.head.i, call);
+    if (this.#leaving.push(call) === 1) this.#settings.clock.after(0, () => this.#sendAll());
+  }
+
+  #sendAll(): void {
+    const leaving = this.#leaving;
+    this.#leaving = [];
+    for (const call of leaving) {
+      // It has ended meanwhile.
+      if (!this.#unanswered.has(call.head.i)) continue;
+      try {
+        this.#send(call);
+      } catch (error) {
+        this.#events.refused(call, error as Error);
+      }
+    }
+  }
+
+  #send(call: Call): void {
+    const { head, payload, lane, route } = call;
+    const subject = this.#names.lane(route, lane);
     const reply = ackSubject(this.#inbox, head.i);
     if (this.#settings.durability === "none") {
       this.#link.publish(subject, payload, { reply });
       // Core NATS does not confirm a message that is taken.
+      this.forget(call);
       this.#events.accepted(call, undefined);
       return;
     }
-    this.#unanswered.delete(head.i);
-    this.#unanswered.set(head.i, call);
     const headers = this.#settings.headers();
     // The same item for another version is another message.
     headers.set("Nats-Msg-Id", `${keyOf(head)}.${route}`);

@@ -37,7 +37,7 @@ export class InFlight {
       return;
     }
     delivery.isCancelled = true;
-    delivery.abort.abort(new Error("The caller has left."));
+    delivery.departure.leave(new Error("The caller has left."));
   }
 
   /** Whether it was cancelled before it came; answers true once. */

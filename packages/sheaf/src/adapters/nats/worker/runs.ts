@@ -1,5 +1,6 @@
 import type { Batcher } from "../../../core/batcher.ts";
 import { BatcherError } from "../../../core/errors.ts";
+import type { AbortSignalLike } from "../../../core/runtime/globals.ts";
 import type { DeadLetters } from "../queue/dead-letters.ts";
 import { AckKind, type Delivery } from "./delivery.ts";
 import { NatsQueueError } from "../wire/errors.ts";
@@ -56,14 +57,15 @@ export class ItemRuns {
 
   async run(delivery: Delivery, sharing: "alone" | "shared"): Promise<void> {
     const { batcher, settings, inFlight, replies, ended } = this.#parts;
-    const { head, body, lane, abort, deadlineAtMs } = delivery;
+    const { head, body, lane, departure, deadlineAtMs } = delivery;
     const timeoutMs = deadlineAtMs - settings.clock.now();
     if (timeoutMs <= 0) return this.#expired(delivery);
     this.#serving++;
     try {
       const item = settings.codec.decode(body);
       const alone = sharing === "alone";
-      const answer = await batcher.ask(item, { signal: abort.signal, timeoutMs, priority: lane, alone, tag: head.t });
+      const signal = departure as AbortSignalLike as AbortSignal;
+      const answer = await batcher.ask(item, { signal, timeoutMs, priority: lane, alone, tag: head.t });
       replies.result(delivery, answer);
       inFlight.remove(delivery.key);
     } catch (error) {
@@ -94,7 +96,7 @@ export class ItemRuns {
     this.#isGivenUp = true;
     for (const delivery of this.#parts.inFlight.all()) {
       this.handBack(delivery);
-      delivery.abort.abort(new Error("The worker is shutting down."));
+      delivery.departure.leave(new Error("The worker is shutting down."));
     }
   }
 
@@ -111,7 +113,7 @@ export class ItemRuns {
       return this.#finish(delivery, AckKind.end);
     }
     // What was abandoned has been handed back.
-    if (this.#isGivenUp && delivery.abort.signal.aborted) return;
+    if (this.#isGivenUp && delivery.departure.aborted) return;
     const code = error instanceof BatcherError ? error.code : undefined;
     // No worker could still answer it in time, and its caller gets that error.
     const isLate = code === "QUEUE_FULL" && (error as BatcherError).details["expectedMs"] !== undefined;
