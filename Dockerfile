@@ -27,5 +27,5 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/livez`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # docker run sheaf tune mlp runs another command.
-ENTRYPOINT ["node", "/app/packages/sheaf-server/bin/sheaf.js"]
+ENTRYPOINT ["/app/packages/sheaf-server/bin/sheaf.js"]
 CMD ["serve"]

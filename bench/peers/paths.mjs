@@ -24,4 +24,4 @@ export function pythonLibraries(name) {
 export const binary = (name) => here(`artifacts/target/release/${name}`);
 /** The one that our own server runs on: every server here has the same release. */
 export const onnxRuntime = here("../../node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1");
-export const sheafCommand = here("../../packages/sheaf-server/dist/cli/main.js");
+export const sheafCommand = here("../../packages/sheaf-server/bin/sheaf.js");

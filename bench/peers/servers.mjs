@@ -4,6 +4,7 @@
  * which formats it takes.
  */
 import { copyFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { jsonArray, kserveBinary, kserveJson, rawFloats } from "./formats.mjs";
 import {
   binary,
@@ -17,16 +18,19 @@ import {
   virtualEnvironment,
 } from "./paths.mjs";
 
-const inPython = (name, args, env = {}, file = python(name)) => ({
-  file,
-  args,
-  env: { MLP_PATH: model, PYTHONPATH: pythonFolder, PYTHONDONTWRITEBYTECODE: "1", ...env },
+const pythonEnvironment = { MLP_PATH: model, PYTHONPATH: pythonFolder, PYTHONDONTWRITEBYTECODE: "1" };
+
+const inPython = (name, args, env = {}, file = python(name)) => ({ file, args, env: { ...pythonEnvironment, ...env } });
+
+/** The command as npm installs it, on this Node. */
+const sheafServe = (what, port, flags, env = {}) => ({
+  file: sheafCommand,
+  args: ["serve", what, "--port", port, "--max-batch-size", "64", ...flags],
+  env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, ...env },
 });
 
-const sheafServe = (what, port) => [sheafCommand, "serve", what, "--port", port, "--max-batch-size", "64"];
-
 const sheafWith = (...flags) => ({
-  start: (port) => ({ file: process.execPath, args: [...sheafServe("mlp", port), ...flags] }),
+  start: (port) => sheafServe("mlp", port, flags),
   formats: {
     json: jsonArray("/infer", (reply) => reply.output),
     binary: kserveBinary("/v2/models/mlp/infer"),
@@ -39,10 +43,7 @@ export const servers = {
   "sheaf-niceness-10": sheafWith("--worker-threads", "1", "--worker-niceness", "10"),
   "sheaf-python": {
     python: "sheaf",
-    start: (port) => {
-      const args = [...sheafServe("sheaf_mlp.py", port), "--python", python("sheaf")];
-      return inPython("sheaf", args, {}, process.execPath);
-    },
+    start: (port) => sheafServe("sheaf_mlp.py", port, ["--python", python("sheaf")], pythonEnvironment),
     formats: {
       json: jsonArray("/infer", (reply) => reply.output),
       binary: kserveBinary("/v2/models/sheaf_mlp/infer"),

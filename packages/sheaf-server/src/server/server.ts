@@ -14,7 +14,6 @@ import { RequestMetrics } from "./observe/request-metrics.ts";
 import { InFlightReplies } from "./http/lifecycle/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "./settings.ts";
 import { crossOrigin } from "./http/cross-origin.ts";
-import { joinFleet } from "./fleet/join-fleet.ts";
 
 export interface ServerOptions {
   /** What to serve; the first answers `/infer`. At least one. */
@@ -57,7 +56,10 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
 /** The same on an app that is open already, and has no routes yet. */
 export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
-  const fleet = settings.natsUrl === undefined ? undefined : joinFleet(options.models, settings, app.log);
+  // Only where they are asked for: the clients of NATS and gRPC take megabytes.
+  const { joinFleet } = settings.natsUrl === undefined ? {} : await import("./fleet/join-fleet.ts");
+  const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
+  const fleet = joinFleet?.(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
   if (options.modelsFolder !== undefined) {
     const repository = await ModelRepository.open(options.modelsFolder, { models, settings, log: app.log });
@@ -74,8 +76,6 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   await documentRoutes(app, settings);
   const requests = new RequestMetrics();
   await app.register((routes) => serveHttp(routes, { models, settings }, requests));
-  // Only now: without the port nothing of it is loaded.
-  const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
   const grpc = serveGrpc?.(app, { models, settings, requests });
 
   return {

@@ -94,6 +94,7 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
     } else {
       // Converted, though it is a number already: what a call returns may be anything to the engine, which would then keep
       // `value` on the heap in both branches, 16 bytes a number.
+      // oxlint-disable-next-line typescript/no-unnecessary-type-conversion
       value = Number(readRest(bytes, start + minus, at, head, pointAt));
       if (Number.isNaN(value)) return failure(bytes, "malformed", count, start);
       at = endOfNumber;
