@@ -80,7 +80,7 @@ class Auto implements Policy {
     const untilMs = Math.max(
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
-      budgetUntil(view, this.#latencyBudgetMs),
+      this.#latencyBudgetMs === undefined ? nowMs : budgetUntil(view, this.#latencyBudgetMs),
     );
     return Math.min(untilMs, oldestAtMs + maxWaitMs);
   }
