@@ -30,8 +30,6 @@ type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
 export class Dispatcher<In, Out> {
   /** Batches so far; the last one has this id. */
   started = 0;
-  /** Batches that hold a slot. */
-  inFlight = 0;
   /** Items in them. */
   running = 0;
   /** Runs that were abandoned and have not ended. */
@@ -63,19 +61,26 @@ export class Dispatcher<In, Out> {
     this.#inOrder = resultsInOrder(settings);
   }
 
+  /** Batches that hold a slot. */
+  get inFlight(): number {
+    return this.#runs.length;
+  }
+
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
     const run = new Run<In>(++this.started, batch, weight, reason, group, nowMs, this.#events);
     batch.run = run;
-    this.inFlight++;
     this.running += run.size;
     run.place = this.#runs.push(run) - 1;
-    void this.#run(run);
+    // An await in a function of its own would take half as long again.
+    settled(() => this.#attempt(run, run, batch.items, this.#executor)).then(
+      (results) => this.#ran(run, results),
+      (error: unknown) => this.#failed(run, error),
+    );
   }
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
   cutOff(error: BatcherError): void {
     for (const run of this.#runs) {
-      run.calls.run = undefined;
       this.#calls.failAll(run.calls, error, "rejected");
       run.abort(error);
     }
@@ -92,40 +97,44 @@ export class Dispatcher<In, Out> {
     }
   }
 
-  async #run(run: Run<In>): Promise<void> {
+  #ran(run: Run<In>, returned: unknown): void {
     const { calls: batch } = run;
-    let nowMs: number;
+    const { tally } = this.#calls;
+    let results: ArrayLike<unknown>;
     try {
-      const results = this.#inOrder(await this.#attempt(run, run, batch.items, this.#executor), batch.items, run);
-      nowMs = this.#clock.now();
-      this.#record(run, nowMs, "ok");
-      this.#demux(batch, results, nowMs);
+      results = this.#inOrder(returned, batch.items, run);
     } catch (error) {
-      nowMs = this.#clock.now();
-      this.#events.failed(error);
-      this.#record(run, nowMs, "error", error);
-      if (!run.abandoned && this.#mayBisect(error)) {
-        await this.#bisect(run, error);
-        nowMs = this.#clock.now();
-      } else {
-        this.#calls.failAll(batch, error);
-      }
+      return void this.#failed(run, error);
     }
-    batch.run = undefined;
+    const nowMs = this.#clock.now();
+    const failedBefore = tally.error;
+    this.#record(run, nowMs, "ok");
+    this.#calls.settleAll(batch, results, nowMs);
+    for (let i = 0; tally.error > failedBefore && i < results.length; i++)
+      if (results[i] instanceof Error) this.#events.failed(results[i]);
+    this.#end(run, nowMs);
+  }
+
+  async #failed(run: Run<In>, error: unknown): Promise<void> {
+    let nowMs = this.#clock.now();
+    this.#events.failed(error);
+    this.#record(run, nowMs, "error", error);
+    if (!run.abandoned && this.#mayBisect(error)) {
+      await this.#bisect(run, error);
+      nowMs = this.#clock.now();
+    } else {
+      this.#calls.failAll(run.calls, error);
+    }
+    this.#end(run, nowMs);
+  }
+
+  #end(run: Run<In>, nowMs: number): void {
     run.whenOver?.();
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
-    this.inFlight--;
     this.running -= run.size;
-    if (!run.abandoned) this.#order?.release(batch);
+    if (!run.abandoned) this.#order?.release(run.calls);
     this.#events.freed(nowMs);
-  }
-
-  #demux(batch: Chunk<In>, results: ArrayLike<unknown>, nowMs: number): void {
-    const failedBefore = this.#calls.tally.error;
-    this.#calls.settleAll(batch, results, nowMs);
-    if (this.#calls.tally.error === failedBefore) return;
-    for (let i = 0; i < results.length; i++) if (results[i] instanceof Error) this.#events.failed(results[i]);
   }
 
   /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
@@ -178,26 +187,28 @@ export class Dispatcher<In, Out> {
     if (runTimeoutMs === undefined) return executor.run(items, handle);
     return new Promise((resolve, reject) => {
       let cancel: (() => void) | undefined;
-      let isOver = false;
+      const stop = (): void => cancel?.();
       const start = (): void => {
-        cancel?.();
-        if (!isOver && !run.abandoned)
-          cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+        stop();
+        if (!run.abandoned) cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
       };
-      const ended = (settle: () => void): void => {
-        isOver = true;
-        cancel?.();
+      const ended = (): void => {
+        stop();
+        run.timer = undefined;
         if (run.abandoned) this.#endAbandoned(run);
-        else settle();
       };
-      run.timer = executor.reportsStart === true ? { start, stop: () => cancel?.() } : undefined;
-      if (run.timer === undefined) start();
+      if (executor.reportsStart === true) run.timer = { start, stop };
+      else start();
       settled(() => executor.run(items, handle)).then(
-        (results) => ended(() => resolve(results)),
+        (results) => {
+          ended();
+          resolve(results);
+        },
         (error: unknown) => {
           // An abandoned run, too, may report that the service wants a pause.
           if (run.abandoned) this.#events.failed(error);
-          ended(() => reject(error));
+          ended();
+          reject(error);
         },
       );
     });
@@ -279,6 +290,10 @@ function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
 }
 
 /** A sync throw becomes a rejection, a plain value a promise of it. */
-async function settled<T>(start: () => T | PromiseLike<T>): Promise<T> {
-  return start();
+function settled<T>(start: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return Promise.resolve(start());
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }

@@ -65,19 +65,36 @@ export class Settlement<In> implements Withdrawals<In> {
     if (chunk.live === 0) this.cancellation.forget(chunk);
   }
 
-  /** Gives one entry of a batch its result; an `Error` rejects that caller only. */
-  settle(chunk: Chunk<In>, index: number, result: unknown, nowMs: number = this.#clock.now()): void {
-    this.#finish(chunk, index, result instanceof Error ? "error" : "ok", result, nowMs);
-  }
-
-  fail(chunk: Chunk<In>, index: number, error: unknown): void {
-    this.#finish(chunk, index, "error", error, this.#clock.now());
+  /** Gives one entry of a batch its result; an `Error` rejects that caller only. No-op where the caller has left. */
+  settle(
+    chunk: Chunk<In>,
+    index: number,
+    value: unknown,
+    nowMs: number = this.#clock.now(),
+    outcome: Outcome = value instanceof Error ? "error" : "ok",
+  ): void {
+    const settler = chunk.settlers[index];
+    if (settler === undefined) return;
+    this.cancellation.leave(chunk, index);
+    this.tally[outcome]++;
+    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
+    if (outcome !== "ok") reject(settler, value);
+    else if (typeof settler === "function") settler(value);
+    else settler.fulfil(value, chunk as Chunk, index, nowMs);
+    chunk.epochOf(index).settled(1);
+    const ref = chunk.refs?.[index];
+    ref?.leaveDedupe?.(ref);
+    const duplicates = ref?.duplicates;
+    if (duplicates !== undefined) {
+      duplicates.run = chunk.run;
+      for (let i = 0; i < duplicates.count; i++) this.settle(duplicates, i, value, nowMs, outcome);
+    }
   }
 
   /** Rejects every caller that is left in a chunk with the same error. */
   failAll(chunk: Chunk<In>, error: unknown, outcome: Outcome = "error"): void {
     const nowMs = this.#clock.now();
-    for (let i = 0; i < chunk.count; i++) this.#finish(chunk, i, outcome, error, nowMs);
+    for (let i = 0; i < chunk.count; i++) this.settle(chunk, i, error, nowMs, outcome);
   }
 
   /**
@@ -106,26 +123,6 @@ export class Settlement<In> implements Withdrawals<In> {
         ? timeoutError(this.#name, timeoutMs, chunk.laneQueue !== undefined)
         : foreseenError(this.#name, timeoutMs, likelyMs);
     this.withdraw(chunk, index, error, "timeout");
-  }
-
-  /** No-op where the caller has left. */
-  #finish(chunk: Chunk<In>, index: number, outcome: Outcome, value: unknown, nowMs: number): void {
-    const settler = chunk.settlers[index];
-    if (settler === undefined) return;
-    this.cancellation.leave(chunk, index);
-    this.tally[outcome]++;
-    this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
-    if (outcome !== "ok") reject(settler, value);
-    else if (typeof settler === "function") settler(value);
-    else settler.fulfil(value, chunk as Chunk, index, nowMs);
-    chunk.epochOf(index).settled(1);
-    const ref = chunk.refs?.[index];
-    ref?.leaveDedupe?.(ref);
-    const duplicates = ref?.duplicates;
-    if (duplicates !== undefined) {
-      duplicates.run = chunk.run;
-      for (let i = 0; i < duplicates.count; i++) this.#finish(duplicates, i, outcome, value, nowMs);
-    }
   }
 
   #remove(chunk: Chunk<In>, index: number): void {

@@ -23,10 +23,7 @@ export interface Bisection<In> {
 export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {
   let runsLeft = how.maxBisectRuns ?? 8 * Math.ceil(Math.log2(batch.count));
   const parts: number[][] = [];
-  const fail = (index: number, reason: unknown): void => how.calls.fail(batch, index, reason);
-  const failWithTheRest = (part: number[], reason: unknown): void => {
-    for (const rest of [part, ...parts]) for (const index of rest) fail(index, reason);
-  };
+  const fail = (index: number, reason: unknown): void => how.calls.settle(batch, index, reason, undefined, "error");
   const split = (part: number[], partError: unknown): void => {
     const culprit = (partError as { itemIndex?: unknown } | null | undefined)?.itemIndex;
     if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
@@ -45,12 +42,12 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
     // Callers that have left meanwhile are not worth a run.
     const alive = part.filter((index) => batch.settlers[index] !== undefined);
     if (alive.length === 0) continue;
-    if (runsLeft-- <= 0) return failWithTheRest(alive, error);
+    if (runsLeft-- <= 0) return how.calls.failAll(batch, error);
     try {
       const results = await how.runAgain(alive);
       alive.forEach((index, position) => how.calls.settle(batch, index, results[position]));
     } catch (partError) {
-      if (how.isGivenUp()) return failWithTheRest(alive, partError);
+      if (how.isGivenUp()) return how.calls.failAll(batch, partError);
       if (how.shouldBisect(partError)) split(alive, partError);
       else for (const index of alive) fail(index, partError);
     }
