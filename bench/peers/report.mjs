@@ -12,7 +12,7 @@ export function reportOf(figures) {
   const sections = [
     `# ${figures.title}`,
     `\`\`\`sh\n${figures.command}\n\`\`\``,
-    `${figures.machine}; ${figures.startedAt.slice(0, 10)}. The generator and the server share the cores; medians of ${plan.rounds} rounds of ` +
+    `${figures.machine}; ${figures.startedAt.slice(0, 10)}. The generator and the server share the cores; medians of ${plan.rounds} ${plan.rounds === 1 ? "round" : "rounds"} of ` +
       `${plan.seconds} s each. ${disturbance(runs)}`,
     Object.entries(figures.versions)
       .map(([name, version]) => `- ${name}: ${version}`)

@@ -30,6 +30,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import abc
 from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 __all__ = ["Context", "InvalidInput", "log", "serve"]
@@ -180,7 +181,7 @@ _Specs = Dict[Optional[str], _Spec]
 def _specs(declared: Declaration, what: str) -> _Specs:
     if isinstance(declared, str):
         return {None: _spec(declared, what)}
-    if not isinstance(declared, Mapping) or not declared:
+    if not isinstance(declared, abc.Mapping) or not declared:
         raise TypeError(f'{what} must be a text such as "text" or "float32[768]", or a dict of them, got {declared!r}')
     specs: _Specs = {}
     for name, text in declared.items():
@@ -327,7 +328,7 @@ class _Results:
 
 def _results_list(returned: Any, specs: _Specs) -> Any:
     """A list of results, or an array of them. Columns by name become records, where an item may fail alone."""
-    if None not in specs and isinstance(returned, Mapping):
+    if None not in specs and isinstance(returned, abc.Mapping):
         missing = [name for name in specs if name not in returned]
         if missing:
             raise TypeError(f"run returned no {missing[0]!r}, which outputs declares")
@@ -336,10 +337,15 @@ def _results_list(returned: Any, specs: _Specs) -> Any:
         if len(lengths) != 1:
             raise TypeError(f"run returned columns of different lengths: {sorted(lengths)}")
         return [dict(zip(specs, row)) for row in zip(*columns)]
-    if isinstance(returned, (str, bytes, Mapping)) or inspect.isawaitable(returned):
+    if isinstance(returned, list):
+        return returned
+    is_array = hasattr(returned, "__array__")
+    # A string of NumPy is an array as well.
+    is_one = isinstance(returned, (str, bytes))
+    if is_one or not is_array and (isinstance(returned, abc.Mapping) or inspect.isawaitable(returned)):
         raise TypeError(f"run must return one result per item, in order, got {type(returned).__name__}")
     returned = _on_cpu(returned)
-    if None in specs and specs[None].kind == "tensor" and hasattr(returned, "__array__"):
+    if is_array and None in specs and specs[None].kind == "tensor":
         return returned
     # Also a generator, a tuple, an array or a column of a data frame.
     return returned.tolist() if hasattr(returned, "tolist") else list(returned)
