@@ -122,10 +122,11 @@ async function rising(label, rates, run) {
 }
 
 function told(label, result) {
-  const { achievedPerS, latencyMs, latenessMs, cpuSecondsPer1000, othersCores, sent, ok } = result;
+  const { achievedPerS, latencyMs, latenessMs, runMs, cpuSecondsPer1000, othersCores, sent, ok } = result;
+  const run = runMs === undefined ? "" : ` (its run ${runMs.p50.toFixed(2)})`;
   const failed = ok < sent ? `, ${sent - ok} of ${sent} failed` : "";
   console.error(
-    `  ${label.padEnd(16)} ${achievedPerS.toFixed(0).padStart(5)}/s, p50 ${latencyMs.p50.toFixed(1)}, p99 ${latencyMs.p99.toFixed(1)} ms, ` +
+    `  ${label.padEnd(16)} ${achievedPerS.toFixed(0).padStart(5)}/s, p50 ${latencyMs.p50.toFixed(2)}${run}, p99 ${latencyMs.p99.toFixed(1)} ms, ` +
       `CPU ${cpuSecondsPer1000.toFixed(2)} s per 1,000 (sent late by ${latenessMs.p99.toFixed(1)} ms at p99; others used ${othersCores.toFixed(1)} cores)${failed}`,
   );
   return result;

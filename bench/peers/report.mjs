@@ -45,6 +45,7 @@ function overview(names, of, { rates, drives }) {
     ["CPU s per 1,000", (run) => run.closed?.binary?.cpuSecondsPer1000, 2],
     ...shown.map((rate) => [`p99 ms at ${rate}/s`, (run) => p99At(run, rate), 1]),
     ["lone p50 ms", (run) => run.lone?.latencyMs.p50, 1],
+    ["its run p50 ms", (run) => run.lone?.runMs?.p50, 1],
     ["memory MiB", (run) => run.pssMib, 0],
   ];
   return table([

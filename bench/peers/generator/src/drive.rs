@@ -173,6 +173,7 @@ impl Drive<'_> {
             if is_ok {
                 self.counts.ok += 1;
                 self.counts.latencies.push(now - intended);
+                self.counts.runs.extend(run_seconds(&body));
             }
         }
         self.release(index, now);
@@ -221,4 +222,14 @@ impl Drive<'_> {
         }
         Ok(())
     }
+}
+
+/// What Sheaf's JSON says at its end: `"run_ms":0.612`.
+fn run_seconds(body: &[u8]) -> Option<f64> {
+    const NAME: &[u8] = b"\"run_ms\":";
+    let tail = &body[body.len().saturating_sub(256)..];
+    let start = NAME.len() + tail.windows(NAME.len()).position(|bytes| bytes == NAME)?;
+    let length = tail[start..].iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
+    let ms: f64 = std::str::from_utf8(&tail[start..start + length]).ok()?.parse().ok()?;
+    Some(ms / 1000.0)
 }

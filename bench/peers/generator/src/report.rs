@@ -44,6 +44,8 @@ pub struct Counts {
     pub closed: u64,
     /// Of the 2xx, in seconds.
     pub latencies: Vec<f64>,
+    /// Of the 2xx that say it, as `run_ms`: how long the model's run took, in seconds.
+    pub runs: Vec<f64>,
     /// How late this program noticed that a request was to leave; waiting for a free connection is not part of it.
     pub lateness: Vec<f64>,
     /// With the warm-up: what the processor time was spent on.
@@ -67,6 +69,9 @@ pub struct Report {
     closed: u64,
     latency_ms: Quantiles,
     lateness_ms: Quantiles,
+    /// Of the model's runs, as the replies say; absent where they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_ms: Option<Quantiles>,
     connections_opened: u64,
     answered_in_all: u64,
     bytes_received: u64,
@@ -89,6 +94,7 @@ impl Counts {
             closed: self.closed,
             latency_ms: Quantiles::of(self.latencies),
             lateness_ms: Quantiles::of(self.lateness),
+            run_ms: (!self.runs.is_empty()).then(|| Quantiles::of(self.runs)),
             connections_opened: self.connections_opened,
             answered_in_all: self.answered_in_all,
             bytes_received: self.bytes_received,
