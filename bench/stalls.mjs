@@ -99,7 +99,7 @@ async function run(folder, { model, format, items, ratePerS }, round) {
   const bare = spawn(process.execPath, [watch], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
   try {
     const port = await portOf(server);
-    const requests = writeRequests(format, items, port);
+    const requests = writeRequests("stalls", format, items, port);
     const target = { port, cpuSeconds: () => 0 };
     await measure(target, requests, open(ratePerS), { seconds: 3, seed: 1 });
     for (const one of [server, bare]) one.send("begin");

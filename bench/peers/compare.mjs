@@ -91,7 +91,7 @@ async function driveServer(name, { seconds, drives, rates }, round, items, expec
   try {
     const requests = {};
     for (const [format, how] of Object.entries(servers[name].formats))
-      requests[format] = writeRequests(how, items, server.port);
+      requests[format] = writeRequests(format, how, items, server.port);
     const run = (format, load, span = seconds) =>
       measure(server, requests[format], load, { seconds: span, seed: round + 1 });
     for (const format of Object.keys(requests)) await run(format, closed, warmUpSeconds);

@@ -27,10 +27,13 @@ export const burst = (ratePerS) => ({ pattern: "burst", connections: mostConnect
 export const keptUp = ({ sent, ok, offeredPerS, achievedPerS }) =>
   ok >= leastOk * sent && achievedPerS >= leastAchieved * offeredPerS;
 
-/** Writes the requests of a format once a server; they are sent in turn, so that no cache sees one item only. */
-export function writeRequests(format, items, port) {
+/**
+ * Writes the requests of a format, by its name: some servers take two formats on one path. They are sent in turn, so that
+ * no cache sees one item only.
+ */
+export function writeRequests(name, format, items, port) {
   return items.map((item, i) => {
-    const path = `${artifacts}/requests/${i}-${format.path.replaceAll(/\W/g, "_")}.http`;
+    const path = `${artifacts}/requests/${i}-${name}.http`;
     writeFileSync(path, renderedRequest(format, item, port));
     return path;
   });
