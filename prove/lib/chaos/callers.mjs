@@ -87,3 +87,12 @@ export function inParts(bytes, { chance, below }) {
   const cut = below(bytes.length);
   return chance(0.05) ? [bytes.subarray(0, cut), bytes.subarray(cut)] : [bytes];
 }
+
+/** Undefined for what is not JSON. */
+export function jsonOf(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Callers, inParts, postOf } from "./callers.mjs";
+import { Callers, inParts, jsonOf, postOf } from "./callers.mjs";
 import { standstills } from "./standstill.mjs";
 
 /** A request has 8 s; the rest is for a machine that has other things to do. */
@@ -109,13 +109,5 @@ export class FleetRequests {
     if (fault < 0.014) return "throw";
     if (fault < 0.02) return "slow";
     return fault < 0.0203 ? "crash" : undefined;
-  }
-}
-
-function jsonOf(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

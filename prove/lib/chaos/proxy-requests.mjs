@@ -1,5 +1,5 @@
 import { vectorOf } from "../../../test/fakes/embedding-api.mjs";
-import { Callers, inParts, postOf } from "./callers.mjs";
+import { Callers, inParts, jsonOf, postOf } from "./callers.mjs";
 import { isPoison, tenants, textOf } from "./tenants.mjs";
 
 const hungAfterMs = 30_000;
@@ -96,11 +96,3 @@ function namesOwnPoison(json, texts, isSingle) {
 }
 
 const base64Of = (vector) => Buffer.from(Float32Array.from(vector).buffer).toString("base64");
-
-function jsonOf(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,4 +1,4 @@
-import { Callers, inParts, postOf } from "./callers.mjs";
+import { Callers, inParts, jsonOf, postOf } from "./callers.mjs";
 import { limits } from "./served.mjs";
 import { standstills } from "./standstill.mjs";
 
@@ -87,12 +87,8 @@ export class Requests {
   }
 
   #judge({ status, body }, items, ended, sentAtMs) {
-    let json;
-    try {
-      json = JSON.parse(body);
-    } catch {
-      return ended("wrong", `${status} ${body.slice(0, 100)}`);
-    }
+    const json = jsonOf(body);
+    if (json === undefined) return ended("wrong", `${status} ${body.slice(0, 100)}`);
     if (status === 429) return json.error?.code === "QUEUE_FULL" ? ended("refused (429)") : ended("wrong", body);
     if (status === 503) return this.#unavailable(ended, sentAtMs, json);
     if (status === 200) {

@@ -1,6 +1,6 @@
 import { natsFrontEnd } from "sheaf/adapters/nats";
 import { elements } from "../codec/tensor-items.ts";
-import type { LearnModel } from "../models/deployment.ts";
+import { orAborted, type LearnModel } from "../models/deployment.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import { noRun } from "../models/worker-model.ts";
 import type { FleetConnection } from "./connection.ts";
@@ -28,15 +28,6 @@ export const announcedModels =
       await frontEnd.close({ graceMs: 0 });
     }
   };
-
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", abort, { once: true });
-  });
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
-}
 
 /** @throws {Error} it is not what a Python model takes and gives. */
 function readDescription(name: string, announced: string | undefined): Description {

@@ -190,16 +190,10 @@ export class Deployment {
     const isFirst = this.current === undefined;
     if (isFirst) this.#serve(next);
     // What it waits for, such as a NATS server that is away, may never come.
-    const cutOff = new Promise<never>((_resolve, reject) => {
-      const cut = (): void => {
-        next.close(0).catch(() => undefined);
-        reject(signal.reason as Error);
-      };
-      signal.addEventListener("abort", cut, { once: true });
-    });
+    signal.addEventListener("abort", () => void next.close(0).catch(() => undefined), { once: true });
     const ready = next.ready().then(() => next.local?.ready());
     try {
-      await Promise.race([ready, cutOff]);
+      await orAborted(ready, signal);
     } catch (error) {
       if (isFirst) this.#finish(next, 0);
       else await next.close(0);
@@ -237,3 +231,13 @@ export class Deployment {
 
 /** Within which every request that a model has taken is answered. */
 const longestAnswerMs = ({ requestTimeoutMs, runTimeoutMs }: Settings): number => requestTimeoutMs + runTimeoutMs;
+
+/** Rejects with the signal's reason when it aborts first. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    abort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
+}
