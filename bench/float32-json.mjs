@@ -1,5 +1,6 @@
 // `npm run bench -- float32-json`: our float32 JSON writer and parser against JSON.stringify and JSON.parse, in one process.
-import { float32ToJson, parseFloat32Json } from "../packages/sheaf-server/dist/server/codec/float32-json.js";
+import { parseFloat32Json } from "../packages/sheaf-server/dist/server/codec/float32-json.js";
+import { jsonBytes } from "../packages/sheaf-server/dist/server/codec/json-bytes.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const rounds = 31;
@@ -32,13 +33,13 @@ for (const count of [384, 512, 768]) {
   const values = Float32Array.from({ length: count }, (_, i) => Math.sin(i * 12.9898) * 0.1);
   row(
     `${count} float32 out`,
-    measure({ json: () => JSON.stringify(Array.from(values)), ours: () => float32ToJson(values) }),
+    measure({ json: () => JSON.stringify(Array.from(values)), ours: () => jsonBytes([values]) }),
   );
 
   const target = new Float32Array(count);
   const texts = {
     "17 digits": JSON.stringify(Array.from(values, (_, i) => Math.sin(i * 12.9898) * 0.1)),
-    "9 digits": float32ToJson(values).toString(),
+    "9 digits": jsonBytes([values]).toString(),
     "3 digits": JSON.stringify(Array.from({ length: count }, (_, i) => ((i * 7919) % 1000) / 1000)),
   };
   for (const [digits, text] of Object.entries(texts)) {

@@ -52,11 +52,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   replies.cutAfter(settings.replyTimeoutMs, app);
   const parts = { keyBatchers, base, settings };
   await crossOrigin(app, settings.corsOrigins);
-  answerProblems(app);
-  app.addHook("onSend", (_request, reply, _payload, done) => {
-    if (keyBatchers.isDraining) reply.header("connection", "close");
-    done();
-  });
+  answerProblems(app, keyBatchers);
   logBatches(app.log, keyBatchers.name, keyBatchers);
   await app.register(async (own) => {
     takeJsonAsBytes(own);

@@ -70,17 +70,13 @@ export async function serveHttp(
   const models = options.models instanceof Models ? options.models : openModels(options.models, options.settings);
   takeJsonAsBytes(app);
   showSchemasOnly(app);
-  answerProblems(app);
+  answerProblems(app, models);
   if (settings.apiKey !== undefined) {
     app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));
     app.addHook("onRoute", showRefusal);
   }
   // While results still come, new requests get 503 instead of a refused connection; then Fastify stops listening.
   app.addHook("preClose", async () => void (await models.close(settings.shutdownGraceMs)));
-  app.addHook("onSend", (_request, reply, _payload, done) => {
-    if (models.isDraining) reply.header("connection", "close");
-    done();
-  });
   if (settings.cacheMaxBytes > 0) sendCacheUse(app);
   models.watch((deployment) => {
     const ends = [logModel(app.log, deployment), publishBatches(deployment)];

@@ -3,17 +3,12 @@
  * have 9, and `JSON.parse` builds an array of doubles first. bench/float32-json.mjs shows what that is worth.
  */
 
-/** The most bytes one number takes, comma included: `-0.00000123456789,`. */
-export const maxFloat32JsonBytes: number = 18;
-
-/** A JSON array of the values, exact: parsed and rounded to float32 each is itself again. NaN and ±Infinity are null. */
-export function float32ToJson(values: Float32Array): Buffer {
-  const target = Buffer.allocUnsafe(2 + values.length * maxFloat32JsonBytes);
-  return target.subarray(0, writeFloat32Json(values, target, 0));
-}
+/** The most bytes of an array of so many values: two brackets, and `-0.00000123456789,` for each value. */
+export const maxFloat32JsonBytes = ({ length }: Float32Array): number => 2 + 18 * length;
 
 /**
- * As `float32ToJson`, into `target` from `offset` on, which must have 2 + 18 bytes a value free there.
+ * Writes a JSON array of the values into `target` from `offset` on, where `maxFloat32JsonBytes` must be free. It is exact:
+ * parsed and rounded to float32 each value is itself again. NaN and ±Infinity are null.
  * @returns the offset after the last byte written
  */
 export function writeFloat32Json(values: Float32Array, target: Uint8Array, offset: number): number {

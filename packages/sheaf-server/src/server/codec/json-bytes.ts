@@ -16,7 +16,7 @@ export function jsonBytes(parts: JsonParts): Buffer {
 
 function maxBytesOf(part: string | Float32Array): number {
   if (typeof part === "string") return 3 * part.length;
-  return encodedRow(part)?.length ?? 2 + maxFloat32JsonBytes * part.length;
+  return encodedRow(part)?.length ?? maxFloat32JsonBytes(part);
 }
 
 function write(part: string | Float32Array, bytes: Buffer, at: number): number {

@@ -45,8 +45,11 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
   return app;
 }
 
-/** Every error becomes a problem document, and every reply carries its request's id. */
-export function answerProblems(app: FastifyInstance): void {
+/**
+ * Every error becomes a problem document, and every reply carries its request's id. Replies of a server that is draining
+ * end their connections.
+ */
+export function answerProblems(app: FastifyInstance, server: { readonly isDraining: boolean }): void {
   app.setErrorHandler((error: FastifyError | Problem, request, reply) => {
     // Node's error for an upload that ended in the middle.
     const isCutOff = request.raw.destroyed && (error as { code?: unknown }).code === "ECONNRESET";
@@ -56,6 +59,10 @@ export function answerProblems(app: FastifyInstance): void {
   });
   app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
+    done();
+  });
+  app.addHook("onSend", (_request, reply, _payload, done) => {
+    if (server.isDraining) reply.header("connection", "close");
     done();
   });
 }

@@ -25,11 +25,10 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     const message = `${path.slice(0, 200)} does not take ${request.method}, only ${allow}.`;
     return sendProblem(reply, new Problem("METHOD_NOT_ALLOWED", message, { headers: { allow } }));
   };
-  app.setNotFoundHandler(answer);
-  // Before its body is read: an error in the body would hide the error in the path.
-  app.addHook("preParsing", (request, reply, payload, done) => {
-    if (request.is404) answer(request, reply);
-    else done(null, payload);
+  void app.register(async (unknown) => {
+    unknown.setNotFoundHandler(answer);
+    // Before its body is read: an error in the body would hide the error in the path.
+    unknown.addHook("preParsing", (request, reply) => answer(request, reply));
   });
 }
 

@@ -31,12 +31,7 @@ export function metricsRoute(
     };
   });
   const processMetrics = new ProcessMetrics();
-  app.addHook("onResponse", (request, reply, done) => {
-    // A stream ends when its viewer goes: its length says nothing about requests.
-    if (reply.getHeader("content-type") === "text/event-stream") return done();
-    requests.record(request.routeOptions.url ?? "none", reply.statusCode, reply.elapsedTime);
-    done();
-  });
+  requests.count(app);
   app.addHook("onClose", (_app, done) => {
     for (const batcher of batchers) batcher.close();
     processMetrics.close();

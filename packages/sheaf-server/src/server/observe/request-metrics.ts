@@ -1,9 +1,20 @@
+import type { FastifyInstance } from "fastify";
 import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/metrics";
 
 /** Requests by route and status, over HTTP and gRPC. Routes are patterns, so the number of series is bounded. */
 export class RequestMetrics {
   readonly #durations = new Map<string, Buckets>();
   readonly #counts = new Map<string, { readonly route: string; readonly status: string; value: number }>();
+
+  /** Counts every request to an app. */
+  count(app: FastifyInstance): void {
+    app.addHook("onResponse", (request, reply, done) => {
+      // A stream ends when its viewer goes: its length says nothing about requests.
+      if (reply.getHeader("content-type") !== "text/event-stream")
+        this.record(request.routeOptions.url ?? "none", reply.statusCode, reply.elapsedTime);
+      done();
+    });
+  }
 
   /** `status` is a number of HTTP, or a name of gRPC. */
   record(route: string, status: number | string, durationMs: number): void {

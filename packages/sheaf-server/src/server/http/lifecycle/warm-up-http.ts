@@ -38,7 +38,7 @@ export async function warmUpHttp(settings: Settings, loaded: Promise<unknown>): 
   new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
   takeJsonAsBytes(app);
   showSchemasOnly(app);
-  answerProblems(app);
+  answerProblems(app, models);
   inferRoutes(app, models);
   try {
     await models.ready();
