@@ -6,6 +6,7 @@ import { wrapBatcher } from "../../core/wrap-batcher.ts";
 import {
   createBatcher,
   type BatchContext,
+  type Bisect,
   type Batcher,
   type BatcherOptions,
   type CallOptions,
@@ -21,8 +22,9 @@ type Headers = Readonly<Record<string, string>>;
 /** What a client does beyond a batcher's options. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "weigh" | "maxBatchWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
+  "weigh" | "maxBatchWeight" | "batchWeight" | "onBatchError" | "resultKey" | "onMissing"
 > {
+  readonly onBatchError?: "fail" | Bisect<unknown, never> | undefined;
   /** Default the runtime's own `fetch`. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /** Sent with every request, such as `authorization`; a function is asked for each request. */

@@ -1,4 +1,5 @@
 import { createBatcher } from "../../core/create-batcher.ts";
+import { bisect } from "../../core/features/bisect.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "../shared/postgres/client.ts";
 import { encode } from "../shared/postgres/encode.ts";
 import { checkNames, qualified, quoted, type TableName } from "../shared/postgres/identifier.ts";
@@ -77,8 +78,7 @@ export function pgvectorStore(client: PostgresClient, options: PgvectorOptions):
     },
     {
       concurrency: connection.concurrency,
-      onBatchError: "bisect",
-      shouldBisect: isRowError,
+      onBatchError: bisect({ shouldBisect: isRowError }),
       ...given(queries),
       name: `query ${table}`,
       groupKey: (item) => {

@@ -1,4 +1,5 @@
 import { createBatcher } from "../../core/create-batcher.ts";
+import { bisect } from "../../core/features/bisect.ts";
 import { checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import {
@@ -57,7 +58,7 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
   }
   checkText("collection", collection);
   checkStoreOptions(options, "collection");
-  const whenRefused = { onBatchError: "bisect", shouldBisect: isRefusal } as const;
+  const whenRefused = { onBatchError: bisect({ shouldBisect: isRefusal }) };
 
   const upsert = createBatcher<VectorPoint, void>(
     async (points) => {
