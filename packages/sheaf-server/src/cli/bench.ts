@@ -14,6 +14,8 @@ import {
   parseDurationMs,
   repeated,
   runCommand,
+  withOutputs,
+  type OutputOptions,
 } from "./command.ts";
 import { CommandFailure, UsageError, parsedUrl, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
@@ -32,7 +34,7 @@ import { systemClock } from "../load/system-clock.ts";
 import { figures, progressOn, shownMs, type Progress } from "../shared/terminal.ts";
 import { sheafEntry } from "./entry.ts";
 
-interface BenchOptions {
+interface BenchOptions extends OutputOptions {
   readonly pattern: Pattern[];
   readonly rate: number;
   readonly callers: number;
@@ -46,10 +48,7 @@ interface BenchOptions {
   readonly payload?: string;
   readonly payloadFile?: string;
   readonly compare?: ConfigurationName[];
-  readonly report?: string;
-  readonly svg?: string;
   readonly assert: string[];
-  readonly json?: true;
 }
 
 const patternNames: readonly Pattern[] = [...openPatterns, "closed"];
@@ -60,7 +59,7 @@ export function bench(args: readonly string[], streams: CommandStreams): Promise
 }
 
 export function benchCommand(streams: CommandStreams): Command {
-  return newCommand("bench", streams)
+  const command = newCommand("bench", streams)
     .description(
       "Loads a server or a model on a schedule that does not wait for it, and measures latency from the moment each " +
         "request was to leave. A model is served on a free port for the run.",
@@ -83,15 +82,13 @@ export function benchCommand(streams: CommandStreams): Command {
       `serve the model once per configuration: ${configurationNames.join(", ")}`,
       listOf(oneOf(configurationNames)),
     )
-    .option("--report <path>", "write an HTML report that opens offline")
-    .option("--svg <folder>", "write the report's pictures as SVG files")
     .option(
       "--assert <condition>",
       "exit 3 unless it holds, such as p99<50ms; may be given several times",
       repeated,
       [],
-    )
-    .option("--json", "results as JSON on stdout");
+    );
+  return withOutputs(command);
 }
 
 async function runBench(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
@@ -103,7 +100,7 @@ async function runBench(command: Command, args: readonly string[], streams: Comm
   const names: string[] = url === undefined ? (options.compare ?? ["auto"]) : [url.host];
   checkCombinations(options, url, names, assertions);
   const givenBodies = await bodiesOf(options);
-  await checkWritable({ html: options.report, svg: options.svg });
+  await checkWritable(options);
 
   const progress = progressOn(streams.stderr);
   const results: LoadResult[] = [];

@@ -1,6 +1,7 @@
 import { Command, CommanderError, InvalidArgumentError, type Option } from "commander";
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
+import type { ReportFiles } from "../load/report/write.ts";
 import { ConfigError } from "../server/config.ts";
 
 /** The exit codes of every command. */
@@ -57,6 +58,17 @@ function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStr
   stderr.write(`${name}: ${textOf(error)}\n`);
   return isUsage ? exitCode.usage : exitCode.failure;
 }
+
+/** What a command that measures can write beside its text. */
+export interface OutputOptions extends ReportFiles {
+  readonly json?: true;
+}
+
+export const withOutputs = (command: Command): Command =>
+  command
+    .option("--report <path>", "write an HTML report that opens offline")
+    .option("--svg <folder>", "write its pictures as SVG files")
+    .option("--json", "everything as JSON on stdout");
 
 /** A bug of ours is shown with its stack; anything else as a sentence. */
 function textOf(error: unknown): string {

@@ -17,66 +17,50 @@ export const commands: readonly Entry[] = [
   {
     name: "serve",
     summary: "serve models over HTTP, in dynamic batches",
-    async load() {
-      const { serve, serveCommand } = await import("./serve.ts");
-      return { run: serve, define: serveCommand };
-    },
+    load: () => import("./serve.ts").then(({ serve, serveCommand }) => ({ run: serve, define: serveCommand })),
   },
   {
     name: "proxy",
     summary: "let requests of an embeddings API share requests to it",
-    async load() {
-      const { proxy, proxyCommand } = await import("./proxy.ts");
-      return { run: proxy, define: proxyCommand };
-    },
+    load: () => import("./proxy.ts").then(({ proxy, proxyCommand }) => ({ run: proxy, define: proxyCommand })),
   },
   {
     name: "config",
     summary: "print every setting and where its value came from",
-    async load() {
-      const { config, configCommand } = await import("./config.ts");
-      return { run: config, define: configCommand };
-    },
+    load: () => import("./config.ts").then(({ config, configCommand }) => ({ run: config, define: configCommand })),
   },
   {
     name: "bench",
     summary: "load a server or a model on schedule and report its latency",
-    async load() {
-      const { bench, benchCommand } = await import("./bench.ts");
-      return { run: interruptible(bench), define: benchCommand };
-    },
+    load: () =>
+      import("./bench.ts").then(({ bench, benchCommand }) => ({ run: interruptible(bench), define: benchCommand })),
   },
   {
     name: "tune",
     summary: "measure what batches cost and advise settings, or not to batch",
-    async load() {
-      const { tune, tuneCommand } = await import("./tune.ts");
-      return { run: interruptible(tune), define: tuneCommand };
-    },
+    load: () =>
+      import("./tune.ts").then(({ tune, tuneCommand }) => ({ run: interruptible(tune), define: tuneCommand })),
   },
   {
     name: "simulate",
     summary: "ask what if, on the real batcher and a virtual clock",
-    async load() {
-      // It starts nothing that must be stopped, and its virtual clock leaves no turn in which a signal could arrive.
-      const { simulate, simulateCommand } = await import("./simulate.ts");
-      return { run: simulate, define: simulateCommand };
-    },
+    // It starts nothing that must be stopped, and its virtual clock leaves no turn in which a signal could arrive.
+    load: () =>
+      import("./simulate.ts").then(({ simulate, simulateCommand }) => ({ run: simulate, define: simulateCommand })),
   },
   {
     name: "demo",
     summary: "see what batching does, in a minute, offline",
-    async load() {
-      const { demo, demoCommand } = await import("./demo.ts");
-      return { run: interruptible(demo), define: demoCommand };
-    },
+    load: () =>
+      import("./demo.ts").then(({ demo, demoCommand }) => ({ run: interruptible(demo), define: demoCommand })),
   },
   {
     name: "check-worker",
     summary: "see whether a worker in any language keeps to the protocol",
-    async load() {
-      const { checkWorker, checkWorkerCommand } = await import("./check-worker.ts");
-      return { run: checkWorker, define: checkWorkerCommand };
-    },
+    load: () =>
+      import("./check-worker.ts").then(({ checkWorker, checkWorkerCommand }) => ({
+        run: checkWorker,
+        define: checkWorkerCommand,
+      })),
   },
 ];

@@ -1,20 +1,21 @@
 import type { Command } from "commander";
-import { exitCode, newCommand, parseDurationMs, runCommand } from "./command.ts";
+import { exitCode, newCommand, parseDurationMs, runCommand, withOutputs, type OutputOptions } from "./command.ts";
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import type { DemoResult } from "../load/demo/demo.ts";
 import { machine } from "../load/bench/machine.ts";
 import { verdictLines } from "../load/tune/advice.ts";
 import type { LoadResult } from "../load/result.ts";
+import { loadCharts, loadSections } from "../load/report/load-charts.ts";
+import type { ReportPage } from "../load/report/page.ts";
+import { tuneCharts } from "../load/report/tune-charts.ts";
 import { checkWritable } from "../load/report/writable.ts";
+import { writeReport } from "../load/report/write.ts";
 import { resultTable } from "../load/bench/result-table.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
 
-interface DemoFlags {
+interface DemoFlags extends OutputOptions {
   readonly duration: number;
-  readonly report?: string;
-  readonly svg?: string;
-  readonly json?: true;
 }
 
 /** `sheaf demo`: a minute, offline, of what batching does. */
@@ -23,21 +24,19 @@ export function demo(args: readonly string[], streams: CommandStreams): Promise<
 }
 
 export function demoCommand(streams: CommandStreams): Command {
-  return newCommand("demo", streams)
+  const command = newCommand("demo", streams)
     .description(
       "A minute, offline: the same ramp one by one and batched, bursts, a poison item, a killed worker, and the verdict. " +
         "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, about what a small network takes on a GPU.",
     )
-    .option("--duration <time>", "of the whole demo, roughly", parseDurationMs, 60_000)
-    .option("--report <path>", "write an HTML report that opens offline")
-    .option("--svg <folder>", "write its pictures as SVG files")
-    .option("--json", "everything as JSON on stdout");
+    .option("--duration <time>", "of the whole demo, roughly", parseDurationMs, 60_000);
+  return withOutputs(command);
 }
 
 async function showDemo(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
   const options = command.opts<DemoFlags>();
   if (options.duration < 3000) throw new UsageError("--duration must be at least 3s: there is much to show.");
-  await checkWritable({ html: options.report, svg: options.svg });
+  await checkWritable(options);
   const { runDemo } = await import("../load/demo/demo.ts");
   const progress = progressOn(streams.stderr);
   let running = false;
@@ -57,8 +56,7 @@ async function showDemo(command: Command, args: readonly string[], streams: Comm
   const lines = story(result);
   if (options.json) streams.stdout.write(`${JSON.stringify({ machine: machine(), ...result })}\n`);
   else streams.stdout.write(`${textTable(resultTable(loads))}\n\n${lines.join("\n")}\n`);
-  if (options.report !== undefined || options.svg !== undefined)
-    await report(options, args, result, loads, lines, streams);
+  await writeReport(options, () => pageOf(args, result, loads, lines), streams.stderr);
   const { failed } = result.poison;
   const { isSettled, verdict } = result.advice;
   return failed === 1 && !(isSettled && verdict === "do not batch") ? exitCode.ok : exitCode.no;
@@ -80,34 +78,23 @@ function story({ ramp, burst, poison, killed, calibration, advice }: DemoResult)
   ];
 }
 
-async function report(
-  options: DemoFlags,
+const pageOf = (
   args: readonly string[],
   { calibration }: DemoResult,
   loads: readonly LoadResult[],
   verdicts: readonly string[],
-  { stderr }: CommandStreams,
-): Promise<void> {
-  const [{ writeReport }, { loadCharts, loadSections }, { tuneCharts }] = await Promise.all([
-    import("../load/report/write.ts"),
-    import("../load/report/load-charts.ts"),
-    import("../load/report/tune-charts.ts"),
-  ]);
-  const page = {
-    title: "What batching does, in a minute",
-    verdicts,
-    facts: [
-      ["Command", shownCommand("demo", args)],
-      ["Machine", machine()],
-    ] as const,
-    sections: [
-      ...loadSections(loads),
-      { title: "All patterns", charts: loadCharts(loads) },
-      { title: "What a run costs", charts: tuneCharts(calibration) },
-    ],
-  };
-  const files = await writeReport({ html: options.report, svg: options.svg }, page);
-  stderr.write(`Wrote ${files.join(", ")}\n`);
-}
+): ReportPage => ({
+  title: "What batching does, in a minute",
+  verdicts,
+  facts: [
+    ["Command", shownCommand("demo", args)],
+    ["Machine", machine()],
+  ],
+  sections: [
+    ...loadSections(loads),
+    { title: "All patterns", charts: loadCharts(loads) },
+    { title: "What a run costs", charts: tuneCharts(calibration) },
+  ],
+});
 
 const named = (configuration: string, result: LoadResult): LoadResult => ({ ...result, configuration });

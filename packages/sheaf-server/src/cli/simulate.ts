@@ -14,11 +14,16 @@ import {
   oneOf,
   parseDurationMs,
   runCommand,
+  withOutputs,
+  type OutputOptions,
 } from "./command.ts";
 import { UsageError, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { configurationNames, type ConfigurationName } from "../load/simulate/configurations.ts";
+import type { ReportPage } from "../load/report/page.ts";
+import { simulateCharts } from "../load/report/simulate-charts.ts";
 import { checkWritable } from "../load/report/writable.ts";
+import { writeReport } from "../load/report/write.ts";
 import { figures, percent, progressOn, shownCommand, textTable } from "../shared/terminal.ts";
 import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/simulate/what-if.ts";
 
@@ -29,7 +34,7 @@ const maxItems = 10_000_000;
 /** Items in full batches in every slot: the capacity is measured with many times as many calls. */
 const maxInFlight = 100_000;
 
-interface SimulateOptions {
+interface SimulateOptions extends OutputOptions {
   readonly fixed?: number;
   readonly perItem?: number;
   readonly cost?: string;
@@ -49,9 +54,6 @@ interface SimulateOptions {
   readonly noise: number;
   readonly items: number;
   readonly seed: number;
-  readonly report?: string;
-  readonly svg?: string;
-  readonly json?: true;
 }
 
 /** `sheaf simulate`: what if, on the real batcher and a virtual clock. */
@@ -60,7 +62,7 @@ export function simulate(args: readonly string[], streams: CommandStreams): Prom
 }
 
 export function simulateCommand(streams: CommandStreams): Command {
-  return newCommand("simulate", streams)
+  const command = newCommand("simulate", streams)
     .description(
       "Runs the real batcher on a virtual clock: policies over loads, for a given or a measured cost, in seconds.",
     )
@@ -92,10 +94,8 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
     .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
     .option("--items <n>", "calls of every run", countUpTo(maxItems), 10_000)
-    .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1)
-    .option("--report <path>", "write an HTML report that opens offline")
-    .option("--svg <folder>", "write its pictures as SVG files")
-    .option("--json", "everything as JSON on stdout");
+    .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1);
+  return withOutputs(command);
 }
 
 async function runSimulate(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
@@ -117,7 +117,7 @@ async function runSimulate(command: Command, args: readonly string[], streams: C
     items: options.items,
     seed: options.seed,
   };
-  await checkWritable({ html: options.report, svg: options.svg });
+  await checkWritable(options);
   const capacity = await settled(() => capacityPerS(whatIf));
   const loads = await loadsOf(options, capacity);
   const points: WhatIfPoint[] = [];
@@ -254,21 +254,15 @@ async function publish(
     }));
     stdout.write(`${JSON.stringify({ command: commandLine, capacityPerS: capacity, points: flat })}\n`);
   } else stdout.write(`${textTable(rows)}\n${note}\n`);
-  if (options.report === undefined && options.svg === undefined) return;
-  const [{ writeReport }, { simulateCharts }] = await Promise.all([
-    import("../load/report/write.ts"),
-    import("../load/report/simulate-charts.ts"),
-  ]);
-  const page = {
-    title: "What if",
-    verdicts: [note],
-    facts: [["Command", commandLine]] as const,
-  };
   const axis =
     options.trace === undefined && options.arrivals === "closed" ? "Callers" : "Offered load (calls per second)";
-  const sections = [{ title: "Simulated", rows, charts: simulateCharts(points, axis) }];
-  const files = await writeReport({ html: options.report, svg: options.svg }, { ...page, sections });
-  stderr.write(`Wrote ${files.join(", ")}\n`);
+  const page = (): ReportPage => ({
+    title: "What if",
+    verdicts: [note],
+    facts: [["Command", commandLine]],
+    sections: [{ title: "Simulated", rows, charts: simulateCharts(points, axis) }],
+  });
+  await writeReport(options, page, stderr);
 }
 
 function tableOf(points: readonly WhatIfPoint[]): string[][] {

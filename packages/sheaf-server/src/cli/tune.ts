@@ -13,18 +13,23 @@ import {
   oneOf,
   parseDurationMs,
   runCommand,
+  withOutputs,
+  type OutputOptions,
 } from "./command.ts";
 import { CommandFailure, UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { machine } from "../load/bench/machine.ts";
+import type { ReportPage } from "../load/report/page.ts";
+import { tuneCharts } from "../load/report/tune-charts.ts";
 import { checkWritable } from "../load/report/writable.ts";
+import { writeReport } from "../load/report/write.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
 import { adviseOn, verdictLines, type Advice } from "../load/tune/advice.ts";
 import { resolveTuneTarget } from "../load/tune/resolve-target.ts";
 import type { TuneTarget } from "../load/tune/target.ts";
 import type { BatchVerdict } from "../runners/self-test/batch-verdict.ts";
 
-interface TuneOptions {
+interface TuneOptions extends OutputOptions {
   readonly sizes: number[];
   readonly workers: number;
   readonly device?: string;
@@ -37,10 +42,7 @@ interface TuneOptions {
   readonly maxTime: number;
   readonly timeout: number;
   readonly seed: number;
-  readonly report?: string;
-  readonly svg?: string;
   readonly writeConfig?: string | true;
-  readonly json?: true;
 }
 
 /** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3), or that neither is settled (exit 1). */
@@ -49,7 +51,7 @@ export function tune(args: readonly string[], streams: CommandStreams): Promise<
 }
 
 export function tuneCommand(streams: CommandStreams): Command {
-  return newCommand("tune", streams)
+  const command = newCommand("tune", streams)
     .description(
       "Measures run time over batch sizes and advises: sizes and waits, or do not batch, with the inequality.",
     )
@@ -75,10 +77,8 @@ export function tuneCommand(streams: CommandStreams): Command {
     .option("--max-time <time>", "stop measuring after this in any case", parseDurationMs, 20_000)
     .option("--timeout <time>", "of one request to a URL", parseDurationMs, 30_000)
     .option("--seed <n>", "of the items", countUpTo(largestSeed), 1)
-    .option("--report <path>", "write an HTML report that opens offline")
-    .option("--svg <folder>", "write its pictures as SVG files")
-    .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)")
-    .option("--json", "everything as JSON on stdout");
+    .option("--write-config [path]", "write the advice into a config file (default: sheaf.config.json)");
+  return withOutputs(command);
 }
 
 async function runTune(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
@@ -92,7 +92,7 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
     if (ms === 0) throw new UsageError(`${name} must be above 0.`);
   }
   if (options.writeConfig !== undefined) configPath(options.writeConfig);
-  await checkWritable({ html: options.report, svg: options.svg });
+  await checkWritable(options);
   const { item, workers, device, seed, timeout: timeoutMs } = options;
   const maxBatchSize = Math.max(...options.sizes);
   const tried = { target, item, workers, device, maxBatchSize, seed, timeoutMs, signal: streams.signal };
@@ -122,23 +122,16 @@ async function runTune(command: Command, args: readonly string[], streams: Comma
     );
   } else streams.stdout.write(`${textTable(tableOf(calibration))}\n\n${lines.join("\n")}\n`);
   if (options.writeConfig !== undefined) await writeConfig(options, calibration, advice, streams);
-  if (options.report !== undefined || options.svg !== undefined) {
-    const [{ writeReport }, { tuneCharts }] = await Promise.all([
-      import("../load/report/write.ts"),
-      import("../load/report/tune-charts.ts"),
-    ]);
-    const page = {
-      title: `What batching gains on ${target}`,
-      verdicts: lines,
-      facts: [
-        ["Command", commandLine],
-        ["Machine", machine()],
-      ] as const,
-      sections: [{ title: "Measured", rows: tableOf(calibration), charts: tuneCharts(calibration) }],
-    };
-    const files = await writeReport({ html: options.report, svg: options.svg }, page);
-    streams.stderr.write(`Wrote ${files.join(", ")}\n`);
-  }
+  const page = (): ReportPage => ({
+    title: `What batching gains on ${target}`,
+    verdicts: lines,
+    facts: [
+      ["Command", commandLine],
+      ["Machine", machine()],
+    ],
+    sections: [{ title: "Measured", rows: tableOf(calibration), charts: tuneCharts(calibration) }],
+  });
+  await writeReport(options, page, streams.stderr);
   if (!advice.isSettled) return exitCode.failure;
   return advice.verdict === "batch" ? exitCode.ok : exitCode.no;
 }

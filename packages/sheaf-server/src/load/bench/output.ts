@@ -4,18 +4,19 @@ import { comparisonBasis, comparisons } from "./comparison.ts";
 import { configurationNames, configurations, type ConfigurationName } from "../simulate/configurations.ts";
 import { machine } from "./machine.ts";
 import type { LoadResult } from "../result.ts";
+import { loadCharts, loadSections } from "../report/load-charts.ts";
+import type { ReportPage } from "../report/page.ts";
+import { writeReport, type ReportFiles } from "../report/write.ts";
 import { resultNotes, resultTable } from "./result-table.ts";
 import { figures, shownCommand, shownMs, textTable } from "../../shared/terminal.ts";
 
 /** The options of `sheaf bench` that its output shows or follows; times in milliseconds. */
-export interface BenchOutputOptions {
+export interface BenchOutputOptions extends ReportFiles {
   readonly rate: number;
   readonly duration: number;
   readonly warmUp: number;
   readonly seed: number;
   readonly compare?: readonly ConfigurationName[];
-  readonly report?: string;
-  readonly svg?: string;
   readonly json?: true;
 }
 
@@ -44,22 +45,14 @@ export async function publishBench(
     const sentences = isCompared ? [...compared].map(([pattern, sentence]) => `${pattern}: ${sentence}`) : [];
     stdout.write(`${[textTable(resultTable(results)), ...sentences, ...notes, ...verdicts].join("\n")}\n`);
   }
-  if (options.report === undefined && options.svg === undefined) return;
-
-  // Drawing pulls in a library of some size: only where a report is asked for.
-  const [{ writeReport }, { loadCharts, loadSections }] = await Promise.all([
-    import("../report/write.ts"),
-    import("../report/load-charts.ts"),
-  ]);
-  const page = {
+  const page = (): ReportPage => ({
     title: "Load report",
     verdicts,
     notes: [comparisonBasis, ...notes],
     facts: factsOf(options, command, results),
     sections: [...loadSections(results), { title: "All patterns", charts: loadCharts(results) }],
-  };
-  const files = await writeReport({ html: options.report, svg: options.svg }, page);
-  stderr.write(`Wrote ${files.join(", ")}\n`);
+  });
+  await writeReport(options, page, stderr);
 }
 
 function factsOf(options: BenchOutputOptions, command: string, results: readonly LoadResult[]): [string, string][] {

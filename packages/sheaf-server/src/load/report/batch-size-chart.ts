@@ -1,5 +1,5 @@
 import { configurationsOf, type LoadResult } from "../result.ts";
-import { colourOf, panelsSpec, type Chart } from "./chart.ts";
+import { colourOf, panelsSpec, quantity, type Chart } from "./chart.ts";
 
 /** How many items the batches of each configuration held, one panel a configuration. */
 export function batchSizes(results: readonly LoadResult[]): Chart {
@@ -37,7 +37,7 @@ export function batchSizes(results: readonly LoadResult[]): Chart {
         mark: "bar",
         encoding: {
           x: { field: "size", type: "ordinal", sort: used, axis: { title: "Items in the batch", labelAngle: 0 } },
-          y: { field: "percent", type: "quantitative", scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } },
+          y: quantity("percent", { scale: { domain: [0, 100] }, axis: { title: "Batches (%)" } }),
           color: { ...colourOf(names), legend: null },
         },
       }),

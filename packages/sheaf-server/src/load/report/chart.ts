@@ -95,6 +95,27 @@ export const colourOf = (names: readonly string[]): object => ({
   scale: { domain: names, range: names.map((_, i) => colours[i % colours.length]) },
 });
 
+/** A channel that shows a number; `more` of it as Vega-Lite takes it. */
+export const quantity = (field: string, more: object = {}): object => ({ field, type: "quantitative", ...more });
+
+/** Lines of both quantiles of each configuration: p99 solid, p50 dashed. */
+export const quantileLines = {
+  detail: { field: "line" },
+  strokeDash: {
+    field: "quantile",
+    type: "nominal",
+    sort: ["p50", "p99"],
+    scale: {
+      domain: ["p50", "p99"],
+      range: [
+        [5, 4],
+        [1, 0],
+      ],
+    },
+    legend: null,
+  },
+} as const;
+
 /** Plain numbers on logarithmic axes, `0.5`, `20`, `5,000`, at 1, 2 and 5 of each decade. */
 export const logAxis = (values: readonly number[], title: string): { scale: object; axis: object } => {
   const positive = values.filter((value) => value > 0);

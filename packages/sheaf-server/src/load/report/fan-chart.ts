@@ -1,5 +1,5 @@
 import { configurationsOf, type LoadResult } from "../result.ts";
-import { colourOf, logAxis, panelsSpec, type Chart } from "./chart.ts";
+import { colourOf, logAxis, panelsSpec, quantity, type Chart } from "./chart.ts";
 
 /** Latency percentiles over the run, one panel a configuration, on one scale. */
 export function fan(results: readonly LoadResult[], pattern: string): Chart {
@@ -8,30 +8,17 @@ export function fan(results: readonly LoadResult[], pattern: string): Chart {
   const rows = own.flatMap(({ configuration, series }) =>
     series
       .filter(({ latencyMs }) => latencyMs.p50 > 0)
-      .map(({ atMs, latencyMs: { p50, p75, p90, p95, p99 } }) => ({
-        configuration,
-        s: atMs / 1000,
-        p50,
-        p75,
-        p90,
-        p95,
-        p99,
-      })),
+      .map(({ atMs, latencyMs }) => ({ configuration, s: atMs / 1000, ...latencyMs })),
   );
   const scale = logAxis(
     rows.flatMap(({ p50, p99 }) => [p50, p99]),
     "Latency (ms, log scale)",
   );
-  const x = { field: "s", type: "quantitative", axis: { title: "Time (s)", tickCount: 6 } };
+  const x = quantity("s", { axis: { title: "Time (s)", tickCount: 6 } });
   const color = { ...colourOf(configurationsOf(results)), legend: null };
   const band = (low: string, high: string, opacity: number): object => ({
     mark: { type: "area", opacity, clip: true },
-    encoding: {
-      x,
-      y: { field: low, type: "quantitative", ...scale },
-      y2: { field: high },
-      color,
-    },
+    encoding: { x, y: quantity(low, scale), y2: { field: high }, color },
   });
   return {
     name: `fan-${pattern}`,
@@ -46,7 +33,7 @@ export function fan(results: readonly LoadResult[], pattern: string): Chart {
           band("p95", "p99", 0.16),
           {
             mark: { type: "line", strokeWidth: 2, clip: true },
-            encoding: { x, y: { field: "p50", type: "quantitative", ...scale }, color },
+            encoding: { x, y: quantity("p50", scale), color },
           },
         ],
       }),

@@ -2,7 +2,7 @@ import { configurationsOf, type LatencyMs, type LoadResult } from "../result.ts"
 import { comparisons } from "../bench/comparison.ts";
 import { resultTable } from "../bench/result-table.ts";
 import { batchSizes } from "./batch-size-chart.ts";
-import { chartSpec, colourOf, logAxis, type Chart } from "./chart.ts";
+import { chartSpec, colourOf, logAxis, quantileLines, quantity, type Chart } from "./chart.ts";
 import { fan } from "./fan-chart.ts";
 import type { ReportSection } from "./page.ts";
 
@@ -28,38 +28,32 @@ export function loadSections(results: readonly LoadResult[]): ReportSection[] {
   });
 }
 
-const patternsOf = (results: readonly LoadResult[]): string[] => [...new Set(results.map(({ pattern }) => pattern))];
-
 const quantiles = ["p50", "p95", "p99"] as const satisfies readonly (keyof LatencyMs)[];
 
 const height = 260;
 
-const patternAxis = (results: readonly LoadResult[]): object => ({
-  field: "pattern",
-  type: "nominal",
-  sort: patternsOf(results),
-  axis: { title: "Pattern", labelAngle: 0, ticks: false },
-  scale: { paddingInner: 0.2, paddingOuter: 0.1 },
-});
+/** The configurations side by side, pattern by pattern. */
+const byPattern = (results: readonly LoadResult[]): { readonly place: object; readonly color: object } => {
+  const names = configurationsOf(results);
+  const x = {
+    field: "pattern",
+    type: "nominal",
+    sort: [...new Set(results.map(({ pattern }) => pattern))],
+    axis: { title: "Pattern", labelAngle: 0, ticks: false },
+    scale: { paddingInner: 0.2, paddingOuter: 0.1 },
+  };
+  return { place: { x, xOffset: { field: "configuration", sort: names } }, color: colourOf(names) };
+};
 
 function overview(results: readonly LoadResult[]): Chart {
   const rows = results.flatMap(({ configuration, pattern, latencyMs }) =>
     quantiles.map((quantile) => ({ configuration, pattern, quantile, ms: latencyMs[quantile], p50: latencyMs.p50 })),
   );
-  const names = configurationsOf(results);
-  const y = {
-    field: "ms",
-    type: "quantitative",
-    ...logAxis(
-      rows.map(({ ms }) => ms),
-      "Latency (ms, log scale)",
-    ),
-  };
-  const place = {
-    x: patternAxis(results),
-    xOffset: { field: "configuration", sort: names },
-    color: colourOf(names),
-  };
+  const { place, color } = byPattern(results);
+  const axis = logAxis(
+    rows.map(({ ms }) => ms),
+    "Latency (ms, log scale)",
+  );
   return {
     name: "overview",
     title: "Latency by pattern",
@@ -75,13 +69,14 @@ function overview(results: readonly LoadResult[]): Chart {
             {
               transform: [{ filter: "datum.quantile === 'p99'" }],
               mark: { type: "rule", strokeWidth: 2, opacity: 0.5 },
-              encoding: { ...place, y: { ...y, field: "p50" }, y2: { field: "ms" } },
+              encoding: { ...place, color, y: quantity("p50", axis), y2: { field: "ms" } },
             },
             {
               mark: { type: "point", filled: true, size: 70, opacity: 1 },
               encoding: {
                 ...place,
-                y,
+                color,
+                y: quantity("ms", axis),
                 shape: {
                   field: "quantile",
                   type: "nominal",
@@ -104,14 +99,9 @@ function throughput(results: readonly LoadResult[]): Chart {
     achievedPerS,
     offeredPerS,
   }));
-  const names = configurationsOf(results);
-  const place = {
-    x: patternAxis(results),
-    xOffset: { field: "configuration", sort: names },
-  };
-  const axis = { title: "Requests per second", format: ",~f" };
+  const { place, color } = byPattern(results);
   const highest = Math.max(...rows.flatMap(({ achievedPerS, offeredPerS }) => [achievedPerS, offeredPerS]));
-  const scale = { domain: [0, 1.08 * highest] };
+  const onAxis = { axis: { title: "Requests per second", format: ",~f" }, scale: { domain: [0, 1.08 * highest] } };
   return {
     name: "throughput",
     title: "Throughput by pattern",
@@ -123,15 +113,11 @@ function throughput(results: readonly LoadResult[]): Chart {
         layer: [
           {
             mark: { type: "bar" },
-            encoding: {
-              ...place,
-              color: colourOf(names),
-              y: { field: "achievedPerS", type: "quantitative", axis, scale },
-            },
+            encoding: { ...place, color, y: quantity("achievedPerS", onAxis) },
           },
           {
             mark: { type: "tick", color: "#000000", thickness: 2, orient: "horizontal" },
-            encoding: { ...place, y: { field: "offeredPerS", type: "quantitative", axis, scale } },
+            encoding: { ...place, y: quantity("offeredPerS", onAxis) },
           },
         ],
       }),
@@ -144,7 +130,7 @@ function successRate(results: readonly LoadResult[]): Chart {
     pattern,
     percent: 100 * successRate,
   }));
-  const names = configurationsOf(results);
+  const { place, color } = byPattern(results);
   return {
     name: "success-rate",
     title: "Success rate by pattern",
@@ -154,15 +140,9 @@ function successRate(results: readonly LoadResult[]): Chart {
         height,
         mark: "bar",
         encoding: {
-          x: patternAxis(results),
-          xOffset: { field: "configuration", sort: names },
-          color: colourOf(names),
-          y: {
-            field: "percent",
-            type: "quantitative",
-            scale: { domain: [0, 100] },
-            axis: { title: "Requests answered 2xx (%)" },
-          },
+          ...place,
+          color,
+          y: quantity("percent", { scale: { domain: [0, 100] }, axis: { title: "Requests answered 2xx (%)" } }),
         },
       }),
   };
@@ -184,7 +164,10 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
       })),
     ),
   );
-  const names = configurationsOf(results);
+  const latencyAxis = logAxis(
+    rows.map(({ ms }) => ms),
+    "Latency (ms, log scale; solid p99, dashed p50)",
+  );
   return {
     name: "throughput-against-latency",
     title: "Throughput against latency",
@@ -199,36 +182,14 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
           height: 320,
           mark: { type: "line", point: { filled: true, size: 45 }, strokeWidth: 2 },
           encoding: {
-            x: {
-              field: "achievedPerS",
-              type: "quantitative",
+            x: quantity("achievedPerS", {
               scale: { zero: true },
               axis: { title: "Achieved throughput (requests per second)", format: ",~f" },
-            },
-            y: {
-              field: "ms",
-              type: "quantitative",
-              ...logAxis(
-                rows.map(({ ms }) => ms),
-                "Latency (ms, log scale; solid p99, dashed p50)",
-              ),
-            },
-            order: { field: "offeredPerS", type: "quantitative" },
-            color: colourOf(names),
-            detail: { field: "line" },
-            strokeDash: {
-              field: "quantile",
-              type: "nominal",
-              sort: ["p50", "p99"],
-              scale: {
-                domain: ["p50", "p99"],
-                range: [
-                  [5, 4],
-                  [1, 0],
-                ],
-              },
-              legend: null,
-            },
+            }),
+            y: quantity("ms", latencyAxis),
+            order: quantity("offeredPerS"),
+            color: colourOf(configurationsOf(results)),
+            ...quantileLines,
           },
         },
       ),

@@ -1,5 +1,5 @@
 import type { WhatIfPoint } from "../simulate/what-if.ts";
-import { chartSpec, colourOf, logAxis, type Chart } from "./chart.ts";
+import { chartSpec, colourOf, logAxis, quantileLines, quantity, type Chart } from "./chart.ts";
 
 /** p50 and p99, mean batch size, and lost calls, over the load, one line a policy. */
 export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string): Chart[] {
@@ -14,7 +14,11 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
       meanBatchSize,
     })),
   );
-  const x = { field: "load", type: "quantitative", scale: { zero: true }, axis: { title: axisTitle, format: ",~f" } };
+  const x = quantity("load", { scale: { zero: true }, axis: { title: axisTitle, format: ",~f" } });
+  const latencyAxis = logAxis(
+    rows.map(({ ms }) => ms),
+    "Latency (ms, log scale; solid p99, dashed p50)",
+  );
   return [
     {
       name: "latency",
@@ -28,33 +32,7 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
           {
             height: 320,
             mark: { type: "line", point: { filled: true, size: 45 } },
-            encoding: {
-              x,
-              y: {
-                field: "ms",
-                type: "quantitative",
-                ...logAxis(
-                  rows.map(({ ms }) => ms),
-                  "Latency (ms, log scale; solid p99, dashed p50)",
-                ),
-              },
-              color: colourOf(names),
-              detail: { field: "line" },
-              strokeDash: {
-                field: "quantile",
-                type: "nominal",
-                title: null,
-                sort: ["p50", "p99"],
-                scale: {
-                  domain: ["p50", "p99"],
-                  range: [
-                    [5, 4],
-                    [1, 0],
-                  ],
-                },
-                legend: null,
-              },
-            },
+            encoding: { x, y: quantity("ms", latencyAxis), color: colourOf(names), ...quantileLines },
           },
         ),
     },
@@ -71,7 +49,7 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
             mark: { type: "line", point: { filled: true, size: 45 } },
             encoding: {
               x,
-              y: { field: "meanBatchSize", type: "quantitative", axis: { title: "Items per batch" } },
+              y: quantity("meanBatchSize", { axis: { title: "Items per batch" } }),
               color: colourOf(names),
             },
           },

@@ -1,5 +1,5 @@
 import type { Calibration } from "sheaf/tuning";
-import { chartSpec, colourOf, type Chart } from "./chart.ts";
+import { chartSpec, colourOf, quantity, type Chart } from "./chart.ts";
 
 /** Run time and items a second over batch sizes. */
 export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] {
@@ -18,16 +18,8 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
     kneeSize === largest
       ? `They still rise at the largest measured size, ${largest}.`
       : `Vertical line: ${kneeSize}, from where items a second rise no more than 5 %.`;
-  const line = [0, largest].map((size) => ({
-    size,
-    runMs: costModel.fixedMs + costModel.perItemMs * size,
-  }));
-  const x = {
-    field: "size",
-    type: "quantitative",
-    axis: { title: "Items in the batch" },
-    scale: { domain: [0, largest] },
-  };
+  const line = [0, largest].map((size) => ({ size, runMs: costModel.fixedMs + costModel.perItemMs * size }));
+  const x = quantity("size", { axis: { title: "Items in the batch" }, scale: { domain: [0, largest] } });
   return [
     {
       name: "run-time",
@@ -41,20 +33,20 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
             {
               data: { values: line },
               mark: { type: "line", strokeDash: [5, 4], color: "#555555" },
-              encoding: { x, y: { field: "runMs", type: "quantitative" } },
+              encoding: { x, y: quantity("runMs") },
             },
             {
               mark: { type: "rule", strokeWidth: 2 },
               encoding: {
                 x,
-                y: { field: "lowMs", type: "quantitative", axis: { title: "Run time (ms)" } },
+                y: quantity("lowMs", { axis: { title: "Run time (ms)" } }),
                 y2: { field: "highMs" },
                 color: colourOf(names),
               },
             },
             {
               mark: { type: "line", point: { filled: true, size: 55 } },
-              encoding: { x, y: { field: "runMs", type: "quantitative" }, color: colourOf(names) },
+              encoding: { x, y: quantity("runMs"), color: colourOf(names) },
             },
           ],
         }),
@@ -76,7 +68,7 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
               mark: { type: "line", point: { filled: true, size: 55 } },
               encoding: {
                 x,
-                y: { field: "itemsPerS", type: "quantitative", axis: { title: "Items per second", format: ",~f" } },
+                y: quantity("itemsPerS", { axis: { title: "Items per second", format: ",~f" } }),
                 color: colourOf(names),
               },
             },

@@ -8,14 +8,14 @@ import type { ReportFiles } from "./write.ts";
  * Makes the folders of a report, before anything is measured for it.
  * @throws {CommandFailure} where a file could not be written.
  */
-export async function checkWritable({ html, svg }: ReportFiles): Promise<void> {
-  if (html !== undefined) {
-    await checkFolder(dirname(html), html);
-    const isFolder = await stat(html).then(
+export async function checkWritable({ report, svg }: ReportFiles): Promise<void> {
+  if (report !== undefined) {
+    await checkFolder(dirname(report), report);
+    const isFolder = await stat(report).then(
       (found) => found.isDirectory(),
       () => false,
     );
-    if (isFolder) throw new CommandFailure(`${html} cannot be written: it is a folder.`);
+    if (isFolder) throw new CommandFailure(`${report} cannot be written: it is a folder.`);
   }
   if (svg !== undefined) await checkFolder(svg, svg);
 }

@@ -2,29 +2,36 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CommandFailure } from "../../shared/failure.ts";
 import { sizes } from "./chart.ts";
+import type { Output } from "../../shared/terminal.ts";
 import { chartsOf, reportHtml, type ReportPage } from "./page.ts";
 import { renderCharts } from "./render.ts";
 
+/** The flags of a report. */
 export interface ReportFiles {
   /** Path of the page. */
-  readonly html?: string | undefined;
+  readonly report?: string | undefined;
   /** Folder for one SVG a chart. */
   readonly svg?: string | undefined;
 }
 
 /**
- * Draws the charts and writes what was asked for, into folders that `checkWritable` made.
+ * Draws the charts and writes what was asked for, into folders that `checkWritable` made. `output` gets the names.
  * @throws {CommandFailure} where a file cannot be written.
  */
-export async function writeReport({ html, svg }: ReportFiles, page: ReportPage): Promise<string[]> {
-  if (html === undefined && svg === undefined) return [];
+export async function writeReport(
+  { report, svg }: ReportFiles,
+  pageOf: () => ReportPage,
+  output: Output,
+): Promise<void> {
+  if (report === undefined && svg === undefined) return;
+  const page = pageOf();
   const charts = chartsOf(page);
   const wide = await renderCharts(charts, sizes.wide);
   const files: [path: string, text: string][] = [];
-  if (html !== undefined) {
+  if (report !== undefined) {
     const narrow = await renderCharts(charts, sizes.narrow);
     const drawn = new Map(charts.map((chart, i) => [chart, { wide: wide[i]!, narrow: narrow[i]! }]));
-    files.push([html, reportHtml(page, drawn)]);
+    files.push([report, reportHtml(page, drawn)]);
   }
   if (svg !== undefined)
     files.push(...charts.map(({ name }, i): [string, string] => [join(svg, `${name}.svg`), wide[i]!]));
@@ -35,5 +42,5 @@ export async function writeReport({ html, svg }: ReportFiles, page: ReportPage):
       throw new CommandFailure(`${path} cannot be written: ${(error as Error).message}`);
     }
   }
-  return files.map(([path]) => path);
+  output.write(`Wrote ${files.map(([path]) => path).join(", ")}\n`);
 }
