@@ -3,8 +3,6 @@ import type { JsonParts } from "./json-bytes.ts";
 
 /** What a worker gives for one item, as far as replies look into it. */
 interface Fields {
-  readonly vector?: Float32Array;
-  readonly scores?: Float32Array;
   readonly score?: number;
   readonly tokens?: number;
   readonly truncated?: boolean;

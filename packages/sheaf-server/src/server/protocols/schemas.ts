@@ -17,7 +17,6 @@ export interface RouteSchema {
   readonly headers?: TSchema;
   readonly body?: TSchema;
   readonly response: Readonly<Record<number, unknown>>;
-  readonly produces?: readonly string[];
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
@@ -43,7 +42,8 @@ const problem = Type.Object(
   { description: "A problem document (RFC 9457) and OpenAI's error in one." },
 );
 
-const problems: Readonly<Record<number, string>> = {
+/** What comes of a request that fails, by status. */
+export const problems: Readonly<Record<number, string>> = {
   400: "Not JSON.",
   404: "No such model.",
   413: "The body is too large.",

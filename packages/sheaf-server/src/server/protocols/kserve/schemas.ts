@@ -1,6 +1,6 @@
 import { Type, type TSchema } from "typebox";
 import type { Models } from "../../models/models.ts";
-import { inferenceHeaders, json, modelName, type RouteSchema } from "../schemas.ts";
+import { inferenceHeaders, json, modelName, problems, type RouteSchema } from "../schemas.ts";
 import { versionOf } from "./model.ts";
 
 const tags = ["Open Inference Protocol"];
@@ -25,17 +25,14 @@ const error = Type.Object({ error: Type.String() });
 export const unauthorized: object = json("The key is missing or wrong.", error);
 const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries({
+    ...problems,
     400: "Not the protocol: not JSON, a wrong length, a wrong name or datatype.",
-    404: "No such model.",
-    413: "The body is too large.",
     415: "Neither application/json nor application/octet-stream.",
     422: "A shape or a value that the model does not take.",
-    429: "The queue is full; see the headers retry-after and retry-after-ms.",
-    500: "The model failed.",
-    503: "Warming up, shutting down, or no worker is alive.",
-    504: "The deadline passed, or the run took too long.",
   }).map(([status, description]) => [status, json(description, error)]),
 );
+/** Of a route that says something of a model. */
+const unknownOrUnready = { 404: errors[404], 503: errors[503] };
 
 const tensorFields = {
   name: Type.String(),
@@ -75,12 +72,18 @@ const wantedOutput = Type.Object({
   ),
 });
 
-const route = (operationId: string, summary: string, response: TSchema): RouteSchema => ({
+const route = (operationId: string, summary: string, response: TSchema, description = "OK"): RouteSchema => ({
   summary,
   tags,
   operationId,
-  response: { 200: json("OK", response) },
+  response: { 200: json(description, response) },
 });
+const modelRoute = (
+  path: Path,
+  operationId: string,
+  summary: string,
+  response: RouteSchema["response"],
+): RouteSchema => ({ summary, tags, operationId: named(operationId, path), params: paramsOf(path), response });
 const open = { security: [] };
 
 export const server: RouteSchema = route(
@@ -99,15 +102,14 @@ export const ready: RouteSchema = {
   response: { 200: json("Every model is ready.", readiness), 503: json("Not yet, or no longer.", readiness) },
 };
 const modelReadiness = Type.Object({ name: Type.String(), ready: Type.Boolean() });
-export const modelReady = (path: Path): RouteSchema => ({
-  ...route(named("modelReady", path), "Whether a model is ready", modelReadiness),
-  params: paramsOf(path),
-  response: { 200: json("It is.", modelReadiness), 404: errors[404], 503: json("It is not.", modelReadiness) },
-});
-export const model = (path: Path): RouteSchema => ({
-  ...route(named("modelMetadata", path), "Name a model's tensors", Type.Unknown()),
-  params: paramsOf(path),
-  response: {
+export const modelReady = (path: Path): RouteSchema =>
+  modelRoute(path, "modelReady", "Whether a model is ready", {
+    200: json("It is.", modelReadiness),
+    404: errors[404],
+    503: json("It is not.", modelReadiness),
+  });
+export const model = (path: Path): RouteSchema =>
+  modelRoute(path, "modelMetadata", "Name a model's tensors", {
     200: json(
       "Inputs and outputs; axis 0 counts items.",
       Type.Object({
@@ -119,18 +121,12 @@ export const model = (path: Path): RouteSchema => ({
         parameters: Type.Optional(Type.Object({ note: Type.String() })),
       }),
     ),
-    404: errors[404],
-    503: errors[503],
-  },
-});
+    ...unknownOrUnready,
+  });
 
 export const config = (path: Path): RouteSchema => ({
-  summary: "Show a model's configuration",
   description: "As Triton's model configuration extension, for clients such as perf_analyzer.",
-  tags,
-  operationId: named("modelConfig", path),
-  params: paramsOf(path),
-  response: {
+  ...modelRoute(path, "modelConfig", "Show a model's configuration", {
     200: json(
       "The fields of Triton's ModelConfig that mean something here; dims are one item's.",
       Type.Object({
@@ -142,42 +138,37 @@ export const config = (path: Path): RouteSchema => ({
         output: Type.Array(configTensor),
       }),
     ),
-    404: errors[404],
-    503: errors[503],
-  },
+    ...unknownOrUnready,
+  }),
 });
 
 const duration = Type.Object({ count: Type.Integer({ minimum: 0 }), ns: Type.Integer({ minimum: 0 }) });
 const computed = { compute_input: duration, compute_infer: duration, compute_output: duration };
-const modelStatistics = json(
-  "Counts and times since start, as Triton's statistics extension.",
-  Type.Object({
-    model_stats: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        version: Type.String(),
-        last_inference: Type.Integer({ minimum: 0, description: "In ms since 1970; 0 before the first." }),
-        inference_count: Type.Integer({ minimum: 0, description: "Items of answered requests." }),
-        execution_count: Type.Integer({ minimum: 0, description: "Batches." }),
-        inference_stats: Type.Object({ success: duration, fail: duration, queue: duration, ...computed }),
-        batch_stats: Type.Array(Type.Object({ batch_size: Type.Integer({ minimum: 1 }), ...computed })),
-      }),
-    ),
-  }),
-);
-export const statistics = (path: Path): RouteSchema => ({
-  summary: "Show a model's statistics",
-  tags,
-  operationId: named("modelStatistics", path),
-  params: paramsOf(path),
-  response: { 200: modelStatistics, 404: errors[404], 503: errors[503] },
+const countsAndTimes = "Counts and times since start, as Triton's statistics extension.";
+const modelStatistics = Type.Object({
+  model_stats: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      version: Type.String(),
+      last_inference: Type.Integer({ minimum: 0, description: "In ms since 1970; 0 before the first." }),
+      inference_count: Type.Integer({ minimum: 0, description: "Items of answered requests." }),
+      execution_count: Type.Integer({ minimum: 0, description: "Batches." }),
+      inference_stats: Type.Object({ success: duration, fail: duration, queue: duration, ...computed }),
+      batch_stats: Type.Array(Type.Object({ batch_size: Type.Integer({ minimum: 1 }), ...computed })),
+    }),
+  ),
 });
-export const allStatistics: RouteSchema = {
-  summary: "Show every model's statistics",
-  tags,
-  operationId: "statistics",
-  response: { 200: modelStatistics },
-};
+export const statistics = (path: Path): RouteSchema =>
+  modelRoute(path, "modelStatistics", "Show a model's statistics", {
+    200: json(countsAndTimes, modelStatistics),
+    ...unknownOrUnready,
+  });
+export const allStatistics: RouteSchema = route(
+  "statistics",
+  "Show every model's statistics",
+  modelStatistics,
+  countsAndTimes,
+);
 
 export const index: RouteSchema = {
   summary: "List the models and their states",
@@ -226,14 +217,10 @@ export const repositoryAction = (action: "load" | "unload"): RouteSchema => ({
 });
 
 export const infer = (path: Path): RouteSchema => ({
-  summary: "Run a model on tensors",
   description:
     "Rows of axis 0 are items and may be more than a batch. With the header Inference-Header-Content-Length the JSON " +
     "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
     "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
-  tags,
-  operationId: named("inferV2", path),
-  params: paramsOf(path),
   headers: inferenceHeaders(path.models.settings),
   body: Type.Object({
     id: Type.Optional(Type.String()),
@@ -241,7 +228,7 @@ export const infer = (path: Path): RouteSchema => ({
     inputs: Type.Array(inputTensor, { minItems: 1 }),
     outputs: Type.Optional(Type.Array(wantedOutput)),
   }),
-  response: {
+  ...modelRoute(path, "inferV2", "Run a model on tensors", {
     200: json(
       "The outputs, in the order asked for.",
       Type.Object({
@@ -252,5 +239,5 @@ export const infer = (path: Path): RouteSchema => ({
       }),
     ),
     ...errors,
-  },
+  }),
 });
