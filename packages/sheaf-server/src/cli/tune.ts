@@ -17,6 +17,7 @@ import {
   type OutputOptions,
 } from "./command.ts";
 import { CommandFailure, UsageError } from "../shared/failure.ts";
+import { doubling } from "../shared/doubling.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { machine } from "../load/bench/machine.ts";
 import type { ReportPage } from "../load/report/page.ts";
@@ -149,7 +150,7 @@ async function measure(
     const calibration = await calibrate(run, {
       sample,
       sizes,
-      concurrency: concurrency ?? upTo(slots),
+      concurrency: concurrency ?? doubling(1, slots),
       targetError: error / 100,
       maxMs: maxTime,
       onProgress: ({ round, share }) => progress.update(share, `round ${round}`),
@@ -161,13 +162,6 @@ async function measure(
     if (signal?.aborted === true || cause instanceof CommandFailure) throw cause;
     throw new CommandFailure(`${target} failed while it was measured: ${(cause as Error).message}`);
   }
-}
-
-/** 1, 2, 4 … and the number itself. */
-function upTo(slots: number): number[] {
-  const counts: number[] = [];
-  for (let count = 1; count < slots; count *= 2) counts.push(count);
-  return [...counts, slots];
 }
 
 function tableOf({ rows, costModel: { fixedMs, perItemMs } }: Calibration): string[][] {

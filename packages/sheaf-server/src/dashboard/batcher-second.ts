@@ -1,6 +1,5 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import { Histogram } from "sheaf/metrics";
-import { barOf, sizeBounds } from "./batch-sizes.ts";
 import type { CacheFigures, DashboardBatcher } from "./observed.ts";
 
 /** What one batcher did in one second: a point of every chart. */
@@ -17,7 +16,7 @@ export interface BatcherSecond {
   readonly cache: CacheFigures | null;
   /** Items in its batches. */
   readonly batchedItems: number;
-  /** [bar of the histogram, batches in it]. */
+  /** [items in a batch, batches of so many]. */
   readonly sizes: readonly (readonly [number, number])[];
   readonly reasons: Readonly<Record<string, number>>;
   /** Batches that failed, by code; `MODEL` where the error was not the batcher's. */
@@ -40,7 +39,6 @@ function since(before: CacheFigures, { hits, misses, savedRuns }: CacheFigures):
 
 /** Gathers batch records, second by second. A record costs a microsecond or two, watched or not. */
 export class SecondsOf {
-  readonly bounds: readonly number[];
   readonly #end: () => void;
   #latencyMs = new Histogram();
   #sizes = new Map<number, number>();
@@ -53,7 +51,6 @@ export class SecondsOf {
   #itemsBefore: BatcherStats["items"] = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
 
   constructor(batcher: DashboardBatcher) {
-    this.bounds = sizeBounds(batcher.maxBatchSize);
     this.#end = batcher.subscribe((record) => this.#observe(record));
   }
 
@@ -105,8 +102,7 @@ export class SecondsOf {
   #observe({ size, reason, queueWaitMs, tookMs, outcome, errorCode }: BatchRecord): void {
     this.#batches++;
     this.#batchedItems += size;
-    const bar = barOf(size, this.bounds);
-    this.#sizes.set(bar, (this.#sizes.get(bar) ?? 0) + 1);
+    this.#sizes.set(size, (this.#sizes.get(size) ?? 0) + 1);
     this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
     const hasFailed = outcome === "error";
     if (hasFailed) this.#failures[errorCode ?? "MODEL"] = (this.#failures[errorCode ?? "MODEL"] ?? 0) + 1;

@@ -35,7 +35,6 @@ export interface Hello {
     readonly name: string;
     readonly maxBatchSize: number | null;
     readonly warning?: string | undefined;
-    readonly sizeBounds: readonly number[];
     readonly limits: readonly Limit[];
     readonly playground?: Playground | undefined;
   }[];
@@ -103,11 +102,10 @@ export class Ticks {
   }
 
   hello(about: Pick<Hello, "title" | "version" | "links">): Hello {
-    const batchers = this.#batchers.map(({ name, maxBatchSize, warning, limits, playground }, index) => ({
+    const batchers = this.#batchers.map(({ name, maxBatchSize, warning, limits, playground }) => ({
       name,
       maxBatchSize: maxBatchSize === Infinity ? null : maxBatchSize,
       warning,
-      sizeBounds: this.#seconds[index]!.bounds,
       limits: limits ?? [batchSizeLimit(maxBatchSize)],
       playground,
     }));

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barOf, sizeBounds } from "../../dist/dashboard/batch-sizes.js";
+
+// The page's own module, as the browser loads it.
+const page = new URL("../../src/dashboard/page/", import.meta.url);
+const { barOf, sizeBounds } = await import(`${page.href}history.js`);
 
 test("every batch size has a bar, whose bound is the first that holds it; there are never more than 33", () => {
   for (const maxBatchSize of [1, 7, 32, 33, 100, 1000, 1025, 65_536, Infinity]) {

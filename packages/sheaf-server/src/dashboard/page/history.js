@@ -1,5 +1,29 @@
 /** @import { BatcherSecond } from "../batcher-second.ts" */
 
+/** Above this, a bar of the batch sizes covers a range of them. */
+const maxBars = 32;
+
+/**
+ * Upper bounds of the bars of batch sizes: every size up to 32, else at most 32 even steps or powers of two.
+ * @param {number} maxBatchSize Infinity where there is no limit
+ */
+export function sizeBounds(maxBatchSize) {
+  const step = Math.ceil(maxBatchSize / maxBars);
+  let bound = maxBatchSize <= 1024 ? step : 1;
+  const bounds = [bound];
+  while (bound < Math.min(maxBatchSize, 2 ** 20)) {
+    bound = Math.min(maxBatchSize, maxBatchSize <= 1024 ? bound + step : bound * 2);
+    bounds.push(bound);
+  }
+  return bounds;
+}
+
+/** The bar that a size counts in; sizes above the last bound count in the last. */
+export function barOf(/** @type {number} */ size, /** @type {readonly number[]} */ bounds) {
+  const bar = bounds.findIndex((bound) => size <= bound);
+  return bar === -1 ? bounds.length - 1 : bar;
+}
+
 /** What the charts show. */
 export const shownS = 120;
 
@@ -29,7 +53,7 @@ export class History {
     for (const second of shown) {
       for (const [name, batches] of Object.entries(second.reasons)) reasons[name] = (reasons[name] ?? 0) + batches;
       for (const [code, batches] of Object.entries(second.failures)) failures[code] = (failures[code] ?? 0) + batches;
-      for (const [bar, batches] of second.sizes) sizes.set(bar, (sizes.get(bar) ?? 0) + batches);
+      for (const [size, batches] of second.sizes) sizes.set(size, (sizes.get(size) ?? 0) + batches);
     }
     return {
       seconds: Math.max(1, shown.length),

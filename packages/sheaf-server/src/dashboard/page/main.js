@@ -1,6 +1,6 @@
 import { barChart, timeChart } from "./charts.js";
 import { count, duration, number, plural, tickDuration } from "./format.js";
-import { History, shownS } from "./history.js";
+import { barOf, History, shownS, sizeBounds } from "./history.js";
 import {
   byId,
   element,
@@ -228,9 +228,11 @@ function drawCharts(shown, second, history) {
     `${plural(second.queued, "item")} waiting, ${plural(second.inFlight, "run")} at work`,
   );
   const { sizes, batches, batchedItems } = history.over(120);
-  const shares = shown.sizeBounds.map((_, bar) => (batches === 0 ? 0 : (sizes.get(bar) ?? 0) / batches));
+  const bounds = sizeBounds(shown.maxBatchSize ?? Infinity);
+  const shares = bounds.map(() => 0);
+  for (const [size, ofThisSize] of sizes) shares[barOf(size, bounds)] += ofThisSize / batches;
   charts.sizes.set(
-    shown.sizeBounds.map((bound) => count(bound)),
+    bounds.map((bound) => count(bound)),
     shares,
     batches === 0 ? "No run yet" : `Items in a run; the mean is ${number(batchedItems / batches)}`,
   );

@@ -172,7 +172,7 @@ export function showRecent({ maxBatchSize }, history) {
 }
 
 /** A dot of a colour, and what it stands for. */
-function legendEntry(/** @type {string} */ label, /** @type {string} */ colour) {
+export function legendEntry(/** @type {string} */ label, /** @type {string} */ colour) {
   const dot = element("i", {});
   dot.style.setProperty("--dot", `var(${colour})`);
   return element("span", {}, dot, label);

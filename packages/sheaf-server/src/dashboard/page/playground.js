@@ -1,6 +1,6 @@
 import { count, duration, number, plural } from "./format.js";
 import { gainOf } from "./gain.js";
-import { byId, element } from "./panels.js";
+import { byId, element, legendEntry } from "./panels.js";
 
 /** @import { Shown } from "./panels.js" @import { BatcherTick } from "../ticks.ts" */
 
@@ -193,22 +193,15 @@ function oneResult(json, tookMs) {
     element(
       "p",
       { class: "hint legend" },
-      dotted("--queue", `${duration(json.queue_ms)} waiting`),
-      dotted("--accent", `${duration(json.run_ms)} in its run`),
-      dotted("--line", `${duration(restMs)} for the rest`),
+      legendEntry(`${duration(json.queue_ms)} waiting`, "--queue"),
+      legendEntry(`${duration(json.run_ms)} in its run`, "--accent"),
+      legendEntry(`${duration(restMs)} for the rest`, "--line"),
       element("span", {}, `${duration(tookMs)} as this browser saw it`),
     ),
     element("p", {}, alone),
     dots,
     ...outputOf(json.output),
   ];
-}
-
-/** @param {string} colour @param {string} text */
-function dotted(colour, text) {
-  const dot = element("i", {});
-  dot.style.setProperty("--dot", `var(${colour})`);
-  return element("span", {}, dot, text);
 }
 
 /**

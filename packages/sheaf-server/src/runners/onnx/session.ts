@@ -1,7 +1,7 @@
 import { createSession, type SessionSettings } from "./create-session.ts";
 import type { ModelSession } from "./model-session.ts";
 import { WebGpuSession } from "./webgpu-session.ts";
-import { doubling } from "../devices/fixed-sizes.ts";
+import { doubling } from "../../shared/doubling.ts";
 
 export type { ModelSession, SessionSettings };
 

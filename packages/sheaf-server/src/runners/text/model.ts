@@ -5,7 +5,8 @@ import { Tensor } from "../onnx/runtime.ts";
 import type { FolderSettings } from "../folder-settings.ts";
 import { lengthBuckets } from "./length-buckets.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
-import { doubling, sizeFor } from "../devices/fixed-sizes.ts";
+import { sizeFor } from "../devices/fixed-sizes.ts";
+import { doubling } from "../../shared/doubling.ts";
 import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
 
 export interface TextModelData extends SessionSettings {

@@ -14,7 +14,13 @@ import type { LocalModel } from "../models/local-model.ts";
 import type { ModelDefinition } from "../models/model-definition.ts";
 import { ModelStatistics } from "../models/model-statistics.ts";
 import { Problem } from "../http/problem.ts";
-import type { InferOptions, ModelState, Served, ServedModel } from "../models/served-model.ts";
+import {
+  refuseLate,
+  type InferOptions,
+  type ModelState,
+  type Served,
+  type ServedModel,
+} from "../models/served-model.ts";
 import type { Settings } from "../settings.ts";
 import { queueTracing, type QueueTracing } from "../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";
@@ -22,8 +28,6 @@ import type { FleetLog } from "./fleet-log.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
 
 const figuresEveryMs = 1000;
-/** The part of its deadline that an item may be expected to wait; as on one machine. */
-const deadlineShare = 0.85;
 
 /** What a model of a fleet shares with the others. */
 export interface FleetParts {
@@ -221,7 +225,7 @@ export class FleetModel implements ServedModel {
     const drainMs = this.#frontEnd?.drainMs(before + items);
     if (drainMs === undefined) return;
     const expectedMs = drainMs - (performance.now() - this.#figuresAtMs);
-    if (expectedMs <= deadlineShare * timeoutMs) return;
+    if (expectedMs <= refuseLate * timeoutMs) return;
     this.#refused += items;
     throw this.#refusal(`${this.name}: no result is possible in time.`, { expectedMs, timeoutMs });
   }

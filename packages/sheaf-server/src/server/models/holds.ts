@@ -1,3 +1,5 @@
+import { within } from "../../shared/within.ts";
+
 /** Requests that go in piece by piece: what they go to stays open until the last piece is in. */
 export class Holds {
   #count = 0;
@@ -17,12 +19,6 @@ export class Holds {
   /** Resolves when there is none, or after `graceMs`. */
   async released(graceMs: number): Promise<void> {
     if (this.#count === 0 || graceMs <= 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs);
-      this.#released = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    await within(graceMs, new Promise((resolve) => (this.#released = resolve)));
   }
 }

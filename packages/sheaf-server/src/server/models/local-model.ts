@@ -17,7 +17,7 @@ import type { ModelDefinition } from "./model-definition.ts";
 import { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
 import { queueTracing, tracedBatcher, type QueueTracing } from "../observe/tracing.ts";
-import type { InferOptions, ModelState, Served, ServedModel } from "./served-model.ts";
+import { refuseLate, type InferOptions, type ModelState, type Served, type ServedModel } from "./served-model.ts";
 import { strategies } from "../../shared/strategies.ts";
 import { TurnEnd } from "./turn-end.ts";
 import { warmUp } from "./warm-up.ts";
@@ -241,9 +241,6 @@ export class LocalModel implements ServedModel {
     });
   }
 }
-
-/** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
-const refuseLate = 0.85;
 
 function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {
   if (workers === undefined) return "ready";

@@ -24,6 +24,9 @@ export interface InferOptions extends CallOptions {
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
+/** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
+export const refuseLate = 0.85;
+
 /** A model as the routes see it: behind a batcher in this process, or behind a queue that a fleet shares. */
 export interface ServedModel {
   readonly name: string;

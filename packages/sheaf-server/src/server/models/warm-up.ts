@@ -1,5 +1,6 @@
 import { RunHandle, type Executor, type RunTime } from "sheaf";
 import type { ModelInput } from "../../runners/model-spec.ts";
+import { doubling } from "../../shared/doubling.ts";
 
 /**
  * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once. Straight on the
@@ -12,9 +13,7 @@ export async function warmUp(
   { batches, maxBatchSize }: { readonly batches: number; readonly maxBatchSize: number },
 ): Promise<RunTime[]> {
   const runTimes: RunTime[] = [];
-  const sizes: number[] = [];
-  for (let size = 1; size < maxBatchSize; size *= 2) sizes.push(size);
-  sizes.push(maxBatchSize);
+  const sizes = doubling(1, maxBatchSize);
   for (let batch = 0; batch < batches; batch++) {
     const size = sizes[batch % sizes.length]!;
     const runs = Array.from({ length: executor.slots }, async (_, slot) => {

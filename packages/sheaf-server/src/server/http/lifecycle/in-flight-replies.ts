@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
+import { within } from "../../../shared/within.ts";
 
 /** How often slow readers are looked for, at most. */
 const longestLookMs = 5000;
@@ -31,12 +32,7 @@ export class InFlightReplies {
   /** Resolves when none is open, after `timeoutMs` at the latest. */
   async left(timeoutMs: number): Promise<void> {
     if (this.#open.length === 0) return;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.#whenNone = resolve;
-      timer = setTimeout(resolve, timeoutMs);
-    });
-    clearTimeout(timer);
+    await within(timeoutMs, new Promise((resolve) => (this.#whenNone = resolve)));
   }
 
   /**

@@ -4,6 +4,7 @@ import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2S
 import { ServerCredentials, status, type Server } from "@grpc/grpc-js";
 import type { Settings } from "../../settings.ts";
 import { addressOf, listeningOn } from "../../http/app.ts";
+import { within } from "../../../shared/within.ts";
 import { nameOfCode } from "./status.ts";
 
 /** Most calls that one connection may have open; its client holds the next one back. */
@@ -74,14 +75,7 @@ export class Connections {
     clearInterval(this.#timer);
     this.#listener.close();
     for (const session of this.#sessions) if (!session.closed) session.close();
-    if (this.#unanswered > 0) {
-      let timer: NodeJS.Timeout | undefined;
-      await new Promise<void>((resolve) => {
-        this.#whenAnswered = resolve;
-        timer = setTimeout(resolve, lastRepliesMs);
-      });
-      clearTimeout(timer);
-    }
+    if (this.#unanswered > 0) await within(lastRepliesMs, new Promise((resolve) => (this.#whenAnswered = resolve)));
     for (const session of this.#sessions) session.destroy();
   }
 
