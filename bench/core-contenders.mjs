@@ -2,7 +2,7 @@
  * Who runs in `npm run bench -- core`: Sheaf, the two yardsticks written here, and the peers (loaded only in their own
  * child process, so that none is measured with another's code in memory).
  */
-import { bisect, createBatcher, greedy, window } from "../packages/sheaf/dist/index.js";
+import { createBatcher, greedy, window } from "../packages/sheaf/dist/index.js";
 
 const echo = async (items) => items;
 const roomForAll = { maxQueueSize: 1_000_000 };
@@ -86,7 +86,7 @@ export const features = {
   "rateLimit, never reached": sheaf(() => ({ rateLimit: { items: 1e12, perMs: 1 } })),
   runTimeoutMs: sheaf(() => ({ runTimeoutMs: 60_000 })),
   'onQueueFull: "wait", never full': sheaf(() => ({ onQueueFull: "wait" })),
-  "onBatchError: bisect(), no error": sheaf(() => ({ onBatchError: bisect() })),
+  'onBatchError: "bisect", no error': sheaf(() => ({ onBatchError: "bisect" })),
   cost: sheaf(() => ({ cost: { perRun: 1, perItem: 1 } })),
   "window() with maxWaitMs 1": sheaf(() => ({ policy: window(), maxWaitMs: 1 })),
   "a subscriber": (maxBatchSize) => {

@@ -2,7 +2,7 @@
 import { codeOf, equal, numbers, sleep } from "./behaviours.mjs";
 
 /** Of the module `sheaf`. */
-export const behavioursOf = ({ BatcherError, adaptive, auto, bisect, createBatcher, greedy, window }) => ({
+export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, greedy, window }) => ({
   async "200 concurrent calls share batches and each gets its own result"() {
     const sizes = [];
     const double = createBatcher(
@@ -59,7 +59,7 @@ export const behavioursOf = ({ BatcherError, adaptive, auto, bisect, createBatch
     equal(ran, [1]);
   },
   async "a bisection isolates the bad items"() {
-    const strict = createBatcher((items) => { if (items.includes(7) || items.includes(20)) throw new Error("bad"); return items; }, { onBatchError: bisect() }); // prettier-ignore
+    const strict = createBatcher((items) => { if (items.includes(7) || items.includes(20)) throw new Error("bad"); return items; }, { onBatchError: "bisect" }); // prettier-ignore
     const settled = await strict.settle(numbers(32));
     equal(
       numbers(32).filter((index) => settled[index].status === "rejected"),

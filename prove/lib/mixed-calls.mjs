@@ -1,4 +1,4 @@
-import { BatcherError, bisect, createBatcher, greedy, window } from "../../packages/sheaf/dist/index.js";
+import { BatcherError, createBatcher, greedy, window } from "../../packages/sheaf/dist/index.js";
 
 const abortReason = new Error("the caller went away");
 const runError = new Error("the run failed");
@@ -13,7 +13,7 @@ const optionsByName = {
     groupKey: ({ id }) => `tenant ${id % 5_000}`,
     policy: () => greedy(),
   },
-  order: { orderKey: ({ id }) => id % 97, onBatchError: bisect() },
+  order: { orderKey: ({ id }) => id % 97, onBatchError: "bisect" },
   dedupe: { dedupeKey: ({ id }) => id % 50, timeoutMs: 200 },
   "small queue": { maxQueueSize: 20, onQueueFull: "wait", runTimeoutMs: 60 },
   "rate limit": { rateLimit: { items: 400, perMs: 100 }, timeoutMs: 300, maxQueueSize: 500 },

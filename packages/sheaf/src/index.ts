@@ -12,7 +12,6 @@ export type { Distribution } from "./core/observe/rolling-histogram.ts";
 export type { CostModel } from "./policies/cost-model.ts";
 export type { CostEstimate, Verdict } from "./core/observe/verdict.ts";
 export type { BatcherStats } from "./core/observe/stats.ts";
-export { bisect, type Bisect, type BisectOptions } from "./core/features/bisect.ts";
 export { greedy } from "./policies/greedy.ts";
 export { window } from "./policies/window.ts";
 export { auto, type AutoOptions } from "./policies/auto/index.ts";

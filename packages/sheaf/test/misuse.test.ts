@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BatcherOptions, bisect, type CallOptions, createBatcher, greedy } from "../dist/index.js";
+import { type BatcherOptions, type CallOptions, createBatcher, greedy } from "../dist/index.js";
 import { heldBatcher, watch } from "./support/rig.js";
 
 const echo = (items: number[]): number[] => items;
@@ -18,7 +18,10 @@ const wrongValues: Record<string, readonly unknown[]> = {
   timeoutMs: [-1, Number.NaN, "100", null, {}],
   runTimeoutMs: [-1, Number.NaN, "100", null, {}],
   policy: [{}, "greedy", greedy, null, 5, { decide: "now" }],
-  onBatchError: ["retry", "bisect", "", true, null, bisect],
+  onBatchError: ["retry", "", true, null],
+  runOne: [5, "x", null, {}],
+  shouldBisect: [true, "x", null, {}],
+  maxBisectRuns: [-1, 1.5, Number.NaN, "3", null],
   groupKey: ["tenant", 5, null, {}],
   orderKey: ["id", 5, null, {}],
   dedupeKey: ["id", true, null, {}],
@@ -122,22 +125,17 @@ test("maxBatchWeight without weigh is refused: nothing could be weighed", () => 
   assert.throws(() => createBatcher(echo, { maxBatchWeight: 10 }), { name: "RangeError", message: /weigh/ });
 });
 
-test("a wrong option of bisect is refused by name, with what it got", () => {
-  const wrong: Record<string, readonly unknown[]> = {
-    runOne: [5, "x", null, {}],
-    shouldBisect: [true, "x", null, {}],
-    maxRuns: [-1, 1.5, Number.NaN, "3", null],
-  };
-  for (const [option, values] of Object.entries(wrong)) {
-    for (const value of values) {
-      assert.throws(() => bisect({ [option]: value }), { message: new RegExp(`^bisect\\.${option} must be .*, got `) });
+test("batchWeight without weigh, and runOne without bisect, do no harm or are refused by name", () => {
+  for (const [option, options] of [
+    ["batchWeight", { batchWeight: "padded" as const }],
+    ["runOne", { runOne: (item: number) => item }],
+  ] as const) {
+    try {
+      createBatcher<number, number>(echo, options);
+    } catch (error) {
+      assert.match((error as Error).message, new RegExp(option));
     }
   }
-  assert.throws(() => bisect({ maxBisectRun: 3 } as never), {
-    name: "TypeError",
-    message: /bisect\.maxRuns|there are/,
-  });
-  assert.throws(() => bisect(null as never), { name: "TypeError", message: /bisect must be an object/ });
 });
 
 test("a refused construction leaves the policy free for another batcher", () => {

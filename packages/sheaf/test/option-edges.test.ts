@@ -4,7 +4,6 @@ import {
   adaptive,
   auto,
   type BatcherOptions,
-  bisect,
   type CallOptions,
   createBatcher,
   greedy,
@@ -37,7 +36,10 @@ const edges: Record<string, readonly Partial<BatcherOptions<number, number>>[]> 
   ],
   timeoutMs: [{ timeoutMs: huge }, { timeoutMs: Infinity }, { timeoutMs: 2 ** 31 }],
   runTimeoutMs: [{ runTimeoutMs: huge }, { runTimeoutMs: Infinity }, { runTimeoutMs: 2 ** 31 }],
-  bisect: [{ onBatchError: bisect({ maxRuns: 0 }) }, { onBatchError: bisect({ maxRuns: 2 ** 53 - 1 }) }],
+  bisect: [
+    { onBatchError: "bisect", maxBisectRuns: 0 },
+    { onBatchError: "bisect", maxBisectRuns: 2 ** 53 - 1 },
+  ],
   keys: [
     { groupKey: () => Number.NaN },
     { groupKey: () => "__proto__" },

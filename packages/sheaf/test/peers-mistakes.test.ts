@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
-import { bisect, createBatcher, greedy, window } from "../dist/index.js";
+import { createBatcher, greedy, window } from "../dist/index.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "./support/rig.js";
 
 test("a result array that is too short gives no caller undefined", async () => {
@@ -127,7 +127,7 @@ test("one bad item does not fail everyone: with bisect the others get their resu
       if (items.includes(5)) throw new Error("5 is bad");
       return items;
     },
-    { policy: greedy(), onBatchError: bisect() },
+    { policy: greedy(), onBatchError: "bisect" },
   );
   const outcomes = await Promise.allSettled(numbers(16).map((item) => batcher(item)));
   assert.deepEqual(

@@ -3,7 +3,6 @@ import { describe } from "../shared/describe.ts";
 import type { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/runtime/clock.ts";
 import { createBatcher } from "../core/create-batcher.ts";
-import { bisect } from "../core/features/bisect.ts";
 import type { BatcherOptions } from "../core/options.ts";
 import { settingsOf } from "../core/settings.ts";
 import { greedy } from "../policies/greedy.ts";
@@ -128,7 +127,8 @@ async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): P
     maxBatchSize: Math.max(1, Math.min(maxBatchSize, most)),
     weigh: ({ text }) => weigh(text),
     groupKey: ({ group }) => group,
-    onBatchError: bisect({ shouldBisect: blamesInputs }),
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
   });
   onBatcher?.(batcher);
   return batcher;

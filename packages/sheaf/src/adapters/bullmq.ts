@@ -1,5 +1,4 @@
 import {
-  bisect,
   createBatcher,
   type BatchContext,
   type Batcher,
@@ -29,7 +28,7 @@ export interface BatchProcessor<Job, Out> {
   close(worker: WorkerLike): Promise<void>;
 }
 
-const processorDefaults = { maxBatchSize: 32, concurrency: 1, onQueueFull: "wait" } as const;
+const processorDefaults = { maxBatchSize: 32, concurrency: 1, onBatchError: "bisect", onQueueFull: "wait" } as const;
 
 /**
  * Batches for BullMQ's free edition: a worker runs many jobs at once, and those that run at once share a batch. A value
@@ -52,7 +51,7 @@ export function batchProcessor<Job extends object, Out>(
     maxBatchSize,
     concurrency: batches,
     // The queue delivers at least once anyway: what runs a second time for a bad neighbour's sake is nothing new.
-    onBatchError: options.onBatchError ?? bisect(),
+    onBatchError: options.onBatchError ?? processorDefaults.onBatchError,
     // The worker's concurrency is the bound; a job must not fail because it has been fetched too early.
     onQueueFull: options.onQueueFull ?? processorDefaults.onQueueFull,
   });

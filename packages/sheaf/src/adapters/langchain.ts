@@ -1,7 +1,6 @@
 import type { Batcher } from "../core/batcher.ts";
 import { systemClock } from "../core/runtime/clock.ts";
 import { createBatcher } from "../core/create-batcher.ts";
-import { bisect } from "../core/features/bisect.ts";
 import type { BatcherOptions } from "../core/options.ts";
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
@@ -84,7 +83,8 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       ...defined(rest),
       weigh: ({ text }) => weigh(text),
       groupKey: embedQueries === undefined ? undefined : ({ kind }) => kind,
-      onBatchError: bisect({ shouldBisect: blamesInputs }),
+      onBatchError: "bisect",
+      shouldBisect: blamesInputs,
     });
     this.batcher = this.#batcher;
   }

@@ -1,6 +1,6 @@
 import type { Policy } from "../policies/policy.ts";
 import type { Clock } from "./runtime/clock.ts";
-import type { Bisect } from "./features/bisect.ts";
+import type { BatchContext } from "./batch-context.ts";
 
 export type Priority = "immediate" | "interactive" | "bulk";
 
@@ -65,8 +65,14 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly runTimeoutMs?: number | undefined;
   /** When to dispatch. Default `auto()`. An instance belongs to one batcher. */
   readonly policy?: Policy | undefined;
-  /** `"fail"` (default): every caller of the batch gets the same error. `bisect()`: isolate the bad items. */
-  readonly onBatchError?: "fail" | Bisect<In, Out> | undefined;
+  /** `"fail"` (default): every caller of the batch gets the same error. `"bisect"`: isolate the bad items. */
+  readonly onBatchError?: "fail" | "bisect" | undefined;
+  /** Runs the lone item that a bisection isolated, instead of the batch function. */
+  readonly runOne?: ((item: In, context: BatchContext) => Out | Error | PromiseLike<Out | Error>) | undefined;
+  /** Whether an error can be the fault of single items. Default: not for errors of the service itself. */
+  readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
+  /** Most extra runs of one bisection; integer >= 0. Default 8·⌈log2 n⌉. */
+  readonly maxBisectRuns?: number | undefined;
   /** Items of different groups never share a batch; compared as in a Map, `undefined` is a group too. */
   readonly groupKey?: ((item: In) => unknown) | undefined;
   /** Items of one key run in order, never in two batches at once; `undefined` = no order. */

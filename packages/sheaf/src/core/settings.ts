@@ -9,6 +9,7 @@ import {
   checkPositive,
   checkText,
   hasMethods,
+  integerFrom,
   numberThat,
   oneOf,
   withMethods,
@@ -72,6 +73,9 @@ export function settingsOf<In, Out>(
     runTimeoutMs: options.runTimeoutMs,
     policy: options.policy === undefined ? defaultPolicy() : own(options.policy),
     onBatchError: options.onBatchError,
+    runOne: options.runOne,
+    shouldBisect: options.shouldBisect,
+    maxBisectRuns: options.maxBisectRuns,
     groupKey: options.groupKey,
     orderKey: options.orderKey,
     dedupeKey: options.dedupeKey,
@@ -113,8 +117,6 @@ export const checkClock: Check = withMethods("a clock, with now() and after(dela
 
 const checkSignal = withMethods("an AbortSignal", "addEventListener");
 
-const checkHandler = withMethods('"fail" or bisect()', "handle");
-
 const checkPriority = oneOf(...priorities);
 
 /** Of every option; an adapter adds its own. */
@@ -133,9 +135,10 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   refuseLate: numberThat("> 0 and <= 1", (value) => value > 0 && value <= 1),
   runTimeoutMs: checkPositive,
   policy: withMethods("a policy, with decide(view)", "decide"),
-  onBatchError: (name, value) => {
-    if (value !== "fail") checkHandler(name, value);
-  },
+  onBatchError: oneOf("fail", "bisect"),
+  runOne: checkFunction,
+  shouldBisect: checkFunction,
+  maxBisectRuns: integerFrom(0),
   groupKey: checkFunction,
   orderKey: checkFunction,
   dedupeKey: checkFunction,
@@ -151,7 +154,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
 };
 
 function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
-  const { policy, maxBatchWeight, rateLimit, maxQueueSize, dedupe, orderKey } = options;
+  const { policy, maxBatchWeight, rateLimit, maxQueueSize, dedupe, orderKey, onBatchError } = options;
   const needs = (what: string, isGiven: boolean, name: keyof typeof options): void => {
     if (isGiven && options[name] === undefined) throw new RangeError(`${what} needs ${name}`);
   };
@@ -162,6 +165,11 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   needs('dedupe "running"', dedupe === "running", "dedupeKey");
   if (dedupe === "running" && orderKey !== undefined) {
     throw new RangeError('dedupe "running" cannot go with orderKey');
+  }
+  for (const option of ["runOne", "shouldBisect", "maxBisectRuns"] as const) {
+    if (options[option] !== undefined && onBatchError !== "bisect") {
+      throw new RangeError(`${option} needs onBatchError: "bisect"`);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BatchContext, type BatchRecord, bisect, createBatcher, RunHandle } from "../../dist/index.js";
+import { type BatchContext, type BatchRecord, createBatcher, RunHandle } from "../../dist/index.js";
 import { assertCode, heldBatcher, statuses, values, watch, watchAll } from "../support/rig.js";
 
 test("an answer reaches its caller at once; the others wait for the end of the run", async () => {
@@ -118,7 +118,7 @@ test("a run that is given up fails the unanswered only, and its later answers ha
 });
 
 test("answered items do not run again in a bisection", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: bisect() });
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect" });
   const calls = watchAll(batcher, [1, 2, 3, 4]);
   await clock.settle();
   const first = runs[0]!.context;
@@ -138,12 +138,11 @@ test("answered items do not run again in a bisection", async () => {
 
 test("runOne may answer its item", async () => {
   const { batcher, clock, runs } = heldBatcher({
-    onBatchError: bisect({
-      runOne: (item: number, { answer }) => {
-        answer(0, 10 * item);
-        return -1;
-      },
-    }),
+    onBatchError: "bisect",
+    runOne: (item, { answer }) => {
+      answer(0, 10 * item);
+      return -1;
+    },
   });
   const calls = watchAll(batcher, [1, 2]);
   await clock.settle();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bisect, type RunHandle } from "../../dist/index.js";
+import type { RunHandle } from "../../dist/index.js";
 import { assertCode, heldBatcher, timedBatcher, watch, watchAll } from "../support/rig.js";
 
 test("ask answers with the batch that the item rode in, and how long it waited and ran", async () => {
@@ -64,7 +64,7 @@ test("callers who share an item each get their own wait", async () => {
 });
 
 test("the run time of an item of a bisected batch lasts to its own result", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 2 });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 2 });
   const asked = [1, 2].map((item) => watch(batcher.ask(item)));
   await clock.advanceAsync(10);
   await runs[0]!.fail(new Error("one of them"));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BatcherError, type BatcherOptions, bisect, createBatcher, greedy } from "../../dist/index.js";
+import { BatcherError, type BatcherOptions, createBatcher, greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "../support/rig.js";
 
@@ -16,7 +16,7 @@ function badItems(bad: Iterable<number>, options: BatcherOptions<number, number>
       if (found !== undefined) throw new Error(`item ${found} is bad`);
       return items.map((item) => item * 2);
     },
-    { clock, policy: greedy(), concurrency: 1, maxBatchSize: 1_000, onBatchError: bisect(), ...options },
+    { clock, policy: greedy(), concurrency: 1, maxBatchSize: 1_000, onBatchError: "bisect", ...options },
   );
   return { batcher, clock, runs };
 }
@@ -72,19 +72,19 @@ test("a bisection makes 8·⌈log2 n⌉ extra runs, neither fewer nor more, when
   }
 });
 
-test("maxRuns bounds the extra runs; 0 means none", async () => {
-  for (const maxRuns of [0, 1, 2, 5]) {
-    const { batcher, clock, runs } = badItems([7], { onBatchError: bisect({ maxRuns }) });
+test("maxBisectRuns bounds the extra runs; 0 means none", async () => {
+  for (const maxBisectRuns of [0, 1, 2, 5]) {
+    const { batcher, clock, runs } = badItems([7], { maxBisectRuns });
     const calls = watchAll(batcher, numbers(32));
     await clock.settle();
-    assert.ok(runs.length - 1 <= maxRuns, `${runs.length - 1} extra runs, allowed ${maxRuns}`);
+    assert.ok(runs.length - 1 <= maxBisectRuns, `${runs.length - 1} extra runs, allowed ${maxBisectRuns}`);
     assert.ok(calls.every(({ status }) => status !== "pending"));
     assert.equal(calls[7]!.status, "rejected");
   }
 });
 
 test("a bisection's halves run left then right, in the batch's own slot", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 4, concurrency: 1 });
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4, concurrency: 1 });
   watchAll(batcher, [1, 2, 3, 4]);
   await clock.settle();
   watchAll(batcher, [5]);
@@ -101,7 +101,7 @@ test("a bisection's halves run left then right, in the batch's own slot", async 
 });
 
 test("callers of a half that succeeded do not wait for the other half", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 4 });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
   const calls = watchAll(batcher, [1, 2, 3, 4]);
   await clock.settle();
   await runs[0]!.fail(new Error("bad batch"));
@@ -110,7 +110,7 @@ test("callers of a half that succeeded do not wait for the other half", async ()
 });
 
 test("sub-runs carry the id of their batch and their own size", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 4 });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
   watchAll(batcher, [1, 2, 3, 4]);
   await clock.settle();
   await runs[0]!.fail(new Error("bad batch"));
@@ -119,7 +119,7 @@ test("sub-runs carry the id of their batch and their own size", async () => {
 });
 
 test("aborted and expired items are left out of the sub-runs", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 4 });
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 4 });
   const controller = new AbortController();
   watchAll(batcher, [1]);
   const aborted = watch(batcher(2, { signal: controller.signal }));
@@ -145,13 +145,11 @@ test("aborted and expired items are left out of the sub-runs", async () => {
 test("the lone item that a bisection isolated uses runOne", async () => {
   const ones: number[] = [];
   const { batcher, clock } = badItems([3], {
-    onBatchError: bisect({
-      runOne: (item, context) => {
-        ones.push(item);
-        assert.equal(context.size, 1);
-        return item === 3 ? -3 : item * 2;
-      },
-    }),
+    runOne: (item, context) => {
+      ones.push(item);
+      assert.equal(context.size, 1);
+      return item === 3 ? -3 : item * 2;
+    },
   });
   const calls = watchAll(batcher, numbers(8));
   await clock.settle();
@@ -164,13 +162,11 @@ test("runOne may throw, reject or give an Error: that is the item's outcome", as
   for (const how of ["throw", "reject", "give"] as const) {
     const own = new Error(`runOne ${how}`);
     const { batcher, clock } = badItems([1], {
-      onBatchError: bisect({
-        runOne: (item) => {
-          if (item !== 1) return item * 2;
-          if (how === "throw") throw own;
-          return how === "reject" ? Promise.reject(own) : own;
-        },
-      }),
+      runOne: (item) => {
+        if (item !== 1) return item * 2;
+        if (how === "throw") throw own;
+        return how === "reject" ? Promise.reject(own) : own;
+      },
     });
     const calls = watchAll(batcher, numbers(4));
     await clock.settle();
@@ -180,7 +176,7 @@ test("runOne may throw, reject or give an Error: that is the item's outcome", as
 });
 
 test("an error with an integer itemIndex takes that item out first", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 8 });
+  const { batcher, clock, runs, batches } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 8 });
   const calls = watchAll(batcher, numbers(8));
   await clock.settle();
   const bad = Object.assign(new Error("input[5] is bad"), { itemIndex: 5 });
@@ -210,7 +206,7 @@ test("an itemIndex out of range or no integer is ignored", async () => {
         if (items.includes(2)) throw Object.assign(new Error("2 is bad"), { itemIndex });
         return items;
       },
-      { policy: greedy(), onBatchError: bisect() },
+      { policy: greedy(), onBatchError: "bisect" },
     );
     const outcomes = await Promise.allSettled(numbers(8).map((item) => batcher(item)));
     assert.deepEqual(
@@ -237,7 +233,7 @@ const serviceErrors: [string, unknown][] = [
 ];
 for (const [what, error] of serviceErrors) {
   test(`${what} is the service, not an item: no bisection, every caller gets that error`, async () => {
-    const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect() });
+    const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
     const calls = watchAll(batcher, [1, 2, 3, 4]);
     await clock.settle();
     await runs[0]!.fail(error);
@@ -248,7 +244,7 @@ for (const [what, error] of serviceErrors) {
 
 for (const status of [400, 404, 413, 422]) {
   test(`status ${status} can be an item's fault: it is bisected`, async () => {
-    const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect() });
+    const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
     watchAll(batcher, [1, 2, 3, 4]);
     await clock.settle();
     await runs[0]!.fail(Object.assign(new Error(`HTTP ${status}`), { status }));
@@ -257,7 +253,7 @@ for (const status of [400, 404, 413, 422]) {
 }
 
 test("a wrong number of results is RESULT_COUNT for every caller and is not bisected", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect() });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
   const calls = watchAll(batcher, [1, 2]);
   await clock.settle();
   await runs[0]!.finish([1]);
@@ -269,12 +265,11 @@ test("shouldBisect decides, whatever the error is", async () => {
   const asked: unknown[] = [];
   for (const answer of [true, false]) {
     const { batcher, clock, runs } = heldBatcher({
-      onBatchError: bisect({
-        shouldBisect: (error) => {
-          asked.push(error);
-          return answer;
-        },
-      }),
+      onBatchError: "bisect",
+      shouldBisect: (error) => {
+        asked.push(error);
+        return answer;
+      },
     });
     watchAll(batcher, [1, 2]);
     await clock.settle();
@@ -288,11 +283,10 @@ test("shouldBisect decides, whatever the error is", async () => {
 test("a throwing shouldBisect never hangs a caller: everyone gets the batch's error, and there is one warning", async (t) => {
   const warn = t.mock.method(console, "warn", () => {});
   const { batcher, clock, runs, finishAll } = heldBatcher({
-    onBatchError: bisect({
-      shouldBisect: () => {
-        throw new Error("bug");
-      },
-    }),
+    onBatchError: "bisect",
+    shouldBisect: () => {
+      throw new Error("bug");
+    },
   });
   for (let round = 0; round < 2; round++) {
     const calls = watchAll(batcher, [1, 2]);
@@ -306,7 +300,7 @@ test("a throwing shouldBisect never hangs a caller: everyone gets the batch's er
 });
 
 test("a service error inside a bisection ends it for that half, not forever", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect(), maxBatchSize: 8 });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect", maxBatchSize: 8 });
   const calls = watchAll(batcher, numbers(8));
   await clock.settle();
   await runs[0]!.fail(new Error("some item is bad"));
@@ -348,7 +342,7 @@ test("sub-runs feed bisectRuns, not the policy and not the subscribers", async (
 });
 
 test("a bisected batch of one is not repeated without runOne", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect() });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
   const call = watch(batcher(1));
   await clock.settle();
   const bad = new Error("bad");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bisect, createBatcher, type Executor, greedy } from "../../dist/index.js";
+import { createBatcher, type Executor, greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, heldBatcher, holdForEver, numbers, statuses, values, watch, watchAll } from "../support/rig.js";
 
@@ -155,7 +155,7 @@ test("close finishes feeding lists", async () => {
 });
 
 test("close finishes bisections", async () => {
-  const { batcher, clock, runs } = heldBatcher({ onBatchError: bisect() });
+  const { batcher, clock, runs } = heldBatcher({ onBatchError: "bisect" });
   const calls = watchAll(batcher, [1, 2]);
   await clock.settle();
   const closed = watch(batcher.close());

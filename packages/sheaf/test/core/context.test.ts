@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
-import { type Batcher, bisect, createBatcher, greedy, window } from "../../dist/index.js";
+import { type Batcher, createBatcher, greedy, window } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { heldBatcher, numbers, watch, watchAll } from "../support/rig.js";
 
@@ -54,7 +54,7 @@ test("runs of bisections and of lists are in the maker's context too", async () 
         if (items.includes(3)) throw new Error("3 is bad");
         return items;
       },
-      { policy: greedy(), onBatchError: bisect(), maxQueueSize: 4, maxBatchSize: 4 },
+      { policy: greedy(), onBatchError: "bisect", maxQueueSize: 4, maxBatchSize: 4 },
     ),
   );
   await storage.run("lister", () => batcher.settle(numbers(30)));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BatcherOptions, type BatchRecord, bisect, createBatcher } from "../../dist/index.js";
+import { type BatcherOptions, type BatchRecord, createBatcher } from "../../dist/index.js";
 import { assertCode, heldBatcher, type Rig, statuses, values, watch, watchAll } from "../support/rig.js";
 
 /** A batcher whose calls join equal items that run. */
@@ -118,7 +118,7 @@ test("a run that was given up is not joined, not even by those who are notified 
 });
 
 test("a call that joins a bisected batch gets the outcome of its item", async () => {
-  const { batcher, clock, runs } = sharing({ onBatchError: bisect() });
+  const { batcher, clock, runs } = sharing({ onBatchError: "bisect" });
   const first = watchAll(batcher, [1, 2]);
   await clock.settle();
   const early = watchAll(batcher, [1, 2]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { BatcherError, bisect, createBatcher, greedy } from "../../dist/index.js";
+import { BatcherError, createBatcher, greedy } from "../../dist/index.js";
 import { assertCode, statuses, values, watchAll } from "../support/rig.js";
 
 interface Row {
@@ -115,7 +115,7 @@ test("a part of a bisection is answered by key too", async () => {
       if (ids.includes(3)) throw new Error("3 is bad");
       return byId(ids.map(row).reverse());
     },
-    { onBatchError: bisect(), policy: greedy() },
+    { onBatchError: "bisect", policy: greedy() },
   );
   const calls = watchAll(load, [1, 2, 3, 4]);
   await settled();

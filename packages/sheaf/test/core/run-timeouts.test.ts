@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bisect, createBatcher, greedy, type RunHandle } from "../../dist/index.js";
+import { createBatcher, greedy, type RunHandle } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, heldBatcher, statuses, watch, watchAll } from "../support/rig.js";
 
@@ -122,7 +122,7 @@ test("a caller's shorter timeoutMs still counts while the run goes on", async ()
 });
 
 test("a part of a bisection past runTimeoutMs ends the bisection: everyone left gets RUN_TIMEOUT, nothing runs twice", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ runTimeoutMs: 100, onBatchError: bisect() });
+  const { batcher, clock, runs, batches } = heldBatcher({ runTimeoutMs: 100, onBatchError: "bisect" });
   const calls = watchAll(batcher, [1, 2, 3, 4]);
   await clock.settle();
   await runs[0]!.fail(new Error("one of them is bad"));

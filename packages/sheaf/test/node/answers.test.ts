@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Batcher, BatcherError, type BatcherOptions, bisect, createBatcher } from "../../dist/index.js";
+import { type Batcher, BatcherError, type BatcherOptions, createBatcher } from "../../dist/index.js";
 import { workerProcess, workerThread, type WorkerOptions } from "../../dist/node/index.js";
 import { watch } from "../support/rig.js";
 import type answering from "./answering-worker.js";
@@ -76,7 +76,7 @@ for (const [kind, open] of [
         assert.match(String(bad), /thrown later/);
       },
       {},
-      { onBatchError: bisect() },
+      { onBatchError: "bisect" },
     ));
 
   test(`a worker ${kind} that answers all may return nothing; the first answer counts, and none after the run`, () =>

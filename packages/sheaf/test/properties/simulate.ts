@@ -5,8 +5,6 @@ import {
   type BatchContext,
   type Batcher,
   BatcherError,
-  bisect,
-  type BisectOptions,
   type CallOptions,
   createBatcher,
   greedy,
@@ -62,9 +60,6 @@ class Simulation {
       };
     };
     const { weights, groups, orders, equals, joinsRuns, keyed, runOne, onBatchError, maxBisectRuns } = scenario;
-    const lone: BisectOptions<Item, Result> = runOne
-      ? { runOne: async (item, context) => (await this.#run([item], context, 0))?.[0] as Result }
-      : {};
     this.#batcher = createBatcher<Item, Result>(
       async (items, context) =>
         this.#keyed(await this.#run([...items], context, keyed === undefined ? undefined : 0), items),
@@ -80,9 +75,7 @@ class Simulation {
         refuseLate: scenario.refuseLate,
         runTimeoutMs: scenario.runTimeoutMs,
         rateLimit: scenario.rateLimit,
-        ...(onBatchError === "bisect"
-          ? { onBatchError: bisect({ maxRuns: maxBisectRuns, ...lone }) }
-          : { onBatchError }),
+        onBatchError,
         ...(weights === "none"
           ? {}
           : { weigh: key(({ weight }) => weight), maxBatchWeight: weightLimit, batchWeight: weights }),
@@ -91,6 +84,12 @@ class Simulation {
         ...(equals > 0 ? { dedupeKey: key(({ equal }) => equal) } : {}),
         ...(equals > 0 && orders === 0 && joinsRuns ? { dedupe: "running" } : {}),
         ...(keyed === undefined ? {} : { resultKey: ({ id }) => `item ${id}`, onMissing: keyed }),
+        ...(onBatchError === "bisect" ? { maxBisectRuns } : {}),
+        ...(onBatchError === "bisect" && runOne
+          ? {
+              runOne: async (item: Item, context: BatchContext) => (await this.#run([item], context, 0))?.[0] as Result,
+            }
+          : {}),
       },
     );
   }

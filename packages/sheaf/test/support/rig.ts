@@ -32,7 +32,7 @@ export interface Rig<In, Out> {
 }
 
 /** A batcher on a manual clock, `greedy()` and one slot unless told otherwise, whose runs the test ends by hand. */
-export function heldBatcher<In = number>(options: BatcherOptions<NoInfer<In>, NoInfer<In>> = {}): Rig<In, In> {
+export function heldBatcher<In = number>(options: BatcherOptions<In, In> = {}): Rig<In, In> {
   const clock = manualClock();
   const runs: HeldRun<In, In>[] = [];
   const ended = new Set<HeldRun<In, In>>();

@@ -9,7 +9,6 @@ import {
   type BatcherLoad,
   type BatcherOptions,
   type BatcherStats,
-  bisect,
   type CallOptions,
   createBatcher,
   type Executor,
@@ -182,13 +181,12 @@ held("the item type reaches the option functions", () => {
     orderKey: ({ id }) => id,
     dedupeKey: ({ id }) => id,
     maxBatchWeight: 10,
-    onBatchError: bisect({
-      runOne: (user) => user.id,
-      shouldBisect: (error) => {
-        expectTypeOf(error).toEqualTypeOf<unknown>();
-        return true;
-      },
-    }),
+    onBatchError: "bisect",
+    runOne: (user) => user.id,
+    shouldBisect: (error) => {
+      expectTypeOf(error).toEqualTypeOf<unknown>();
+      return true;
+    },
   });
 });
 
@@ -214,7 +212,7 @@ held("users of exactOptionalPropertyTypes may pass undefined for every option", 
 held("the literals of the contract are the only ones", () => {
   expectTypeOf<NonNullable<CallOptions["priority"]>>().toEqualTypeOf<"immediate" | "interactive" | "bulk">();
   expectTypeOf<NonNullable<BatcherOptions<string>["onQueueFull"]>>().toEqualTypeOf<"reject" | "wait">();
-  expectTypeOf<Extract<BatcherOptions<string>["onBatchError"], string>>().toEqualTypeOf<"fail">();
+  expectTypeOf<NonNullable<BatcherOptions<string>["onBatchError"]>>().toEqualTypeOf<"fail" | "bisect">();
   expectTypeOf<NonNullable<BatcherOptions<string>["batchWeight"]>>().toEqualTypeOf<"sum" | "padded">();
   expectTypeOf<NonNullable<BatcherOptions<string>["maxQueueSize"]>>().toEqualTypeOf<number | "auto">();
 });

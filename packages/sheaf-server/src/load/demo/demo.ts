@@ -1,4 +1,4 @@
-import { bisect, createBatcher, greedy, type Batcher, type BatcherOptions } from "sheaf";
+import { createBatcher, greedy, type Batcher, type BatcherOptions } from "sheaf";
 import { workerProcess } from "sheaf/node";
 import { calibrate, type Calibration } from "sheaf/tuning";
 import { adviseOn, type Advice } from "../tune/advice.ts";
@@ -72,7 +72,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
     const burst = await act("batched", batcher("burst"), bursts);
 
     options.onStep("One poison item among 64");
-    const poisoned = await poisonAct(batcher("poison", { onBatchError: bisect() }));
+    const poisoned = await poisonAct(batcher("poison", { onBatchError: "bisect" }));
 
     options.onStep("Steady load; the worker is killed in the middle");
     const steady: ActLoad = { pattern: "steady", ratePerS: steadyPerS, durationMs: 0.15 * durationMs };

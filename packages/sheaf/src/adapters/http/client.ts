@@ -6,7 +6,6 @@ import { wrapBatcher } from "../../core/wrap-batcher.ts";
 import {
   createBatcher,
   type BatchContext,
-  type Bisect,
   type Batcher,
   type BatcherOptions,
   type CallOptions,
@@ -22,9 +21,8 @@ type Headers = Readonly<Record<string, string>>;
 /** What a client does beyond a batcher's options. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "weigh" | "maxBatchWeight" | "batchWeight" | "onBatchError" | "resultKey" | "onMissing"
+  "weigh" | "maxBatchWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
 > {
-  readonly onBatchError?: "fail" | Bisect<unknown, never> | undefined;
   /** Default the runtime's own `fetch`. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /** Sent with every request, such as `authorization`; a function is asked for each request. */

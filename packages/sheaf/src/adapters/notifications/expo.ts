@@ -1,5 +1,5 @@
 import { describe } from "../../shared/describe.ts";
-import { bisect, createBatcher, type Batcher, type BatcherOptions } from "../../index.ts";
+import { createBatcher, type Batcher, type BatcherOptions } from "../../index.ts";
 import { blamesInputs, withHints } from "../shared/api-error.ts";
 
 /** A message as expo-server-sdk takes it; one recipient each. */
@@ -46,7 +46,10 @@ export class PushError extends Error {
 /** Expo takes 100 messages a request and 600 a second a project; its client sends six requests at once. */
 export const expoDefaults = { maxBatchSize: 100, concurrency: 6, rateLimit: { items: 600, perMs: 1000 } } as const;
 
-export type ExpoPushOptions<Message> = Omit<BatcherOptions<Message, PushTicket>, "onBatchError">;
+export type ExpoPushOptions<Message> = Omit<
+  BatcherOptions<Message, PushTicket>,
+  "onBatchError" | "shouldBisect" | "maxBisectRuns" | "runOne"
+>;
 
 /**
  * One push message in, its ticket out; up to 100 share a request. A message that Expo refuses rejects with `PushError`,
@@ -82,7 +85,8 @@ export function expoPush<Message extends PushMessageLike>(
     maxBatchSize,
     concurrency: concurrency ?? expoDefaults.concurrency,
     rateLimit: rateLimit ?? expoDefaults.rateLimit,
-    onBatchError: bisect({ shouldBisect: blamesInputs }),
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
     groupKey: (message) => {
       // A throw here fails this call only, before anything is sent.
       checkRecipient(message);

@@ -1,7 +1,6 @@
 import type { Batcher } from "../../core/batcher.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
-import { bisect } from "../../core/features/bisect.ts";
 import { BatcherError } from "../../core/errors.ts";
 import type { BatcherOptions } from "../../core/options.ts";
 import { batcherChecks } from "../../core/settings.ts";
@@ -112,7 +111,8 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
     clock,
     weigh: (input) => weighed(input, weigh, maxItemWeight, name),
     dedupeKey: (input) => (typeof input === "string" ? input : undefined),
-    onBatchError: bisect({ shouldBisect: blamesInputs }),
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
   });
   return Object.assign(batcher, { usage: () => ({ ...usage }) });
 }

@@ -1,7 +1,6 @@
 import type { Batcher } from "../../core/batcher.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
-import { bisect } from "../../core/features/bisect.ts";
 import type { BatcherOptions } from "../../core/options.ts";
 import { blamesInputs, errorHints } from "../shared/api-error.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
@@ -38,7 +37,15 @@ export type SendEmbeddings = (
 
 export type EmbeddingRequestsOptions = Omit<
   BatcherOptions<EmbeddingCall, EmbeddingPart>,
-  "weigh" | "batchWeight" | "groupKey" | "orderKey" | "onBatchError" | "resultKey" | "onMissing"
+  | "weigh"
+  | "batchWeight"
+  | "groupKey"
+  | "orderKey"
+  | "onBatchError"
+  | "shouldBisect"
+  | "runOne"
+  | "resultKey"
+  | "onMissing"
 > & {
   /** Further requests for a batch that 429 refused, after the pause it asks for; integer >= 0. Default 2. */
   readonly maxRetries?: number | undefined;
@@ -71,7 +78,8 @@ export function embeddingRequests(
     clock,
     weigh: ({ input }) => tokensOf(input),
     groupKey: ({ parameters }) => canonicalJson(parameters),
-    onBatchError: bisect({ shouldBisect: blamesInputs }),
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
   });
 }
 

@@ -1,5 +1,4 @@
 import { createBatcher } from "../../core/create-batcher.ts";
-import { bisect } from "../../core/features/bisect.ts";
 import {
   checkPoint,
   checkQuery,
@@ -85,7 +84,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       ...upsertDefaults,
       concurrency: 1,
       // Writing a point again changes nothing, and LanceDB's errors do not name the row.
-      onBatchError: bisect(),
+      onBatchError: "bisect",
       ...given(upserts),
       name: `upsert into ${table.name}`,
       groupKey: (point) => {

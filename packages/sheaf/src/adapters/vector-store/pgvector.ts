@@ -1,5 +1,4 @@
 import { createBatcher } from "../../core/create-batcher.ts";
-import { bisect } from "../../core/features/bisect.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "../shared/postgres/client.ts";
 import { encode } from "../shared/postgres/encode.ts";
 import { checkNames, qualified, quoted, type TableName } from "../shared/postgres/identifier.ts";
@@ -78,7 +77,8 @@ export function pgvectorStore(client: PostgresClient, options: PgvectorOptions):
     },
     {
       concurrency: connection.concurrency,
-      onBatchError: bisect({ shouldBisect: isRowError }),
+      onBatchError: "bisect",
+      shouldBisect: isRowError,
       ...given(queries),
       name: `query ${table}`,
       groupKey: (item) => {

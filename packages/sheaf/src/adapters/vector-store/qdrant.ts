@@ -1,5 +1,4 @@
 import { createBatcher } from "../../core/create-batcher.ts";
-import { bisect } from "../../core/features/bisect.ts";
 import { checkText } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import {
@@ -58,7 +57,7 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
   }
   checkText("collection", collection);
   checkStoreOptions(options, "collection");
-  const whenRefused = { onBatchError: bisect({ shouldBisect: isRefusal }) };
+  const whenRefused = { onBatchError: "bisect", shouldBisect: isRefusal } as const;
 
   const upsert = createBatcher<VectorPoint, void>(
     async (points) => {

@@ -2,7 +2,6 @@ import { check, checkOptions, checkText, isInteger, oneOf, type Check } from "..
 import { describe } from "../../shared/describe.ts";
 import type { Batcher } from "../../core/batcher.ts";
 import type { BatcherOptions } from "../../core/options.ts";
-import type { Bisect } from "../../core/features/bisect.ts";
 import { batcherChecks } from "../../core/settings.ts";
 import { defined } from "../shared/defined.ts";
 
@@ -43,11 +42,9 @@ export interface VectorStore<Filter> {
 }
 
 /** Options of the batchers that are left to the user. */
-export type StoreBatcherOptions = Omit<BatcherOptions<never, never>, OwnOptions | "onBatchError"> & {
-  readonly onBatchError?: "fail" | Bisect<unknown, never> | undefined;
-};
+export type StoreBatcherOptions = Omit<BatcherOptions<never, never>, OwnOptions>;
 
-type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "weigh" | "resultKey" | "onMissing" | "name";
+type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "resultKey" | "onMissing" | "name";
 
 /** What every store takes. */
 export interface VectorStoreOptions {

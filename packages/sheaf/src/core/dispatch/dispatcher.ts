@@ -1,4 +1,5 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
+import { bisect, shouldBisectByDefault } from "../features/bisect.ts";
 import type { Settlement } from "./settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -118,13 +119,11 @@ export class Dispatcher<In, Out> {
     let nowMs = this.#clock.now();
     this.#events.failed(error);
     this.#record(run, nowMs, "error", error);
-    run.runMs = undefined; // the one of the whole batch, which failed
-    run.end();
-    const settling = run.abandoned ? undefined : this.#handle(run, error);
-    if (settling === undefined) this.#calls.failAll(run.calls, error);
-    else {
-      await settling;
+    if (!run.abandoned && this.#mayBisect(error)) {
+      await this.#bisect(run, error);
       nowMs = this.#clock.now();
+    } else {
+      this.#calls.failAll(run.calls, error);
     }
     this.#end(run, nowMs);
   }
@@ -138,39 +137,46 @@ export class Dispatcher<In, Out> {
     this.#events.freed(nowMs);
   }
 
-  #handle(run: Run<In>, error: unknown): Promise<void> | undefined {
-    const { onBatchError = "fail", name } = this.#settings;
-    if (onBatchError === "fail") return undefined;
+  /** A shouldBisect that throws decides nothing: the callers get the batch's error, and a warning shows its own. */
+  #mayBisect(error: unknown): boolean {
+    const { onBatchError, shouldBisect = shouldBisectByDefault, name } = this.#settings;
+    try {
+      return onBatchError === "bisect" && shouldBisect(error);
+    } catch (bug) {
+      this.#warn(`${name}: shouldBisect threw; the batch was not bisected.`, bug);
+      return false;
+    }
+  }
+
+  #bisect(run: Run<In>, error: unknown): Promise<void> {
+    const { maxBisectRuns, runOne } = this.#settings;
     const { calls: batch } = run;
-    const { runOne } = onBatchError;
+    run.runMs = undefined; // the one of the whole batch, which failed
+    run.end();
     const one: Runner<In, Out> | undefined = runOne && {
       run: async ([item], handle) => [await runOne(item!, handle)],
     };
-    return onBatchError.handle({
-      size: run.size,
-      error,
-      isAwaited: (index) => batch.settlers[index] !== undefined,
-      settle: (index, result) => this.#calls.settle(batch, index, result),
-      fail: (index, reason) => this.#calls.settle(batch, index, reason, undefined, "error"),
+    return bisect(batch, error, {
+      calls: this.#calls,
+      shouldBisect: (partError) => {
+        this.#events.failed(partError);
+        return this.#mayBisect(partError);
+      },
+      maxBisectRuns,
       isGivenUp: () => run.abandoned,
-      runAgain: (indices) => this.#runAgain(run, indices, (indices.length === 1 && one) || this.#executor),
-      warn: (message, bug) => this.#warn(`${name}: ${message}`, bug),
+      runAgain: async (indices) => {
+        const { length } = indices;
+        this.#events.ranAgain(length, (run.weight * length) / run.size);
+        const executor = length === 1 && one !== undefined ? one : this.#executor;
+        const items = indices.map((index) => batch.items[index]!);
+        const handle = run.part(indices);
+        try {
+          return this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
+        } finally {
+          handle.end();
+        }
+      },
     });
-  }
-
-  async #runAgain(run: Run<In>, indices: readonly number[], executor: Runner<In, Out>): Promise<ArrayLike<unknown>> {
-    const { length } = indices;
-    this.#events.ranAgain(length, (run.weight * length) / run.size);
-    const items = indices.map((index) => run.calls.items[index]!);
-    const handle = run.part(indices);
-    try {
-      return this.#inOrder(await this.#attempt(run, handle, items, executor), items, handle);
-    } catch (error) {
-      this.#events.failed(error);
-      throw error;
-    } finally {
-      handle.end();
-    }
   }
 
   /** One run of a batch or a part of it, under runTimeoutMs. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { batchClient, HttpError, type BatchClientOptions } from "../../../dist/adapters/http/index.js";
-import { bisect, greedy } from "../../../dist/index.js";
+import { greedy } from "../../../dist/index.js";
 import { numbers } from "../../support/rig.ts";
 import { listening } from "./fronts.ts";
 
@@ -79,7 +79,7 @@ test("500s: every caller has the error of its batch, even with bisection, and no
       if (count % 2 === 0) echo(request, body, response);
       else response.writeHead(500).end("oops");
     },
-    { onBatchError: bisect(), concurrency: 1 },
+    { onBatchError: "bisect", concurrency: 1 },
   );
   assert.deepEqual([tally(outcomes), requests], [{ 500: 300, own: 200 }, 5]);
 });

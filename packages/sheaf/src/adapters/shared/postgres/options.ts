@@ -1,5 +1,4 @@
 import type { BatcherOptions } from "../../../core/options.ts";
-import { bisect } from "../../../core/features/bisect.ts";
 import { batcherChecks } from "../../../core/settings.ts";
 import { checkNames } from "../../../shared/checks.ts";
 import { defined } from "../defined.ts";
@@ -9,7 +8,7 @@ import { isRowError } from "./row-error.ts";
 /** Options of the batcher that are left to the user; the rest follows from the table. */
 export type DatabaseBatcherOptions<In, Out> = Omit<
   BatcherOptions<In, Out>,
-  "groupKey" | "orderKey" | "dedupeKey" | "resultKey" | "onMissing"
+  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "resultKey" | "onMissing"
 >;
 
 export const databaseDefaults = { maxBatchSize: 500 } as const;
@@ -27,13 +26,17 @@ export function batcherOptionsOf<In, Out>(
   own: readonly string[],
 ): DatabaseBatcherOptions<In, Out> {
   checkNames(options, { ...batcherChecks, ...Object.fromEntries(own.map((option) => [option, true])) });
-  const { maxBatchSize = databaseDefaults.maxBatchSize } = options;
-  const maxRuns = Math.min(2 * maxBatchSize, Number.MAX_SAFE_INTEGER);
+  const { maxBatchSize = databaseDefaults.maxBatchSize, onBatchError = "bisect" } = options;
+  const bisecting =
+    onBatchError === "bisect"
+      ? { shouldBisect: isRowError, maxBisectRuns: Math.min(2 * maxBatchSize, Number.MAX_SAFE_INTEGER) }
+      : {};
   return {
     concurrency: connection.concurrency,
     name,
-    onBatchError: bisect({ shouldBisect: isRowError, maxRuns }),
+    ...bisecting,
     ...defined(options),
     maxBatchSize,
+    onBatchError,
   };
 }
