@@ -81,116 +81,96 @@ function measure(batcher: MeasuredBatcher): Measured {
   return { batcher, labels: { batcher: batcher.name }, size, queueWait, run, end };
 }
 
-const gauge = (labels: Readonly<Record<string, string>>, value: number | null | undefined): MetricSample[] =>
-  value === null || value === undefined ? [] : [{ labels, value }];
+type Row = Omit<MetricFamily, "samples"> & { readonly samples: Read };
 
-const table: readonly (Omit<MetricFamily, "samples"> & { readonly samples: Read })[] = [
-  {
-    name: "sheaf_items_total",
-    help: "Items that have settled, by outcome.",
-    type: "counter",
-    samples: ({ labels }, { items }) =>
-      Object.entries(items).map(([outcome, value]) => ({ labels: { ...labels, outcome }, value })),
-  },
-  {
-    name: "sheaf_batches_total",
-    help: "Batches that have run, by the reason they were sent.",
-    type: "counter",
-    samples: ({ labels }, { reasons }) =>
-      Object.entries(reasons).map(([reason, value]) => ({ labels: { ...labels, reason }, value })),
-  },
-  {
-    name: "sheaf_batch_size_items",
-    help: "Items in a batch.",
-    type: "histogram",
-    samples: ({ labels, size }) => size.samples(labels),
-  },
-  {
-    name: "sheaf_batch_fill_ratio",
-    help: "Mean share of a batch that is filled: by items or by weight, whichever is more.",
-    type: "gauge",
-    samples: ({ labels }, { fillRate }) => gauge(labels, fillRate),
-  },
-  {
-    name: "sheaf_queue_wait_seconds",
-    help: "Arrival to dispatch of an item, at its batch's mean.",
-    type: "histogram",
-    samples: ({ labels, queueWait }) => queueWait.samples(labels),
-  },
-  {
-    name: "sheaf_run_seconds",
-    help: "Dispatch to results of a batch.",
-    type: "histogram",
-    samples: ({ labels, run }) => run.samples(labels),
-  },
-  {
-    name: "sheaf_queue_items",
-    help: "Items waiting now.",
-    type: "gauge",
-    samples: ({ labels }, { queued }) => gauge(labels, queued),
-  },
-  {
-    name: "sheaf_in_flight_batches",
-    help: "Batches running now.",
-    type: "gauge",
-    samples: ({ labels }, { inFlight }) => gauge(labels, inFlight),
-  },
-  {
-    name: "sheaf_speedup_ratio",
-    help: "Run time of recent items one by one over the run time they took, as estimated; absent until it can be.",
-    type: "gauge",
-    samples: ({ labels }, { verdict }) => gauge(labels, verdict.speedup),
-  },
-  {
-    name: "sheaf_speedup_low_ratio",
-    help: "Lower end of the 95 % range of the speed-up; absent while it is being measured.",
-    type: "gauge",
-    samples: ({ labels }, { verdict }) => gauge(labels, verdict.verdict === "measuring" ? null : verdict.low),
-  },
-  {
-    name: "sheaf_speedup_high_ratio",
-    help: "Upper end of the 95 % range of the speed-up; absent while it is being measured.",
-    type: "gauge",
-    samples: ({ labels }, { verdict }) => gauge(labels, verdict.verdict === "measuring" ? null : verdict.high),
-  },
-  {
-    name: "sheaf_cost_total",
-    help: "Cost of what has run, in the unit of the cost option.",
-    type: "counter",
-    samples: ({ labels }, { cost }) => gauge(labels, cost?.total),
-  },
-  {
-    name: "sheaf_bisections_total",
-    help: "Extra runs that isolated failing items.",
-    type: "counter",
-    samples: ({ labels }, { bisectRuns }) => gauge(labels, bisectRuns),
-  },
-  {
-    name: "sheaf_scheduler_fixed_seconds",
-    help: "Fixed part of a run in the fitted cost model.",
-    type: "gauge",
-    samples: ({ labels }, { costModel }) =>
-      gauge(
-        labels,
-        ofRuns(costModel, (model) => model.fixedMs / 1000),
-      ),
-  },
-  {
-    name: "sheaf_scheduler_item_seconds",
-    help: "Part of a run that each item adds in the fitted cost model.",
-    type: "gauge",
-    samples: ({ labels }, { costModel }) =>
-      gauge(
-        labels,
-        ofRuns(costModel, (model) => model.perItemMs / 1000),
-      ),
-  },
-  {
-    name: "sheaf_scheduler_abandoned_runs_total",
-    help: "Runs given up after runTimeoutMs.",
-    type: "counter",
-    samples: ({ labels }, { abandonedRuns }) => gauge(labels, abandonedRuns),
-  },
+/** A figure of `stats()`; without a sample while there is none. */
+const figure =
+  (type: "counter" | "gauge") =>
+  (name: string, help: string, of: (stats: BatcherStats) => number | null | undefined): Row => ({
+    name,
+    help,
+    type,
+    samples: ({ labels }, stats) => {
+      const value = of(stats);
+      return value === null || value === undefined ? [] : [{ labels, value }];
+    },
+  });
+const counter = figure("counter");
+const gauge = figure("gauge");
+
+/** Counts of `stats()`, with what they are of in a label. */
+const counts = (
+  name: string,
+  help: string,
+  label: string,
+  of: (stats: BatcherStats) => Readonly<Record<string, number>>,
+): Row => ({
+  name,
+  help,
+  type: "counter",
+  samples: ({ labels }, stats) =>
+    Object.entries(of(stats)).map(([kind, value]) => ({ labels: { ...labels, [label]: kind }, value })),
+});
+
+const histogram = (name: string, help: string, of: (measured: Measured) => Buckets): Row => ({
+  name,
+  help,
+  type: "histogram",
+  samples: (measured) => of(measured).samples(measured.labels),
+});
+
+const table: readonly Row[] = [
+  counts("sheaf_items_total", "Items that have settled, by outcome.", "outcome", ({ items }) => items),
+  counts(
+    "sheaf_batches_total",
+    "Batches that have run, by the reason they were sent.",
+    "reason",
+    ({ reasons }) => reasons,
+  ),
+  histogram("sheaf_batch_size_items", "Items in a batch.", ({ size }) => size),
+  gauge(
+    "sheaf_batch_fill_ratio",
+    "Mean share of a batch that is filled: by items or by weight, whichever is more.",
+    ({ fillRate }) => fillRate,
+  ),
+  histogram(
+    "sheaf_queue_wait_seconds",
+    "Arrival to dispatch of an item, at its batch's mean.",
+    ({ queueWait }) => queueWait,
+  ),
+  histogram("sheaf_run_seconds", "Dispatch to results of a batch.", ({ run }) => run),
+  gauge("sheaf_queue_items", "Items waiting now.", ({ queued }) => queued),
+  gauge("sheaf_in_flight_batches", "Batches running now.", ({ inFlight }) => inFlight),
+  gauge(
+    "sheaf_speedup_ratio",
+    "Run time of recent items one by one over the run time they took, as estimated; absent until it can be.",
+    ({ verdict }) => verdict.speedup,
+  ),
+  gauge(
+    "sheaf_speedup_low_ratio",
+    "Lower end of the 95 % range of the speed-up; absent while it is being measured.",
+    ({ verdict }) => (verdict.verdict === "measuring" ? null : verdict.low),
+  ),
+  gauge(
+    "sheaf_speedup_high_ratio",
+    "Upper end of the 95 % range of the speed-up; absent while it is being measured.",
+    ({ verdict }) => (verdict.verdict === "measuring" ? null : verdict.high),
+  ),
+  counter("sheaf_cost_total", "Cost of what has run, in the unit of the cost option.", ({ cost }) => cost?.total),
+  counter("sheaf_bisections_total", "Extra runs that isolated failing items.", ({ bisectRuns }) => bisectRuns),
+  gauge("sheaf_scheduler_fixed_seconds", "Fixed part of a run in the fitted cost model.", ({ costModel }) =>
+    ofRuns(costModel, ({ fixedMs }) => fixedMs / 1000),
+  ),
+  gauge(
+    "sheaf_scheduler_item_seconds",
+    "Part of a run that each item adds in the fitted cost model.",
+    ({ costModel }) => ofRuns(costModel, ({ perItemMs }) => perItemMs / 1000),
+  ),
+  counter(
+    "sheaf_scheduler_abandoned_runs_total",
+    "Runs given up after runTimeoutMs.",
+    ({ abandonedRuns }) => abandonedRuns,
+  ),
 ];
 
 /** Warm-up figures are left out: no label separates them from those of the traffic. */

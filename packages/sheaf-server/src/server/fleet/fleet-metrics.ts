@@ -1,10 +1,9 @@
 import type { WorkerCounts } from "sheaf/adapters/nats";
-import type { MetricFamily } from "sheaf/metrics";
+import type { MetricFamily, MetricSample } from "sheaf/metrics";
 import { LocalModel } from "../models/local-model.ts";
 import type { Models } from "../models/models.ts";
+import { counter, gauge } from "../observe/family.ts";
 import { FleetModel } from "./fleet-model.ts";
-
-type Sample = MetricFamily["samples"][number];
 
 /** What a gateway sees of the shared queue, and what a worker took of it. Nothing on a single machine. */
 export function fleetFamilies(models: Models): MetricFamily[] {
@@ -14,13 +13,13 @@ export function fleetFamilies(models: Models): MetricFamily[] {
     return local?.worker === undefined ? [] : [{ name: model.name, counts: local.worker.counts }];
   });
   if (gateways.length === 0 && workers.length === 0) return [];
-  const lanes = (of: "pending" | "ackPending" | "redelivered" | "waitingPulls"): Sample[] =>
+  const lanes = (of: "pending" | "ackPending" | "redelivered" | "waitingPulls"): MetricSample[] =>
     gateways.flatMap(({ name, figures }) =>
       figures.map((figure) => ({ labels: { batcher: name, lane: figure.lane }, value: figure[of] })),
     );
-  const gateway = (value: (model: FleetModel) => number): Sample[] =>
+  const gateway = (value: (model: FleetModel) => number): MetricSample[] =>
     gateways.map((model) => ({ labels: { batcher: model.name }, value: value(model) }));
-  const worker = (of: keyof WorkerCounts): Sample[] =>
+  const worker = (of: keyof WorkerCounts): MetricSample[] =>
     workers.map(({ name, counts }) => ({ labels: { batcher: name }, value: counts[of] }));
   const deadLetters = [
     ...gateways.map(({ name, counts, local }) => ({
@@ -32,49 +31,40 @@ export function fleetFamilies(models: Models): MetricFamily[] {
       .map(({ name, counts }) => ({ name, value: counts.deadLetters })),
   ].map(({ name, value }) => ({ labels: { batcher: name }, value }));
   return [
-    family("sheaf_fleet_pending_items", "Items in the shared queue that wait for a worker.", "gauge", lanes("pending")),
-    family("sheaf_fleet_ack_pending_items", "Items of the queue at a worker.", "gauge", lanes("ackPending")),
-    family("sheaf_fleet_redelivered_items", "Of these, given out more than once.", "gauge", lanes("redelivered")),
-    family("sheaf_fleet_waiting_pulls", "Workers' open requests for items.", "gauge", lanes("waitingPulls")),
-    family(
+    gauge("sheaf_fleet_pending_items", "Items in the shared queue that wait for a worker.", lanes("pending")),
+    gauge("sheaf_fleet_ack_pending_items", "Items of the queue at a worker.", lanes("ackPending")),
+    gauge("sheaf_fleet_redelivered_items", "Of these, given out more than once.", lanes("redelivered")),
+    gauge("sheaf_fleet_waiting_pulls", "Workers' open requests for items.", lanes("waitingPulls")),
+    gauge(
       "sheaf_fleet_workers",
       "Workers that serve the model.",
-      "gauge",
       gateway(({ fleet }) => fleet.length),
     ),
-    family(
+    gauge(
       "sheaf_fleet_other_workers",
       "Workers of the model's name that serve another version or another model.",
-      "gauge",
       gateway(({ otherWorkers }) => otherWorkers.length),
     ),
-    family(
+    gauge(
       "sheaf_fleet_connected",
       "1 while NATS is connected.",
-      "gauge",
       gateway(({ isConnected }) => +isConnected),
     ),
-    family(
+    counter(
       "sheaf_fleet_late_replies_total",
       "Replies that came for requests that had ended.",
-      "counter",
       gateway(({ counts }) => counts?.lateReplies ?? 0),
     ),
-    family(
+    counter(
       "sheaf_fleet_republished_items_total",
       "Items published again because the queue had not answered.",
-      "counter",
       gateway(({ counts }) => counts?.republished ?? 0),
     ),
-    family("sheaf_fleet_dead_letters_total", "Items given up by this process.", "counter", deadLetters),
-    family("sheaf_fleet_delivered_items_total", "Items this worker took.", "counter", worker("delivered")),
-    family("sheaf_fleet_redeliveries_total", "Of these, taken before.", "counter", worker("redelivered")),
-    family("sheaf_fleet_handed_back_items_total", "Items given back to the queue.", "counter", worker("handedBack")),
-    family("sheaf_fleet_expired_items_total", "Items too old to run.", "counter", worker("expired")),
-    family("sheaf_fleet_cancelled_items_total", "Items whose caller had gone.", "counter", worker("cancelled")),
+    counter("sheaf_fleet_dead_letters_total", "Items given up by this process.", deadLetters),
+    counter("sheaf_fleet_delivered_items_total", "Items this worker took.", worker("delivered")),
+    counter("sheaf_fleet_redeliveries_total", "Of these, taken before.", worker("redelivered")),
+    counter("sheaf_fleet_handed_back_items_total", "Items given back to the queue.", worker("handedBack")),
+    counter("sheaf_fleet_expired_items_total", "Items too old to run.", worker("expired")),
+    counter("sheaf_fleet_cancelled_items_total", "Items whose caller had gone.", worker("cancelled")),
   ];
-}
-
-function family(name: string, help: string, type: MetricFamily["type"], samples: readonly Sample[]): MetricFamily {
-  return { name, help, type, samples: [...samples] };
 }

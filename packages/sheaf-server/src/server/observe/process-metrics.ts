@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
-import type { MetricFamily } from "sheaf/metrics";
+import type { MetricFamily, MetricSample } from "sheaf/metrics";
+import { counter, gauge } from "./family.ts";
 
 const nsPerS = 1e9;
 /** The probe wakes this often; the delay is the time beyond that. */
@@ -24,29 +25,24 @@ export class ProcessMetrics {
     const delayS = Math.max(0, wakeUpS - resolutionMs / 1000);
     this.#delay.reset();
     return [
-      family(
+      counter(
         "process_cpu_seconds_total",
         "CPU time of the process, its worker threads included.",
-        "counter",
-        (user + system) / 1e6,
+        one((user + system) / 1e6),
       ),
-      family("process_resident_memory_bytes", "Resident memory of the process.", "gauge", process.memoryUsage.rss()),
-      family(
+      gauge("process_resident_memory_bytes", "Resident memory of the process.", one(process.memoryUsage.rss())),
+      gauge(
         "process_start_time_seconds",
         "Start of the process, in seconds since 1970.",
-        "gauge",
-        Date.now() / 1000 - process.uptime(),
+        one(Date.now() / 1000 - process.uptime()),
       ),
-      family(
+      gauge(
         "sheaf_event_loop_delay_p99_seconds",
         "99th percentile of the event loop's delay since the last scrape.",
-        "gauge",
-        delayS,
+        one(delayS),
       ),
     ];
   }
 }
 
-function family(name: string, help: string, type: MetricFamily["type"], value: number): MetricFamily {
-  return { name, help, type, samples: [{ labels: {}, value }] };
-}
+const one = (value: number): MetricSample[] => [{ labels: {}, value }];

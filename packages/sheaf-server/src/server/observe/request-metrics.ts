@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/metrics";
+import { counter } from "./family.ts";
 
 /** Requests by route and status, over HTTP and gRPC. Routes are patterns, so the number of series is bounded. */
 export class RequestMetrics {
@@ -35,12 +36,11 @@ export class RequestMetrics {
         type: "histogram",
         samples: [...this.#durations].flatMap(([route, durations]) => durations.samples({ route })),
       },
-      {
-        name: "sheaf_requests_total",
-        help: "Requests answered, by route and status.",
-        type: "counter",
-        samples: [...this.#counts.values()].map(({ route, status, value }) => ({ labels: { route, status }, value })),
-      },
+      counter(
+        "sheaf_requests_total",
+        "Requests answered, by route and status.",
+        [...this.#counts.values()].map(({ route, status, value }) => ({ labels: { route, status }, value })),
+      ),
     ];
   }
 }
