@@ -13,9 +13,10 @@ import {
   oneOf,
   parseDurationMs,
   repeated,
-  runCommand,
+  running,
   withOutputs,
   type OutputOptions,
+  type RunCommand,
 } from "./command.ts";
 import { CommandFailure, UsageError, parsedUrl, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
@@ -54,9 +55,7 @@ interface BenchOptions extends OutputOptions {
 const patternNames: readonly Pattern[] = [...openPatterns, "closed"];
 
 /** `sheaf bench [url|model]`: open-loop load, several patterns and configurations in one run. */
-export function bench(args: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(benchCommand(streams), args, streams, (parsed) => runBench(parsed, args, streams));
-}
+export const bench: RunCommand = running(benchCommand, runBench);
 
 export function benchCommand(streams: CommandStreams): Command {
   const command = newCommand("bench", streams)
@@ -91,7 +90,7 @@ export function benchCommand(streams: CommandStreams): Command {
   return withOutputs(command);
 }
 
-async function runBench(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+async function runBench(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<BenchOptions>();
   const [target] = command.processedArgs as [string];
   const url = /^https?:\/\//i.test(target) ? parsedUrl(target) : undefined;

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { checkWorker as checksOf } from "sheaf/node";
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { exitCode, newCommand, parseDurationMs, runCommand } from "./command.ts";
+import { exitCode, newCommand, parseDurationMs, running, type RunCommand } from "./command.ts";
 
 interface CheckWorkerOptions {
   readonly data?: string;
@@ -11,9 +11,7 @@ interface CheckWorkerOptions {
 }
 
 /** `sheaf check-worker COMMAND`: whether a program keeps to the worker protocol. Exit 3 where it does not. */
-export function checkWorker(args: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(checkWorkerCommand(streams), args, streams, (parsed) => runCheck(parsed, streams));
-}
+export const checkWorker: RunCommand = running(checkWorkerCommand, runCheck);
 
 export function checkWorkerCommand(streams: CommandStreams): Command {
   return (

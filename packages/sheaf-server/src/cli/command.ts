@@ -30,22 +30,29 @@ export function shownDefault({ defaultValue, flags }: Option): string | undefine
 
 const shownDuration = (ms: number): string => (ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`);
 
-/** Parses and runs; turns every way to fail into a message on stderr and an exit code, the action's where it ends. */
-export async function runCommand(
-  command: Command,
-  args: readonly string[],
-  streams: CommandStreams,
-  action: (command: Command) => Promise<number>,
-): Promise<number> {
-  let code: number = exitCode.ok;
-  command.action(async () => void (code = await action(command)));
-  try {
-    await command.parseAsync([...args], { from: "user" });
-    return code;
-  } catch (error) {
-    return exitCodeOf(error, command.name(), streams);
-  }
-}
+/** Takes the words after a command's name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
+export type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
+
+/**
+ * Parses and runs a command; turns every way to fail into a message on stderr and an exit code, the action's where it
+ * ends.
+ */
+export const running =
+  (
+    define: (streams: CommandStreams) => Command,
+    action: (command: Command, streams: CommandStreams, words: readonly string[]) => Promise<number>,
+  ): RunCommand =>
+  async (words, streams) => {
+    const command = define(streams);
+    let code: number = exitCode.ok;
+    command.action(async () => void (code = await action(command, streams, words)));
+    try {
+      await command.parseAsync([...words], { from: "user" });
+      return code;
+    } catch (error) {
+      return exitCodeOf(error, command.name(), streams);
+    }
+  };
 
 function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStreams): number {
   // commander has written its own message by now.

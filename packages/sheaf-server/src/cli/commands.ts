@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { interruptible, type RunCommand } from "./signals.ts";
+import type { RunCommand } from "./command.ts";
+import { interruptible } from "./signals.ts";
 
 interface Entry {
   readonly name: string;

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { LoadedConfig } from "../server/config.ts";
 import { settingsTable } from "../server/settings.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { runCommand } from "./command.ts";
+import { running, type RunCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
 interface Row {
@@ -13,21 +13,19 @@ interface Row {
 }
 
 /** `sheaf config`: prints every setting, its value and where it came from; takes the flags of `sheaf serve`. */
-export function config(words: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(configCommand(streams), words, streams, async (command) => {
-    const loaded = await configOf(command);
-    const rows = rowsOf(loaded);
-    if (command.opts<{ json?: true }>().json === true) {
-      const { file = null, models, modelsOrigin } = loaded;
-      console.log(JSON.stringify({ file, models, modelsOrigin, settings: rows }, undefined, 2));
-    } else {
-      const names = loaded.models.map(({ name, model }) => (name === undefined ? model : `${name} (${model})`));
-      console.log(tableOf([...rows, { env: "models", value: names, origin: loaded.modelsOrigin }]));
-      if (loaded.file !== undefined) console.log(`\nconfig file: ${loaded.file}`);
-    }
-    return 0;
-  });
-}
+export const config: RunCommand = running(configCommand, async (command) => {
+  const loaded = await configOf(command);
+  const rows = rowsOf(loaded);
+  if (command.opts<{ json?: true }>().json === true) {
+    const { file = null, models, modelsOrigin } = loaded;
+    console.log(JSON.stringify({ file, models, modelsOrigin, settings: rows }, undefined, 2));
+  } else {
+    const names = loaded.models.map(({ name, model }) => (name === undefined ? model : `${name} (${model})`));
+    console.log(tableOf([...rows, { env: "models", value: names, origin: loaded.modelsOrigin }]));
+    if (loaded.file !== undefined) console.log(`\nconfig file: ${loaded.file}`);
+  }
+  return 0;
+});
 
 export function configCommand(streams: CommandStreams): Command {
   const description = "Prints every setting and where its value came from.";

@@ -1,5 +1,13 @@
 import type { Command } from "commander";
-import { exitCode, newCommand, parseDurationMs, runCommand, withOutputs, type OutputOptions } from "./command.ts";
+import {
+  exitCode,
+  newCommand,
+  parseDurationMs,
+  running,
+  withOutputs,
+  type OutputOptions,
+  type RunCommand,
+} from "./command.ts";
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import type { DemoResult } from "../load/demo/demo.ts";
@@ -19,9 +27,7 @@ interface DemoFlags extends OutputOptions {
 }
 
 /** `sheaf demo`: a minute, offline, of what batching does. */
-export function demo(args: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(demoCommand(streams), args, streams, (parsed) => showDemo(parsed, args, streams));
-}
+export const demo: RunCommand = running(demoCommand, showDemo);
 
 export function demoCommand(streams: CommandStreams): Command {
   const command = newCommand("demo", streams)
@@ -33,7 +39,7 @@ export function demoCommand(streams: CommandStreams): Command {
   return withOutputs(command);
 }
 
-async function showDemo(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+async function showDemo(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<DemoFlags>();
   if (options.duration < 3000) throw new UsageError("--duration must be at least 3s: there is much to show.");
   await checkWritable(options);

@@ -3,7 +3,7 @@ import { ConfigError } from "../server/config.ts";
 import { proxyDefaults, type Setting, type Settings } from "../server/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { runCommand } from "./command.ts";
+import { running, type RunCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
 const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort"];
@@ -13,25 +13,21 @@ const isOfProxy = ({ name, group }: Setting): boolean =>
   group !== "Models and workers" && group !== "Fleet" && !notOfProxy.includes(name);
 
 /** `sheaf proxy --upstream URL`: passes on until SIGTERM or SIGINT. Gives 0 when everything accepted was answered. */
-export function proxy(words: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(proxyCommand(streams), words, streams, async (command) => {
-    const { settings } = await configOf(command, proxyDefaults);
-    const { upstream, apiKey } = settings;
-    if (upstream === undefined)
-      throw new ConfigError("Say where requests go: --upstream https://api.openai.com/v1 (or UPSTREAM).");
-    if (apiKey !== undefined)
-      throw new ConfigError(
-        "API_KEY is not for sheaf proxy: callers send the upstream's own keys, which it passes on.",
-      );
-    const { createProxy } = await import("../proxy/proxy.ts");
-    const gateway = await createProxy({ upstream, settings });
-    const listen = async (): Promise<void> => {
-      const url = await gateway.listen();
-      gateway.app.log.info({ upstream }, `listening on ${url}`);
-    };
-    return serveUntilSignal({ ...gateway, listen, ready: () => Promise.resolve(), abandon: noWorkers });
-  });
-}
+export const proxy: RunCommand = running(proxyCommand, async (command) => {
+  const { settings } = await configOf(command, proxyDefaults);
+  const { upstream, apiKey } = settings;
+  if (upstream === undefined)
+    throw new ConfigError("Say where requests go: --upstream https://api.openai.com/v1 (or UPSTREAM).");
+  if (apiKey !== undefined)
+    throw new ConfigError("API_KEY is not for sheaf proxy: callers send the upstream's own keys, which it passes on.");
+  const { createProxy } = await import("../proxy/proxy.ts");
+  const gateway = await createProxy({ upstream, settings });
+  const listen = async (): Promise<void> => {
+    const url = await gateway.listen();
+    gateway.app.log.info({ upstream }, `listening on ${url}`);
+  };
+  return serveUntilSignal({ ...gateway, listen, ready: () => Promise.resolve(), abandon: noWorkers });
+});
 
 export function proxyCommand(streams: CommandStreams): Command {
   return commandWithSettings(

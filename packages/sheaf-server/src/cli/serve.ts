@@ -9,27 +9,23 @@ import { fileSource, nameOf } from "../server/models/file-source.ts";
 import { runsElsewhere } from "../server/models/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { runCommand } from "./command.ts";
+import { running, type RunCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
 /**
  * `sheaf serve [model …]`: serves until SIGTERM or SIGINT. Gives 0 when everything accepted was answered, 1 when the
  * grace period cut some off or a model did not load.
  */
-export function serve(words: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(serveCommand(streams), words, streams, async (command) => {
-    const { settings, models } = await configOf(command);
-    const named = command.args.map((model) => ({ model, settings: {} }));
-    const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
-    if (settings.role !== "all" && settings.natsUrl === undefined)
-      throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
-    if (settings.role === "worker" && settings.grpcPort !== undefined)
-      throw new ConfigError(
-        "GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.",
-      );
-    return serveModels(withoutFolder(entries, settings), settings);
-  });
-}
+export const serve: RunCommand = running(serveCommand, async (command) => {
+  const { settings, models } = await configOf(command);
+  const named = command.args.map((model) => ({ model, settings: {} }));
+  const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
+  if (settings.role !== "all" && settings.natsUrl === undefined)
+    throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
+  if (settings.role === "worker" && settings.grpcPort !== undefined)
+    throw new ConfigError("GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.");
+  return serveModels(withoutFolder(entries, settings), settings);
+});
 
 export function serveCommand(streams: CommandStreams): Command {
   return commandWithSettings(

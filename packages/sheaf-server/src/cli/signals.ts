@@ -1,5 +1,5 @@
 import type { SheafServer } from "../server/server.ts";
-import type { CommandStreams } from "../shared/terminal.ts";
+import type { RunCommand } from "./command.ts";
 
 /** What listens and can be stopped. */
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
@@ -59,9 +59,6 @@ async function endNow(server: Stoppable): Promise<void> {
   await idle.catch(() => undefined);
   process.exit(1);
 }
-
-/** Takes the words after a command's name; gives the exit code: 0 ok, 1 failure, 2 usage, 3 verdict "no". */
-export type RunCommand = (words: readonly string[], streams: CommandStreams) => Promise<number>;
 
 /**
  * Gives a command a signal that aborts on the first SIGINT or SIGTERM, so that it stops the servers it started; a second

@@ -13,9 +13,10 @@ import {
   numberFrom,
   oneOf,
   parseDurationMs,
-  runCommand,
+  running,
   withOutputs,
   type OutputOptions,
+  type RunCommand,
 } from "./command.ts";
 import { UsageError, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
@@ -57,9 +58,7 @@ interface SimulateOptions extends OutputOptions {
 }
 
 /** `sheaf simulate`: what if, on the real batcher and a virtual clock. */
-export function simulate(args: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(simulateCommand(streams), args, streams, (parsed) => runSimulate(parsed, args, streams));
-}
+export const simulate: RunCommand = running(simulateCommand, runSimulate);
 
 export function simulateCommand(streams: CommandStreams): Command {
   const command = newCommand("simulate", streams)
@@ -98,7 +97,7 @@ export function simulateCommand(streams: CommandStreams): Command {
   return withOutputs(command);
 }
 
-async function runSimulate(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+async function runSimulate(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<SimulateOptions>();
   if (options.slots * options.maxBatchSize > maxInFlight)
     throw new UsageError(`--slots times --max-batch-size must be at most ${maxInFlight}.`);

@@ -12,9 +12,10 @@ import {
   numberFrom,
   oneOf,
   parseDurationMs,
-  runCommand,
+  running,
   withOutputs,
   type OutputOptions,
+  type RunCommand,
 } from "./command.ts";
 import { CommandFailure, UsageError } from "../shared/failure.ts";
 import { doubling } from "../shared/doubling.ts";
@@ -47,9 +48,7 @@ interface TuneOptions extends OutputOptions {
 }
 
 /** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3), or that neither is settled (exit 1). */
-export function tune(args: readonly string[], streams: CommandStreams): Promise<number> {
-  return runCommand(tuneCommand(streams), args, streams, (parsed) => runTune(parsed, args, streams));
-}
+export const tune: RunCommand = running(tuneCommand, runTune);
 
 export function tuneCommand(streams: CommandStreams): Command {
   const command = newCommand("tune", streams)
@@ -82,7 +81,7 @@ export function tuneCommand(streams: CommandStreams): Command {
   return withOutputs(command);
 }
 
-async function runTune(command: Command, args: readonly string[], streams: CommandStreams): Promise<number> {
+async function runTune(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<TuneOptions>();
   const [target] = command.processedArgs as [string];
   for (const [name, ms] of [

@@ -4,9 +4,9 @@ import {
   checkQuery,
   checkStoreOptions,
   checkVector,
-  closeBoth,
   given,
   lastOfEachId,
+  storeOf,
   upsertDefaults,
   type Metric,
   type VectorMatch,
@@ -87,10 +87,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       onBatchError: "bisect",
       ...given(upserts),
       name: `upsert into ${table.name}`,
-      groupKey: (point) => {
-        checkPoint(point);
-        return undefined;
-      },
+      groupKey: checkPoint,
     },
   );
 
@@ -125,7 +122,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       },
     },
   );
-  return { metric, upsert, query, close: (how) => closeBoth(upsert, query, how) };
+  return storeOf({ metric, upsert, query });
 }
 
 interface Shape {

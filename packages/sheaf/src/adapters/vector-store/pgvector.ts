@@ -11,8 +11,8 @@ import {
   checkPoint,
   checkQuery,
   checkStoreOptions,
-  closeBoth,
   given,
+  storeOf,
   upsertDefaults,
   type VectorMatch,
   type VectorPoint,
@@ -87,7 +87,7 @@ export function pgvectorStore(client: PostgresClient, options: PgvectorOptions):
       },
     },
   );
-  return { metric, upsert, query, close: (how) => closeBoth(upsert, query, how) };
+  return storeOf({ metric, upsert, query });
 }
 
 const limitColumn: Column = {

@@ -5,9 +5,9 @@ import {
   checkPoint,
   checkQuery,
   checkStoreOptions,
-  closeBoth,
   given,
   lastOfEachId,
+  storeOf,
   upsertDefaults,
   type Metric,
   type VectorMatch,
@@ -72,10 +72,7 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
       ...whenRefused,
       ...given(upserts),
       name: `upsert into ${collection}`,
-      groupKey: (point) => {
-        checkPoint(point);
-        return undefined;
-      },
+      groupKey: checkPoint,
     },
   );
 
@@ -95,13 +92,10 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
       ...whenRefused,
       ...given(queries),
       name: `query ${collection}`,
-      groupKey: (item) => {
-        checkQuery(item);
-        return undefined;
-      },
+      groupKey: checkQuery,
     },
   );
-  return { metric, upsert, query, close: (how) => closeBoth(upsert, query, how) };
+  return storeOf({ metric, upsert, query });
 }
 
 interface ScoredPoint {

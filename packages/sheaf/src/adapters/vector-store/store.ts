@@ -76,7 +76,7 @@ export function checkStoreOptions(options: VectorStoreOptions, ...own: readonly 
   checkOptions(options, { ...storeChecks, ...Object.fromEntries(own.map((name) => [name, checkText])) });
 }
 
-/** @throws {TypeError} an id that is neither a non-empty string nor a finite number, or an invalid vector. */
+/** As a groupKey: all points that are right are of one group. @throws {TypeError} an id that is neither a non-empty string nor a finite number, or an invalid vector. */
 export function checkPoint(point: VectorPoint): void {
   const { id, vector } = (point ?? {}) as Partial<VectorPoint>;
   if ((typeof id !== "string" || id === "") && !Number.isFinite(id)) {
@@ -85,7 +85,7 @@ export function checkPoint(point: VectorPoint): void {
   checkVector(vector, undefined);
 }
 
-/** @throws {TypeError | RangeError} */
+/** As a groupKey, like `checkPoint`. @throws {TypeError | RangeError} */
 export function checkQuery(query: VectorQuery<unknown>): void {
   const { vector, limit = 10 } = (query ?? {}) as Partial<VectorQuery<unknown>>;
   checkVector(vector, undefined);
@@ -113,11 +113,10 @@ export function lastOfEachId(points: readonly VectorPoint[]): number[] {
   return [...last.values()].sort((a, b) => a - b);
 }
 
-/** Closes both directions at once. */
-export async function closeBoth(
-  upsert: Pick<Batcher<never, unknown>, "close">,
-  query: Pick<Batcher<never, unknown>, "close">,
-  options: { readonly graceMs?: number | undefined } | undefined,
-): Promise<void> {
-  await Promise.all([upsert.close(options), query.close(options)]);
-}
+/** A store whose `close` closes both directions at once. */
+export const storeOf = <Filter>(parts: Omit<VectorStore<Filter>, "close">): VectorStore<Filter> => ({
+  ...parts,
+  close: async (options) => {
+    await Promise.all([parts.upsert.close(options), parts.query.close(options)]);
+  },
+});

@@ -50,21 +50,12 @@ export interface NatsQueueOptions extends NatsClient {
   readonly clock?: Clock | undefined;
 }
 
-export interface QueueSettings extends NatsClient {
-  readonly queue: string;
-  readonly durability: "file" | "memory" | "none";
-  readonly maxQueueSize: number;
-  readonly maxQueueBytes: number;
-  readonly maxAgeMs: number;
-  readonly ackWaitMs: number;
-  readonly maxDeliver: number;
-  readonly replicas: number;
-  readonly serves: string | undefined;
-  readonly codec: Codec;
-  readonly warn: (message: string, cause?: unknown) => void;
-  readonly inboxPrefix: string;
-  readonly clock: Clock;
-}
+/** The options with their defaults. */
+export type QueueSettings = {
+  readonly [Name in keyof Omit<NatsQueueOptions, "onWarning">]-?: Name extends "serves"
+    ? string | undefined
+    : NonNullable<NatsQueueOptions[Name]>;
+} & { readonly warn: NonNullable<NatsQueueOptions["onWarning"]> };
 
 /** Highest first. */
 export const lanes: readonly Priority[] = ["immediate", "interactive", "bulk"];
