@@ -1,7 +1,8 @@
 /**
  * How long the main thread of the server stalls at a steady rate, beside a process with nothing but a timer on the same
- * cores, and its CPU time: `npm run bench -- stalls [--rounds 3] [--seconds 4] [--against FOLDER]`. Another checkout, built,
- * takes turns with this one. Linux; the generator is built with cargo. About a minute and a half.
+ * cores, and its CPU time while nothing watches: `npm run bench -- stalls [--rounds 3] [--seconds 4] [--load WORD]
+ * [--against FOLDER]`. Only loads with the word in their name; another checkout, built, takes turns with this one. Linux;
+ * the generator is built with cargo. About two minutes.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,6 +19,7 @@ const { values: flags } = parseArgs({
   options: {
     rounds: { type: "string", default: "3" },
     seconds: { type: "string", default: "4" },
+    load: { type: "string", default: "" },
     against: { type: "string" },
   },
 });
@@ -47,7 +49,7 @@ const loads = [
     items: Array.from({ length: 16 }, (_, k) => text(count, k)),
     ratePerS: count === 5 ? 400 : 100,
   })),
-];
+].filter(({ name }) => name.includes(flags.load));
 
 install([]);
 const trees = { here, ...(flags.against !== undefined && { before: resolve(flags.against) }) };
@@ -81,19 +83,11 @@ function over(limitMs, lateMs) {
 }
 
 async function run(folder, { model, format, items, ratePerS }, round) {
-  const args = [
-    "packages/sheaf-server/bin/sheaf.js",
-    "serve",
-    model,
-    "--port",
-    "0",
-    "--max-batch-size",
-    "64",
-    "--worker-threads",
-    "1",
-  ];
-  const server = spawn(process.execPath, ["--require", watch, ...args], {
-    cwd: folder,
+  // As users start it: its first line holds flags of Node.
+  const command = `${folder}/packages/sheaf-server/bin/sheaf.js`;
+  const args = ["serve", model, "--port", "0", "--max-batch-size", "64", "--worker-threads", "1"];
+  const server = spawn(command, args, {
+    env: { ...process.env, NODE_OPTIONS: `--require ${watch}` },
     stdio: ["ignore", "pipe", "inherit", "ipc"],
   });
   const bare = spawn(process.execPath, [watch], { stdio: ["ignore", "inherit", "inherit", "ipc"] });
@@ -102,10 +96,12 @@ async function run(folder, { model, format, items, ratePerS }, round) {
     const requests = writeRequests("stalls", format, items, port);
     const target = { port, cpuSeconds: () => 0 };
     await measure(target, requests, open(ratePerS), { seconds: 3, seed: 1 });
-    for (const one of [server, bare]) one.send("begin");
+    const load = { seconds, seed: round + 1 };
     const cpuBeforeMs = httpThreadMs(server);
-    const { answeredInAll } = await measure(target, requests, open(ratePerS), { seconds, seed: round + 1 });
+    const { answeredInAll } = await measure(target, requests, open(ratePerS), load);
     const cpuMs = httpThreadMs(server) - cpuBeforeMs;
+    for (const one of [server, bare]) one.send("begin");
+    await measure(target, requests, open(ratePerS), load);
     const watched = [server, bare].map(async (one) => {
       one.send("end");
       const [message] = await once(one, "message");

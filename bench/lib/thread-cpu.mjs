@@ -1,15 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-const ticksPerS = 100;
-
 /** CPU milliseconds of each thread of a process so far; Linux only. The thread with the process's id is the HTTP thread. */
 export function cpuByThread(pid) {
   const used = new Map();
   for (const tid of readdirSync(`/proc/${pid}/task`)) {
-    const stat = readFileSync(`/proc/${pid}/task/${tid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const ms = ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerS;
-    used.set(Number(tid) === pid ? "HTTP thread" : `thread ${tid}`, ms);
+    const [ranNs] = readFileSync(`/proc/${pid}/task/${tid}/schedstat`, "utf8").split(" ");
+    used.set(Number(tid) === pid ? "HTTP thread" : `thread ${tid}`, Number(ranNs) / 1e6);
   }
   return used;
 }
