@@ -33,7 +33,10 @@ export interface RunTime {
 export interface Executor<In, Out> {
   /** Batches it runs at once; the default `concurrency`. Integer >= 1. */
   readonly slots: number;
-  /** 0 or 1: *full* batches that may be handed to a busy instance early, to hide its wake-up. Default 0. */
+  /**
+   * 0 or 1: batches that may be handed to a busy instance early, to hide its wake-up: full ones, and those of
+   * `Policy.aheadSize` items. Default 0.
+   */
   readonly prefetch?: number | undefined;
   /**
    * Batches may wait in it, for an instance that is started again or for the one before: it calls `handle.started()` when

@@ -24,7 +24,7 @@ export interface WorkerOptions<Data = unknown> {
   readonly data?: Data | undefined;
   /** Names the workers in errors. Default: the file name of the worker module. */
   readonly name?: string | undefined;
-  /** Full batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
+  /** Batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
   readonly prefetch?: 0 | 1 | undefined;
   /**
    * What happens to a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance,

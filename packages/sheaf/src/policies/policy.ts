@@ -10,7 +10,13 @@ export interface Policy {
   /** It is a window, and `maxWaitMs` is its length: a batcher without one is refused. */
   readonly needsMaxWaitMs?: boolean | undefined;
   /**
-   * What to do now; called only with `waiting >= 1` and `freeSlots >= 1`.
+   * Items from which a batch may go ahead, to a busy slot of an executor with `prefetch`. Default, and at most,
+   * maxBatchSize: a partial batch goes on filling.
+   */
+  readonly aheadSize?: number | undefined;
+  /**
+   * What to do now; called only with `waiting >= 1` and `freeSlots >= 1`; for a batch that goes ahead, with the slot that will
+   * be free next.
    * - `{ run: k }` dispatches up to k items at once (clamped to 1 … maxBatchSize);
    * - `{ waitUntilMs }` asks again at that moment, or earlier when something changes;
    * - `"wait"` asks again only when something changes (an arrival, a finished batch, a flush).
@@ -44,6 +50,8 @@ export interface QueueView {
   /** Batches that may be in flight at once. */
   readonly slots: number;
   readonly freeSlots: number;
+  /** Batches that a busy slot takes ahead: 0 or 1. */
+  readonly prefetch: number;
   /** Most items the next batch can hold: maxBatchSize, or fewer where a weight or a rate limit closes it earlier. */
   readonly maxBatchSize: number;
   /** The batcher's cap on voluntary holding, `Infinity` when it has none. */

@@ -68,3 +68,15 @@ test("a partial batch is bound late: it fills until the slot is free", async () 
 test("a concurrency that the caller set is a cap: nothing goes ahead of it", async () => {
   assert.equal((await drained(1, greedy(), 80, 1)).most, 1);
 });
+
+test("a policy's aheadSize lets smaller batches go ahead, and no smaller ones than that", async () => {
+  const inThrees: Policy = {
+    name: "in threes",
+    aheadSize: 3,
+    decide: ({ waiting }) => ({ run: Math.min(3, waiting) }),
+  };
+  const { sizes, most, endMs } = await drained(1, inThrees, 8);
+  assert.deepEqual([sizes, most], [[3, 3, 2], 2]);
+  // Two wake-ups: of the first batch, and of the last, which was too small to go ahead.
+  assert.ok(Math.abs(endMs - 34) < 0.1, String(endMs));
+});

@@ -144,3 +144,50 @@ test("a budget that is not a span of time is refused with what it got", () => {
   assert.throws(() => auto({ latencyBudgetMs: 0 }), /latencyBudgetMs must be a number of milliseconds > 0, got 0/);
   assert.throws(() => auto({ latencyBudgetMs: Number.NaN }), RangeError);
 });
+
+/** A closed loop over one worker: after each batch its callers come back one by one, then all of them run together. */
+const closedLoop = (callers: number, runMs: (size: number) => number, backMs: number, prefetch: 0 | 1): Trained => {
+  const policy = withCost(auto());
+  let nowMs = 0;
+  for (let round = 0; round < 60; round++) {
+    // Now and then a smaller batch, so that the cost of halves is known.
+    const size = round % 3 === 0 ? callers / 2 : callers;
+    for (let back = 1; back <= size; back++) {
+      nowMs += backMs;
+      policy.arrived!(view({ nowMs, arrivals: 1, outstanding: callers - size + back, prefetch, maxBatchSize: 64 }));
+    }
+    nowMs += runMs(size);
+    policy.observe(record(size, runMs(size)), nowMs);
+  }
+  return policy;
+};
+
+test("with a worker that takes a batch ahead, halves of a closed loop overlap with the way of the others", () => {
+  const policy = closedLoop(64, (size) => 0.3 + 0.05 * size, 0.06, 1);
+  assert.equal(policy.aheadSize, 32);
+  assert.equal(runs(policy.decide(view({ nowMs: 1e6, waiting: 40, prefetch: 1, maxBatchSize: 64 }))), 32);
+});
+
+test("halves that cost more than the callers' way back stay whole, and so do batches of a worker that takes none ahead", () => {
+  assert.equal(closedLoop(64, (size) => 10 + 0.05 * size, 0.06, 1).aheadSize, Infinity);
+  assert.equal(closedLoop(64, (size) => 0.3 + 0.05 * size, 0.06, 0).aheadSize, Infinity);
+});
+
+test("callers who do not wait for each other, alone or in bursts, are not cut in halves", () => {
+  const random = seededRandom(7);
+  const poisson = withCost(auto());
+  const bursts = withCost(auto());
+  let nowMs = 0;
+  for (let batch = 0; batch < 400; batch++) {
+    let size = 0;
+    const untilMs = nowMs + 5;
+    for (; nowMs < untilMs; nowMs += -Math.log(1 - random()) / 2) {
+      poisson.arrived!(view({ nowMs, arrivals: 1, outstanding: ++size, prefetch: 1 }));
+    }
+    poisson.observe(record(Math.max(1, size), 5), nowMs);
+    bursts.arrived!(view({ nowMs, arrivals: 20, outstanding: 20, prefetch: 1 }));
+    bursts.observe(record(20, 2 + 0.1 * 20), nowMs + 4);
+  }
+  assert.equal(poisson.aheadSize, Infinity);
+  assert.equal(bursts.aheadSize, Infinity);
+});

@@ -9,6 +9,7 @@ export const view = (overrides: Partial<QueueView> = {}): QueueView => ({
   outstanding: overrides.waiting ?? 1,
   slots: 1,
   freeSlots: 1,
+  prefetch: 0,
   maxBatchSize: 32,
   maxWaitMs: Infinity,
   arrivals: 0,
@@ -27,6 +28,9 @@ export function withCost(policy: Policy): Trained {
   const seen = (view: QueueView): QueueView => ({ ...view, cost });
   return {
     name: policy.name,
+    get aheadSize() {
+      return policy.aheadSize;
+    },
     decide: (view) => policy.decide(seen(view)),
     arrived: (view) => policy.arrived?.(seen(view)),
     observe: (record, nowMs) => {

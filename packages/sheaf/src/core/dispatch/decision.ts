@@ -32,6 +32,11 @@ export class Decisions<In, Out> {
     this.#cost = cost;
   }
 
+  /** Items from which a batch goes ahead. */
+  get aheadSize(): number {
+    return Math.min(this.#settings.maxBatchSize, this.#policy.aheadSize);
+  }
+
   /** `arrivals` items have arrived. */
   arrived(arrivals: number, nowMs: number, freeSlots: number): void {
     const view = this.#view(nowMs, freeSlots);
@@ -78,7 +83,7 @@ export class Decisions<In, Out> {
   }
 
   #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
-    const { concurrency: slots, maxBatchSize, maxWaitMs } = this.#settings;
+    const { concurrency: slots, prefetch, maxBatchSize, maxWaitMs } = this.#settings;
     const waiting = this.#queue.size;
     return {
       nowMs,
@@ -87,6 +92,7 @@ export class Decisions<In, Out> {
       outstanding: waiting + this.#dispatcher.running,
       slots,
       freeSlots: Math.max(0, freeSlots),
+      prefetch,
       maxBatchSize,
       maxWaitMs,
       arrivals: 0,

@@ -24,6 +24,10 @@ export class GuardedPolicy {
     return { run: view.waiting };
   }
 
+  get aheadSize(): number {
+    return this.#ask((policy) => policy.aheadSize) ?? Infinity;
+  }
+
   arrived(view: QueueView): void {
     this.#ask((policy) => policy.arrived?.(view));
   }

@@ -176,10 +176,10 @@ export class Scheduler<In, Out> {
     return settings.concurrency - dispatcher.inFlight;
   }
 
-  /** Whether a full batch may be handed to a busy slot, to hide the time that it takes to wake up for the next. */
+  /** Whether enough waits to hand it to a busy slot, to hide the time that it takes to wake up for the next batch. */
   #mayGoAhead(): boolean {
     const { dispatcher, settings, queue } = this.#parts;
-    if (settings.prefetch === 0 || queue.size < settings.maxBatchSize) return false;
+    if (settings.prefetch === 0 || queue.size < this.#decisions.aheadSize) return false;
     if (!this.open || this.#stopped || dispatcher.abandonedNow > 0) return false;
     return dispatcher.inFlight < settings.concurrency * (1 + settings.prefetch);
   }
@@ -221,12 +221,13 @@ export class Scheduler<In, Out> {
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
-    // Only full batches are prefetched: a partial one goes on filling until a slot is free.
-    if (isAhead && (preview.isAlone || preview.waiting < capacity)) return Infinity;
+    // Only as many as the policy wants to go ahead do: a smaller batch goes on filling until a slot is free.
+    const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
+    if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
-    if (isAhead && !("run" in decision && decision.run >= capacity)) return Infinity;
+    if (isAhead && !("run" in decision && decision.run >= enough)) return Infinity;
     const goes = "run" in decision;
     // An item that runs alone is never held, not even behind others that are.
     const takesAlone = !goes && queue.alone > 0;

@@ -110,6 +110,12 @@ export const clumpPieceShares = 2;
  */
 export const roundingMs = 0.0005;
 
+// Overlap.
+/** Over about the last ten batches. */
+export const overlapGain = 0.1;
+/** In an open loop the most between two batches is well below the most of all: 0.5 to 0.8 of it with Poisson arrivals. */
+export const steadyCrowd = 0.9;
+
 // Budget; `prove -- scheduling` compares it with the best fixed windows, and allows 1 % to be late.
 /** A fiftieth of a run in hand: by rounding, and by the timer, a hold that uses up the whole budget ends past it. */
 export const budgetRuns = 1.02;

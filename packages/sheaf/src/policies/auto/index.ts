@@ -2,6 +2,7 @@ import { checkSpan } from "../../shared/checks.ts";
 import type { CostModel } from "../cost-model.ts";
 import type { BatchRecord, Decision, Policy, QueueView } from "../policy.ts";
 import { Linger } from "./linger.ts";
+import { Overlap } from "./overlap.ts";
 import { ArrivalRate } from "./arrival-rate.ts";
 import { budgetUntil } from "./budget.ts";
 import { Pacing } from "./pacing.ts";
@@ -19,12 +20,14 @@ export interface AutoOptions {
 
 /**
  * The default policy: dispatches at once, as `greedy` does, except where what it has measured says that something else
- * is faster. Nothing to tune. Four rules, each a closed form of the learned cost s(n) and arrival rates:
+ * is faster. Nothing to tune. Five rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
  * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle
  *   slots do not grab crumbs;
  * - *linger*: wait for a clump (at most s(0)/4) or for callers just answered (at most s(0)/2), while they come fast
  *   enough to pay for it;
+ * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
+ *   come back while it runs;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
@@ -40,6 +43,7 @@ class Auto implements Policy {
   readonly #pacing = new Pacing();
   readonly #linger = new Linger();
   readonly #size = new SizeRule();
+  readonly #overlap = new Overlap();
   #meanBatch = 1;
   // The most items at once, slowly forgotten: once a slot's share of them is here, no other is worth waiting for.
   #crowd = 1;
@@ -49,7 +53,14 @@ class Auto implements Policy {
     this.#latencyBudgetMs = latencyBudgetMs;
   }
 
-  arrived({ nowMs, arrivals, outstanding }: QueueView): void {
+  get aheadSize(): number {
+    return this.#overlap.size;
+  }
+
+  arrived(view: QueueView): void {
+    const { nowMs, arrivals, outstanding } = view;
+    // A budget wants the fewest runs.
+    if (view.prefetch > 0 && this.#latencyBudgetMs === undefined) this.#overlap.arrived(view);
     this.#linger.arrived(nowMs, arrivals, this.#arrivals.arrived(nowMs, arrivals));
     const gain = Math.min(1, crowdGain * arrivals);
     this.#crowd = Math.max(outstanding, this.#crowd + gain * (outstanding - this.#crowd));
@@ -57,6 +68,7 @@ class Auto implements Policy {
 
   observe({ size }: BatchRecord, nowMs: number, cost: CostModel): void {
     this.#linger.observe(nowMs, size);
+    this.#overlap.ended(size, this.#crowd, cost);
     this.#meanBatch += meanBatchGain * (size - this.#meanBatch);
     this.#arrivals.spanAtLeast(rateSpanRuns * cost.line(this.#meanBatch));
   }
@@ -67,16 +79,21 @@ class Auto implements Policy {
       this.#held = true;
       return { waitUntilMs: untilMs };
     }
-    const run = this.#latencyBudgetMs === undefined ? this.#size.of(view, this.#arrivals, this.#pacing) : view.waiting;
+    const run = this.#runNow(view);
     const reason = this.#held && run < view.maxBatchSize ? "hold" : undefined;
     this.#held = false;
     return { run, reason };
   }
 
+  #runNow(view: QueueView): number {
+    if (view.waiting >= this.#overlap.size) return this.#overlap.size;
+    return this.#latencyBudgetMs === undefined ? this.#size.of(view, this.#arrivals, this.#pacing) : view.waiting;
+  }
+
   #holdUntil(view: QueueView): number {
     const { nowMs, waiting, oldestAtMs, slots, maxBatchSize, maxWaitMs, cost } = view;
     if (waiting >= maxBatchSize || cost.batches === 0) return nowMs;
-    const share = this.#crowd / slots - shareSlack;
+    const share = Math.min(this.#crowd / slots, this.#overlap.size) - shareSlack;
     const untilMs = Math.max(
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
