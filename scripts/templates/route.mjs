@@ -8,7 +8,7 @@ export function route({ name, camel }) {
   return {
     created: {
       [source]: `import type { FastifyInstance } from "fastify";
-import { Type } from "typebox";
+import { Type } from "./json-schema.ts";
 import { objectOf } from "../codec/inputs.ts";
 import { jsonOf } from "../http/body.ts";
 import type { Models } from "../models/models.ts";

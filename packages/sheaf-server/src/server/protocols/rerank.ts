@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { Type } from "typebox";
+import { Type } from "./json-schema.ts";
 import { sigmoid } from "../../runners/text/pooling.ts";
 import { jsonOf } from "../http/body.ts";
 import { callOptionsOf } from "./call-options.ts";

@@ -1,4 +1,4 @@
-import { Type, type TObject, type TSchema } from "typebox";
+import { Type, type OptionalSchema, type Schema } from "./json-schema.ts";
 import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/model-spec.ts";
 import { largestFloat32 } from "../codec/inputs.ts";
 import { elements } from "../codec/tensor-items.ts";
@@ -13,16 +13,16 @@ export interface RouteSchema {
   readonly description?: string;
   readonly tags: readonly string[];
   readonly operationId: string;
-  readonly params?: TSchema;
-  readonly headers?: TSchema;
-  readonly body?: TSchema;
+  readonly params?: Schema;
+  readonly headers?: Schema;
+  readonly body?: Schema;
   readonly response: Readonly<Record<number, unknown>>;
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
-export const text = (description: string): TSchema => Type.String({ description });
-export const count = (description: string): TSchema => Type.Integer({ minimum: 0, description });
-const ms = (description: string): TSchema =>
+export const text = (description: string): Schema => Type.String({ description });
+export const count = (description: string): Schema => Type.Integer({ minimum: 0, description });
+const ms = (description: string): Schema =>
   Type.Number({ minimum: 0, description: `${description}, in milliseconds.` });
 
 const problem = Type.Object(
@@ -69,12 +69,12 @@ export const unauthorized: object = {
   content: { "application/problem+json": { schema: problem } },
 };
 
-export const json = (description: string, schema: TSchema): object => ({
+export const json = (description: string, schema: Schema): object => ({
   description,
   content: { "application/json": { schema } },
 });
 
-export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
+export const inferenceHeaders = ({ requestTimeoutMs }: Settings): Schema =>
   Type.Object({
     "x-sheaf-priority": Type.Optional(
       Type.Union([Type.Literal("immediate"), Type.Literal("interactive"), Type.Literal("bulk")]),
@@ -91,14 +91,14 @@ export const inferenceHeaders = ({ requestTimeoutMs }: Settings): TObject =>
   });
 
 /** The name of a model in a path or a body, of those that can be meant. */
-export function modelName(models: readonly { readonly name: string }[], description: string): TSchema {
+export function modelName(models: readonly { readonly name: string }[], description: string): Schema {
   return models.length === 0 ? text(description) : Type.String({ enum: models.map(({ name }) => name), description });
 }
 
-export const textItem = (maxTextChars: number): TSchema => Type.String({ minLength: 1, maxLength: maxTextChars });
+export const textItem = (maxTextChars: number): Schema => Type.String({ minLength: 1, maxLength: maxTextChars });
 
 /** What one item of a model is. */
-function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
+function itemSchema(input: ModelInput, { maxTextChars }: Settings): Schema {
   switch (input.kind) {
     case "text":
       return textItem(maxTextChars);
@@ -127,7 +127,7 @@ function itemSchema(input: ModelInput, { maxTextChars }: Settings): TSchema {
 }
 
 /** Nested arrays of a tensor's elements. */
-function tensorSchema({ shape, datatype, isJson }: TensorSpec): TSchema {
+function tensorSchema({ shape, datatype, isJson }: TensorSpec): Schema {
   if (isJson === true) return Type.Unknown({ description: "Any JSON value." });
   const { minimum = 0, maximum = 0 } = elements[datatype] ?? {};
   const element =
@@ -138,13 +138,13 @@ function tensorSchema({ shape, datatype, isJson }: TensorSpec): TSchema {
         : datatype.startsWith("FP")
           ? Type.Number({ minimum, maximum })
           : Type.Integer({ minimum, maximum });
-  return shape.reduceRight<TSchema>(
+  return shape.reduceRight<Schema>(
     (inner, length) => Type.Array(inner, { minItems: length ?? 1, ...(length === null ? {} : { maxItems: length }) }),
     element,
   );
 }
 
-export const nullable = (schema: TSchema): TSchema => Type.Optional(Type.Union([schema, Type.Null()]));
+export const nullable = (schema: Schema): OptionalSchema => Type.Optional(Type.Union([schema, Type.Null()]));
 
 const itemError = Type.Object({ error: Type.Object({ code: Type.String(), message: Type.String() }) });
 const timing = {
@@ -156,7 +156,7 @@ const timing = {
 };
 
 /** An item, bare or as `input`; or several, of which a wrong one has its error in its place. */
-function inferBody(models: readonly ServedModel[], { maxInputs, queueMaxSize }: Settings): TSchema {
+function inferBody(models: readonly ServedModel[], { maxInputs, queueMaxSize }: Settings): Schema {
   const items = models.map(({ definition, settings }) => itemSchema(definition.input, settings));
   const item = items.length === 1 ? items[0]! : items.length === 0 ? Type.Unknown() : Type.Union(items);
   const inputs = Type.Array(Type.Unknown(), { minItems: 1, maxItems: Math.min(maxInputs, queueMaxSize) });
@@ -195,7 +195,7 @@ export const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
 });
 
 /** The lengths that any of these models gives. */
-function dimensions(models: readonly ServedModel[]): TSchema {
+function dimensions(models: readonly ServedModel[]): Schema {
   const outputs = models.map(({ definition }) => definition.output).filter(({ kind }) => kind === "vector") as Vector[];
   const description = "The model's own length, or a shorter one where its folder allows it.";
   if (outputs.length === 0 || outputs.some((output) => output.dimensions === "any"))

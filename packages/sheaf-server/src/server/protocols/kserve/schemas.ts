@@ -1,4 +1,4 @@
-import { Type, type TSchema } from "typebox";
+import { Type, type Schema } from "../json-schema.ts";
 import type { Models } from "../../models/models.ts";
 import { inferenceHeaders, json, modelName, problems, type RouteSchema } from "../schemas.ts";
 import { versionOf } from "./model.ts";
@@ -9,7 +9,7 @@ export interface Path {
   readonly models: Models;
   readonly versioned: boolean;
 }
-const paramsOf = ({ models, versioned }: Path): TSchema => {
+const paramsOf = ({ models, versioned }: Path): Schema => {
   const model = modelName(models.deployments, "Name of a model.");
   const versions = [...new Set(models.all.map(versionOf))];
   const version = Type.String({
@@ -72,7 +72,7 @@ const wantedOutput = Type.Object({
   ),
 });
 
-const route = (operationId: string, summary: string, response: TSchema, description = "OK"): RouteSchema => ({
+const route = (operationId: string, summary: string, response: Schema, description = "OK"): RouteSchema => ({
   summary,
   tags,
   operationId,
