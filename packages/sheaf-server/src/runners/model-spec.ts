@@ -61,8 +61,8 @@ export type ModelOutput =
   | { readonly kind: "json" };
 
 /** What the server needs to know about a model, whatever runs it. */
-interface DescribedModel {
-  /** As in `/infer/{model}`. */
+export interface DescribedModel {
+  /** As in `/infer/{name}`. */
   readonly name: string;
   readonly task: "embedding" | "tensor" | "classification" | "rerank";
   readonly input: ModelInput;
@@ -78,19 +78,25 @@ interface DescribedModel {
   readonly sample?: unknown;
   /** The same as JSON, where the model gives one: said in `/v1/models`, and what the page's playground begins with. */
   readonly example?: unknown;
-  /** Where it runs, as INFERENCE_DEVICE names it: a device that takes no threads has its workers in processes. */
+  /**
+   * Where it runs, as INFERENCE_DEVICE names it; said in `/health`, `/v1/models`, `/metrics` and on the page. One that takes
+   * no threads has its workers in processes.
+   */
   readonly device?: string | undefined;
-  /** Said in `/v1/models` and at start. */
+  /** Said in `/v1/models`, and in the log once it is ready. */
   readonly note?: string | undefined;
-  /** Tells it from others of its name and shape, in a fleet. */
+  /** In a fleet, tells it from others of its name and shape: workers of one version run at a time. */
   readonly version?: string | undefined;
-  /** What the self-test found; none where nothing was tried. */
+  /** What the self-test found, said in `/v1/models`; none where nothing was tried. */
   readonly selfTest?: SelfTest["verdict"] | undefined;
   /** Why it fails on its own sample, where it does. */
   readonly sampleFailure?: string | undefined;
-  /** Whether a result may be kept and given to equal items. Default: by the self-test. */
+  /**
+   * Whether a result may be kept and given to equal items (CACHE_MAX_BYTES). Default: unless the self-test found it not
+   * deterministic, or dependent on batch-mates that it runs with.
+   */
   readonly isCacheable?: boolean | undefined;
-  /** What an operator should know before relying on it; also in the note, and in the log as a warning. */
+  /** What an operator should know before relying on it: in the log as a warning, in `/v1/models` and on the page. */
   readonly warning?: string | undefined;
 }
 

@@ -109,7 +109,8 @@ export function checkCallOptions({ signal, timeoutMs, priority, alone }: CallOpt
   if (alone !== undefined) check(typeof alone === "boolean", "alone", "true or false", alone, TypeError);
 }
 
-const priorities = ["immediate", "interactive", "bulk"] as const;
+/** Of every call, the highest first: by its place here one is a lane. */
+export const priorities: readonly Priority[] = ["immediate", "interactive", "bulk"];
 
 export const laneOf = (priority: Priority = "interactive"): Lane => priorities.indexOf(priority) as Lane;
 

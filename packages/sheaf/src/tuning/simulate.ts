@@ -2,6 +2,7 @@ import type { Batcher } from "../core/batcher.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import { BatcherError } from "../core/errors.ts";
 import type { BatcherOptions, Priority } from "../core/options.ts";
+import { priorities } from "../core/settings.ts";
 import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls, type Arrivals } from "./arrivals.ts";
@@ -242,5 +243,3 @@ class Simulation {
     return { mean: sum / sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1)! };
   }
 }
-
-const priorities: readonly Priority[] = ["immediate", "interactive", "bulk"];

@@ -1,3 +1,4 @@
+import { priorities } from "../../core/settings.ts";
 import type { Priority } from "../../index.ts";
 
 /**
@@ -26,8 +27,7 @@ export interface WireItem {
   readonly priority: Priority | undefined;
 }
 
-const kindsOfPriority: ReadonlySet<unknown> = new Set<Priority>(["immediate", "interactive", "bulk"]);
-export const isPriority = (value: unknown): value is Priority => kindsOfPriority.has(value);
+export const isPriority = (value: unknown): value is Priority => priorities.includes(value as Priority);
 
 /** The body of a request; the lists that hold nothing but null are left out. */
 export function requestBody(items: readonly WireItem[]): string {

@@ -8,20 +8,6 @@ import { elements } from "../../codec/tensor-items.ts";
 /** A tensor's elements in row order: texts for BYTES, 0 and 1 for BOOL. */
 export type TensorData = NumberArray | string[];
 
-const bytesEach = {
-  FP32: 4,
-  FP64: 8,
-  INT64: 8,
-  UINT64: 8,
-  INT32: 4,
-  UINT32: 4,
-  INT16: 2,
-  UINT16: 2,
-  INT8: 1,
-  UINT8: 1,
-  BOOL: 1,
-} as const satisfies Record<Exclude<TensorDatatype, "BYTES">, number>;
-
 /** `count` elements from JSON: a flat array, or nested ones in row order. @throws {Problem} 400 or 422, naming the path. */
 export function dataFromJson(value: unknown, path: string, datatype: TensorDatatype, count: number): TensorData {
   if (!Array.isArray(value)) throw malformed(`${path} must be an array, got ${describe(value)}.`);
@@ -52,7 +38,7 @@ const maxDepth = 16;
  */
 export function dataFromBytes(bytes: Buffer, path: string, datatype: TensorDatatype, count: number): TensorData {
   if (datatype === "BYTES") return textsFromBytes(bytes, path, count);
-  const expected = count * bytesEach[datatype];
+  const expected = count * elements[datatype]!.make(0).BYTES_PER_ELEMENT;
   if (bytes.length !== expected)
     throw malformed(`${path} must have ${expected} bytes for ${count} × ${datatype}, got ${bytes.length}.`);
   return checkedNumbers(numbersOver(bytes, datatype, count), path, datatype);
@@ -73,14 +59,15 @@ export function checkedNumbers(data: NumberArray, path: string, datatype: Tensor
 }
 
 /** In place where the bytes stand at a multiple of an element's size, else as a copy. */
-function numbersOver(bytes: Buffer, datatype: Exclude<TensorDatatype, "BYTES">, count: number): NumberArray {
+function numbersOver(bytes: Buffer, datatype: TensorDatatype, count: number): NumberArray {
   const { make } = elements[datatype]!;
-  if (bytes.byteOffset % bytesEach[datatype] !== 0) {
+  const none = make(0);
+  if (bytes.byteOffset % none.BYTES_PER_ELEMENT !== 0) {
     const data = make(count);
     new Uint8Array(data.buffer).set(bytes);
     return data;
   }
-  const Elements = make(0).constructor as new (buffer: ArrayBufferLike, at: number, length: number) => NumberArray;
+  const Elements = none.constructor as new (buffer: ArrayBufferLike, at: number, length: number) => NumberArray;
   return new Elements(bytes.buffer, bytes.byteOffset, count);
 }
 

@@ -11,7 +11,7 @@ import {
 import { warn } from "../../../core/runtime/globals.ts";
 import { describe } from "../../../shared/describe.ts";
 import { systemClock, type Clock } from "../../../core/runtime/clock.ts";
-import { checkClock } from "../../../core/settings.ts";
+import { checkClock, priorities } from "../../../core/settings.ts";
 import type { Priority } from "../../../core/options.ts";
 import type { NatsClient } from "../wire/client.ts";
 import { binaryCodec, type Codec } from "../wire/codec.ts";
@@ -58,7 +58,7 @@ export type QueueSettings = {
 } & { readonly warn: NonNullable<NatsQueueOptions["onWarning"]> };
 
 /** Highest first. */
-export const lanes: readonly Priority[] = ["immediate", "interactive", "bulk"];
+export const lanes: readonly Priority[] = priorities;
 
 const integerFrom =
   (least: number): Check =>

@@ -17,6 +17,19 @@ export interface Case {
   run(start: () => CheckedWorker): Promise<string | void>;
 }
 
+/** What a worker that is ready keeps; `items` gives so many that it takes. */
+const whenReady = (
+  name: string,
+  use: (worker: CheckedWorker, items: (size: number) => unknown[]) => Promise<string | void>,
+): Case => ({
+  name,
+  async run(start) {
+    const worker = start();
+    const declaration = await worker.ready();
+    return use(worker, (size) => itemsOf(declaration, size));
+  },
+});
+
 const ready: Case = {
   name: "says what it takes and returns, once it is ready",
   async run(start) {
@@ -44,75 +57,57 @@ const batches: Case = {
   },
 };
 
-const ahead: Case = {
-  name: "answers two batches that were sent at once, in their order",
-  run: (start) =>
-    withReady(start, async (worker, items) => {
-      worker.run(1, items(3));
-      worker.run(2, items(2));
-      await worker.answer(1, 3);
-      await worker.answer(2, 2);
-    }),
-};
+const ahead: Case = whenReady("answers two batches that were sent at once, in their order", async (worker, items) => {
+  worker.run(1, items(3));
+  worker.run(2, items(2));
+  await worker.answer(1, 3);
+  await worker.answer(2, 2);
+});
 
-const cancelled: Case = {
-  name: "answers a batch that was cancelled, and ignores the cancelling of one that it does not have",
-  run: (start) =>
-    withReady(start, async (worker, items) => {
-      worker.send({ type: "cancel", id: 4711 });
-      worker.run(1, items(1));
-      worker.run(2, items(1));
-      worker.send({ type: "cancel", id: 2 });
-      await worker.answer(1, 1);
-      await worker.answer(2, 1);
-      worker.send({ type: "cancel", id: 1 });
-      worker.run(3, items(1));
-      await worker.answer(3, 1);
-    }),
-};
+const cancelled: Case = whenReady(
+  "answers a batch that was cancelled, and ignores the cancelling of one that it does not have",
+  async (worker, items) => {
+    worker.send({ type: "cancel", id: 4711 });
+    worker.run(1, items(1));
+    worker.run(2, items(1));
+    worker.send({ type: "cancel", id: 2 });
+    await worker.answer(1, 1);
+    await worker.answer(2, 1);
+    worker.send({ type: "cancel", id: 1 });
+    worker.run(3, items(1));
+    await worker.answer(3, 1);
+  },
+);
 
-const unknownFields: Case = {
-  name: "ignores fields of a header that it does not know",
-  run: (start) =>
-    withReady(start, async (worker, items) => {
-      worker.run(1, items(1), { novelty: { of: ["version", 1.5] } });
-      await worker.answer(1, 1);
-    }),
-};
+const unknownFields: Case = whenReady("ignores fields of a header that it does not know", async (worker, items) => {
+  worker.run(1, items(1), { novelty: { of: ["version", 1.5] } });
+  await worker.answer(1, 1);
+});
 
-const signals: Case = {
-  name: "goes on after SIGINT and SIGTERM",
-  run: (start) =>
-    withReady(start, async (worker, items) => {
-      for (const signal of ["SIGINT", "SIGTERM"] as const) process.kill(worker.pid!, signal);
-      worker.run(1, items(1));
-      await worker.answer(1, 1);
-    }),
-};
+const signals: Case = whenReady("goes on after SIGINT and SIGTERM", async (worker, items) => {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.kill(worker.pid!, signal);
+  worker.run(1, items(1));
+  await worker.answer(1, 1);
+});
 
-const close: Case = {
-  name: "finishes what came before `close`, says `closed` and exits with 0",
-  run: (start) =>
-    withReady(start, async (worker, items) => {
-      worker.run(1, items(2));
-      worker.send({ type: "close" });
-      await worker.answer(1, 2);
-      const { header } = await worker.next();
-      if (header.type !== "closed") throw new Error(`it sent "${header.type}" where "closed" was due`);
-      await worker.ended(5000);
-      if (worker.exitCode !== 0) throw new Error(`its exit code is ${worker.exitCode}`);
-    }),
-};
+const close: Case = whenReady(
+  "finishes what came before `close`, says `closed` and exits with 0",
+  async (worker, items) => {
+    worker.run(1, items(2));
+    worker.send({ type: "close" });
+    await worker.answer(1, 2);
+    const { header } = await worker.next();
+    if (header.type !== "closed") throw new Error(`it sent "${header.type}" where "closed" was due`);
+    await worker.ended(5000);
+    if (worker.exitCode !== 0) throw new Error(`its exit code is ${worker.exitCode}`);
+  },
+);
 
 const hangUps: readonly Case[] = [
-  {
-    name: "ends when the pipe ends while it is idle",
-    run: (start) =>
-      withReady(start, async (worker) => {
-        worker.hangUp();
-        await worker.ended();
-      }),
-  },
+  whenReady("ends when the pipe ends while it is idle", async (worker) => {
+    worker.hangUp();
+    await worker.ended();
+  }),
   {
     name: "ends when the pipe ends while it loads",
     async run(start) {
@@ -122,26 +117,19 @@ const hangUps: readonly Case[] = [
       await worker.ended();
     },
   },
-  {
-    name: "ends when the pipe ends in the middle of a message",
-    run: (start) =>
-      withReady(start, async (worker) => {
-        worker.write(frameStart(100, 0));
-        worker.hangUp();
-        await worker.ended();
-      }),
-  },
+  whenReady("ends when the pipe ends in the middle of a message", async (worker) => {
+    worker.write(frameStart(100, 0));
+    worker.hangUp();
+    await worker.ended();
+  }),
 ];
 
 /** A fault of ours, after which the worker cannot know what follows. */
-const endsAfter = (what: string, send: (worker: CheckedWorker) => void): Case => ({
-  name: `ends after ${what}`,
-  run: (start) =>
-    withReady(start, async (worker) => {
-      send(worker);
-      await worker.ended();
-    }),
-});
+const endsAfter = (what: string, send: (worker: CheckedWorker) => void): Case =>
+  whenReady(`ends after ${what}`, async (worker) => {
+    send(worker);
+    await worker.ended();
+  });
 
 const faults: readonly Case[] = [
   endsAfter("a frame that is over the bound", (worker) => worker.write(frameStart(8, maxPayloadBytes + 1))),
@@ -173,41 +161,34 @@ const again: Case = {
   },
 };
 
-const descriptor: Case = {
-  name: "does not hand its end of the pipe on to programs that it starts",
-  run: (start) =>
-    withReady(start, async (worker) => {
-      if (process.platform !== "linux") return "not looked at: only Linux shows it";
-      const flags = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/${worker.pid}/fdinfo/3`, "utf8"))?.[1];
-      const closeOnExec = 0o2000000;
-      if ((parseInt(flags ?? "0", 8) & closeOnExec) === 0)
-        throw new Error("its file descriptor 3 is not close-on-exec");
-      return undefined;
-    }),
-};
+const descriptor: Case = whenReady(
+  "does not hand its end of the pipe on to programs that it starts",
+  async (worker) => {
+    if (process.platform !== "linux") return "not looked at: only Linux shows it";
+    const flags = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/${worker.pid}/fdinfo/3`, "utf8"))?.[1];
+    const closeOnExec = 0o2000000;
+    if ((parseInt(flags ?? "0", 8) & closeOnExec) === 0) throw new Error("its file descriptor 3 is not close-on-exec");
+    return undefined;
+  },
+);
 
-const group: Case = {
-  name: "leads a process group of its own, so that a kill takes what it starts",
-  run: (start) =>
-    withReady(start, async (worker) => {
-      try {
-        process.kill(-worker.pid!, 0);
-      } catch {
-        throw new Error("there is no such group");
-      }
-    }),
-};
+const group: Case = whenReady(
+  "leads a process group of its own, so that a kill takes what it starts",
+  async (worker) => {
+    try {
+      process.kill(-worker.pid!, 0);
+    } catch {
+      throw new Error("there is no such group");
+    }
+  },
+);
 
-const runTime: Case = {
-  name: "says how long a run took",
-  run: (start) =>
-    withReady(start, async (worker, items) => {
-      worker.run(1, items(1));
-      const { header } = await worker.next();
-      if (typeof header["runMs"] !== "number")
-        throw new Error("there is no runMs: schedulers count the way there and back too");
-    }),
-};
+const runTime: Case = whenReady("says how long a run took", async (worker, items) => {
+  worker.run(1, items(1));
+  const { header } = await worker.next();
+  if (typeof header["runMs"] !== "number")
+    throw new Error("there is no runMs: schedulers count the way there and back too");
+});
 
 export const cases: readonly Case[] = [
   ready,
@@ -225,15 +206,6 @@ export const cases: readonly Case[] = [
   ...faults,
   otherVersion,
 ];
-
-async function withReady(
-  start: () => CheckedWorker,
-  use: (worker: CheckedWorker, items: (size: number) => unknown[]) => Promise<string | void>,
-): Promise<string | void> {
-  const worker = start();
-  const declaration = await worker.ready();
-  return use(worker, (size) => itemsOf(declaration, size));
-}
 
 /** Items of the sample in turn, or made up where there is none. */
 function itemsOf({ inputs, sample }: WorkerDeclaration, size: number): unknown[] {
