@@ -62,7 +62,7 @@ export function assembleBatcher<In, Out>(
       return nowMs;
     },
     ranAgain: (items, weight) => {
-      statistics.ranAgain();
+      statistics.bisectRuns++;
       limiter.spend(clock.now(), items, weight);
     },
     answered: (chunk, index, result) => {

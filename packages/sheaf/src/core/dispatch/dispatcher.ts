@@ -2,7 +2,6 @@ import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { bisect, shouldBisectByDefault } from "../features/bisect.ts";
 import type { Settlement } from "./settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
-import type { Clock } from "../runtime/clock.ts";
 import { resultsInOrder } from "./results.ts";
 import { BatcherError } from "../errors.ts";
 import type { Executor } from "../executor.ts";
@@ -37,7 +36,6 @@ export class Dispatcher<In, Out> {
   abandonedRuns = 0;
   readonly #executor: Runner<In, Out>;
   readonly #settings: Settings<In, Out>;
-  readonly #clock: Clock;
   readonly #calls: Settlement<In>;
   readonly #order: OrderKeys<In> | undefined;
   readonly #events: DispatchEvents<In>;
@@ -54,7 +52,6 @@ export class Dispatcher<In, Out> {
   ) {
     this.#executor = executor;
     this.#settings = settings;
-    this.#clock = settings.clock;
     this.#calls = calls;
     this.#order = order;
     this.#events = events;
@@ -72,7 +69,7 @@ export class Dispatcher<In, Out> {
     this.running += run.size;
     run.place = this.#runs.push(run) - 1;
     // An await in a function of its own would take half as long again.
-    settled(() => this.#attempt(run, run, batch.items, this.#executor)).then(
+    this.#attempt(run, run, batch.items, this.#executor).then(
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
@@ -106,7 +103,7 @@ export class Dispatcher<In, Out> {
     } catch (error) {
       return void this.#failed(run, error);
     }
-    const nowMs = this.#clock.now();
+    const nowMs = this.#settings.clock.now();
     const failedBefore = tally.error;
     this.#record(run, nowMs, "ok");
     this.#calls.settleAll(batch, results, nowMs);
@@ -116,12 +113,12 @@ export class Dispatcher<In, Out> {
   }
 
   async #failed(run: Run<In>, error: unknown): Promise<void> {
-    let nowMs = this.#clock.now();
+    let nowMs = this.#settings.clock.now();
     this.#events.failed(error);
     this.#record(run, nowMs, "error", error);
     if (!run.abandoned && this.#mayBisect(error)) {
       await this.#bisect(run, error);
-      nowMs = this.#clock.now();
+      nowMs = this.#settings.clock.now();
     } else {
       this.#calls.failAll(run.calls, error);
     }
@@ -180,17 +177,16 @@ export class Dispatcher<In, Out> {
   }
 
   /** One run of a batch or a part of it, under runTimeoutMs. */
-  #attempt(run: Run<In>, handle: RunHandle, kept: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
-    // The batch function may change its array; results by key and a bisection need the items again.
-    const items = kept.slice();
+  #attempt(run: Run<In>, handle: RunHandle, items: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
     const { runTimeoutMs } = this.#settings;
-    if (runTimeoutMs === undefined) return executor.run(items, handle);
+    if (runTimeoutMs === undefined) return started(executor, items, handle);
     return new Promise((resolve, reject) => {
       let cancel: (() => void) | undefined;
       const stop = (): void => cancel?.();
       const start = (): void => {
         stop();
-        if (!run.abandoned) cancel = this.#clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
+        if (!run.abandoned)
+          cancel = this.#settings.clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
       };
       const ended = (): void => {
         stop();
@@ -199,7 +195,7 @@ export class Dispatcher<In, Out> {
       };
       if (executor.reportsStart === true) run.timer = { start, stop };
       else start();
-      settled(() => executor.run(items, handle)).then(
+      started(executor, items, handle).then(
         (results) => {
           ended();
           resolve(results);
@@ -236,11 +232,11 @@ export class Dispatcher<In, Out> {
     this.abandonedNow--;
     const release = (): void => {
       this.#order?.release(run.calls);
-      this.#events.freed(this.#clock.now());
+      this.#events.freed(this.#settings.clock.now());
     };
     if (stillRuns === undefined) return release();
     stillRuns.then(release, release);
-    this.#events.freed(this.#clock.now());
+    this.#events.freed(this.#settings.clock.now());
   }
 
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
@@ -290,9 +286,10 @@ function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
 }
 
 /** A sync throw becomes a rejection, a plain value a promise of it. */
-function settled<T>(start: () => T | PromiseLike<T>): Promise<T> {
+function started<In>(executor: Runner<In, unknown>, items: readonly In[], handle: RunHandle): Promise<unknown> {
   try {
-    return Promise.resolve(start());
+    // The batch function may change its array; results by key and a bisection need the items again.
+    return Promise.resolve(executor.run(items.slice(), handle));
   } catch (error) {
     return Promise.reject(error);
   }

@@ -49,6 +49,8 @@ export interface BatcherStats {
 export class Statistics {
   readonly queueWaitMs: RollingHistogram = new RollingHistogram();
   readonly runMs: RollingHistogram = new RollingHistogram();
+  /** Extra runs of bisections; whoever runs them counts them. */
+  bisectRuns = 0;
   readonly #limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number };
   readonly #cost: Cost | undefined;
   readonly #learned: LearnedCost;
@@ -56,7 +58,6 @@ export class Statistics {
   #batches = 0;
   #items = 0;
   #weight = 0;
-  #extraRuns = 0;
   #fillSum = 0;
   #runMs = 0;
   readonly #utilisation: UtilisationMeter | undefined;
@@ -85,17 +86,13 @@ export class Statistics {
     this.#runMs += runMs;
   }
 
-  ranAgain(): void {
-    this.#extraRuns++;
-  }
-
   /** The part of a snapshot that comes from batches. */
   snapshot(
     nowMs: number,
   ): Omit<BatcherStats, "name" | "queued" | "inFlight" | "items" | "abandonedRuns" | "latencyMs"> {
     const derived = {
       batches: this.#batches,
-      bisectRuns: this.#extraRuns,
+      bisectRuns: this.bisectRuns,
       // Before the first batch a mean is NaN, hence 0.
       meanBatchSize: this.#items / this.#batches || 0,
       fillRate: this.#fillSum / this.#batches || 0,
@@ -112,7 +109,7 @@ export class Statistics {
     if (this.#cost === undefined) return null;
     const { perRun = 0, perItem = 0, perWeight = 0 } = this.#cost;
     const ofItems = this.#items * perItem + this.#weight * perWeight;
-    const total = (this.#batches + this.#extraRuns) * perRun + ofItems;
+    const total = (this.#batches + this.bisectRuns) * perRun + ofItems;
     if (this.#items === 0) return { total, perItem: 0, perItemUnbatched: 0 };
     return { total, perItem: total / this.#items, perItemUnbatched: perRun + ofItems / this.#items };
   }
