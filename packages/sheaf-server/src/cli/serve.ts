@@ -84,7 +84,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
     server = await serverOn(app, { models, settings, modelsFolder: folder });
     await app.ready();
     // It only makes the first requests cheaper: where it fails, they cost what they cost.
-    warmUpHttp(settings, server.ready()).catch(() => undefined);
+    warmUpHttp(settings, app.server).catch(() => undefined);
   } catch (error) {
     early.close();
     throw error;
