@@ -1,16 +1,11 @@
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import type { Batcher } from "../core/batcher.ts";
-import { systemClock } from "../core/runtime/clock.ts";
-import { createBatcher } from "../core/create-batcher.ts";
 import type { BatcherOptions } from "../core/options.ts";
 import { settingsOf } from "../core/settings.ts";
 import { greedy } from "../policies/greedy.ts";
-import { blamesInputs } from "./shared/api-error.ts";
-import { withRetries } from "./shared/retries.ts";
-import { apiDefaults } from "./shared/defaults.ts";
+import { apiBatcher, apiDefaults } from "./shared/api-batcher.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";
-import { defined } from "./shared/defined.ts";
 import { estimateTokens, split } from "./shared/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
@@ -119,17 +114,13 @@ async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): P
     const params = { ...calls[0]!.shared, values, abortSignal: signal };
     return partsOf((await model.doEmbed(params as never)) as EmbedResult, values, weigh);
   };
-  const { clock = systemClock } = rest;
-  const batcher = createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {
+  const own = {
     name: model.modelId,
-    ...apiDefaults,
-    ...defined(rest),
     maxBatchSize: Math.max(1, Math.min(maxBatchSize, most)),
-    weigh: ({ text }) => weigh(text),
-    groupKey: ({ group }) => group,
-    onBatchError: "bisect",
-    shouldBisect: blamesInputs,
-  });
+    weigh: ({ text }: Call) => weigh(text),
+    groupKey: ({ group }: Call) => group,
+  };
+  const batcher = apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused" });
   onBatcher?.(batcher);
   return batcher;
 }

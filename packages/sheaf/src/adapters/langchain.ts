@@ -1,13 +1,8 @@
 import type { Batcher } from "../core/batcher.ts";
-import { systemClock } from "../core/runtime/clock.ts";
-import { createBatcher } from "../core/create-batcher.ts";
 import type { BatcherOptions } from "../core/options.ts";
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
-import { blamesInputs } from "./shared/api-error.ts";
-import { apiDefaults } from "./shared/defaults.ts";
-import { defined } from "./shared/defined.ts";
-import { withRetries } from "./shared/retries.ts";
+import { apiBatcher } from "./shared/api-batcher.ts";
 import { estimateTokens } from "./shared/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
@@ -75,17 +70,14 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       // The batcher itself refuses what is not an array.
       return Array.isArray(vectors) ? vectorsOrErrors(vectors) : vectors;
     };
-    const { clock = systemClock } = rest;
-    this.#batcher = createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {
-      name: "embeddings",
-      onQueueFull: "wait",
-      ...apiDefaults,
-      ...defined(rest),
-      weigh: ({ text }) => weigh(text),
-      groupKey: embedQueries === undefined ? undefined : ({ kind }) => kind,
-      onBatchError: "bisect",
-      shouldBisect: blamesInputs,
-    });
+    const { name = "embeddings" } = rest;
+    const own = {
+      name,
+      onQueueFull: "wait" as const,
+      weigh: ({ text }: Text) => weigh(text),
+      groupKey: embedQueries && (({ kind }: Text) => kind),
+    };
+    this.#batcher = apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused" });
     this.batcher = this.#batcher;
   }
 

@@ -1,6 +1,4 @@
 import type { Batcher } from "../../core/batcher.ts";
-import { systemClock } from "../../core/runtime/clock.ts";
-import { createBatcher } from "../../core/create-batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
 import type { BatcherOptions } from "../../core/options.ts";
 import { batcherChecks } from "../../core/settings.ts";
@@ -14,10 +12,8 @@ import {
   type Check,
 } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { blamesInputs } from "../shared/api-error.ts";
-import { apiDefaults } from "../shared/defaults.ts";
+import { apiBatcher } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
-import { withRetries } from "../shared/retries.ts";
 import { estimateTokens } from "../shared/tokens.ts";
 import type { EmbeddingInput, EmbeddingsReply, EmbeddingsRequest, OpenAILike } from "./client.ts";
 import { vectorsOf } from "./vectors.ts";
@@ -88,7 +84,7 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
   checkArguments(client, options);
   const { model, dimensions, user, parameters, encoding = "base64", ...rest } = options;
   const { maxItemWeight = Infinity, maxRetries = 2, ...batcherOptions } = rest;
-  const { weigh = estimateTokens, name = "embeddings", clock = systemClock, ...limits } = batcherOptions;
+  const { weigh = estimateTokens, name = "embeddings", ...limits } = batcherOptions;
   const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
   const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
 
@@ -104,16 +100,12 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
     return vectorsOf(reply, input.length);
   };
 
-  const batcher = createBatcher(withRetries(run, { maxRetries, after: "failed", clock }), {
-    ...apiDefaults,
-    ...defined(limits),
+  const own = {
     name,
-    clock,
-    weigh: (input) => weighed(input, weigh, maxItemWeight, name),
-    dedupeKey: (input) => (typeof input === "string" ? input : undefined),
-    onBatchError: "bisect",
-    shouldBisect: blamesInputs,
-  });
+    weigh: (input: EmbeddingInput) => weighed(input, weigh, maxItemWeight, name),
+    dedupeKey: (input: EmbeddingInput) => (typeof input === "string" ? input : undefined),
+  };
+  const batcher = apiBatcher(run, { ...limits, ...own }, { maxRetries, after: "failed" });
   return Object.assign(batcher, { usage: () => ({ ...usage }) });
 }
 

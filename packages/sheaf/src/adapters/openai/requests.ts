@@ -1,12 +1,8 @@
 import type { Batcher } from "../../core/batcher.ts";
-import { systemClock } from "../../core/runtime/clock.ts";
-import { createBatcher } from "../../core/create-batcher.ts";
 import type { BatcherOptions } from "../../core/options.ts";
-import { blamesInputs, errorHints } from "../shared/api-error.ts";
+import { errorHints } from "../shared/api-error.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
-import { apiDefaults } from "../shared/defaults.ts";
-import { defined } from "../shared/defined.ts";
-import { withRetries } from "../shared/retries.ts";
+import { apiBatcher } from "../shared/api-batcher.ts";
 import { estimateTokens, split } from "../shared/tokens.ts";
 import type { EmbeddingsReply } from "./client.ts";
 import { embeddingsOf } from "./vectors.ts";
@@ -59,7 +55,7 @@ export function embeddingRequests(
   send: SendEmbeddings,
   options: EmbeddingRequestsOptions = {},
 ): Batcher<EmbeddingCall, EmbeddingPart> {
-  const { maxRetries = 2, clock = systemClock, ...rest } = options;
+  const { maxRetries = 2, ...rest } = options;
   const run = async (
     calls: EmbeddingCall[],
     { signal }: { readonly signal: AbortSignal },
@@ -72,15 +68,11 @@ export function embeddingRequests(
     const tokens = counted === undefined ? undefined : split(counted, inputs.map(tokensOf));
     return embeddings.map((embedding, i) => ({ embedding, tokens: tokens?.[i], reply: envelope }));
   };
-  return createBatcher(withRetries(run, { maxRetries, after: "refused", clock }), {
-    ...apiDefaults,
-    ...defined(rest),
-    clock,
-    weigh: ({ input }) => tokensOf(input),
-    groupKey: ({ parameters }) => canonicalJson(parameters),
-    onBatchError: "bisect",
-    shouldBisect: blamesInputs,
-  });
+  const own = {
+    weigh: ({ input }: EmbeddingCall) => tokensOf(input),
+    groupKey: ({ parameters }: EmbeddingCall) => canonicalJson(parameters),
+  };
+  return apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused" });
 }
 
 /** The position of the input that an API's error names, in its request; undefined where it names none. */

@@ -1,0 +1,32 @@
+import type { Batcher, Result } from "../../core/batcher.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { createBatcher } from "../../core/create-batcher.ts";
+import type { BatchFunction } from "../../core/executor.ts";
+import type { BatcherOptions } from "../../core/options.ts";
+import { blamesInputs } from "./api-error.ts";
+import { defined } from "./defined.ts";
+import { withRetries, type Retries } from "./retries.ts";
+
+/**
+ * Where to start with a remote embeddings API: 100 inputs fill a request well, 20 ms are little beside its answer, and
+ * OpenAI's API takes 300,000 tokens in a request.
+ */
+export const apiDefaults = { maxBatchSize: 100, maxWaitMs: 20, concurrency: 8, maxBatchWeight: 300_000 } as const;
+
+/**
+ * A batcher whose batches are requests to an API: one that the API refused or failed goes again, and one that it calls
+ * wrong is bisected. An option given as `undefined` keeps its default.
+ */
+export function apiBatcher<In, Out>(
+  run: BatchFunction<In, Out>,
+  { clock = systemClock, ...options }: BatcherOptions<In, Out>,
+  retries: Omit<Retries, "clock">,
+): Batcher<In, Result<Out>> {
+  return createBatcher<In, Out>(withRetries(run, { ...retries, clock }), {
+    ...apiDefaults,
+    ...defined(options),
+    clock,
+    onBatchError: "bisect",
+    shouldBisect: blamesInputs,
+  });
+}
