@@ -3,8 +3,8 @@ import type { MetricFamily, MetricSample } from "sheaf/metrics";
 import { counter, gauge } from "./family.ts";
 
 const nsPerS = 1e9;
-/** The probe wakes this often; the delay is the time beyond that. */
-const resolutionMs = 10;
+/** The probe wakes this often, on an idle server too; the delay is the time beyond that. */
+const resolutionMs = 25;
 
 /** Memory, CPU and event loop delay of this process, read at scrape time. */
 export class ProcessMetrics {
