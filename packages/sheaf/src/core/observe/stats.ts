@@ -49,7 +49,7 @@ export interface BatcherStats {
 export class Statistics {
   readonly queueWaitMs: RollingHistogram = new RollingHistogram();
   readonly runMs: RollingHistogram = new RollingHistogram();
-  /** Extra runs of bisections; whoever runs them counts them. */
+  /** Extra runs of bisections, counted where they are run. */
   bisectRuns = 0;
   readonly #limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number };
   readonly #cost: Cost | undefined;
