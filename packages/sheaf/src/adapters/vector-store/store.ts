@@ -76,7 +76,10 @@ export function checkStoreOptions(options: VectorStoreOptions, ...own: readonly 
   checkOptions(options, { ...storeChecks, ...Object.fromEntries(own.map((name) => [name, checkText])) });
 }
 
-/** As a groupKey: all points that are right are of one group. @throws {TypeError} an id that is neither a non-empty string nor a finite number, or an invalid vector. */
+/**
+ * As a groupKey: all valid points are of one group.
+ * @throws {TypeError} an id that is neither a non-empty string nor a finite number, or an invalid vector.
+ */
 export function checkPoint(point: VectorPoint): void {
   const { id, vector } = (point ?? {}) as Partial<VectorPoint>;
   if ((typeof id !== "string" || id === "") && !Number.isFinite(id)) {
