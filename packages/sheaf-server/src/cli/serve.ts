@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { setTimeout as sleep } from "node:timers/promises";
 import { builtinModels } from "../runners/builtin.ts";
 import { ConfigError, type ModelEntry } from "../server/config.ts";
 import type { Settings } from "../server/settings.ts";
@@ -9,6 +8,7 @@ import { fileSource, nameOf } from "../server/models/file-source.ts";
 import { runsElsewhere } from "../server/models/worker-model.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
+import { within } from "../shared/within.ts";
 import { running, type RunCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
@@ -92,7 +92,10 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
   return serveUntilSignal({
     ...server,
     listen: async () => {
-      await Promise.race([server.ready().catch(() => undefined), sleep(holdMs, undefined, { ref: false })]);
+      await within(
+        server.ready().catch(() => undefined),
+        holdMs,
+      );
       early.open();
     },
     abandon: () => server.models.close(0),

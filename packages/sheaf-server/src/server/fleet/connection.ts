@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import type { NatsClient } from "sheaf/adapters/nats";
+import { within } from "../../shared/within.ts";
 import type { Settings } from "../settings.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { connectionOptions } from "./connection-options.ts";
@@ -45,8 +46,14 @@ export class FleetConnection {
     const connection = this.#connection;
     if (connection === undefined) return;
     // Sends what is on its way; a server that is down or hangs is not waited for.
-    await Promise.race([connection.drain().catch(() => undefined), sleep(partingMs, undefined, { ref: false })]);
-    await Promise.race([connection.close().catch(() => undefined), sleep(partingMs, undefined, { ref: false })]);
+    await within(
+      connection.drain().catch(() => undefined),
+      partingMs,
+    );
+    await within(
+      connection.close().catch(() => undefined),
+      partingMs,
+    );
   }
 
   async #connect(settings: Settings): Promise<NatsClient> {

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { BatchRecord, BatcherStats } from "sheaf";
 import { emptyStats } from "../../shared/empty-stats.ts";
 import { sumOfStats } from "../../shared/stats-sum.ts";
+import { within } from "../../shared/within.ts";
 import { messageOf } from "../http/problem.ts";
 import type { Settings } from "../settings.ts";
 import type { ModelDefinition } from "./model-definition.ts";
@@ -131,7 +131,7 @@ export class Deployment {
     const models = [...this.#finishing.keys()];
     if (this.current !== undefined) models.push(this.current);
     await Promise.all(models.map((model) => model.close(graceMs)));
-    await Promise.race([this.#load?.ended, sleep(graceMs, undefined, { ref: false })]);
+    await within(this.#load?.ended, graceMs);
     this.#isClosed = true;
   }
 

@@ -19,6 +19,6 @@ export class Holds {
   /** Resolves when there is none, or after `graceMs`. */
   async released(graceMs: number): Promise<void> {
     if (this.#count === 0 || graceMs <= 0) return;
-    await within(graceMs, new Promise((resolve) => (this.#released = resolve)));
+    await within(new Promise<void>((resolve) => (this.#released = resolve)), graceMs);
   }
 }

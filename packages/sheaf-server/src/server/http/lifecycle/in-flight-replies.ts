@@ -32,7 +32,7 @@ export class InFlightReplies {
   /** Resolves when none is open, after `timeoutMs` at the latest. */
   async left(timeoutMs: number): Promise<void> {
     if (this.#open.length === 0) return;
-    await within(timeoutMs, new Promise((resolve) => (this.#whenNone = resolve)));
+    await within(new Promise<void>((resolve) => (this.#whenNone = resolve)), timeoutMs);
   }
 
   /**

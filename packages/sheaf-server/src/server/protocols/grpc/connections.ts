@@ -75,7 +75,8 @@ export class Connections {
     clearInterval(this.#timer);
     this.#listener.close();
     for (const session of this.#sessions) if (!session.closed) session.close();
-    if (this.#unanswered > 0) await within(lastRepliesMs, new Promise((resolve) => (this.#whenAnswered = resolve)));
+    if (this.#unanswered > 0)
+      await within(new Promise<void>((resolve) => (this.#whenAnswered = resolve)), lastRepliesMs);
     for (const session of this.#sessions) session.destroy();
   }
 
