@@ -1,13 +1,15 @@
-// `node scripts/record.mjs [exports] [size]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [exports] [size] [floors]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
+import { drawnPlan } from "./lib/floors.mjs";
 import { declaredExports } from "./lib/public-exports.mjs";
 import { coreSizes } from "./lib/size.mjs";
 
 const records = {
-  exports: () => ["public-exports.json", declaredExports()],
-  size: async () => ["size.json", await coreSizes()],
+  exports: () => ["test/fixtures/public-exports.json", asJson(declaredExports())],
+  size: async () => ["test/fixtures/size.json", asJson(await coreSizes())],
+  floors: () => ["ARCHITECTURE.md", withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8"))],
 };
 
 const names = process.argv.slice(2);
@@ -21,6 +23,15 @@ if (build.status !== 0) process.exit(build.status ?? 1);
 mkdirSync(`${root}/test/fixtures`, { recursive: true });
 for (const name of names.length > 0 ? names : Object.keys(records)) {
   const [file, content] = await records[name]();
-  writeFileSync(`${root}/test/fixtures/${file}`, `${JSON.stringify(content, null, 2)}\n`);
-  console.log(`test/fixtures/${file}`);
+  writeFileSync(`${root}/${file}`, content);
+  console.log(file);
+}
+
+function asJson(value) {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** The document with the code block that follows the heading "Floor plan" drawn again. */
+function withFloorPlan(text) {
+  return text.replace(/(?<=^## Floor plan$[^]*?^```text\n)[^]*?(?=\n```$)/m, drawnPlan());
 }
