@@ -88,6 +88,17 @@ test("the installed command serves, answers README.md's curl with real embedding
   assert.equal(await exited, 0, log);
 });
 
+test("where the packages that draw charts are missing, --report says how to install them; then it draws", async () => {
+  const simulate = "npx sheaf simulate --fixed 10 --per-item 0.3 --load 0.5 --items 500 --report report.html";
+  const { code, stdout, stderr } = await shell(simulate).catch((error) => error);
+  assert.deepEqual({ code, stdout }, { code: 1, stdout: "" });
+  const [, install] =
+    /^sheaf simulate: vega is not installed\. .*: (npm install .+)$/m.exec(stderr) ?? assert.fail(stderr);
+  await shell(`${install} --no-audit --no-fund`);
+  await shell(simulate);
+  assert.ok(readFileSync(join(project, "report.html"), "utf8").match(/<svg/g).length >= 2);
+});
+
 for (const { command, output } of readmeSteps().filter(({ kind }) => kind === "sheaf"))
   for (const line of command.split("\n"))
     test(`the installed command does what README.md shows: ${line}`, async () => {

@@ -29,7 +29,7 @@ import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
 import { probe, requestsFor, templateFor } from "../load/http/probe.ts";
 import type { LoadResult } from "../load/result.ts";
 import { serveModel } from "../load/http/served-model.ts";
-import { checkWritable } from "../load/report/writable.ts";
+import { prepareReport } from "../load/report/prepare.ts";
 import { batchesBetween, readBatchSizes } from "../load/http/server-metrics.ts";
 import { systemClock } from "../load/system-clock.ts";
 import { figures, progressOn, shownMs, type Progress } from "../shared/terminal.ts";
@@ -99,7 +99,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   const names: string[] = url === undefined ? (options.compare ?? ["auto"]) : [url.host];
   checkCombinations(options, url, names, assertions);
   const givenBodies = await bodiesOf(options);
-  await checkWritable(options);
+  await prepareReport(options);
 
   const progress = progressOn(streams.stderr);
   const results: LoadResult[] = [];

@@ -73,7 +73,7 @@ export interface OutputOptions extends ReportFiles {
 
 export const withOutputs = (command: Command): Command =>
   command
-    .option("--report <path>", "write an HTML report that opens offline")
+    .option("--report <path>", "write an HTML report that opens offline (needs vega@5 and vega-lite@5)")
     .option("--svg <folder>", "write its pictures as SVG files")
     .option("--json", "everything as JSON on stdout");
 

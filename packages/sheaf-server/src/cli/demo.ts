@@ -17,7 +17,7 @@ import type { LoadResult } from "../load/result.ts";
 import { loadCharts, loadSections } from "../load/report/load-charts.ts";
 import type { ReportPage } from "../load/report/page.ts";
 import { tuneCharts } from "../load/report/tune-charts.ts";
-import { checkWritable } from "../load/report/writable.ts";
+import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
 import { resultTable } from "../load/bench/result-table.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
@@ -42,7 +42,7 @@ export function demoCommand(streams: CommandStreams): Command {
 async function showDemo(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<DemoFlags>();
   if (options.duration < 3000) throw new UsageError("--duration must be at least 3s: there is much to show.");
-  await checkWritable(options);
+  await prepareReport(options);
   const { runDemo } = await import("../load/demo/demo.ts");
   const progress = progressOn(streams.stderr);
   let running = false;

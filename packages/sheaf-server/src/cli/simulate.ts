@@ -23,7 +23,7 @@ import type { CommandStreams } from "../shared/terminal.ts";
 import { configurationNames, type ConfigurationName } from "../load/simulate/configurations.ts";
 import type { ReportPage } from "../load/report/page.ts";
 import { simulateCharts } from "../load/report/simulate-charts.ts";
-import { checkWritable } from "../load/report/writable.ts";
+import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
 import { figures, percent, progressOn, shownCommand, textTable } from "../shared/terminal.ts";
 import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/simulate/what-if.ts";
@@ -116,7 +116,7 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
     items: options.items,
     seed: options.seed,
   };
-  await checkWritable(options);
+  await prepareReport(options);
   const capacity = await settled(() => capacityPerS(whatIf));
   const loads = await loadsOf(options, capacity);
   const points: WhatIfPoint[] = [];

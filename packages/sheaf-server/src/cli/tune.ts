@@ -23,7 +23,7 @@ import type { CommandStreams } from "../shared/terminal.ts";
 import { machine } from "../load/bench/machine.ts";
 import type { ReportPage } from "../load/report/page.ts";
 import { tuneCharts } from "../load/report/tune-charts.ts";
-import { checkWritable } from "../load/report/writable.ts";
+import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
 import { adviseOn, verdictLines, type Advice } from "../load/tune/advice.ts";
@@ -92,7 +92,7 @@ async function runTune(command: Command, streams: CommandStreams, args: readonly
     if (ms === 0) throw new UsageError(`${name} must be above 0.`);
   }
   if (options.writeConfig !== undefined) configPath(options.writeConfig);
-  await checkWritable(options);
+  await prepareReport(options);
   const { item, workers, device, seed, timeout: timeoutMs } = options;
   const maxBatchSize = Math.max(...options.sizes);
   const tried = { target, item, workers, device, maxBatchSize, seed, timeoutMs, signal: streams.signal };

@@ -2,13 +2,15 @@ import { constants } from "node:fs";
 import { access, mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CommandFailure } from "../../shared/failure.ts";
+import { checkDrawable } from "./render.ts";
 import type { ReportFiles } from "./write.ts";
 
 /**
  * Makes the folders of a report, before anything is measured for it.
- * @throws {CommandFailure} where a file could not be written.
+ * @throws {CommandFailure} if its charts could not be drawn, or a file could not be written.
  */
-export async function checkWritable({ report, svg }: ReportFiles): Promise<void> {
+export async function prepareReport({ report, svg }: ReportFiles): Promise<void> {
+  if (report !== undefined || svg !== undefined) checkDrawable();
   if (report !== undefined) {
     await checkFolder(dirname(report), report);
     const isFolder = await stat(report).then(
