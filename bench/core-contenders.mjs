@@ -2,7 +2,7 @@
  * Who runs in `npm run bench -- core`: Sheaf, the two yardsticks written here, and the peers (loaded only in their own
  * child process, so that none is measured with another's code in memory).
  */
-import { createBatcher, greedy, window } from "../packages/sheaf/dist/index.js";
+import { createBatcher, fixedWindow, greedy } from "../packages/sheaf/dist/index.js";
 
 const echo = async (items) => items;
 const roomForAll = { maxQueueSize: 1_000_000 };
@@ -87,8 +87,8 @@ export const features = {
   runTimeoutMs: sheaf(() => ({ runTimeoutMs: 60_000 })),
   'onQueueFull: "wait", never full': sheaf(() => ({ onQueueFull: "wait" })),
   'onBatchError: "bisect", no error': sheaf(() => ({ onBatchError: "bisect" })),
-  cost: sheaf(() => ({ cost: { perRun: 1, perItem: 1 } })),
-  "window() with maxWaitMs 1": sheaf(() => ({ policy: window(), maxWaitMs: 1 })),
+  cost: sheaf(() => ({ price: { perRun: 1, perItem: 1 } })),
+  "fixedWindow() with maxWaitMs 1": sheaf(() => ({ policy: fixedWindow(), maxWaitMs: 1 })),
   "a subscriber": (maxBatchSize) => {
     const batcher = createBatcher(echo, { maxBatchSize, policy: greedy(), ...roomForAll });
     batcher.subscribe(() => {});

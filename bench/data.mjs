@@ -13,7 +13,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { window } from "sheaf";
+import { fixedWindow } from "sheaf";
 import { insertBatcher } from "sheaf/adapters/postgres";
 import { lanceDbStore, pgvectorStore } from "sheaf/adapters/vector-store";
 import { startPostgres } from "../integration/lib/postgres.mjs";
@@ -94,7 +94,7 @@ async function compareInserts(title, client, query, target) {
     },
     "single, all at once": (rows) => Promise.all(rows.map(single)),
     "Sheaf, its defaults (500, no window)": batched(() => ({})),
-    "Sheaf, 500 and a window of 50 ms": batched(() => ({ policy: window(), maxWaitMs: 50 })),
+    "Sheaf, 500 and a window of 50 ms": batched(() => ({ policy: fixedWindow(), maxWaitMs: 50 })),
     "Sheaf, batches of 100": batched(() => ({ maxBatchSize: 100 })),
     "Sheaf, batches of 2000": batched(() => ({ maxBatchSize: 2000 })),
     "by hand, UNNEST of 500": async (rows) => {
@@ -115,7 +115,7 @@ async function compareInserts(title, client, query, target) {
 async function compareSettings(pool) {
   const variants = {
     "no window, 500": {},
-    "window 50 ms, 500": { policy: () => window(), maxWaitMs: 50 },
+    "window 50 ms, 500": { policy: () => fixedWindow(), maxWaitMs: 50 },
     "no window, 500, one at a time": { concurrency: 1 },
   };
   for (const ratePerS of [20, 1000]) {
@@ -197,7 +197,7 @@ async function compareUpserts(title, { open, single, reset }) {
       for (const point of points.slice(0, sample)) await single(point);
     },
     "Sheaf, its defaults (200, no window)": stored(() => ({})),
-    "Sheaf, 200 and a window of 100 ms": stored(() => ({ policy: window(), maxWaitMs: 100 })),
+    "Sheaf, 200 and a window of 100 ms": stored(() => ({ policy: fixedWindow(), maxWaitMs: 100 })),
     "Sheaf, batches of 50": stored(() => ({ maxBatchSize: 50 })),
     "Sheaf, batches of 1000": stored(() => ({ maxBatchSize: 1000 })),
   };

@@ -2,7 +2,7 @@
 // Told what to do by the messages of bench/fleet.mjs; answers each with one message.
 import { connect, headers } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker } from "../packages/sheaf/dist/adapters/nats/index.js";
-import { createBatcher, window } from "../packages/sheaf/dist/index.js";
+import { createBatcher, fixedWindow } from "../packages/sheaf/dist/index.js";
 import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 
 const [role, url, durability, policy] = process.argv.slice(2);
@@ -14,7 +14,7 @@ async function run(items) {
   await new Promise((resolve) => setTimeout(resolve, 5 + 0.2 * items.length));
   return items;
 }
-const scheduling = policy === "window" ? { policy: window(), maxWaitMs: 5 } : { maxWaitMs: 50 };
+const scheduling = policy === "window" ? { policy: fixedWindow(), maxWaitMs: 5 } : { maxWaitMs: 50 };
 
 const queue = { headers, queue: "bench", durability, maxQueueSize: 100_000 };
 let ask;
@@ -29,7 +29,7 @@ if (role !== "in-process") {
   } else {
     const frontEnd = natsFrontEnd({ ...queue, connection });
     await frontEnd.ready();
-    ask = (item) => frontEnd.ask(item);
+    ask = (item) => frontEnd.detailed(item);
   }
 } else {
   const batcher = createBatcher(

@@ -5,7 +5,7 @@
  * arrivals. Workloads that auto was developed on, workloads held out, and 60 drawn at random are reported apart.
  */
 import { parseArgs } from "node:util";
-import { adaptive, auto, greedy, window } from "sheaf";
+import { adaptive, auto, fixedWindow, greedy } from "sheaf";
 import { simulate } from "sheaf/tuning";
 import { machine } from "./lib/machine.mjs";
 import { grid, heldOut, randomWorkloads, tuned } from "./lib/workloads.mjs";
@@ -28,8 +28,8 @@ if (!(Number.isInteger(items) && items >= 100 && items <= 1e6 && Number.isIntege
 const seeds = Array.from({ length: seedCount }, (_, i) => i + 1);
 const searchSeed = 101;
 const others = {
-  "window 5 ms": () => ({ policy: window(), maxWaitMs: 5 }),
-  "window 20 ms": () => ({ policy: window(), maxWaitMs: 20 }),
+  "window 5 ms": () => ({ policy: fixedWindow(), maxWaitMs: 5 }),
+  "window 20 ms": () => ({ policy: fixedWindow(), maxWaitMs: 20 }),
   adaptive: () => ({ policy: adaptive(), maxWaitMs: 50 }),
 };
 

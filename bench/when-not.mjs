@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { createBatcher, window } from "sheaf";
+import { createBatcher, fixedWindow } from "sheaf";
 import { calibrate, recommend, seededRandom } from "sheaf/tuning";
 import { machine, median, table } from "./lib/machine.mjs";
 
@@ -43,7 +43,7 @@ const workloads = {
 };
 const contenders = {
   "one at a time": () => ({ maxBatchSize: 1 }),
-  "window of 20 ms": () => ({ policy: window(), maxWaitMs: 20 }),
+  "window of 20 ms": () => ({ policy: fixedWindow(), maxWaitMs: 20 }),
   "default (auto)": () => ({}),
 };
 

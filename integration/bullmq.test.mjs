@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Queue, QueueEvents, UnrecoverableError, Worker } from "bullmq";
 import { Redis } from "ioredis";
-import { window } from "sheaf";
+import { fixedWindow } from "sheaf";
 import { batchProcessor } from "sheaf/adapters/bullmq";
 import { skipWithoutRedis, startRedis } from "./lib/redis.mjs";
 
@@ -201,7 +201,7 @@ test(
         await sleep(50);
         return jobs.map(({ data }) => data);
       },
-      { maxBatchSize: 8, policy: window({ trigger: "size" }) },
+      { maxBatchSize: 8, policy: fixedWindow({ trigger: "size" }) },
     );
     await addAll(numbers(100));
     const worker = start();

@@ -14,7 +14,7 @@ import { Field, FixedSizeList, Float32, Int32, Schema, Utf8 } from "apache-arrow
 import pg from "pg";
 import postgres from "postgres";
 import { lanceDbStore, optimistic, pgvectorStore, qdrantStore } from "sheaf/adapters/vector-store";
-import { window } from "sheaf";
+import { fixedWindow } from "sheaf";
 import { startReceiver } from "./lib/qdrant-receiver.mjs";
 
 const dimensions = 8;
@@ -134,7 +134,7 @@ for (const [name, { filter, open: openStore }] of Object.entries(stores)) {
     });
 
     test("the last of several upserts of one id wins, and it is there once", async () => {
-      const store = await open({ upserts: { policy: window(), maxWaitMs: 20 } });
+      const store = await open({ upserts: { policy: fixedWindow(), maxWaitMs: 20 } });
       const versions = Array.from({ length: 5 }, (_, i) => ({
         ...pointOf(7),
         payload: { title: `v${i}`, tenant: "odd" },
@@ -169,7 +169,7 @@ for (const [name, { filter, open: openStore }] of Object.entries(stores)) {
 
     describe("read your writes", () => {
       // A window that would hold a lone write for a minute.
-      const patient = () => ({ upserts: { policy: window(), maxWaitMs: 60_000 } });
+      const patient = () => ({ upserts: { policy: fixedWindow(), maxWaitMs: 60_000 } });
       const nearest = async (store, id) => (await store.query({ vector: unit(id), limit: 1 }))[0]?.id;
 
       test('priority: "immediate" goes at once, and takes along what waits', async () => {

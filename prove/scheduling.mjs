@@ -3,7 +3,7 @@
  * virtual clock: robustness, overload, the latency budget and the lanes. Exit code 1 where a promise is not kept.
  */
 import { parseArgs } from "node:util";
-import { adaptive, auto, greedy, window } from "sheaf";
+import { adaptive, auto, fixedWindow, greedy } from "sheaf";
 import { seededRandom, simulate } from "sheaf/tuning";
 import { machine } from "../bench/lib/machine.mjs";
 
@@ -184,7 +184,7 @@ async function budget() {
       const own = await run(auto({ latencyBudgetMs }));
       let best = Number.POSITIVE_INFINITY;
       for (let share = 0.25; share < 1; share += 0.025) {
-        const fixed = await run(window(), share * latencyBudgetMs);
+        const fixed = await run(fixedWindow(), share * latencyBudgetMs);
         if (fixed.latencyMs.p99 <= latencyBudgetMs) best = Math.min(best, fixed.runs);
       }
       promise(`${name}, budget ${latencyBudgetMs} ms, load ${load}: runs`, own.runs / best, 1.03);

@@ -22,7 +22,7 @@ await shout.ready();
 
 const calls = [];
 for (let i = 0; i < 400; i++) {
-  calls.push(shout.ask(`word ${i}`));
+  calls.push(shout.detailed(`word ${i}`));
   if (i === 200) first.kill("SIGKILL");
   await sleep(2);
 }

@@ -1,7 +1,7 @@
 // The classic pipeline: 880 items, at most 200 in a batch, through a stage before, a worker process and a stage after.
 // One caller after the other against all at once, with a window of 100 ms and with the default policy.
 // `node main.mjs` takes about 100 s, as the window makes each lone caller wait 100 ms; `node main.mjs 40` is quick.
-import { createBatcher, window } from "sheaf";
+import { createBatcher, fixedWindow } from "sheaf";
 import { pipeline, workerProcess } from "sheaf/node";
 
 const count = Number(process.argv[2] ?? 880);
@@ -28,7 +28,7 @@ const batched = async (call) => {
   results.forEach((result, i) => check(items[i], result));
 };
 
-const windowed = await times({ policy: window(), maxWaitMs: 100 });
+const windowed = await times({ policy: fixedWindow(), maxWaitMs: 100 });
 const auto = await times({});
 console.log(`window of 100 ms  sequential ${show(windowed.sequentialMs)}   batched ${show(windowed.batchedMs)}`);
 console.log(`auto              sequential ${show(auto.sequentialMs)}   batched ${show(auto.batchedMs)}`);

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { PGlite } from "@electric-sql/pglite";
 import { vector } from "@electric-sql/pglite-pgvector";
-import { window } from "sheaf";
+import { fixedWindow } from "sheaf";
 import { optimistic, pgvectorStore } from "sheaf/adapters/vector-store";
 
 const db = await PGlite.create({ extensions: { vector } });
 await db.exec("CREATE EXTENSION vector; CREATE TABLE docs (id int PRIMARY KEY, embedding vector(64), title text)");
 
 // A window this long holds a lone write for 2 s: what the three ways below do about it is plain to see.
-const docs = pgvectorStore(db, { table: "docs", upserts: { policy: window(), maxWaitMs: 2000 } });
+const docs = pgvectorStore(db, { table: "docs", upserts: { policy: fixedWindow(), maxWaitMs: 2000 } });
 const pointOf = (id) => ({ id, vector: embed(id), payload: { title: `document ${id}` } });
 const nearestTo = async (store, id) => (await store.query({ vector: embed(id), limit: 1 }))[0]?.id;
 

@@ -2,7 +2,7 @@
 import { codeOf, equal, numbers, sleep } from "./behaviours.mjs";
 
 /** Of the module `sheaf`. */
-export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, greedy, window }) => ({
+export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, fixedWindow, greedy }) => ({
   async "200 concurrent calls share batches and each gets its own result"() {
     const sizes = [];
     const double = createBatcher(
@@ -16,7 +16,7 @@ export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, gree
     if (sizes.length > 50 || Math.max(...sizes) > 50) throw new Error(`batches of ${sizes}`);
   },
   async "every policy answers"() {
-    for (const policy of [auto(), greedy(), window(), adaptive({ targetLatencyMs: 50 })]) {
+    for (const policy of [auto(), greedy(), fixedWindow(), adaptive({ targetLatencyMs: 50 })]) {
       const batcher = createBatcher((items) => items, { policy, maxWaitMs: 5 });
       equal(await Promise.all(numbers(100).map(batcher)), numbers(100));
     }
@@ -97,7 +97,7 @@ export const behavioursOf = ({ BatcherError, adaptive, auto, createBatcher, gree
     equal([taken, closed], [numbers(100), true]);
   },
   async "flush, drain, close and asyncDispose resolve; statistics count"() {
-    const batcher = createBatcher((items) => items, { policy: window(), maxWaitMs: 60_000 });
+    const batcher = createBatcher((items) => items, { policy: fixedWindow(), maxWaitMs: 60_000 });
     const results = Promise.all(numbers(10).map(batcher));
     await batcher.flush();
     equal(await results, numbers(10));

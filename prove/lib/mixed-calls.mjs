@@ -1,11 +1,11 @@
-import { BatcherError, createBatcher, greedy, window } from "../../packages/sheaf/dist/index.js";
+import { BatcherError, createBatcher, fixedWindow, greedy } from "../../packages/sheaf/dist/index.js";
 
 const abortReason = new Error("the caller went away");
 const runError = new Error("the run failed");
 
 const optionsByName = {
   plain: {},
-  window: { policy: () => window(), maxWaitMs: 5 },
+  window: { policy: () => fixedWindow(), maxWaitMs: 5 },
   "weights and groups": {
     weigh: ({ id }) => 1 + (id % 9),
     maxBatchWeight: 60,

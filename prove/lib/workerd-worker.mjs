@@ -6,7 +6,7 @@ import { outcomesOf, numbers, sleep } from "./behaviours.mjs";
 import { behavioursOf as coreBehaviours } from "./core-behaviours.mjs";
 import { behavioursOf as httpBehaviours } from "./http-behaviours.mjs";
 
-const { createBatcher, window } = sheaf;
+const { createBatcher, fixedWindow } = sheaf;
 const sizes = [];
 /** As a service would: the batch function waits for I/O of the request that runs it. */
 const slowDouble = async (items) => {
@@ -15,7 +15,7 @@ const slowDouble = async (items) => {
   return items.map((item) => 2 * item);
 };
 const atModuleScope = createBatcher(slowDouble, { maxBatchSize: 20 });
-const held = createBatcher(slowDouble, { policy: window(), maxBatchSize: 2, maxWaitMs: 300 });
+const held = createBatcher(slowDouble, { policy: fixedWindow(), maxBatchSize: 2, maxWaitMs: 300 });
 const timed = createBatcher((items) => (items[0] === "never" ? new Promise(() => {}) : items), {
   concurrency: 100,
   timeoutMs: 50,

@@ -34,7 +34,7 @@ test("${camel} sends all that waits when …", () => {
         ),
     },
     next: [
-      `Write the decision in ${source}; options are an interface with the policy's name, as in window.ts.`,
+      `Write the decision in ${source}; options are an interface with the policy's name, as in fixed-window.ts.`,
       `Say in ${test} what it does, as a table of views: npm test -- policies/${name}`,
       "Describe it in docs/reference/policies.md, with a table of its options.",
       "Look at it beside the others: add it to `others` in bench/scheduling.mjs, npm run bench -- scheduling --items 4000",

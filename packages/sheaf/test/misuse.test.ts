@@ -43,7 +43,7 @@ const wrongValues: Record<string, readonly unknown[]> = {
     { items: -3, perMs: 100 },
     { weight: "1", perMs: 100 },
   ],
-  cost: [5, "free", null, { perRun: "1" }, { perItem: Number.NaN }, { perWeight: {} }],
+  price: [5, "free", null, { perRun: "1" }, { perItem: Number.NaN }, { perWeight: {} }],
   name: [5, null, {}],
   clock: [5, null, {}, { now: 5, after: () => {} }, { now: () => 0 }],
   signal: [5, null, {}, "abort", new AbortController()],

@@ -8,7 +8,7 @@ import {
   createBatcher,
   greedy,
   type Policy,
-  window,
+  fixedWindow,
 } from "../dist/index.js";
 import { pipeline, workerThread } from "../dist/node/index.js";
 import { calibrate, manualClock, recommend } from "../dist/tuning/index.js";
@@ -56,7 +56,7 @@ const edges: Record<string, readonly Partial<BatcherOptions<number, number>>[]> 
     { weigh: () => 7, rateLimit: { weight: 1e-6, perMs: 1e-9 } },
     { weigh: () => 0, rateLimit: { weight: 1, perMs: 1 } },
   ],
-  cost: [{ cost: {} }, { cost: { perRun: 0, perItem: huge, perWeight: tiny } }],
+  price: [{ price: {} }, { price: { perRun: 0, perItem: huge, perWeight: tiny } }],
   name: [{ name: "\u202E\u0000 𝒞 __proto__" }],
 };
 const policies: Record<string, () => Policy> = {
@@ -67,9 +67,9 @@ const policies: Record<string, () => Policy> = {
   adaptive,
   "adaptive at its least": () => adaptive({ targetLatencyMs: tiny, hysteresis: 1 }),
   "adaptive at its most": () => adaptive({ targetLatencyMs: huge, hysteresis: 2 ** 53 - 1 }),
-  window,
-  "window by size": () => window({ trigger: "size" }),
-  "window by time": () => window({ trigger: "time" }),
+  fixedWindow,
+  "window by size": () => fixedWindow({ trigger: "size" }),
+  "window by time": () => fixedWindow({ trigger: "time" }),
 };
 
 for (const [option, values] of Object.entries(edges)) {
@@ -173,7 +173,7 @@ for (const [what, wrong] of [
   ["a relative path", () => workerThread("./model.js")],
   ["maxInFlight 0", () => pipeline({ executor: (items: number[]) => items, maxInFlight: 0 })],
   ["maxInFlight NaN", () => pipeline({ executor: (items: number[]) => items, maxInFlight: Number.NaN })],
-  ["trigger", () => window({ trigger: "constructor" as "size" })],
+  ["trigger", () => fixedWindow({ trigger: "constructor" as "size" })],
   ["latencyBudgetMs 0", () => auto({ latencyBudgetMs: 0 })],
   ["targetLatencyMs Infinity", () => adaptive({ targetLatencyMs: Infinity })],
   ["hysteresis 0", () => adaptive({ hysteresis: 0 })],

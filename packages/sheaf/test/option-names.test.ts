@@ -42,7 +42,7 @@ test("an option of an option, of workers and of a pipeline is checked by the sam
     () => made({ rateLimit: { run: 1, perMs: 1 } }),
     /unknown option rateLimit\.run; did you mean .*runs\?/,
   );
-  assert.throws(() => made({ cost: { perRun: -1 } }), /cost\.perRun must be a number >= 0, got -1/);
+  assert.throws(() => made({ price: { perRun: -1 } }), /price\.perRun must be a number >= 0, got -1/);
   assert.throws(() => workerThread(url, { instance: 2 } as never), /unknown option instance; did you mean instances\?/);
   assert.throws(() => pipeline({ executor: run, befor: run } as never), /unknown option befor; did you mean before\?/);
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
-import { createBatcher, greedy, window } from "../dist/index.js";
+import { createBatcher, fixedWindow, greedy } from "../dist/index.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "./support/rig.js";
 
 test("a result array that is too short gives no caller undefined", async () => {
@@ -51,7 +51,7 @@ test("an Error in a place is a rejection, not a value", async () => {
 });
 
 test("maxWaitMs is not a debounce: a steady stream does not starve its first item", async () => {
-  const { batcher, clock, runs } = heldBatcher({ policy: window(), maxWaitMs: 10, maxBatchSize: 1_000 });
+  const { batcher, clock, runs } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10, maxBatchSize: 1_000 });
   const startedAtMs = clock.now();
   for (let item = 0; item < 50 && runs.length === 0; item++) {
     watchAll(batcher, [item]);
@@ -68,7 +68,7 @@ test("neither the first nor the last caller's async context leaks into the batch
       seen.push(storage.getStore());
       return items;
     },
-    { policy: window(), maxWaitMs: 2, maxBatchSize: 3 },
+    { policy: fixedWindow(), maxWaitMs: 2, maxBatchSize: 3 },
   );
   const call = (name: string): Promise<number> => storage.run(name, () => batcher(1));
   await Promise.all([call("first"), call("middle"), call("last")]);
@@ -77,7 +77,7 @@ test("neither the first nor the last caller's async context leaks into the batch
 });
 
 test("cancelling one of six hangs no other", async () => {
-  const { batcher, clock, finishAll } = heldBatcher({ policy: window(), maxWaitMs: 10, maxBatchSize: 3 });
+  const { batcher, clock, finishAll } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10, maxBatchSize: 3 });
   for (const cancelled of numbers(6)) {
     const controllers = numbers(6).map(() => new AbortController());
     const calls = controllers.map(({ signal }, item) => watch(batcher(item, { signal })));

@@ -45,7 +45,9 @@ export class KeyBatcher {
   /** The outcome of each call, in their order. Rejects where none of them was let in. */
   async settle(calls: readonly EmbeddingCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
     if (this.#cache === undefined) return this.batcher.settle(calls, options);
-    const outcomes = await this.#cache.inferAll(calls, options, (missing) => this.batcher.askAll(missing, options));
+    const outcomes = await this.#cache.inferAll(calls, options, (missing) =>
+      this.batcher.settleDetailed(missing, options),
+    );
     return outcomes.map((outcome) =>
       outcome.status === "rejected" ? outcome : { status: "fulfilled", value: outcome.value.value as EmbeddingPart },
     );
@@ -57,7 +59,7 @@ export class KeyBatcher {
 
   /** No caller waits for an answer. Checked for every batcher when a new one needs room. */
   get isIdle(): boolean {
-    const { queued, inFlight } = this.batcher.load;
+    const { queued, inFlight } = this.batcher.pending;
     return queued === 0 && inFlight === 0;
   }
 }

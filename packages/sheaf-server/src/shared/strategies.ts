@@ -1,4 +1,4 @@
-import { adaptive, auto, greedy, window, type Policy } from "sheaf";
+import { adaptive, auto, fixedWindow, greedy, type Policy } from "sheaf";
 
 /** The settings that policies read. */
 export interface StrategySettings {
@@ -21,7 +21,7 @@ export type StrategyName = "greedy" | "fifo" | "adaptive" | "auto";
 /** A policy in this table can be served, compared and simulated. */
 export const strategies: Readonly<Record<StrategyName, Strategy>> = {
   greedy: { policy: () => greedy() },
-  fifo: { policy: () => window(), compareWith: ["--max-batch-size", "32", "--max-wait-ms", "50"] },
+  fifo: { policy: () => fixedWindow(), compareWith: ["--max-batch-size", "32", "--max-wait-ms", "50"] },
   adaptive: {
     policy: ({ adaptiveTargetLatencyMs: targetLatencyMs }) => adaptive({ targetLatencyMs }),
     figure: ({ adaptiveTargetLatencyMs: ms }) => ({ name: "target", ms }),

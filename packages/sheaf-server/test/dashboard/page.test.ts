@@ -314,7 +314,7 @@ test(
   "batchers of an app of your own: what they cost is shown, and without a playground there is none",
   { skip },
   async (t) => {
-    const lookUp = createBatcher((ids: number[]) => ids, { name: "look-ups", cost: { perRun: 10, perItem: 1 } });
+    const lookUp = createBatcher((ids: number[]) => ids, { name: "look-ups", price: { perRun: 10, perItem: 1 } });
     const app = Fastify({ forceCloseConnections: true });
     atEnd(t, () => app.close());
     await app.register(dashboardPlugin, {

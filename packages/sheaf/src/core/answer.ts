@@ -1,7 +1,7 @@
 import type { Chunk } from "./queue/chunk.ts";
 
 /** The result of one item, and how it came about. Times in milliseconds. */
-export interface Answer<Out> {
+export interface DetailedResult<Out> {
   readonly value: Out;
   /** Of its batch, as the batch function sees it. */
   readonly batchId: number;
@@ -13,8 +13,8 @@ export interface Answer<Out> {
   readonly runMs: number;
 }
 
-/** What `ask` answers, seen from the batch in which the item runs. */
-export function answerOf<Out>(value: unknown, chunk: Chunk, index: number, nowMs: number): Answer<Out> {
+/** The result that `detailed` gives, made from the chunk of the batch in which the item runs. */
+export function detailedResultOf<Out>(value: unknown, chunk: Chunk, index: number, nowMs: number): DetailedResult<Out> {
   const { batchId, size, startedAtMs, runMs = nowMs - startedAtMs } = chunk.run!;
   const queueMs = Math.max(0, startedAtMs - chunk.arrivedAtMs(index));
   return { value: value as Out, batchId, batchSize: size, queueMs, runMs };

@@ -76,14 +76,14 @@ export function assembleBatcher<In, Out>(
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
   // With a clock of its own, as in a simulation, a batcher reports nothing about this process.
   const utilisation = clock === systemClock ? new UtilisationMeter(settings.concurrency) : undefined;
-  const statistics = new Statistics(limits, settings.cost, cost, utilisation);
+  const statistics = new Statistics(limits, settings.price, cost, utilisation);
 
   const calls = callsOf(parts, scheduler, lifecycle);
-  const { askAll, many, settle, map } = listsOf(parts, scheduler, lifecycle, calls);
+  const { settleDetailed, many, settle, map } = listsOf(parts, scheduler, lifecycle, calls);
   // One by one: a spread takes as long as the rest of making a batcher.
   const methods = {
-    ask: calls.ask,
-    askAll,
+    detailed: calls.detailed,
+    settleDetailed,
     many,
     settle,
     map,

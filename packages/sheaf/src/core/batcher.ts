@@ -1,5 +1,5 @@
 import type { BatchRecord } from "../policies/policy.ts";
-import type { Answer } from "./answer.ts";
+import type { DetailedResult } from "./answer.ts";
 import type { CallOptions } from "./options.ts";
 import type { BatcherStats } from "./observe/stats.ts";
 
@@ -8,8 +8,8 @@ import type { BatcherStats } from "./observe/stats.ts";
  */
 export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
 
-/** What is in a batcher now. */
-export interface BatcherLoad {
+/** Counts of the waiting items and the running batches of a batcher. */
+export interface BatcherPending {
   /** Items waiting. */
   readonly queued: number;
   /** Batches in flight. */
@@ -35,10 +35,10 @@ export interface Batcher<In, Out> {
   readonly name: string;
   /** Its options, with the defaults filled in. */
   readonly capacity: BatcherCapacity;
-  /** As `batcher(item, options)`, with how the result came about: which batch, how long it waited and ran. */
-  ask(item: In, options?: CallOptions): Promise<Answer<Out>>;
-  /** As `settle`, with how each result came about. */
-  askAll(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]>;
+  /** Like `batcher(item, options)`, but gives the result with its batch, its queue wait and its run time. */
+  detailed(item: In, options?: CallOptions): Promise<DetailedResult<Out>>;
+  /** Like `settle`, with the batch, the queue wait and the run time of each result. */
+  settleDetailed(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<DetailedResult<Out>>[]>;
   /** Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. */
   many(items: Iterable<In>, options?: CallOptions): Promise<Out[]>;
   /** Several items, every outcome in order; never rejects for an item. */
@@ -60,8 +60,8 @@ export interface Batcher<In, Out> {
   /** Resolves when the executor can run batches; rejects with the reason it never will. */
   ready(): Promise<void>;
   stats(): BatcherStats;
-  /** What waits and runs now. Costs next to nothing, unlike `stats()`. */
-  readonly load: BatcherLoad;
+  /** Counts of waiting items and running batches. Reading it costs next to nothing, unlike `stats()`. */
+  readonly pending: BatcherPending;
   /** Calls back once per batch; returns a function that ends it. A listener that throws is reported once. */
   subscribe(listener: (record: BatchRecord) => void): () => void;
   [Symbol.asyncDispose](): Promise<void>;

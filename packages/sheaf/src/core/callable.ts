@@ -1,22 +1,22 @@
-import type { Batcher, BatcherLoad } from "./batcher.ts";
+import type { Batcher, BatcherPending } from "./batcher.ts";
 
-const readLoad = Symbol("load");
+const readPending = Symbol();
 
 // One getter for all batchers: with its own, each would have a hidden class of its own, which keeps the whole batcher in
 // memory until a full garbage collection.
-const load = {
-  get(this: { readonly [readLoad]: () => BatcherLoad }): BatcherLoad {
-    return this[readLoad]();
+const pending = {
+  get(this: { readonly [readPending]: () => BatcherPending }): BatcherPending {
+    return this[readPending]();
   },
 };
 
-/** A batcher of its call, its methods and what they cannot be: its name, and its load at the moment of asking. */
+/** A batcher of its call, its methods and what they cannot be: its name, and its pending items and batches now. */
 export function callable<In, Out>(
   call: (item: In, options?: number) => Promise<Out>,
-  methods: Omit<Batcher<In, Out>, "name" | "load">,
+  methods: Omit<Batcher<In, Out>, "name" | "pending">,
   name: string,
-  loadNow: () => BatcherLoad,
+  pendingNow: () => BatcherPending,
 ): Batcher<In, Out> {
-  const batcher = Object.assign(call, methods, { [readLoad]: loadNow });
-  return Object.defineProperties(batcher, { name: { value: name }, load }) as unknown as Batcher<In, Out>;
+  const batcher = Object.assign(call, methods, { [readPending]: pendingNow });
+  return Object.defineProperties(batcher, { name: { value: name }, pending }) as unknown as Batcher<In, Out>;
 }

@@ -1,4 +1,4 @@
-import { answerOf, type Answer } from "./answer.ts";
+import { detailedResultOf, type DetailedResult } from "./answer.ts";
 import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "./options.ts";
@@ -18,7 +18,7 @@ const capture = (resolve: (value: never) => void): void => {
 export interface Calls<In, Out> {
   /** The batcher as a function. */
   call(item: In, callOptions?: unknown): Promise<Out>;
-  ask(item: In, callOptions?: CallOptions): Promise<Answer<Out>>;
+  detailed(item: In, callOptions?: CallOptions): Promise<DetailedResult<Out>>;
   /** Like `call`, with the choice whether to wait for room. */
   enter(item: In, callOptions: CallOptions | undefined, waits: boolean): Promise<Out>;
   /**
@@ -87,12 +87,12 @@ export function callsOf<In, Out>(
     return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone };
   };
 
-  const ask = (item: In, callOptions?: CallOptions): Promise<Answer<Out>> =>
+  const detailed = (item: In, callOptions?: CallOptions): Promise<DetailedResult<Out>> =>
     new Promise((resolve, reject) => {
       scheduler.arriving(1);
-      const settler: Settler = { fulfil: (...outcome) => resolve(answerOf<Out>(...outcome)), reject };
+      const settler: Settler = { fulfil: (...outcome) => resolve(detailedResultOf<Out>(...outcome)), reject };
       admission.enter(item, settler, termsOf(callOptions, 1), mayWait);
     });
 
-  return { call, ask, enter, termsOf };
+  return { call, detailed, enter, termsOf };
 }

@@ -1,4 +1,4 @@
-import { answerOf, type Answer } from "./answer.ts";
+import { detailedResultOf, type DetailedResult } from "./answer.ts";
 import type { Batcher } from "./batcher.ts";
 import type { Calls } from "./calls.ts";
 import type { Scheduler, SchedulerParts } from "./dispatch/scheduler.ts";
@@ -16,7 +16,7 @@ export function listsOf<In, Out>(
   scheduler: Scheduler<In, Out>,
   lifecycle: Lifecycle<In, Out>,
   { enter, termsOf }: Calls<In, Out>,
-): Pick<Batcher<In, Out>, "askAll" | "many" | "settle" | "map"> {
+): Pick<Batcher<In, Out>, "settleDetailed" | "many" | "settle" | "map"> {
   const mayWait = settings.onQueueFull === "wait";
 
   const enterList = <T>(
@@ -34,8 +34,11 @@ export function listsOf<In, Out>(
     });
 
   return {
-    askAll: (items: Iterable<In>, callOptions?: CallOptions): Promise<PromiseSettledResult<Answer<Out>>[]> =>
-      enterList(items, callOptions, settleCall(answerOf<Out>)),
+    settleDetailed: (
+      items: Iterable<In>,
+      callOptions?: CallOptions,
+    ): Promise<PromiseSettledResult<DetailedResult<Out>>[]> =>
+      enterList(items, callOptions, settleCall(detailedResultOf<Out>)),
 
     many: (items: Iterable<In>, callOptions?: CallOptions): Promise<Out[]> => enterList(items, callOptions, manyCall),
 
@@ -85,7 +88,7 @@ export function listsOf<In, Out>(
 function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
   if (Array.isArray(items)) return items as In[];
   if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
-    throw new TypeError(`many(items) and settle(items) need an iterable, got ${describe(items)}`);
+    throw new TypeError(`items must be an iterable, got ${describe(items)}`);
   }
   return Array.from(items);
 }

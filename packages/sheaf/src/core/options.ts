@@ -29,8 +29,8 @@ export interface RateLimit {
   readonly perMs: number;
 }
 
-/** What things cost, in any currency. */
-export interface Cost {
+/** Prices in any currency, from which `stats().cost` is computed. */
+export interface Price {
   readonly perRun?: number | undefined;
   readonly perItem?: number | undefined;
   readonly perWeight?: number | undefined;
@@ -86,7 +86,7 @@ export interface BatcherOptions<In, Out = unknown> {
   /** An item whose key the `Map` lacks: `"undefined"` (default) is its result, or `"error"`: it fails with `MISSING_RESULT`. */
   readonly onMissing?: "undefined" | "error" | undefined;
   readonly rateLimit?: RateLimit | undefined;
-  readonly cost?: Cost | undefined;
+  readonly price?: Price | undefined;
   /** Label in errors, stats and metrics. Default `"batcher"`. */
   readonly name?: string | undefined;
   readonly clock?: Clock | undefined;

@@ -83,7 +83,7 @@ export function settingsOf<In, Out>(
     resultKey: options.resultKey,
     onMissing: options.onMissing,
     rateLimit: options.rateLimit,
-    cost: options.cost,
+    price: options.price,
     name: options.name ?? defaults.name,
     clock: options.clock ?? systemClock,
     signal: options.signal as AbortSignalLike | undefined,
@@ -147,7 +147,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   resultKey: checkFunction,
   onMissing: oneOf("undefined", "error"),
   rateLimit: checkRateLimit,
-  cost: (name, value) =>
+  price: (name, value) =>
     checkOptions(value, { perRun: checkNotNegative, perItem: checkNotNegative, perWeight: checkNotNegative }, name),
   name: checkText,
   clock: checkClock,

@@ -34,8 +34,8 @@ export function wrapBatcher<In, Inner, Out>(
       inner(itemOf === undefined ? same(items) : [...items].map((item) => itemOf(item, options)), optionsOf(options));
   const { name, capacity, flush, drain, close, ready, stats, subscribe } = batcher;
   const methods = {
-    ask: one(batcher.ask),
-    askAll: several(batcher.askAll),
+    detailed: one(batcher.detailed),
+    settleDetailed: several(batcher.settleDetailed),
     many: several(batcher.many),
     settle: several(batcher.settle),
     map: (items: Iterable<In> | AsyncIterable<In>, options?: CallOptions) =>
@@ -52,7 +52,7 @@ export function wrapBatcher<In, Inner, Out>(
     subscribe,
     [Symbol.asyncDispose]: batcher[Symbol.asyncDispose],
   };
-  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.load);
+  return callable<In, Out>(one<Out>(batcher), methods, name, () => batcher.pending);
 }
 
 /** Without `item` they are the inner batcher's own. */

@@ -11,8 +11,8 @@ import { Random } from "./random.ts";
 import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
 import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
 
-/** What to simulate, beside every option of `createBatcher` but `clock` and `cost`; an item is its number, from 0. */
-export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "cost"> {
+/** What to simulate, beside every option of `createBatcher` but `clock` and `price`; an item is its number, from 0. */
+export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "price"> {
   readonly arrivals: Arrivals;
   /** Run time of a batch by its size. */
   readonly cost: SimulatedCost;

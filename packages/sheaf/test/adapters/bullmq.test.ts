@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { batchProcessor } from "../../dist/adapters/bullmq.js";
-import { greedy, window } from "../../dist/index.js";
+import { fixedWindow, greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, statuses, watch } from "../support/rig.ts";
 
@@ -34,7 +34,7 @@ test("a cancelled job that waits is never run", async () => {
       ran.push(...jobs.map(({ data }) => data));
       return jobs.map(({ data }) => data);
     },
-    { clock, policy: window(), maxWaitMs: 50 },
+    { clock, policy: fixedWindow(), maxWaitMs: 50 },
   );
   const cancelled = new AbortController();
   const calls = [watch(process(job(1), "token", cancelled.signal)), watch(process(job(2), "token"))];
@@ -79,7 +79,7 @@ test("close sends what waits, lets the worker finish, and takes what it was stil
       order.push(`run ${jobs.map(({ data }) => data).join()}`);
       return jobs.map(({ data }) => data);
     },
-    { clock, policy: window({ trigger: "size" }), maxBatchSize: 10 },
+    { clock, policy: fixedWindow({ trigger: "size" }), maxBatchSize: 10 },
   );
   const waiting = watch(batched.process(job(1), "token"));
   await clock.settle();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { window } from "../../dist/index.js";
+import { fixedWindow } from "../../dist/index.js";
 import { heldBatcher, holdForEver, numbers, statuses, timedBatcher, values, watch, watchAll } from "../support/rig.js";
 
 const alone = { alone: true } as const;
@@ -21,7 +21,7 @@ test("in a list each item is alone", async () => {
   const lists = [
     watch(batcher.many([1, 2], alone)),
     watch(batcher.settle([3, 4], alone)),
-    watch(batcher.askAll([5], alone)),
+    watch(batcher.settleDetailed([5], alone)),
   ];
   watchAll(batcher, [6, 7]);
   await finishAll();
@@ -30,7 +30,7 @@ test("in a list each item is alone", async () => {
 });
 
 test("it is not held, also behind others that are; they are held as ever", async () => {
-  const { batcher, clock, batches, runs } = heldBatcher({ policy: window(), maxWaitMs: 50, maxBatchSize: 4 });
+  const { batcher, clock, batches, runs } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 50, maxBatchSize: 4 });
   watchAll(batcher, [1]);
   await clock.advanceAsync(10);
   assert.deepEqual(batches(), []);
@@ -82,7 +82,7 @@ test("it takes a slot like any other batch, and is not prefetched", async () => 
 
 test("it keeps its lane: an immediate one is next, and a bulk one comes after what is above it and goes", async () => {
   const { batcher, clock, batches, runs, finishAll } = heldBatcher({
-    policy: window(),
+    policy: fixedWindow(),
     maxWaitMs: 50,
     maxBatchSize: 4,
   });

@@ -240,11 +240,11 @@ test("an answer reaches everyone who shares the item, and ends the joining of it
   assert.deepEqual(batches(), [[1, 2], [1]]);
 });
 
-test("an answered item has a latency of its own, and ask returns how long it ran", async () => {
+test("an answered item has a latency of its own, and detailed tells how long it ran", async () => {
   const { batcher, clock, runs } = heldBatcher();
   const records: BatchRecord[] = [];
   batcher.subscribe((record) => records.push(record));
-  const [early, late] = [watch(batcher.ask(1)), watch(batcher.ask(2))];
+  const [early, late] = [watch(batcher.detailed(1)), watch(batcher.detailed(2))];
   await clock.advanceAsync(5);
   runs[0]!.context.answer(0, 10);
   await clock.advanceAsync(95);

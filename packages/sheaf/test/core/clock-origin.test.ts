@@ -8,7 +8,7 @@ import {
   createBatcher,
   greedy,
   type Policy,
-  window,
+  fixedWindow,
 } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, numbers, values, watch, type Watched } from "../support/rig.js";
@@ -46,7 +46,7 @@ async function played(startMs: number, policy: Policy) {
 }
 
 test("a clock may start at any moment, also before 0: batches and figures are the same", async () => {
-  for (const policyOf of [greedy, window, adaptive, auto]) {
+  for (const policyOf of [greedy, fixedWindow, adaptive, auto]) {
     const expected = await played(0, policyOf());
     assert.ok(expected.batches.length > 10);
     for (const startMs of [-1_000_000, -333, 2 ** 40]) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
-import { type Batcher, createBatcher, greedy, window } from "../../dist/index.js";
+import { type Batcher, createBatcher, fixedWindow, greedy } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { heldBatcher, numbers, watch, watchAll } from "../support/rig.js";
 
@@ -32,7 +32,7 @@ test("the batch function runs in the context of createBatcher, never a caller's"
 });
 
 test("that holds for batches that a full batch, a finished one, a timer, a flush or an immediate item started", async () => {
-  const { batcher, seen } = noting({ policy: window(), maxWaitMs: 3, maxBatchSize: 2, concurrency: 1 });
+  const { batcher, seen } = noting({ policy: fixedWindow(), maxWaitMs: 3, maxBatchSize: 2, concurrency: 1 });
   await Promise.all(["a", "b", "c", "d", "e"].map((name, item) => storage.run(name, () => batcher(item))));
   await storage.run("timed", () => batcher(5));
   await storage.run("flusher", () => Promise.all([batcher(6), batcher.flush()]));

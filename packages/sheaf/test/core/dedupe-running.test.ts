@@ -181,11 +181,11 @@ test('"running" needs a dedupeKey, and cannot go with an orderKey', () => {
   createBatcher(run, { dedupe: "waiting", dedupeKey: key, orderKey: key });
 });
 
-test("ask returns no wait for a call that joined a run", async () => {
+test("detailed returns no wait for a call that joined a run", async () => {
   const { batcher, clock, runs } = sharing();
   watch(batcher(1));
   await clock.advanceAsync(5);
-  const joined = watch(batcher.ask(1));
+  const joined = watch(batcher.detailed(1));
   await clock.advanceAsync(5);
   await runs[0]!.finish();
   const { value, batchSize, queueMs, runMs } = joined.value!;

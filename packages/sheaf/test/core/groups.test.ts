@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { window } from "../../dist/index.js";
+import { fixedWindow } from "../../dist/index.js";
 import { heldBatcher, statuses, watchAll } from "../support/rig.js";
 
 const letter = (item: string): string => item[0]!;
@@ -102,7 +102,7 @@ test("a throwing groupKey fails its own call only", async () => {
 test("a window holds every group for maxWaitMs from its own oldest item", async () => {
   const { batcher, clock, runs } = heldBatcher<string>({
     groupKey: letter,
-    policy: window(),
+    policy: fixedWindow(),
     maxWaitMs: 10,
     concurrency: 4,
   });
@@ -125,7 +125,7 @@ test("a window holds every group for maxWaitMs from its own oldest item", async 
 test("a full group goes at once though another is still filling", async () => {
   const { batcher, clock, batches } = heldBatcher<string>({
     groupKey: letter,
-    policy: window(),
+    policy: fixedWindow(),
     maxWaitMs: 10,
     maxBatchSize: 2,
     concurrency: 4,
@@ -136,7 +136,11 @@ test("a full group goes at once though another is still filling", async () => {
 });
 
 test("an immediate item brings its own group only", async () => {
-  const { batcher, clock, batches } = heldBatcher<string>({ groupKey: letter, policy: window(), maxWaitMs: 1_000 });
+  const { batcher, clock, batches } = heldBatcher<string>({
+    groupKey: letter,
+    policy: fixedWindow(),
+    maxWaitMs: 1_000,
+  });
   watchAll(batcher, ["a1", "b1"]);
   watchAll(batcher, ["b2"], { priority: "immediate" });
   await clock.settle();

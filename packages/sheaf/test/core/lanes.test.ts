@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { window } from "../../dist/index.js";
+import { fixedWindow } from "../../dist/index.js";
 import { heldBatcher, holdForEver, numbers, watchAll } from "../support/rig.js";
 
 const immediate = { priority: "immediate" } as const;
@@ -149,7 +149,7 @@ test("an immediate item waits for a running item of its orderKey", async () => {
 });
 
 test("an immediate item ends a window without touching the next one", async () => {
-  const { batcher, clock, batches, finishAll } = heldBatcher({ policy: window(), maxWaitMs: 10 });
+  const { batcher, clock, batches, finishAll } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10 });
   watchAll(batcher, [1]);
   await clock.advanceAsync(4);
   watchAll(batcher, [2], immediate);
@@ -187,7 +187,7 @@ for (const [what, options] of [
 
 test("an immediate item that its orderKey blocks does not end the holds of others", async () => {
   const { batcher, clock, batches, runs } = heldBatcher<string>({
-    policy: window(),
+    policy: fixedWindow(),
     maxWaitMs: 10,
     orderKey: (item) => item[0],
     concurrency: 3,

@@ -179,7 +179,7 @@ test("a warm-up shows a first cost model, labelled, and no verdict", async () =>
 
 test("cost counts runs, items and weight, and what single runs would have cost", async () => {
   const { batcher, finishAll } = heldBatcher({
-    cost: { perRun: 10, perItem: 1, perWeight: 0.5 },
+    price: { perRun: 10, perItem: 1, perWeight: 0.5 },
     weigh: (item) => item,
   });
   watchAll(batcher, [2, 4]);
@@ -192,7 +192,7 @@ test("cost counts runs, items and weight, and what single runs would have cost",
 });
 
 test("padding is paid for: with padded weights cost counts the padded weight", async () => {
-  const { batcher, finishAll } = heldBatcher({ cost: { perWeight: 1 }, weigh: (item) => item, batchWeight: "padded" });
+  const { batcher, finishAll } = heldBatcher({ price: { perWeight: 1 }, weigh: (item) => item, batchWeight: "padded" });
   watchAll(batcher, [2, 4]);
   await finishAll();
   near(batcher.stats().cost!.total, 8);

@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, type Policy, window } from "../../dist/index.js";
+import { createBatcher, fixedWindow, type Policy } from "../../dist/index.js";
 import { heldBatcher, holdForEver, numbers, timedBatcher, watch, watchAll } from "../support/rig.js";
 
 const sizes = (batches: readonly unknown[][]): number[] => batches.map((batch) => batch.length);
 
 test("hybrid: a full batch goes at once", async () => {
-  const { batcher, clock, batches } = heldBatcher({ policy: window(), maxWaitMs: 10, maxBatchSize: 3 });
+  const { batcher, clock, batches } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10, maxBatchSize: 3 });
   watchAll(batcher, [1, 2, 3]);
   await clock.settle();
   assert.deepEqual(batches(), [[1, 2, 3]]);
 });
 
 test("hybrid: what waits goes maxWaitMs after the first item; later items never postpone it", async () => {
-  const { batcher, clock, runs } = heldBatcher({ policy: window(), maxWaitMs: 10 });
+  const { batcher, clock, runs } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10 });
   const startedAtMs = clock.now();
   for (let item = 0; item < 4; item++) {
     watchAll(batcher, [item]);
@@ -24,7 +24,7 @@ test("hybrid: what waits goes maxWaitMs after the first item; later items never 
 });
 
 test("hybrid: the next window opens with the next item", async () => {
-  const { batcher, clock, runs, finishAll } = heldBatcher({ policy: window(), maxWaitMs: 10 });
+  const { batcher, clock, runs, finishAll } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10 });
   watchAll(batcher, [1]);
   await clock.advanceAsync(10);
   await finishAll();
@@ -38,7 +38,12 @@ test("hybrid: the next window opens with the next item", async () => {
 });
 
 test("hybrid: what a full batch leaves behind has its own window, from its own arrival", async () => {
-  const { batcher, clock, runs } = heldBatcher({ policy: window(), maxWaitMs: 10, maxBatchSize: 2, concurrency: 4 });
+  const { batcher, clock, runs } = heldBatcher({
+    policy: fixedWindow(),
+    maxWaitMs: 10,
+    maxBatchSize: 2,
+    concurrency: 4,
+  });
   watchAll(batcher, [1]);
   await clock.advanceAsync(6);
   const startedAtMs = clock.now();
@@ -55,7 +60,7 @@ test("hybrid: what a full batch leaves behind has its own window, from its own a
 
 test("hybrid is the default trigger", async () => {
   const { batcher, clock, batches } = heldBatcher({
-    policy: window({}),
+    policy: fixedWindow({}),
     maxWaitMs: 5,
     maxBatchSize: 2,
     concurrency: 2,
@@ -68,7 +73,7 @@ test("hybrid is the default trigger", async () => {
 });
 
 test("late binding: a window that ends with no free slot goes on filling", async () => {
-  const { batcher, clock, runs, batches } = heldBatcher({ policy: window(), maxWaitMs: 10 });
+  const { batcher, clock, runs, batches } = heldBatcher({ policy: fixedWindow(), maxWaitMs: 10 });
   watchAll(batcher, [1]);
   await clock.advanceAsync(10);
   watchAll(batcher, [2]);
@@ -82,7 +87,7 @@ test("late binding: a window that ends with no free slot goes on filling", async
 
 test("time: every maxWaitMs all that waits goes, in ⌈n / maxBatchSize⌉ batches; a full batch does not go early", async () => {
   const { batcher, clock, batches } = heldBatcher({
-    policy: window({ trigger: "time" }),
+    policy: fixedWindow({ trigger: "time" }),
     maxWaitMs: 10,
     maxBatchSize: 4,
     concurrency: 8,
@@ -97,7 +102,7 @@ test("time: every maxWaitMs all that waits goes, in ⌈n / maxBatchSize⌉ batch
 
 test("time: items that came late in the window go with it", async () => {
   const { batcher, clock, batches } = heldBatcher({
-    policy: window({ trigger: "time" }),
+    policy: fixedWindow({ trigger: "time" }),
     maxWaitMs: 10,
     maxBatchSize: 4,
     concurrency: 8,
@@ -110,7 +115,7 @@ test("time: items that came late in the window go with it", async () => {
 });
 
 test("size: only a full batch goes", async () => {
-  const { batcher, clock, batches } = heldBatcher({ policy: window({ trigger: "size" }), maxBatchSize: 3 });
+  const { batcher, clock, batches } = heldBatcher({ policy: fixedWindow({ trigger: "size" }), maxBatchSize: 3 });
   watchAll(batcher, [1, 2]);
   await clock.advanceAsync(1e6);
   assert.deepEqual(batches(), []);
@@ -122,7 +127,7 @@ test("size: only a full batch goes", async () => {
 test("size: flush, drain, close and an immediate item send less", async () => {
   for (const end of ["flush", "drain", "close", "immediate"] as const) {
     const { batcher, clock, batches, finishAll } = heldBatcher({
-      policy: window({ trigger: "size" }),
+      policy: fixedWindow({ trigger: "size" }),
       maxBatchSize: 3,
     });
     watchAll(batcher, [1, 2]);
@@ -141,7 +146,7 @@ test("size: flush, drain, close and an immediate item send less", async () => {
 
 test("size: maxWaitMs sends less, if it is given", async () => {
   const { batcher, clock, batches } = heldBatcher({
-    policy: window({ trigger: "size" }),
+    policy: fixedWindow({ trigger: "size" }),
     maxBatchSize: 3,
     maxWaitMs: 20,
   });
@@ -153,8 +158,8 @@ test("size: maxWaitMs sends less, if it is given", async () => {
 });
 
 for (const trigger of ["hybrid", "time"] as const) {
-  test(`window({ trigger: "${trigger}" }) without maxWaitMs is a RangeError that names maxWaitMs`, () => {
-    assert.throws(() => createBatcher((items: number[]) => items, { policy: window({ trigger }) }), {
+  test(`fixedWindow({ trigger: "${trigger}" }) without maxWaitMs is a RangeError that names maxWaitMs`, () => {
+    assert.throws(() => createBatcher((items: number[]) => items, { policy: fixedWindow({ trigger }) }), {
       name: "RangeError",
       message: /maxWaitMs/,
     });
@@ -162,7 +167,7 @@ for (const trigger of ["hybrid", "time"] as const) {
 }
 
 test("an unknown trigger is a RangeError that shows what it got", () => {
-  assert.throws(() => window({ trigger: "sometimes" as never }), {
+  assert.throws(() => fixedWindow({ trigger: "sometimes" as never }), {
     name: "RangeError",
     message: /trigger.*"sometimes"/,
   });
@@ -264,13 +269,18 @@ test("a policy that answers nonsense never hangs a call", async (t) => {
 });
 
 test("a policy instance belongs to one batcher: a second use is a TypeError", () => {
-  const policy = window();
+  const policy = fixedWindow();
   createBatcher((items: number[]) => items, { policy, maxWaitMs: 5 });
   assert.throws(() => createBatcher((items: number[]) => items, { policy, maxWaitMs: 5 }), TypeError);
 });
 
 test("with an item waiting and a slot free, either a batch starts or a timer is armed", async () => {
-  const { batcher, clock, runs } = heldBatcher({ policy: window(), maxWaitMs: 10, concurrency: 2, maxBatchSize: 2 });
+  const { batcher, clock, runs } = heldBatcher({
+    policy: fixedWindow(),
+    maxWaitMs: 10,
+    concurrency: 2,
+    maxBatchSize: 2,
+  });
   for (let item = 0; item < 20; item++) {
     watchAll(batcher, [item]);
     await clock.settle();

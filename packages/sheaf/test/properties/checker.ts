@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Answer, BatcherError, type BatchContext } from "../../dist/index.js";
+import { type DetailedResult, BatcherError, type BatchContext } from "../../dist/index.js";
 import type { Scenario } from "./scenario.js";
 
 /** An item of a simulation. Items with the same `equal` are the same in everything but `id`. */
@@ -172,8 +172,8 @@ export class Checker {
     assert.ok(refuseLate !== undefined && (expectedMs as number) > refuseLate * (timeoutMs as number), "not late");
   }
 
-  /** What `ask` returned for an item is what was seen of its batch. */
-  toldOf(item: Item, { batchId, batchSize, queueMs, runMs }: Answer<unknown>): void {
+  /** What `detailed` returned for an item is what was seen of its batch. */
+  toldOf(item: Item, { batchId, batchSize, queueMs, runMs }: DetailedResult<unknown>): void {
     const whole = this.runs.find((run) => run.batchId === batchId);
     assert.ok(whole, `nobody saw batch ${batchId}`);
     assert.ok(

@@ -15,7 +15,7 @@ export interface ActionTerms {
   readonly priority: "immediate" | "interactive" | "bulk";
   readonly timeoutMs: number | undefined;
   readonly alone: boolean;
-  /** Calls go through `ask`, `settle` through `askAll`. */
+  /** Calls go through `detailed`, `settle` through `settleDetailed`. */
   readonly asks: boolean;
   /** Index of the controller whose signal is given. */
   readonly controller: number | undefined;

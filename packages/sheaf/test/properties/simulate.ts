@@ -9,7 +9,7 @@ import {
   createBatcher,
   greedy,
   type Policy,
-  window,
+  fixedWindow,
 } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import {
@@ -332,14 +332,14 @@ class Simulation {
 
   async #resultOf(item: Item, options: CallOptions, { asks }: ActionTerms): Promise<Result> {
     if (!asks) return this.#batcher(item, options);
-    const answer = await this.#batcher.ask(item, options);
+    const answer = await this.#batcher.detailed(item, options);
     this.#checker.toldOf(item, answer);
     return answer.value;
   }
 
   async #outcomesOf(items: Item[], options: CallOptions, { asks }: ActionTerms) {
     if (!asks) return this.#batcher.settle(items, options);
-    const outcomes = await this.#batcher.askAll(items, options);
+    const outcomes = await this.#batcher.settleDetailed(items, options);
     return outcomes.map((outcome, index): PromiseSettledResult<Result> => {
       if (outcome.status === "rejected") return outcome;
       this.#checker.toldOf(items[index]!, outcome.value);
@@ -481,9 +481,9 @@ class Simulation {
 
 function policyOf(name: PolicyName, random: () => number): Policy {
   if (name === "greedy") return greedy();
-  if (name === "window") return window();
-  if (name === "window-time") return window({ trigger: "time" });
-  if (name === "window-size") return window({ trigger: "size" });
+  if (name === "window") return fixedWindow();
+  if (name === "window-time") return fixedWindow({ trigger: "time" });
+  if (name === "window-size") return fixedWindow({ trigger: "size" });
   if (name === "auto") return auto();
   if (name === "adaptive") return adaptive({ targetLatencyMs: 50 });
   if (name === "hold") return { name, decide: () => "wait" };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BatcherError, createBatcher, greedy, window } from "../../dist/index.js";
+import { BatcherError, createBatcher, fixedWindow, greedy } from "../../dist/index.js";
 import { queueBound } from "../../dist/core/features/expected-latency.js";
 import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
 import { manualClock, simulate, virtualClock } from "../../dist/tuning/index.js";
@@ -84,7 +84,7 @@ test("with run times known, no hold lasts past a deadline: a window longer than 
     arrivals: { pattern: "trace", atMs },
     cost,
     concurrency: 1,
-    policy: window(),
+    policy: fixedWindow(),
     maxWaitMs: 500,
     timeoutMs: 100,
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { auto, greedy, window } from "../../dist/index.js";
+import { auto, fixedWindow, greedy } from "../../dist/index.js";
 import { simulate, type Arrivals, type SimulationOptions } from "../../dist/tuning/index.js";
 
 const gpu = { cost: { fixedMs: 10, perItemMs: 0.3 }, concurrency: 1 } as const;
@@ -68,7 +68,7 @@ test("what a policy keeps forever is flushed in the end, and says so", async () 
   const { items, reasons } = await simulate({
     ...gpu,
     arrivals: poisson(100),
-    policy: window({ trigger: "size" }),
+    policy: fixedWindow({ trigger: "size" }),
     items: 100,
   });
   assert.equal(items.ok, 100);

@@ -1,12 +1,12 @@
 /** Held by the compiler: a wrong type here fails the build of the tests. Nothing in this file runs. */
 import { expectTypeOf } from "expect-type";
 import {
-  type Answer,
+  type DetailedResult,
   type BatchContext,
   type BatchFunction,
   type BatchRecord,
   type Batcher,
-  type BatcherLoad,
+  type BatcherPending,
   type BatcherOptions,
   type BatcherStats,
   type CallOptions,
@@ -91,12 +91,12 @@ held("a Map of results makes the result possibly undefined, unless a missing one
   expectTypeOf(named("a")).toEqualTypeOf<Promise<Date | undefined>>();
 });
 
-held("ask gives the result with how it came about; load is two numbers", () => {
+held("detailed gives the result with its batch and times; pending is two numbers", () => {
   const embed = createBatcher(async (texts: string[]): Promise<(number | MyError)[]> => texts.map(Number));
-  expectTypeOf(embed.ask("a", { alone: true })).toEqualTypeOf<Promise<Answer<number>>>();
-  expectTypeOf<Answer<number>["value"]>().toEqualTypeOf<number>();
-  expectTypeOf(embed.askAll(["a"])).toEqualTypeOf<Promise<PromiseSettledResult<Answer<number>>[]>>();
-  expectTypeOf(embed.load).toEqualTypeOf<BatcherLoad>();
+  expectTypeOf(embed.detailed("a", { alone: true })).toEqualTypeOf<Promise<DetailedResult<number>>>();
+  expectTypeOf<DetailedResult<number>["value"]>().toEqualTypeOf<number>();
+  expectTypeOf(embed.settleDetailed(["a"])).toEqualTypeOf<Promise<PromiseSettledResult<DetailedResult<number>>[]>>();
+  expectTypeOf(embed.pending).toEqualTypeOf<BatcherPending>();
   // @ts-expect-error: a boolean
   void embed("a", { alone: "yes" });
 });

@@ -135,7 +135,7 @@ export class FleetModel implements ServedModel {
     const frontEnd = this.#open();
     this.#admit(1, options);
     try {
-      return await frontEnd.ask(item, this.#traced(options));
+      return await frontEnd.detailed(item, this.#traced(options));
     } catch (error) {
       throw this.#problemOf(error);
     }
@@ -144,7 +144,7 @@ export class FleetModel implements ServedModel {
   async inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
     const frontEnd = this.#open();
     this.#admit(items.length, options);
-    const outcomes = await frontEnd.askAll(items, this.#traced(options)).catch((error: unknown) => {
+    const outcomes = await frontEnd.settleDetailed(items, this.#traced(options)).catch((error: unknown) => {
       throw this.#problemOf(error);
     });
     return outcomes.map((outcome) =>

@@ -126,11 +126,11 @@ export class LocalModel implements ServedModel {
       capacity,
       ready,
       subscribe,
-      get load() {
-        return batcher.load;
+      get pending() {
+        return batcher.pending;
       },
-      ask: (item, { tag, ...options } = {}) =>
-        this.#tracing.continue(tag as string | undefined, () => batcher.ask(item, options)),
+      detailed: (item, { tag, ...options } = {}) =>
+        this.#tracing.continue(tag as string | undefined, () => batcher.detailed(item, options)),
     };
   }
 
@@ -181,7 +181,7 @@ export class LocalModel implements ServedModel {
 
   async #run(item: unknown, options: CallOptions): Promise<Served> {
     try {
-      const served = await withoutStack(() => this.batcher.ask(item, options));
+      const served = await withoutStack(() => this.batcher.detailed(item, options));
       if (this.#hasMore) await this.#turnEnd.reached();
       return served;
     } catch (error) {
@@ -191,7 +191,7 @@ export class LocalModel implements ServedModel {
   }
 
   async #runAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
-    const outcomes = await withoutStack(() => this.batcher.askAll(items, options));
+    const outcomes = await withoutStack(() => this.batcher.settleDetailed(items, options));
     for (const outcome of outcomes) if (outcome.status === "rejected") this.#countCutOff(outcome.reason);
     if (this.#hasMore) await this.#turnEnd.reached();
     return outcomes;
@@ -199,7 +199,7 @@ export class LocalModel implements ServedModel {
 
   /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */
   get #hasMore(): boolean {
-    return this.batcher.load.queued > 0;
+    return this.batcher.pending.queued > 0;
   }
 
   hold(): () => void {

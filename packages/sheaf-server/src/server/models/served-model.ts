@@ -1,4 +1,4 @@
-import type { Answer, BatchRecord, BatcherStats, CallOptions } from "sheaf";
+import type { DetailedResult, BatchRecord, BatcherStats, CallOptions } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
 import type { CacheUse } from "../cache/cache-use.ts";
 import type { CachePart } from "../cache/cache-counts.ts";
@@ -8,7 +8,7 @@ import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../settings.ts";
 
 /** A result with its batch and its times; all three 0 where it came from the cache. Not to be changed. */
-export type Served = Pick<Answer<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
+export type Served = Pick<DetailedResult<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
 
 /** What a request asks for its items: priority, deadline, signal. */
 export interface InferOptions extends CallOptions {

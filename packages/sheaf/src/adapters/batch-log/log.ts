@@ -4,7 +4,7 @@ import type { Batcher } from "../../core/batcher.ts";
 import { BatcherError } from "../../core/errors.ts";
 import { warn } from "../../core/runtime/globals.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
-import { window } from "../../policies/window.ts";
+import { fixedWindow } from "../../policies/fixed-window.ts";
 import { connectionOf, type PostgresClient } from "../shared/postgres/client.ts";
 import type { TableName } from "../shared/postgres/identifier.ts";
 import { upsertBatcher } from "../shared/postgres/upsert.ts";
@@ -90,7 +90,7 @@ export function batchLog(client: PostgresClient, options: BatchLogOptions = {}):
     returning: [],
     name: `batch log ${table}`,
     maxQueueSize: maxBufferedRecords,
-    policy: window(),
+    policy: fixedWindow(),
     maxWaitMs: flushIntervalMs,
   });
   const watches = new Set<() => void>();

@@ -39,7 +39,7 @@ type Passed =
   | "runTimeoutMs"
   | "policy"
   | "rateLimit"
-  | "cost"
+  | "price"
   | "name"
   | "clock"
   | "signal";

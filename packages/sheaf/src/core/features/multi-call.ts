@@ -13,7 +13,7 @@ export function manyCall<Out>(
   return (index) => ({ fulfil: (value) => collect(index, value as Out), reject });
 }
 
-/** `settle` and `askAll`: every outcome, with `valueOf` each result; never rejects. */
+/** `settle` and `settleDetailed`: every outcome, with `valueOf` each result; never rejects. */
 export const settleCall =
   <Out>(valueOf: (...outcome: Parameters<MultiCallEntry["fulfil"]>) => Out) =>
   (size: number, resolve: (outcomes: PromiseSettledResult<Out>[]) => void): MultiCall => {

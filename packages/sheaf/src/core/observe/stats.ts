@@ -3,7 +3,7 @@ import { advise } from "./advice.ts";
 import type { UtilisationMeter } from "./utilisation.ts";
 import { RollingHistogram, type Distribution } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
-import type { Cost } from "../options.ts";
+import type { Price } from "../options.ts";
 import type { CostEstimate, Verdict } from "./verdict.ts";
 
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
@@ -38,7 +38,7 @@ export interface BatcherStats {
   readonly costModel: CostEstimate | null;
   /** What batching gains, from the same batches. */
   readonly verdict: Verdict;
-  /** In the unit of the `cost` option; null without it. */
+  /** In the unit of the `price` option; null without it. */
   readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
   /** Batches by dispatch reason; every reason, 0 where there were none. */
   readonly reasons: Readonly<Record<DispatchReason, number>>;
@@ -52,7 +52,7 @@ export class Statistics {
   /** Extra runs of bisections, counted where they are run. */
   bisectRuns = 0;
   readonly #limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number };
-  readonly #cost: Cost | undefined;
+  readonly #price: Price | undefined;
   readonly #learned: LearnedCost;
   readonly #reasons: Record<DispatchReason, number> = noReasons();
   #batches = 0;
@@ -65,12 +65,12 @@ export class Statistics {
   /** Without `busy` slots and CPU are left out. */
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
-    cost: Cost | undefined,
+    price: Price | undefined,
     learned: LearnedCost,
     utilisation?: UtilisationMeter,
   ) {
     this.#limits = limits;
-    this.#cost = cost;
+    this.#price = price;
     this.#learned = learned;
     this.#utilisation = utilisation;
   }
@@ -106,8 +106,8 @@ export class Statistics {
   }
 
   #costs(): BatcherStats["cost"] {
-    if (this.#cost === undefined) return null;
-    const { perRun = 0, perItem = 0, perWeight = 0 } = this.#cost;
+    if (this.#price === undefined) return null;
+    const { perRun = 0, perItem = 0, perWeight = 0 } = this.#price;
     const ofItems = this.#items * perItem + this.#weight * perWeight;
     const total = (this.#batches + this.bisectRuns) * perRun + ofItems;
     if (this.#items === 0) return { total, perItem: 0, perItemUnbatched: 0 };

@@ -17,7 +17,7 @@ test("a worker that is gone: its items go to another, each alone, and every call
   const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
   const { connection } = await rig.worker(queue, lost.run, { ackWaitMs });
   await front.ready();
-  const answers = Array.from({ length: 20 }, (_, item) => front.ask(item));
+  const answers = Array.from({ length: 20 }, (_, item) => front.detailed(item));
   await until(() => lost.entered.length > 0, "the first worker has a batch");
   await connection.close();
   await rig.worker(queue, heir.run, { ackWaitMs });
@@ -42,7 +42,7 @@ test(
       ),
     );
     await front.ready();
-    const outcomes = await front.askAll(Array.from({ length: 32 }, (_, i) => i));
+    const outcomes = await front.settleDetailed(Array.from({ length: 32 }, (_, i) => i));
     const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     assert.equal(rejected.length, 1);
     assert.equal(rejected[0].code, "DEAD_LETTERED");
@@ -102,7 +102,7 @@ test(
     connection.publish = (...call: Parameters<typeof publish>) => {
       if (!isStopped) publish(...call);
     };
-    const first = front.ask(1);
+    const first = front.detailed(1);
     await until(() => hung.entered.length === 1, "it has the item");
     await rig.worker(queue, heir.run, { ackWaitMs });
     const { value, deliveries } = await first;

@@ -14,10 +14,10 @@ test("a worker that is killed: its items run elsewhere long before the ack wait"
   const front = await rig.frontEnd<number, number>(queue, { ackWaitMs });
   const { connection } = await rig.worker(queue, lost.run, { ackWaitMs, maxBatchSize: 4 });
   await front.ready();
-  const atLost = Promise.all([1, 2, 3].map((item) => front.ask(item)));
+  const atLost = Promise.all([1, 2, 3].map((item) => front.detailed(item)));
   await until(() => lost.entered.flat().length === 3, "the first worker has them");
   await rig.worker(queue, other.run, { ackWaitMs, maxBatchSize: 4 });
-  const atOther = Promise.all([4, 5].map((item) => front.ask(item)));
+  const atOther = Promise.all([4, 5].map((item) => front.detailed(item)));
   await until(() => other.entered.flat().length === 2, "the second worker has these");
   await connection.close();
   await until(() => front.workers().length === 1, "it is known to be gone");
@@ -46,7 +46,7 @@ test("a worker that hangs keeps its items, also where another one is lost", { sk
   const options = { ackWaitMs, maxBatchSize: 1 };
   const { connection: hanging } = await rig.worker(queue, hung.run, options);
   await front.ready();
-  const first = front.ask(1);
+  const first = front.detailed(1);
   await until(() => hung.entered.length === 1, "one hangs");
   // As a stopped process: its connection stands, and nothing comes.
   const publish = hanging.publish.bind(hanging);
@@ -55,14 +55,14 @@ test("a worker that hangs keeps its items, also where another one is lost", { sk
     if (!isStopped) publish(...call);
   };
   const { connection } = await rig.worker(queue, lost.run, options);
-  const second = front.ask(2);
+  const second = front.detailed(2);
   second.catch(() => undefined);
   await until(() => lost.entered.length === 1, "one is at the worker that will be lost");
   other.open();
   const { worker } = await rig.worker(queue, other.run, options);
   await connection.close();
   await until(() => !front.workers().some(({ slots }) => slots === 0) && front.workers().length <= 2, "it is lost");
-  assert.equal((await front.ask(3)).value, 6);
+  assert.equal((await front.detailed(3)).value, 6);
   assert.equal(worker.counts.redelivered, 0, "nothing of the one that hangs was given out again");
   isStopped = false;
   hung.open();
@@ -90,7 +90,7 @@ test(
     await start();
     await start();
     await front.ready();
-    const outcomes = await front.askAll(Array.from({ length: 32 }, (_, item) => item));
+    const outcomes = await front.settleDetailed(Array.from({ length: 32 }, (_, item) => item));
     const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     assert.equal(rejected.length, 1);
     assert.equal(rejected[0].code, "DEAD_LETTERED");

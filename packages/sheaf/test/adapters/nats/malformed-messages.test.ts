@@ -156,7 +156,7 @@ test("whatever a model throws reaches its caller, and its worker goes on", { ski
   ];
   await rig.worker<number, unknown>(queue, (items) => items.map((item) => thrown[item] ?? item));
   await front.ready();
-  const outcomes = await front.askAll([0, 1, 2, 3, 4, 5]);
+  const outcomes = await front.settleDetailed([0, 1, 2, 3, 4, 5]);
   const reasons = outcomes.map((outcome) => (outcome.status === "rejected" ? outcome.reason : undefined));
   assert.deepEqual([reasons[0].name, reasons[0].code, reasons[0].message.length < 1000], ["RangeError", "LONG", true]);
   assert.deepEqual([reasons[1].code, reasons[2].code, reasons[3].name], ["RUN_TIMEOUT", "RUN_TIMEOUT", "5"]);
@@ -199,7 +199,7 @@ test("many items of one signal cost one listener on it", { skip }, async () => {
   await rig.worker(queue, double);
   await front.ready();
   const { signal } = new AbortController();
-  assert.equal((await front.askAll(Array.from({ length: 50 }, (_, i) => i), { signal })).length, 50); // prettier-ignore
+  assert.equal((await front.settleDetailed(Array.from({ length: 50 }, (_, i) => i), { signal })).length, 50); // prettier-ignore
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", listener);
   assert.deepEqual(warned, []);

@@ -22,7 +22,7 @@ for (const durability of ["file", "memory", "none"] as const) {
       await until(() => fronts.every((front) => front.workers().length === 2), "both workers are seen");
       const items = Array.from({ length: 500 }, (_, i) => i);
       const answers = await Promise.all(
-        fronts.map((front, f) => Promise.all(items.map((i) => front.ask(i + f * 1000)))),
+        fronts.map((front, f) => Promise.all(items.map((i) => front.detailed(i + f * 1000)))),
       );
       for (const [f, list] of answers.entries())
         assert.deepEqual(
@@ -50,7 +50,7 @@ test("a model's error reaches its own caller only, with its code", { skip }, asy
   const refuse = (item: number): Error => Object.assign(new RangeError(`not ${item}`), { code: "ODD", status: 422 });
   await rig.worker<number, number | Error>(queue, (items) => items.map((item) => (item % 2 ? refuse(item) : item)));
   await front.ready();
-  const outcomes = await front.askAll([0, 1, 2, 3]);
+  const outcomes = await front.settleDetailed([0, 1, 2, 3]);
   assert.deepEqual(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled", "rejected"]); // prettier-ignore
   const [, rejected] = outcomes as PromiseRejectedResult[];
   const { name, message, code, status } = rejected!.reason;
@@ -71,7 +71,7 @@ test(
     await until(() => gate.entered.length === 1, "the first runs");
     const waiting = [1, 2].map((item) => front(item));
     await until(async () => (await front.figures())[1]!.pending === 2, "two wait");
-    await assert.rejects(front.askAll([3, 4]), { code: "QUEUE_FULL", message: /lane is full \(4 items\)/ });
+    await assert.rejects(front.settleDetailed([3, 4]), { code: "QUEUE_FULL", message: /lane is full \(4 items\)/ });
     // The one of them that had found room gave it back.
     await until(async () => (await front.figures())[1]!.pending === 2, "two wait again");
     const last = front(5);
@@ -183,7 +183,7 @@ test("a drained worker finishes what it has, gives back the rest, and another on
   const front = await rig.frontEnd<number, number>(queue);
   const { worker } = await rig.worker(queue, slow.run, { maxBatchSize: 4 });
   await front.ready();
-  const answers = Array.from({ length: 40 }, (_, item) => front.ask(item));
+  const answers = Array.from({ length: 40 }, (_, item) => front.detailed(item));
   await until(() => slow.entered.length === 1, "a batch runs");
   const drained = worker.drain();
   await until(() => front.workers().length === 0, "it has said that it goes");

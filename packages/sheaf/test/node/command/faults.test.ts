@@ -185,7 +185,7 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
       call({ do: "runs" }, { signal: ahead.signal }),
     ];
     const outcomes = Promise.allSettled(gone);
-    await until(() => call.load.inFlight === 2);
+    await until(() => call.pending.inFlight === 2);
     // In this order, it knows of the prefetched one when it ends the running one.
     ahead.abort(new Error("gone"));
     running.abort(new Error("gone"));

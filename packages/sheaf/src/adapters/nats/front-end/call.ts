@@ -1,6 +1,6 @@
 import type { CallOptions, Priority } from "../../../core/options.ts";
 import { BatcherError } from "../../../core/errors.ts";
-import type { Answer } from "../wire/answer.ts";
+import type { NatsDetailedResult } from "../wire/answer.ts";
 import { pack, type RequestHead } from "../wire/envelope.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
@@ -15,7 +15,7 @@ export interface Call {
   /** Of the version that it was sent to. */
   route: string;
   readonly arrivedAtMs: number;
-  resolve(answer: Answer<unknown>): void;
+  resolve(answer: NatsDetailedResult<unknown>): void;
   reject(error: unknown): void;
   /** Resolves its admission: with the refusal, or with nothing. Undefined once the queue has it. */
   admitted: ((refusal?: Error) => void) | undefined;
@@ -43,7 +43,7 @@ export function payloadOf(head: RequestHead, item: unknown, settings: QueueSetti
 }
 
 export interface StartedCall {
-  readonly answer: Promise<Answer<unknown>>;
+  readonly answer: Promise<NatsDetailedResult<unknown>>;
   /** Resolves when the queue has taken it, with nothing, or refused it, with the reason. */
   readonly admission: Promise<Error | undefined>;
   /** Ends the call with `reason`, unless it has ended. */

@@ -2,7 +2,7 @@ import type { CallOptions } from "../../../core/options.ts";
 import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
-import type { Answer } from "../wire/answer.ts";
+import type { NatsDetailedResult } from "../wire/answer.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import type { LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
@@ -39,12 +39,15 @@ export interface NatsFrontEnd<In, Out> {
   (item: In, options?: NatsCallOptions | number): Promise<Out>;
   readonly name: string;
   /** As a call, with the size of the batch and the times. */
-  ask(item: In, options?: NatsCallOptions): Promise<Answer<Out>>;
+  detailed(item: In, options?: NatsCallOptions): Promise<NatsDetailedResult<Out>>;
   /**
    * Several items, admitted whole or not at all; outcomes in order.
    * @throws {BatcherError} `QUEUE_FULL` when not all of them find room; those that did are cancelled.
    */
-  askAll(items: readonly In[], options?: NatsCallOptions): Promise<PromiseSettledResult<Answer<Out>>[]>;
+  settleDetailed(
+    items: readonly In[],
+    options?: NatsCallOptions,
+  ): Promise<PromiseSettledResult<NatsDetailedResult<Out>>[]>;
   /** Several items, results in order; rejects with the first error, the other items run on. */
   many(items: Iterable<In>, options?: NatsCallOptions): Promise<Out[]>;
   /** Resolves when the queue is there and a worker serves it. */
@@ -96,15 +99,15 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
   checkTimeout(timeoutMs, settings.maxAgeMs);
   const calls = new PendingCalls(settings, { name, maxBatchSize, holdMs });
 
-  const ask = (item: In, callOptions: NatsCallOptions = {}): Promise<Answer<Out>> => {
+  const detailed = (item: In, callOptions: NatsCallOptions = {}): Promise<NatsDetailedResult<Out>> => {
     const ms = callOptions.timeoutMs ?? timeoutMs;
-    return calls.start(item, { ...callOptions, timeoutMs: ms }).answer as Promise<Answer<Out>>;
+    return calls.start(item, { ...callOptions, timeoutMs: ms }).answer as Promise<NatsDetailedResult<Out>>;
   };
 
-  const askAll = async (
+  const settleDetailed = async (
     items: readonly In[],
     callOptions: NatsCallOptions = {},
-  ): Promise<PromiseSettledResult<Answer<Out>>[]> => {
+  ): Promise<PromiseSettledResult<NatsDetailedResult<Out>>[]> => {
     const ms = callOptions.timeoutMs ?? timeoutMs;
     const started = items.map((item) => calls.start(item, { ...callOptions, timeoutMs: ms }));
     const outcomes = Promise.allSettled(started.map(({ answer }) => answer));
@@ -114,14 +117,14 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
       await outcomes;
       throw refusal;
     }
-    return (await outcomes) as PromiseSettledResult<Answer<Out>>[];
+    return (await outcomes) as PromiseSettledResult<NatsDetailedResult<Out>>[];
   };
 
   const methods = {
-    ask,
-    askAll,
+    detailed,
+    settleDetailed,
     many: async (items: Iterable<In>, callOptions?: NatsCallOptions): Promise<Out[]> => {
-      const answers = await Promise.all([...items].map((item) => ask(item, callOptions)));
+      const answers = await Promise.all([...items].map((item) => detailed(item, callOptions)));
       return answers.map(({ value }) => value);
     },
     ready: () => calls.ready(),
@@ -134,7 +137,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     close: ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}) => calls.close(graceMs),
   };
   const frontEnd = (item: In, callOptions?: NatsCallOptions | number): Promise<Out> =>
-    ask(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
+    detailed(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
   Object.defineProperty(frontEnd, "name", { value: name });
   Object.defineProperty(frontEnd, "isConnected", { get: () => calls.isConnected });
   Object.defineProperty(frontEnd, "isTaking", { get: () => calls.isTaking });

@@ -2,7 +2,7 @@ import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
 import { BatcherError } from "../../../core/errors.ts";
 import { checkCallOptions } from "../../../core/settings.ts";
 import type { BatcherStats } from "../../../core/observe/stats.ts";
-import type { Answer } from "../wire/answer.ts";
+import type { NatsDetailedResult } from "../wire/answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
@@ -142,7 +142,7 @@ export class PendingCalls {
     let call: Call | undefined;
     let admitted: (refusal?: Error) => void = () => undefined;
     const admission = new Promise<Error | undefined>((resolve) => (admitted = resolve));
-    const answer = new Promise<Answer<unknown>>((resolve, reject) => {
+    const answer = new Promise<NatsDetailedResult<unknown>>((resolve, reject) => {
       try {
         call = this.#enter(item, options, { resolve, reject, admitted });
       } catch (error) {

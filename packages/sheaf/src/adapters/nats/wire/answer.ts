@@ -1,5 +1,5 @@
 /** A result and how it came about. */
-export interface Answer<Out> {
+export interface NatsDetailedResult<Out> {
   readonly value: Out;
   /** Items in the batch that it rode in. */
   readonly batchSize: number;

@@ -1,4 +1,4 @@
-import type { BatcherLoad } from "../../../core/batcher.ts";
+import type { BatcherPending } from "../../../core/batcher.ts";
 import { BatcherError } from "../../../core/errors.ts";
 import { MessageAges } from "./message-ages.ts";
 import type { PoisonMode } from "./poison-mode.ts";
@@ -16,7 +16,7 @@ import type { Redeliveries } from "./redeliveries.ts";
 export interface ArrivalParts {
   readonly settings: QueueSettings;
   readonly link: QueueConnection;
-  readonly load: () => BatcherLoad;
+  readonly pending: () => BatcherPending;
   readonly inFlight: InFlight;
   readonly poisonMode: PoisonMode;
   readonly redeliveries: Redeliveries;
@@ -71,14 +71,14 @@ export class Arrivals {
 
   /** Core NATS: a worker gets what is pushed to it, and refuses what it has no room for. */
   pushed(message: NatsMessage, lane: Delivery["lane"]): void {
-    const { settings, load, inFlight, runs, replies } = this.#parts;
+    const { settings, pending, inFlight, runs, replies } = this.#parts;
     const request = this.#read(message);
     if (request === undefined) return;
     const nowMs = settings.clock.now();
     const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
     this.counts.delivered++;
     const { maxQueueSize } = settings;
-    if (load().queued >= maxQueueSize) {
+    if (pending().queued >= maxQueueSize) {
       const reason = `The worker's queue is full: ${maxQueueSize} items wait (maxQueueSize).`;
       return replies.error(delivery, new BatcherError("QUEUE_FULL", reason, { maxQueueSize }));
     }

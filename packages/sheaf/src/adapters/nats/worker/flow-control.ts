@@ -1,4 +1,4 @@
-import type { BatcherCapacity, BatcherLoad } from "../../../core/batcher.ts";
+import type { BatcherCapacity, BatcherPending } from "../../../core/batcher.ts";
 import type { PoisonMode } from "./poison-mode.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Pulls } from "./pulls.ts";
@@ -11,7 +11,7 @@ const toppingUpMs = 2;
 
 export interface FlowControlParts {
   readonly limits: BatcherCapacity;
-  readonly load: () => BatcherLoad;
+  readonly pending: () => BatcherPending;
   readonly poisonMode: PoisonMode;
   readonly timers: Timers;
   readonly pulls: Pulls;
@@ -64,7 +64,7 @@ export class FlowControl {
       return;
     }
     const arrived = this.#arrived.length;
-    const { queued: waiting, inFlight } = this.#parts.load();
+    const { queued: waiting, inFlight } = this.#parts.pending();
     const freeSlots = limits.concurrency - inFlight;
     // Prefetched, a whole batch saves the next free slot a round trip; a part of one is not sealed before a slot is
     // free.
@@ -78,7 +78,7 @@ export class FlowControl {
       pulls.ask(capacity - this.#urgent());
       // The answer comes within a round trip; otherwise the items that are here go without it.
       timers.after("release", toppingUpMs, () => {
-        if (this.#parts.load().inFlight < limits.concurrency) this.#release(capacity);
+        if (this.#parts.pending().inFlight < limits.concurrency) this.#release(capacity);
       });
     } else if (!isAhead || this.#urgent() >= capacity) {
       this.#release(capacity);

@@ -1,5 +1,5 @@
 import { abridged, describeError } from "../../../core/wire-error.ts";
-import type { Answer } from "../../../core/answer.ts";
+import type { DetailedResult } from "../../../core/answer.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { Delivery } from "./delivery.ts";
 import { pack, replySubject, type ReplyHead } from "../wire/envelope.ts";
@@ -31,7 +31,7 @@ export class Replies {
     if (this.#reasons.size > reasonsKept) this.#reasons.delete(this.#reasons.keys().next().value!);
   }
 
-  result(delivery: Delivery, { value, batchId, batchSize, runMs }: Answer<unknown>): void {
+  result(delivery: Delivery, { value, batchId, batchSize, runMs }: DetailedResult<unknown>): void {
     let body: Uint8Array;
     try {
       body = this.#settings.codec.encode(value);

@@ -10,7 +10,7 @@ import type { QueueSettings } from "../queue/options.ts";
 import type { Replies } from "./replies.ts";
 
 /** Runs the items: any batcher. */
-export type ItemBatcher = Pick<Batcher<unknown, unknown>, "ask">;
+export type ItemBatcher = Pick<Batcher<unknown, unknown>, "detailed">;
 
 export interface RunParts {
   readonly batcher: ItemBatcher;
@@ -65,7 +65,7 @@ export class ItemRuns {
       const item = settings.codec.decode(body);
       const alone = sharing === "alone";
       const signal = departure as AbortSignalLike as AbortSignal;
-      const answer = await batcher.ask(item, { signal, timeoutMs, priority: lane, alone, tag: head.t });
+      const answer = await batcher.detailed(item, { signal, timeoutMs, priority: lane, alone, tag: head.t });
       replies.result(delivery, answer);
       inFlight.remove(delivery.key);
     } catch (error) {

@@ -1,4 +1,4 @@
-import type { Batcher, BatcherCapacity, BatcherLoad } from "../../../core/batcher.ts";
+import type { Batcher, BatcherCapacity, BatcherPending } from "../../../core/batcher.ts";
 import { checkFunction, checkText } from "../../../shared/checks.ts";
 import { describe } from "../../../shared/describe.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -61,7 +61,10 @@ export interface NatsWorker {
 }
 
 /** The part of a batcher that a worker uses. */
-export type WorkerBatcher<In, Out> = Pick<Batcher<In, Out>, "ask" | "capacity" | "load" | "ready" | "subscribe">;
+export type WorkerBatcher<In, Out> = Pick<
+  Batcher<In, Out>,
+  "detailed" | "capacity" | "pending" | "ready" | "subscribe"
+>;
 
 /**
  * The side of a NATS queue where batches run: answers callers with the batcher's results. Takes no
@@ -110,7 +113,7 @@ class Worker implements NatsWorker {
 
   constructor(batcher: WorkerBatcher<unknown, unknown>, options: NatsWorkerOptions) {
     const { isServing = () => true, version } = options;
-    if (typeof (batcher as Partial<typeof batcher> | null)?.ask !== "function")
+    if (typeof (batcher as Partial<typeof batcher> | null)?.detailed !== "function")
       throw new TypeError(`natsWorker needs a batcher, such as createBatcher(run) makes, got ${describe(batcher)}`);
     this.#isServing = isServing;
     this.#version = version;
@@ -162,10 +165,10 @@ class Worker implements NatsWorker {
       handBack: (delivery) => this.#runs.handBack(delivery),
       idle: () => this.#flowControl.advance(),
     });
-    const load = (): BatcherLoad => batcher.load;
+    const pending = (): BatcherPending => batcher.pending;
     this.#flowControl = new FlowControl({
       limits,
-      load,
+      pending,
       poisonMode: this.#poisonMode,
       timers: this.#timers,
       pulls: this.#pulls,
@@ -176,7 +179,7 @@ class Worker implements NatsWorker {
     this.#arrivals = new Arrivals({
       settings,
       link,
-      load,
+      pending,
       inFlight: this.#inFlight,
       poisonMode: this.#poisonMode,
       redeliveries: this.#redeliveries,

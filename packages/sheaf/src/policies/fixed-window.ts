@@ -1,8 +1,8 @@
 import { oneOf } from "../shared/checks.ts";
 import type { Decision, Policy, QueueView } from "./policy.ts";
 
-/** @see window */
-export interface WindowOptions {
+/** @see fixedWindow */
+export interface FixedWindowOptions {
   /** Default `"hybrid"`. */
   readonly trigger?: "hybrid" | "size" | "time" | undefined;
 }
@@ -13,7 +13,7 @@ export interface WindowOptions {
  * - *time*: every maxWaitMs all that waits goes, in ⌈n / maxBatchSize⌉ batches; a full batch does not go early;
  * - *size*: only a full batch (or maxWaitMs after the first item, if maxWaitMs is given).
  */
-export function window({ trigger = "hybrid" }: WindowOptions = {}): Policy {
+export function fixedWindow({ trigger = "hybrid" }: FixedWindowOptions = {}): Policy {
   oneOf("hybrid", "size", "time")("trigger", trigger);
   // The time trigger lets everything go that had arrived when a window ended, however many batches that makes.
   let releasedAtMs = -Infinity;
@@ -24,5 +24,9 @@ export function window({ trigger = "hybrid" }: WindowOptions = {}): Policy {
     if (view.nowMs >= endsAtMs || view.oldestAtMs <= releasedAtMs) return { run: view.waiting, reason: "window" };
     return endsAtMs === Infinity ? "wait" : { waitUntilMs: endsAtMs };
   };
-  return { name: trigger === "hybrid" ? "window" : `window-${trigger}`, needsMaxWaitMs: trigger !== "size", decide };
+  return {
+    name: trigger === "hybrid" ? "fixed-window" : `fixed-window-${trigger}`,
+    needsMaxWaitMs: trigger !== "size",
+    decide,
+  };
 }
