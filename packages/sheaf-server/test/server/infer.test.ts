@@ -38,6 +38,21 @@ test("several inputs get results in order, and a bad one its error in its place"
   assert.equal(model.items, 2);
 });
 
+test("a result may be any JSON: null, and objects with fields that other models count with", async (t) => {
+  const echo: ModelDefinition = {
+    name: "echo",
+    input: { kind: "json" },
+    output: { kind: "json" },
+    run: (items: unknown[]) => items,
+  };
+  const server = await serving(t, [echo]);
+  for (const value of [null, { tokens: "0x10", truncated: 1 }, { tokens: [7] }, { tokens: null }, [], ""]) {
+    const { status, json } = await server.post("/infer", { input: value });
+    assert.deepEqual([status, json.output, json.tokens, json.truncated], [200, value, undefined, undefined]);
+    assert.deepEqual((await server.post("/infer", { inputs: [value, value] })).json.outputs, [value, value]);
+  }
+});
+
 test("an item that the model fails has its error in its place, and its batch-mates their results", async (t) => {
   const model: ModelDefinition = {
     ...doubling(),

@@ -1,11 +1,11 @@
 import type { ModelOutput, TensorSpec } from "../../runners/model-spec.ts";
 import type { JsonParts } from "./json-bytes.ts";
 
-/** What a worker gives for one item, as far as replies look into it. */
+/** What a worker gives for one item, as far as replies look into it. A model of JSON may give anything, also null. */
 interface Fields {
   readonly score?: number;
-  readonly tokens?: number;
-  readonly truncated?: boolean;
+  readonly tokens?: unknown;
+  readonly truncated?: unknown;
 }
 
 /** The vector of an item of a model whose output is one. */
@@ -14,10 +14,13 @@ export function vectorOf(output: unknown): Float32Array {
 }
 
 /** Tokens an item took; 0 where the model counts none. */
-export const tokensOf = (output: unknown): number => (output as Fields).tokens ?? 0;
+export function tokensOf(output: unknown): number {
+  const tokens = (output as Fields | null | undefined)?.tokens;
+  return Number.isSafeInteger(tokens) ? (tokens as number) : 0;
+}
 
 /** Whether an item's text was cut to the most tokens the model takes. */
-export const isTruncated = (output: unknown): boolean => (output as Fields).truncated === true;
+export const isTruncated = (output: unknown): boolean => (output as Fields | null | undefined)?.truncated === true;
 
 /** The JSON of an item's `output`. */
 export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
