@@ -42,6 +42,30 @@ test("a run with a failing test fails and shows the error", async () => {
   assert.match(stdout, /ℹ fail 1\n[^]*Error: no/);
 });
 
+test("a run's last lines are the names of what failed: each test once, below its file and the tests around it", async () => {
+  const nested = `import { describe, test } from "node:test";
+    describe("outer", () => { test("good", () => {}); test("bad", () => { throw new Error("no"); }); });
+    test("around", async (t) => { await t.test("inside", () => { throw new Error("no"); }); });
+    test("later", { todo: true }, () => { throw new Error("no"); });`;
+  const files = { "nested.test.mjs": nested, "breaks.test.mjs": "throw new Error('no');", "empty.test.mjs": "" };
+  const { status, stdout } = await runTests({ ...files, "passing.test.mjs": passing });
+  assert.equal(status, 1);
+  const [, list] = stdout.split("\nFailed:\n");
+  assert.deepEqual(
+    list
+      .replaceAll(/\S*\/(?=\w+\.test)/g, "")
+      .trimEnd()
+      .split("\n")
+      .sort(),
+    [
+      "  ✖ breaks.test.mjs",
+      "  ✖ empty.test.mjs ran no test",
+      "  ✖ nested.test.mjs › around › inside",
+      "  ✖ nested.test.mjs › outer › bad",
+    ],
+  );
+});
+
 test("a suite is named by its package and kind of test", () => {
   const suites = {
     "packages/sheaf/dist-test/core/queue.test.js": "sheaf unit",

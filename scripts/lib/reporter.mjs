@@ -1,5 +1,5 @@
-// The spec reporter, with two additions: a table of the suites' times before the closing lines, and a failure for every
-// test file that ran no test (node:test calls such a file passed).
+// The spec reporter, with three additions: a table of the suites' times before the closing lines, a failure for every
+// test file that ran no test (node:test calls such a file passed), and the names of what failed as the last lines.
 import { spec } from "node:test/reporters";
 import { relative } from "node:path";
 import { root } from "./files.mjs";
@@ -10,9 +10,13 @@ export default async function* reporter(events) {
   const reporter = new spec();
   const suites = new Map();
   const empty = [];
+  const failures = [];
+  const names = [];
   let closing = false;
   for await (const event of events) {
     const { type, data } = event;
+    if (type === "test:start") names.splice(data.nesting, Infinity, data.name);
+    if (type === "test:fail") failures.push(...failureOf(data, names));
     if (data.nesting === 0 && (type === "test:pass" || type === "test:fail")) count(event, suites, empty);
     // The closing diagnostics belong to no file.
     if (type === "test:diagnostic" && data.file === undefined && !closing) {
@@ -24,7 +28,16 @@ export default async function* reporter(events) {
   }
   reporter.end();
   for await (const text of reporter) yield text;
+  failures.push(...empty.map((file) => `${relative(root, file)} ran no test`));
+  if (failures.length > 0) yield `\nFailed:\n${failures.map((name) => `  ✖ ${name}\n`).join("")}`;
   if (empty.length > 0) process.exitCode = 1;
+}
+
+/** File and names of a failed test; nothing for one that failed only because a test inside it did. */
+function failureOf({ file, name, nesting, todo, details }, names) {
+  if (details.error?.failureType === "subtestsFailed" || todo !== undefined) return [];
+  const inside = [...names.slice(0, nesting), name].filter((part) => part !== file);
+  return [[relative(root, file), ...inside].join(" › ")];
 }
 
 function count({ type, data }, suites, empty) {
