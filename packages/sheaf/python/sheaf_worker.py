@@ -42,6 +42,7 @@ MAX_PAYLOAD_BYTES = 1024 * 1024 * 1024
 MAX_BATCHES = 2
 MAX_TRACEBACK_CHARS = 8_000
 MAX_MESSAGE_CHARS = 4_000
+MAX_CODE_CHARS = 100
 ALIGNMENT = 64
 MEMORY_SAMPLE_S = 1.0
 # How long a run may take before a second thread reads what arrives; and how long that thread looks on when nothing runs.
@@ -421,16 +422,42 @@ def _flatten(value: Any, into: List[Any]) -> None:
 
 def _describe(error: BaseException) -> Dict[str, Any]:
     """An error as it travels: its type, message and a traceback of bounded length."""
-    lines = traceback.format_exception(type(error), error, error.__traceback__, limit=-30)
     described: Dict[str, Any] = {
         "type": type(error).__name__,
-        "message": str(error)[:MAX_MESSAGE_CHARS],
-        "traceback": "".join(lines)[-MAX_TRACEBACK_CHARS:],
+        "message": _message(error)[:MAX_MESSAGE_CHARS],
+        "traceback": _traceback(error)[-MAX_TRACEBACK_CHARS:],
     }
-    code = getattr(error, "code", None)
-    if isinstance(code, (str, int)):
+    code = _code(error)
+    if code is not None:
         described["code"] = code
     return described
+
+
+# An exception is code of the model's: whatever it raises when it is looked at, its own caller hears of it and no other.
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as unprintable:
+        return f"its message cannot be read: __str__ raised {type(unprintable).__name__}"
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-30))
+    except Exception:
+        return ""
+
+
+def _code(error: BaseException) -> Union[str, int, None]:
+    try:
+        code = getattr(error, "code", None)
+    except Exception:
+        return None
+    if isinstance(code, str):
+        return code[:MAX_CODE_CHARS]
+    return code if isinstance(code, int) and abs(code) < 2**53 else None
 
 
 # --- the worker -----------------------------------------------------------------------------------------------------
@@ -513,7 +540,7 @@ class _Worker:
             self._learn_length(returned)
             results = _Results(self._outputs, returned, len(items))
         except Exception as error:
-            raise ValueError(f"the sample failed: {type(error).__name__}: {error}") from error
+            raise ValueError(f"the sample failed: {type(error).__name__}: {_message(error)}") from error
         if results.errors:
             raise ValueError(f"the sample failed: {results.errors[0]['error']['message']}")
         count = sum(1 for _ in _results_list(returned, self._outputs))
@@ -617,12 +644,33 @@ def _memory_bytes() -> int:
 
 
 def _leave_signals_to_the_parent() -> None:
-    """A supervisor may signal every process; the parent drains and then closes this one. Not SIG_IGN, which children inherit."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            signal.signal(number, lambda *_: None)
-        except ValueError:  # not on the main thread
-            return
+    """A supervisor may signal every process; the parent drains and then closes this one. Not SIG_IGN, which programs that
+    it starts would inherit; and children that it forks get the handlers of before, so that `terminate()` ends them."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def ignore(*_: Any) -> None:
+        return None
+
+    try:
+        before = {number: signal.signal(number, ignore) for number in numbers}
+    except ValueError:  # not on the main thread
+        return
+    mask = threading.local()
+
+    # What is sent to a child before it has the handlers of before waits until then.
+    def hold() -> None:
+        mask.before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def release() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask.before)
+
+    def restore_and_release() -> None:
+        for number, handler in before.items():
+            if signal.getsignal(number) is ignore:
+                signal.signal(number, handler)
+        release()
+
+    os.register_at_fork(before=hold, after_in_parent=release, after_in_child=restore_and_release)
 
 
 def _is_child_process() -> bool:

@@ -1,5 +1,6 @@
 // What a Python worker does wrong, each with a real Python: one item pays, or one batch, and everybody else is served.
 import assert from "node:assert/strict";
+import { constants } from "node:os";
 import { describe, test } from "node:test";
 import { BatcherError } from "../../../dist/index.js";
 import { workerCommand } from "../../../dist/node/index.js";
@@ -34,6 +35,17 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     const invalid = await oneFails({ do: "invalid", message: "too long" });
     assert.ok(invalid instanceof BatcherError);
     assert.deepEqual([invalid.code, invalid.message], ["INVALID_INPUT", "too long"]);
+  });
+
+  test("an exception that cannot be looked at fails like any other, and the process goes on", async () => {
+    const error = await oneFails({ do: "unprintable" });
+    const message = "its message cannot be read: __str__ raised ValueError";
+    assert.deepEqual([error.name, error.message, error.code], ["Unprintable", message, undefined]);
+    const { executor, call } = await setUp({}, { maxBatchSize: 1 });
+    await assert.rejects(call({ do: "raise-unprintable" }), { name: "Unprintable", message });
+    assert.equal(await call(double(1)), 2);
+    assert.equal(executor.restarts, 0);
+    await call.close();
   });
 
   test("an exception that is raised fails its batch and no other, and the process goes on", async () => {
@@ -150,6 +162,18 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     assert.equal(executor.restarts, 0);
     await call.close();
     await until(() => !isAlive(orphan));
+  });
+
+  test("what a run forks obeys SIGTERM: a child that is terminated, and a pool at its end", async () => {
+    const { executor, call } = await setUp();
+    const terminated = await call({ do: "terminated" });
+    assert.equal(terminated, constants.signals.SIGTERM, "the exit status of a process that the signal ended");
+    assert.deepEqual(await call({ do: "pool", numbers: [-1, 2, -3] }), [1, 2, 3]);
+    // The worker itself leaves signals to its parent as before.
+    process.kill(executor.instances()[0]!.pid!, "SIGTERM");
+    assert.equal(await call(double(3)), 6);
+    assert.equal(executor.restarts, 0);
+    await call.close();
   });
 
   test("items of 10 MB arrive whole", async () => {

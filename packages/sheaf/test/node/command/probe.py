@@ -1,6 +1,7 @@
 """A worker that does what its items say: JSON objects with "do"."""
 
 import ctypes
+import multiprocessing
 import os
 import resource
 import signal
@@ -8,6 +9,17 @@ import sys
 import time
 
 from sheaf_worker import Context, InvalidInput, log, serve
+
+
+class Unprintable(Exception):
+    code = 10**5000  # more digits than Python writes
+
+    def __str__(self):
+        raise ValueError("no text")
+
+    @property
+    def __cause__(self):
+        raise ValueError("no cause")
 
 
 def load(data):
@@ -36,6 +48,19 @@ def obey(item, model, context: Context):
         return InvalidInput(item["message"])
     if what == "raise":
         raise KeyError(item["message"])
+    if what == "unprintable":
+        return Unprintable()
+    if what == "raise-unprintable":
+        raise Unprintable
+    if what == "pool":
+        with multiprocessing.get_context("fork").Pool(2) as pool:  # its end terminates the children
+            return pool.map(abs, item["numbers"])
+    if what == "terminated":
+        child = os.fork()
+        if child == 0:
+            time.sleep(600)
+        os.kill(child, signal.SIGTERM)
+        return os.waitpid(child, 0)[1]
     if what == "nan":
         return float("nan")
     if what == "object":
