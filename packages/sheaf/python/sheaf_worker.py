@@ -433,7 +433,7 @@ def _describe(error: BaseException) -> Dict[str, Any]:
     return described
 
 
-# An exception is code of the model's: whatever it raises when it is looked at, its own caller hears of it and no other.
+# An exception is code of the model: where it raises when it is looked at, it still fails only its own item.
 
 
 def _message(error: BaseException) -> str:
