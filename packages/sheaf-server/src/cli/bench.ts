@@ -181,7 +181,7 @@ async function oneRun(
   }
 }
 
-/** Bodies for a known model, or for a server that reports what it takes; none where the method has none. */
+/** Bodies for a known model, or for a server that reports its inputs; none where the method has none. */
 async function askedBodies(options: BenchOptions, url: URL, known: string | undefined): Promise<string[] | undefined> {
   if (options.method !== "POST") return undefined;
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];

@@ -18,7 +18,7 @@ export function checkWorkerCommand(streams: CommandStreams): Command {
     newCommand("check-worker", streams)
       .description("Starts a worker again and again and tries every message and every fault of the worker protocol.")
       .argument("<command...>", "the worker and its arguments, as workerCommand starts it")
-      // What follows the command belongs to it.
+      // Arguments after the command belong to it.
       .passThroughOptions()
       .option("--data <json>", "what the worker gets as data")
       .option("--load-timeout <time>", "how long it may load", parseDurationMs, 60_000)

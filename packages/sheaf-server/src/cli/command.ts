@@ -66,7 +66,7 @@ function exitCodeOf(error: unknown, name: string, { stderr, signal }: CommandStr
   return isUsage ? exitCode.usage : exitCode.failure;
 }
 
-/** What a command that measures can write beside its text. */
+/** The files that a measuring command can write beside its text. */
 export interface OutputOptions extends ReportFiles {
   readonly json?: true;
 }

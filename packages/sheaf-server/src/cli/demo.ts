@@ -26,7 +26,7 @@ interface DemoFlags extends OutputOptions {
   readonly duration: number;
 }
 
-/** `sheaf demo`: a minute, offline, of what batching does. */
+/** `sheaf demo`: batching at work, for a minute, offline. */
 export const demo: RunCommand = running(demoCommand, showDemo);
 
 export function demoCommand(streams: CommandStreams): Command {

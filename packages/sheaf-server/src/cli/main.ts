@@ -15,7 +15,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 // Progress that cannot be shown is no reason to lose the data.
 process.stderr.on("error", () => undefined);
 
-// Set, not process.exit: what was written to a pipe still leaves.
+// Set, not process.exit: output to a pipe still leaves.
 process.exitCode = await main(process.argv.slice(2));
 
 async function main([first, ...words]: readonly string[]): Promise<number> {

@@ -83,7 +83,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
     server = await serverOn(app, { models, settings, modelsFolder: folder });
     await app.ready();
-    // It only makes the first requests cheaper: where it fails, they cost what they cost.
+    // It only makes the first requests cheaper: where it fails, they cost more.
     warmUpHttp(settings, app.server).catch(() => undefined);
   } catch (error) {
     early.close();

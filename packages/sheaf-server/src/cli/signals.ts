@@ -1,7 +1,7 @@
 import type { SheafServer } from "../server/server.ts";
 import type { RunCommand } from "./command.ts";
 
-/** What listens and can be stopped. */
+/** A server that listens and can be stopped. */
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {
   /** Starts to answer, and logs the address. */
   listen(): Promise<void>;

@@ -47,7 +47,7 @@ interface TuneOptions extends OutputOptions {
   readonly writeConfig?: string | true;
 }
 
-/** `sheaf tune <model|worker|url>`: what batches cost, and what to set for it, or do not batch (exit 3), or that neither is settled (exit 1). */
+/** `sheaf tune <model|worker|url>`: measures the cost of batches and advises settings, or do not batch (exit 3), or that neither is settled (exit 1). */
 export const tune: RunCommand = running(tuneCommand, runTune);
 
 export function tuneCommand(streams: CommandStreams): Command {

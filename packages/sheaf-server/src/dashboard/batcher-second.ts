@@ -2,7 +2,7 @@ import type { BatchRecord, BatcherStats } from "sheaf";
 import { Histogram } from "sheaf/metrics";
 import type { CacheFigures, DashboardBatcher } from "./observed.ts";
 
-/** What one batcher did in one second: a point of every chart. */
+/** The work of one batcher in one second: a point of every chart. */
 export interface BatcherSecond {
   /** Items settled, by outcome. */
   readonly items: BatcherStats["items"];
@@ -58,7 +58,7 @@ export class SecondsOf {
     this.#end();
   }
 
-  /** Ends the second: what happened since the last call. */
+  /** Ends the second: the figures since the last call. */
   take({ items, queued, inFlight }: BatcherStats, cache?: CacheFigures): BatcherSecond {
     const before = this.#itemsBefore;
     const latencyMs = this.#latencyMs;

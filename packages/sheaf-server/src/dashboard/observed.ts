@@ -4,15 +4,15 @@ import type { BatchRecord, BatcherStats } from "sheaf";
 export interface DashboardBatcher {
   readonly name: string;
   readonly maxBatchSize: number;
-  /** What an operator should know before relying on it: that its results depend on the batch, for instance. */
+  /** A warning for operators: that its results depend on the batch, for instance. */
   readonly warning?: string | undefined;
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
-  /** What its result cache has done so far; none where it has no cache. */
+  /** Figures of its result cache so far; none where it has no cache. */
   readonly cache?: { readonly counts: CacheFigures } | undefined;
   /** Policy and limits in force, as the page lists them. Default: `maxBatchSize` alone. */
   readonly limits?: readonly Limit[] | undefined;
-  /** What the page's playground sends; without it the batcher has none. */
+  /** The request of the page's playground; without it the batcher has none. */
   readonly playground?: Playground | undefined;
 }
 
@@ -24,24 +24,24 @@ export interface CacheFigures {
   readonly savedRuns: number;
 }
 
-/** A row of the page's list of what is in force: `{ label: "Queue", value: "up to 1,000 items" }`. */
+/** A row of the page's list of settings in force: `{ label: "Queue", value: "up to 1,000 items" }`. */
 export interface Limit {
   readonly label: string;
   readonly value: string;
 }
 
-/** Where the playground sends `{"input": …}` or `{"inputs": […]}`, and what an input is. */
+/** Where the playground sends `{"input": …}` or `{"inputs": […]}`, and the kind of an input. */
 export interface Playground {
   /** Relative to the page: `infer/use-lite`. */
   readonly path: string;
   readonly input: { readonly kind: "text" | "json" } | { readonly kind: "floats"; readonly length: number };
-  /** What the input begins with. Default: one of its kind. */
+  /** The first value of the input. Default: one of its kind. */
   readonly sample?: unknown;
   /** An input in words: "a text of at most 128 tokens". */
   readonly description: string;
 }
 
-/** What the page shows about a batcher beside its figures. */
+/** The page's facts about a batcher beside its figures. */
 export interface BatcherState {
   /** `ready`, `loading`, `restarting`, `failed` …: one word. */
   readonly state: string;
@@ -53,7 +53,7 @@ export interface BatcherState {
   readonly restarts?: number | undefined;
 }
 
-/** What the page shows about the whole, once a second. */
+/** The page's figures of the whole server, once a second. */
 export interface DashboardState {
   /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
   readonly status: string;

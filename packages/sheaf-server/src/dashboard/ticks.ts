@@ -96,7 +96,7 @@ export class Ticks {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Called when batchers came, went or changed: what a viewer knows of them is out of date. */
+  /** Called when batchers came, went or changed: a viewer's list of them is out of date. */
   onChange(listener: () => void): void {
     this.#changed.add(listener);
   }

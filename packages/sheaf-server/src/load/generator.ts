@@ -21,7 +21,7 @@ export interface LoadOptions {
   readonly timeoutMs?: number | undefined;
   readonly seed?: number | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
-  /** Aborting it ends the run early; what is open then is dropped uncounted and the promise rejects with its reason. */
+  /** Aborting it ends the run early; open requests are dropped uncounted and the promise rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -45,7 +45,7 @@ const maxInFlight = 1_000_000;
 const toleratedLagMs = 10;
 
 /**
- * Runs one pattern against a target. Open patterns send on schedule whatever the server does, and measure from the
+ * Runs one pattern against a target. Open patterns send on schedule even if the server falls behind, and measure from the
  * intended send time: a server that stalls shows as latency, not as a gap. Never retries.
  * @throws {RangeError} for options out of range.
  */

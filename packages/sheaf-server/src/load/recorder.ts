@@ -75,7 +75,7 @@ export class Recorder {
   }
 
   /**
-   * A request ended, one way or the other; `latencyMs` since its intended send time. What was refused or failed early
+   * A request ended, one way or the other; `latencyMs` since its intended send time. A request refused or failed early
    * has no latency: a server that answers 429 in a millisecond is not a fast one.
    */
   ended(intendedAtMs: number, latencyMs: number, status: number | string, body: string | undefined): void {
@@ -112,7 +112,7 @@ export class Recorder {
     return (1000 * this.#all.scheduled) / this.#durationMs;
   }
 
-  /** Successes that ended within the measured span, a second: what is still open at its end was not achieved. */
+  /** Successes that ended within the measured span, a second: requests still open at its end do not count. */
   get achievedPerS(): number {
     return (1000 * this.#all.completed) / this.#durationMs;
   }
@@ -159,7 +159,7 @@ function figures(slot: Slot, lengthMs: number): Omit<SeriesPoint, "atMs"> {
   return {
     offeredPerS: (1000 * slot.scheduled) / lengthMs,
     achievedPerS: (1000 * slot.completed) / lengthMs,
-    // Of what was to leave here; 1 where nothing was.
+    // Of the requests due here; 1 where none was.
     successRate: slot.ended === 0 ? 1 : slot.ok / slot.ended,
     latencyMs: summary(slot),
   };

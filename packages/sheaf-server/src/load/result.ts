@@ -2,7 +2,7 @@ import type { Pattern } from "./pattern.ts";
 
 /**
  * Milliseconds since the *intended* send time, of the requests that ended 2xx and of those given up, which count with the
- * whole timeout; what was refused or failed before is in `statuses` only. 0 without data.
+ * whole timeout; requests refused or failed before that are in `statuses` only. 0 without data.
  */
 export interface LatencyMs {
   readonly mean: number;
@@ -29,7 +29,7 @@ export interface SeriesPoint {
 /** All stretches of one label together: the bursts, the calm between them, one level of a step. */
 export type PhaseResult = Omit<SeriesPoint, "atMs"> & { readonly label: string };
 
-/** One run of one pattern against one configuration: what terminal, `--json`, report and page all read. */
+/** One run of one pattern against one configuration. Terminal, `--json`, report and page all read it. */
 export interface LoadResult {
   /** `auto`, `fifo`, … or the address. */
   readonly configuration: string;
@@ -38,7 +38,7 @@ export interface LoadResult {
   readonly warmUpMs: number;
   readonly durationMs: number;
   readonly timeoutMs: number;
-  /** Requests to leave within the measured span, a second; for a closed loop what its callers asked for. */
+  /** Requests to leave within the measured span, a second; for a closed loop the rate of its callers. */
   readonly offeredPerS: number;
   readonly achievedPerS: number;
   readonly requests: number;

@@ -1,4 +1,4 @@
-/** What became of one request: an HTTP status, or why there is none (`ECONNREFUSED`, `closed`, `bad response`). */
+/** The end of one request: an HTTP status, or why there is none (`ECONNREFUSED`, `closed`, `bad response`). */
 export interface Outcome {
   readonly status: number | string;
   /** The first 2 KiB of the reply, where it was not 2xx. */

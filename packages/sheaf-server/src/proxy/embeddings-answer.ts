@@ -7,7 +7,7 @@ const longestEnvelope = 65_536;
 /**
  * An upstream's answer, when every caller's part of it can be passed on as it is. How many vectors there are, and to
  * whom each belongs, is found out where the answer is divided.
- * @throws {Problem} `UPSTREAM_ERROR` naming what is wrong.
+ * @throws {Problem} `UPSTREAM_ERROR` naming the fault.
  */
 export function embeddingsAnswer(answer: unknown): unknown {
   if (typeof answer !== "object" || answer === null) throw wrong("is not an object");

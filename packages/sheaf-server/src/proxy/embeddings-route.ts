@@ -45,7 +45,7 @@ export async function answerEmbeddings(
   return passOn(reply, renamed(reason, failedAt, batchable));
 }
 
-/** What cannot share a request: the upstream answers it in its own words. */
+/** A body that cannot share a request: the upstream answers it in its own words. */
 async function alone(
   { headers, body }: FastifyRequest,
   url: string,
@@ -72,7 +72,7 @@ function passOn(reply: FastifyReply, { status, contentType, headers, text }: Ups
   return reply.code(status).type(contentType).send(text);
 }
 
-/** The caller knows nothing of the batch: what was `input[37]` in it is `input[0]`, or `input`, to the caller. */
+/** The caller knows nothing of the batch: `input[37]` of the batch is `input[0]`, or `input`, to the caller. */
 function renamed(error: UpstreamError, index: number, { isSingle }: BatchableRequest): UpstreamReply {
   const { reply } = error;
   const named = namedInput(error);

@@ -8,7 +8,7 @@ import { strategies } from "../shared/strategies.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
-/** The batcher of one key and one model: what may share a request, a rate budget and a pause after 429. */
+/** The batcher of one key and one model. Its calls share requests, a rate budget and a pause after 429. */
 export class KeyBatcher {
   /** The name in errors and metrics, which must not reveal the key. */
   readonly name: string = laneName;

@@ -28,7 +28,7 @@ export class KeyBatchers implements DashboardBatcher {
   /** In order of use, the least recent first. */
   readonly #keyBatchers = new Map<string, KeyBatcher>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
-  /** What lanes that are gone have done. */
+  /** Counts of batchers that are gone. */
   #gone: BatcherStats[] = [];
   #closing: Promise<boolean> | undefined;
 
@@ -67,7 +67,7 @@ export class KeyBatchers implements DashboardBatcher {
     ]);
   }
 
-  /** Finishes what is in; what `graceMs` cuts off gets `CLOSED`. Once. @returns whether nothing was cut off. */
+  /** Finishes accepted calls; those that `graceMs` cuts off get `CLOSED`. Once. @returns whether nothing was cut off. */
   close(graceMs: number): Promise<boolean> {
     this.#closing ??= this.#close(graceMs);
     return this.#closing;
@@ -87,10 +87,10 @@ export class KeyBatchers implements DashboardBatcher {
     return keyBatcher;
   }
 
-  /** A part for each key and model: what one key was answered no other key gets. */
+  /** A part for each key and model: no key gets a result of another key. */
   #openCache(model: string): ModelCache | undefined {
     if (this.#store === undefined || this.#settings.cacheExcept.includes(model)) return undefined;
-    // Not closed with its batcher: what it holds is found by none then, and goes first. To look for it in the whole cache
+    // Not closed with its batcher: nobody finds its entries then, and they are evicted first. To look for it in the whole cache
     // would cost milliseconds, as often as someone sends a new key.
     return new ModelCache(this.#store, this.cache);
   }

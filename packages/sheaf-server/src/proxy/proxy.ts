@@ -32,7 +32,7 @@ export interface SheafProxy {
   /** Starts to listen. @returns the URL it listens on. */
   listen(): Promise<string>;
   /**
-   * Takes no more requests and finishes what is in. What is left after `graceMs` (default SHUTDOWN_GRACE_MS) gets 503.
+   * Takes no more requests and finishes accepted ones. Those left after `graceMs` (default SHUTDOWN_GRACE_MS) gets 503.
    * @returns whether everything was finished.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;

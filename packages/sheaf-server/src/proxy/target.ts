@@ -3,7 +3,7 @@ import type { UpstreamHeaders } from "./upstream.ts";
 
 /**
  * Headers that say nothing to an embeddings API about who asks or for what: those of one hop, of the connection, of
- * tracing and of the client's library. They are not sent on, and calls share a request whatever they are. Everything else
+ * tracing and of the client's library. They are not sent on, and calls that differ in them share a request. Everything else
  * is sent on, and separates: a header that nobody here knows may be a key.
  */
 const ownToEachRequest = new Set([
@@ -26,7 +26,7 @@ export function upstreamHeaders(headers: IncomingHttpHeaders): UpstreamHeaders {
 }
 
 /**
- * Where a request goes: its path behind the upstream's base. What both have in common is there once, so that
+ * Where a request goes: its path behind the upstream's base. A prefix of both appears once, so that
  * `https://api.openai.com` and `https://api.openai.com/v1` mean the same.
  */
 export function upstreamUrl(base: string, pathAndQuery: string): string {

@@ -15,7 +15,7 @@ export class UpstreamError extends Error {
   override readonly name = "UpstreamError";
   readonly status: number;
   declare readonly reply: UpstreamReply;
-  /** What the batcher reads: when to come back, and which input is wrong. */
+  /** Hints for the batcher: when to come back, and which input is wrong. */
   declare readonly headers: Headers;
   declare readonly error: unknown;
 
@@ -71,7 +71,7 @@ function replyOf({ status, headers }: Response, text: string): UpstreamReply {
   return { status, contentType: headers.get("content-type") ?? "application/octet-stream", headers, text };
 }
 
-/** A refusal in our words: its status and headers hold what the batcher must know. */
+/** A refusal in our words: its status and headers carry the hints for the batcher. */
 function longRefusal({ status, headers }: Response): UpstreamReply {
   const message = `The upstream refused with ${status}, in more than ${longestRefusalBytes} bytes.`;
   const error = { message, type: "upstream_error", param: null, code: "UPSTREAM_ERROR" };

@@ -13,10 +13,10 @@ import { pythonSources } from "./python/sources.ts";
 const hashLength = 12;
 
 /**
- * What a word of `sheaf serve` names, as a hash of its content: two machines give the same text if and only if they
+ * The model that a word of `sheaf serve` names, as a hash of its content: two machines give the same text if and only if they
  * serve the same model. Of a file or a folder it covers every byte. Of a worker module it covers the module, every file
  * of the same project that it imports or names with `new URL("…", import.meta.url)`, and the versions of the packages
- * that it uses. Of a Python file it covers the file and what it imports from its own folder. What either reads in other
+ * that it uses. Of a Python file it covers the file and its imports from its own folder. Files that either reads in other
  * ways, and the packages of a Python environment, are not seen.
  * @returns 12 hexadecimal characters.
  */
@@ -79,7 +79,7 @@ async function addModule(hash: Hash, file: string): Promise<void> {
   hash.update([first, ...others.sort(), ...[...packages].sort()].join("\n"));
 }
 
-/** What a module imports, requires, or names beside itself. */
+/** The files that a module imports, requires, or names beside itself. */
 function namesIn(source: string): string[] {
   const imported = importsOf(source).flatMap(({ n }) => (n === undefined ? [] : [n]));
   const required = [...source.matchAll(/\brequire\(\s*["'`]([^"'`\n]+)["'`]\s*\)/gu)].map(([, name]) => name!);

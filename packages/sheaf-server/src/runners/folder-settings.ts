@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What a folder in the Hugging Face layout says about its model. */
+/** The facts in a Hugging Face folder about its model. */
 export interface FolderSettings {
   readonly modelPath: string;
   readonly task: "embedding" | "classification" | "rerank";
@@ -14,7 +14,7 @@ export interface FolderSettings {
   readonly dimensions: readonly number[] | "any" | undefined;
   /** Classification: by id. */
   readonly labels: readonly string[];
-  /** What logits become. */
+  /** The function applied to logits. */
   readonly activation: "softmax" | "sigmoid" | "identity";
 }
 
@@ -72,7 +72,7 @@ function activationOf(config: Json, isReranker: boolean): FolderSettings["activa
 }
 
 /**
- * The smallest of what the tokenizer, the model's positions and sentence-transformers allow; 512 where none is given.
+ * The smallest limit that the tokenizer, the model's positions and sentence-transformers allow; 512 where none is given.
  */
 function maxTokensOf(folder: string, config: Json): number {
   const positions = config["max_position_embeddings"];

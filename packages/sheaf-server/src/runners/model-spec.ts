@@ -57,17 +57,17 @@ export type ModelOutput =
   | TensorsKind
   /** A string. */
   | { readonly kind: "text" }
-  /** Whatever JSON can hold; typed arrays as arrays. */
+  /** Any JSON value; typed arrays as arrays. */
   | { readonly kind: "json" };
 
-/** What the server needs to know about a model, whatever runs it. */
+/** The facts that the server needs about a model, the same for every runner. */
 export interface DescribedModel {
   /** As in `/infer/{name}`. */
   readonly name: string;
   readonly task: "embedding" | "tensor" | "classification" | "rerank";
   readonly input: ModelInput;
   readonly output: ModelOutput;
-  /** The most items this model takes at once whatever MAX_BATCH_SIZE says (1: it cannot be batched). */
+  /** The most items this model takes at once; a larger MAX_BATCH_SIZE does not raise it (1: it cannot be batched). */
   readonly maxBatchSize?: number | undefined;
   /** Items of different groups never share a batch: tensors of different shapes. */
   readonly groupKey?: ((item: unknown) => unknown) | undefined;
@@ -76,7 +76,7 @@ export interface DescribedModel {
   readonly maxBatchWeight?: number | undefined;
   /** An item that the model takes, for its warm-up; where there is none the server makes one up. */
   readonly sample?: unknown;
-  /** The same as JSON, where the model gives one: said in `/v1/models`, and what the page's playground begins with. */
+  /** The same as JSON, where the model gives one: said in `/v1/models`, and the playground's first input. */
   readonly example?: unknown;
   /**
    * Where it runs, as INFERENCE_DEVICE names it; said in `/health`, `/v1/models`, `/metrics` and on the page. One that takes
@@ -87,7 +87,7 @@ export interface DescribedModel {
   readonly note?: string | undefined;
   /** In a fleet, tells it from others of its name and shape: workers of one version run at a time. */
   readonly version?: string | undefined;
-  /** What the self-test found, said in `/v1/models`; none where nothing was tried. */
+  /** The finding of the self-test, said in `/v1/models`; none where nothing was tried. */
   readonly selfTest?: SelfTest["verdict"] | undefined;
   /** Why it fails on its own sample, where it does. */
   readonly sampleFailure?: string | undefined;
@@ -96,7 +96,7 @@ export interface DescribedModel {
    * deterministic, or dependent on batch-mates that it runs with.
    */
   readonly isCacheable?: boolean | undefined;
-  /** What an operator should know before relying on it: in the log as a warning, in `/v1/models` and on the page. */
+  /** A warning for operators: in the log, in `/v1/models` and on the page. */
   readonly warning?: string | undefined;
 }
 
@@ -108,12 +108,12 @@ export interface ModuleSpec extends DescribedModel {
   readonly data: unknown;
 }
 
-/** A model whose workers run already: only they know what it takes. */
+/** A model whose workers run already: only they know its inputs. */
 export interface OpenSpec extends DescribedModel {
   readonly executor: WorkerExecutor<never, unknown>;
 }
 
-/** What the server needs to know of a model before and after its worker has loaded it. */
+/** The facts that the server needs about a model before and after its worker has loaded it. */
 export type ModelSpec = ModuleSpec | OpenSpec;
 
 /** Settings for every model of a server. */
@@ -127,10 +127,10 @@ export interface RunnerSettings {
    * than 5 %. `"exact"`: one by one, however little. `"batch"`: in batches, however much.
    */
   readonly batchDependent?: "single" | "exact" | "batch" | undefined;
-  /** The most items in a run, for the self-test and for what WebGPU prepares. Default: 8 there, 32 here. */
+  /** The most items in a run, for the self-test and for WebGPU's preparation. Default: 8 there, 32 here. */
   readonly maxBatchSize?: number | undefined;
   /** How the workers of a Python model are started. */
   readonly python?: PythonSettings | undefined;
-  /** Aborted where the model is not wanted any more: what has started ends. */
+  /** Aborted where the model is not wanted any more: started workers end. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -10,9 +10,9 @@ import { pythonFileSpec } from "./python/model.ts";
 import { textFolderSpec } from "./text/folder.ts";
 
 /**
- * What an argument of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, a Python
+ * The model that an argument of `sheaf serve` names: a built-in model, an `.onnx` file, a folder in the Hugging Face layout, a Python
  * file, whose workers start here, or a worker module (`.js`, `.mjs`; `.ts` where Node loads it).
- * @throws {Error} it is none of these, or cannot be served: the message names it and says what to do.
+ * @throws {Error} if it is none of these, or cannot be served: the message names it and says what to do.
  */
 export async function resolveModel(word: string, settings: RunnerSettings = {}): Promise<ModelSpec> {
   devicesOf(settings.device);
@@ -35,10 +35,10 @@ export async function resolveModel(word: string, settings: RunnerSettings = {}):
   throw new Error(`${word} is neither an .onnx file nor a Python file (.py) nor a worker module (.js).`);
 }
 
-/** What a model is called that is named by this word: a file's or folder's own name. */
+/** The name of the model that this word names: a file's or folder's own name. */
 export const modelName = (word: string): string => basename(resolve(word)).replace(/\.(?:onnx|py|m?[jt]s)$/u, "");
 
-/** Items and results are whatever JSON values the module takes and gives. */
+/** Items and results are any JSON values that the module takes and gives. */
 function workerModuleSpec(file: string): ModuleSpec {
   const canLoadTypeScript = (process.features as { typescript?: unknown }).typescript !== undefined;
   if (file.endsWith("ts") && !canLoadTypeScript && !process.execArgv.some((flag) => flag.includes("strip-types"))) {

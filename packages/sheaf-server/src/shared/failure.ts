@@ -1,14 +1,14 @@
-/** The user's command line is wrong, beyond what single options can say; exit code 2. */
+/** The user's command line is wrong, in a way that no single option's check finds; exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** What was asked could not be done, and the message says why and what to do; exit code 1. */
+/** The command could not be carried out, and the message says why and what to do; exit code 1. */
 export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
 }
 
-/** @throws {UsageError} for what is none. */
+/** @throws {UsageError} if it is none. */
 export function parsedUrl(text: string): URL {
   try {
     return new URL(text);

@@ -9,13 +9,13 @@ export interface StrategySettings {
 interface Strategy {
   /** A new policy: each batcher has its own. */
   policy(settings: StrategySettings): Policy;
-  /** What the page says of it beside its name. */
+  /** The page's note beside its name. */
   figure?(settings: StrategySettings): { readonly name: string; readonly ms: number | undefined };
-  /** What `sheaf bench --compare` sets with it: flags of `sheaf serve`. */
+  /** The flags of `sheaf serve` that `sheaf bench --compare` sets with it. */
   readonly compareWith?: readonly string[];
 }
 
-/** What SCHEDULER_STRATEGY names. */
+/** The strategies that SCHEDULER_STRATEGY names. */
 export type StrategyName = "greedy" | "fifo" | "adaptive" | "auto";
 
 /** A policy in this table can be served, compared and simulated. */

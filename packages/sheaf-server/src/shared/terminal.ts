@@ -5,7 +5,7 @@ export interface Output {
   readonly columns?: number | undefined;
 }
 
-/** What a command talks to: the process, or a test. */
+/** The terminal of a command: the process's, or a test's. */
 export interface CommandStreams {
   /** Data. */
   readonly stdout: Output;
@@ -52,7 +52,7 @@ export const shownCommand = (name: string, args: readonly string[]): string =>
     ...args.map((word) => (/^[\w./:,=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)),
   ].join(" ");
 
-/** What a long command shows while it runs: a bar on a terminal, a line per step elsewhere. */
+/** Progress of a long command: a bar on a terminal, a line per step elsewhere. */
 export interface Progress {
   /** A new step begins. */
   start(label: string): void;

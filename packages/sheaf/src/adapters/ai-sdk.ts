@@ -15,7 +15,7 @@ export interface EmbedParams {
   readonly abortSignal?: AbortSignal | undefined;
 }
 
-/** What `doEmbed` gives. */
+/** The result of `doEmbed`. */
 export interface EmbedResult {
   embeddings: number[][];
   usage?: { tokens: number };
@@ -138,7 +138,7 @@ function partsOf(result: EmbedResult, values: readonly string[], weigh: (text: s
   );
 }
 
-/** One call's result of its texts' parts; what is not per text is that of its first batch. */
+/** One call's result of its texts' parts; fields that are not per text are those of its first batch. */
 function joined(parts: readonly Part[]): EmbedResult {
   const tokens = parts.reduce<number | undefined>(
     (sum, part) => (sum === undefined || part.tokens === undefined ? undefined : sum + part.tokens),

@@ -14,7 +14,7 @@ export interface WorkerLike {
 
 export type BatchProcessorOptions<Job, Out> = BatcherOptions<Job, Out>;
 
-/** What a worker needs to run its jobs in batches. */
+/** The options with which a worker runs its jobs in batches. */
 export interface BatchProcessor<Job, Out> {
   /** The worker's processor. Three parameters: BullMQ hands an AbortSignal only to a processor that has a third. */
   readonly process: (job: Job, token: string | undefined, signal?: AbortSignal) => Promise<Out>;
@@ -50,14 +50,14 @@ export function batchProcessor<Job extends object, Out>(
     ...options,
     maxBatchSize,
     concurrency: batches,
-    // The queue delivers at least once anyway: what runs a second time for a bad neighbour's sake is nothing new.
+    // The queue delivers at least once anyway: a job that runs again because of a bad neighbour is nothing new.
     onBatchError: options.onBatchError ?? processorDefaults.onBatchError,
     // The worker's concurrency is the bound; a job must not fail because it has been fetched too early.
     onQueueFull: options.onQueueFull ?? processorDefaults.onQueueFull,
   });
   let priority: Priority = "interactive";
   return {
-    // A job that stalled may be what killed its worker: alone it cannot take others with it again.
+    // A job that stalled may have killed its worker: alone it cannot take others with it again.
     process: (job, _token, signal) => batcher(job, { signal, priority, alone: hasStalled(job) }),
     concurrency,
     batcher,

@@ -46,7 +46,7 @@ interface Text {
 /**
  * A LangChain Embeddings instance whose concurrent calls share requests: replaces the one it wraps in vector
  * stores and retrievers. Queries go before documents that wait. LangChain's own retries stay (`maxRetries` of the
- * wrapped instance, 6 by default): they happen inside a run, once for all of its callers. What 429 still refuses after
+ * wrapped instance, 6 by default): they happen inside a run, once for all of its callers. A call that still gets a 429 after
  * them goes again after a pause that holds everything back.
  */
 export class CoalescedEmbeddings implements EmbeddingsLike {
@@ -67,7 +67,7 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       const values = texts.map(({ text }) => text);
       const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";
       const vectors = await (isQueries ? embedQueries(values) : embeddings.embedDocuments(values));
-      // The batcher itself refuses what is not an array.
+      // The batcher itself refuses a result that is not an array.
       return Array.isArray(vectors) ? vectorsOrErrors(vectors) : vectors;
     };
     const { name = "embeddings" } = rest;

@@ -41,7 +41,7 @@ const errorStatus = 2;
 /** A batch may be larger; SDKs keep 128 links of a span by default. */
 const maxLinks = 128;
 
-/** What a call brings along: its span, and when it was made. */
+/** Tag of a call: its span, and when it was made. */
 class Caller {
   readonly span: SpanLike;
   readonly calledAtMs: number = now();

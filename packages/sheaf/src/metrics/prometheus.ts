@@ -5,7 +5,7 @@ import type { BatchRecord } from "../policies/policy.ts";
 import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";
 
-/** What is read of a batcher. */
+/** The part of a batcher that the metrics read. */
 export type MeasuredBatcher = Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">;
 
 /** The part of a prom-client Registry that is used. */
@@ -98,7 +98,7 @@ const figure =
 const counter = figure("counter");
 const gauge = figure("gauge");
 
-/** Counts of `stats()`, with what they are of in a label. */
+/** Counts of `stats()`, each with its kind in a label. */
 const counts = (
   name: string,
   help: string,

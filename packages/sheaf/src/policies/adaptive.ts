@@ -90,7 +90,7 @@ class Adaptive implements Policy {
 
   #signal(fixedMs: number): Signal {
     // Run time only: total latency is high under a backlog, and smaller batches would make the backlog worse. Nor does
-    // a smaller batch help where the fixed cost alone is over the target; what is fixed shows once sizes differ.
+    // a smaller batch help where the fixed cost alone is over the target; the fixed part shows once sizes differ.
     const hopeless = this.#largestSeen >= 2 * this.#smallestSeen && fixedMs >= this.#targetLatencyMs;
     if (this.#p99RunMs() > this.#targetLatencyMs && !hopeless) return "shrink";
     if (this.#depth > this.#sizeLimit || this.#fastGapMs < this.#slowGapMs / 2) return "grow";

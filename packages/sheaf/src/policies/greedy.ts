@@ -1,6 +1,6 @@
 import type { Policy } from "./policy.ts";
 
-/** Dispatches whatever waits as soon as a slot is free: near-optimal for one slot, no holding ever. */
+/** Dispatches all waiting items as soon as a slot is free, and never holds them: near-optimal for one slot. */
 export function greedy(): Policy {
   return { name: "greedy", decide: ({ waiting }) => ({ run: waiting }) };
 }

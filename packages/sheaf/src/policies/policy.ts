@@ -34,11 +34,11 @@ export interface Policy {
   observe?(record: BatchRecord, nowMs: number, cost: CostModel): void;
 }
 
-/** `reason` is what the batch's record will say; default `"idle"`, or `"full"` for a full batch. */
+/** `reason` goes into the batch's record; default `"idle"`, or `"full"` for a full batch. */
 export type Decision =
   { readonly run: number; readonly reason?: DispatchReason | undefined } | { readonly waitUntilMs: number } | "wait";
 
-/** What a policy sees. Times are clock milliseconds. */
+/** A policy's view of the queue. Times are clock milliseconds. */
 export interface QueueView {
   readonly nowMs: number;
   /** Items that could go in the next batch. */
@@ -58,7 +58,7 @@ export interface QueueView {
   readonly maxWaitMs: number;
   /** Items that came in since the last call of `arrived`; 0 in `decide`. */
   readonly arrivals: number;
-  /** What batches cost, as learned so far; the same object in every call. */
+  /** The learned cost of batches; the same object in every call. */
   readonly cost: CostModel;
 }
 

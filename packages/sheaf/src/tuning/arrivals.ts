@@ -82,7 +82,7 @@ function bursts(arrivals: Extract<Arrivals, { pattern: "burst" }>, random: Rando
   return () => {
     let nextMs = atMs + random.exponential(gapMs);
     while (nextMs > endsAtMs) {
-      // What is left of the gap goes on in the next burst: a poisson stream has no memory.
+      // The rest of the gap continues in the next burst: a Poisson stream has no memory.
       const startsAtMs = endsAtMs + random.exponential(offMs);
       nextMs += startsAtMs - endsAtMs;
       endsAtMs = startsAtMs + random.exponential(onMs);

@@ -1,10 +1,10 @@
 import { lineThrough, sum as sumOf, type LinePoint } from "../core/observe/weighted-line.ts";
 
-/** What batches cost, as measured: a straight line through the run times, and the run times themselves. */
+/** The measured cost of batches: a straight line through the run times, and the run times themselves. */
 export interface CostLine {
-  /** s(0): what a batch costs however few items it holds, in milliseconds. */
+  /** s(0): the fixed cost of a batch, in milliseconds. */
   readonly fixedMs: number;
-  /** What one more item costs, in milliseconds. */
+  /** The cost of one more item, in milliseconds. */
   readonly perItemMs: number;
   /** Share of the variance that the line explains, 0…1. */
   readonly r2?: number | undefined;

@@ -4,13 +4,13 @@ import { TimerQueue } from "./timer-queue.ts";
 
 /** @see manualClock */
 export interface ManualClock extends Clock {
-  /** Fires what is due in the next `ms`, in order, each at its moment. Promises get no turn in between. */
+  /** Fires the timers due in the next `ms`, in order, each at its moment. Promises get no turn in between. */
   advance(ms: number): void;
   advanceTo(atMs: number): void;
   /** As `advance`, with every promise settled before, between and after the timers. */
   advanceAsync(ms: number): Promise<void>;
   advanceToAsync(atMs: number): Promise<void>;
-  /** Settles every promise and fires what is due now, until neither is left. */
+  /** Settles every promise and fires every timer due now, until neither is left. */
   settle(): Promise<void>;
   /** When the next timer is due; `Infinity` without one. */
   nextAtMs(): number;

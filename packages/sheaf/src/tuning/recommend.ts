@@ -14,7 +14,7 @@ export interface RecommendOptions {
   readonly order?: "free" | "strict" | undefined;
 }
 
-/** Why; what `because` spells out with numbers. */
+/** Why; `because` spells it out with numbers. */
 export type RecommendReason = "gains" | "strict-order" | "budget-too-short" | "no-fixed-part" | "low-rate";
 
 export interface Recommendation {
@@ -24,7 +24,7 @@ export interface Recommendation {
   readonly because: string;
   /** Smallest size within the budget where items a second stop rising (within 5 %); 1 for "do not batch". */
   readonly maxBatchSize: number;
-  /** Cap on voluntary holding: what the budget leaves, or the fixed part, beyond which waiting cannot pay. */
+  /** Cap on voluntary holding: the rest of the budget, or the fixed part, beyond which waiting cannot pay. */
   readonly maxWaitMs: number;
   /** Items a second with full batches, and one at a time. */
   readonly capacityPerS: number;
@@ -37,14 +37,14 @@ export interface Recommendation {
   readonly expectedSpeedup: number;
 }
 
-// Less than this gain is within what a measurement is off by, and no reason for the machinery.
+// A smaller gain is within the error of a measurement, and no reason for the machinery.
 const smallestGain = 1.1;
-// Below this share of busy time two items rarely meet, whatever the policy.
+// Below this share of busy time two items rarely meet under any policy.
 const lowUtilisation = 0.1;
 const risesNoMore = 0.95;
 
 /**
- * What a measured cost advises for a rate and a latency budget, or "do not batch" with the inequality behind it. Pure.
+ * Advice from a measured cost for a rate and a latency budget, or "do not batch" with the inequality behind it. Pure.
  * Run times come from the table where the cost has one (costs are staircases), else from the line.
  * @throws {RangeError} for options out of range.
  */

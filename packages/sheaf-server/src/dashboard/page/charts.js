@@ -97,7 +97,7 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
   );
   follow(plot, element);
   return {
-    /** @param {(number | null)[][]} columns @param {string} summary what a screen reader says of it */
+    /** @param {(number | null)[][]} columns @param {string} summary for screen readers */
     set(columns, summary) {
       data = /** @type {uPlot.AlignedData} */ (/** @type {unknown} */ (columns));
       plot.setData(data, true);

@@ -3,7 +3,7 @@ import { duration, number, plural, times } from "./format.js";
 /** @import { BatcherStats } from "sheaf" */
 
 /**
- * What batches gain, in words, as far as the runs support it; until they do it is `measuring`.
+ * The gain of batches, in words, as far as the runs support it; until they do it is `measuring`.
  * @param {Pick<BatcherStats, "verdict" | "costModel">} stats
  * @returns {{ kind: "measuring" | "gains" | "nothing", sentence: string, basis: string, figure: string, range: string }}
  *   `sentence` says it without a full stop; `figure` and `range` are empty while it is measured.

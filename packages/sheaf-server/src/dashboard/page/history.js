@@ -24,7 +24,7 @@ export function barOf(/** @type {number} */ size, /** @type {readonly number[]} 
   return bar === -1 ? bounds.length - 1 : bar;
 }
 
-/** What the charts show. */
+/** The data of the charts. */
 export const shownS = 120;
 
 /** The last two minutes of one batcher, second by second. */

@@ -106,7 +106,7 @@ byId("forget").addEventListener("click", () => {
   stream.retry();
 });
 
-/** The first event of a connection: what there is to show, and its last two minutes. */
+/** The first event of a connection: the batchers, and their last two minutes. */
 function greet(/** @type {Hello} */ event) {
   const isSame =
     hello?.batchers.map(({ name }) => name).join("\n") === event.batchers.map(({ name }) => name).join("\n");
@@ -129,7 +129,7 @@ function greet(/** @type {Hello} */ event) {
   else setStatus("connecting", "Connected");
 }
 
-/** What changes with the model alone. */
+/** The parts of the page that change with the model alone. */
 function changeModel() {
   playground.update();
   showLimits(/** @type {Hello} */ (hello).batchers[selected]);

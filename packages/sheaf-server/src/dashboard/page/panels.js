@@ -20,7 +20,7 @@ export function element(tag, attributes, ...children) {
 /** @typedef {Hello["batchers"][number]} Shown */
 
 /**
- * The figures of the last minute: each a value, and where it helps a line that says what it is made of.
+ * The figures of the last minute: each a value, and where it helps a line that says how it is made up.
  * @param {Shown} shown @param {BatcherTick} tick @param {History} history
  */
 export function showTiles(shown, { stats }, history) {
@@ -171,7 +171,7 @@ export function showRecent({ maxBatchSize }, history) {
   byId("recent-legend").replaceChildren(...[...colours].map(([label, colour]) => legendEntry(label, colour)));
 }
 
-/** A dot of a colour, and what it stands for. */
+/** A dot of a colour, and its meaning. */
 export function legendEntry(/** @type {string} */ label, /** @type {string} */ colour) {
   const dot = element("i", {});
   dot.style.setProperty("--dot", `var(${colour})`);

@@ -23,7 +23,7 @@ export function openPlayground(page) {
   let shownFor = "";
   /** How long the bursts of the same input took so far. */
   let bursts = { of: "", tookMs: /** @type {number[]} */ ([]) };
-  /** The element that shows what batches gain, at the next tick. @type {HTMLElement | undefined} */
+  /** The element that shows the gain of batches, at the next tick. @type {HTMLElement | undefined} */
   let gainGoesTo;
 
   async function send(/** @type {(value: unknown) => Promise<Node[]>} */ how) {

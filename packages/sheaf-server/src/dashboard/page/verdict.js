@@ -5,7 +5,7 @@ import { reasonOf } from "./reasons.js";
 /** @import { BatcherTick, Hello } from "../ticks.ts" @import { History } from "./history.js" */
 
 /**
- * What an operator should know first, in one sentence, and a second one for the details. Of what batches gain it says
+ * The most important fact for an operator, in one sentence, and a second one for the details. About the gain it says
  * only what the runs support.
  * @param {Pick<Hello["batchers"][number], "name" | "maxBatchSize" | "playground">} shown
  * @param {BatcherTick} tick

@@ -6,7 +6,7 @@ export interface Assertion {
   /** Only results of this configuration; all without it. */
   readonly configuration: string | undefined;
   readonly holds: (result: LoadResult) => boolean;
-  /** What the result has instead, with its unit. */
+  /** The result's own figure, with its unit. */
   readonly actual: (result: LoadResult) => string;
 }
 
@@ -46,7 +46,7 @@ const comparisons: Readonly<Record<string, (actual: number, limit: number) => bo
 
 /**
  * `p99<50ms`, `throughput>=900/s`, `success>=99.9%`; with `auto:` in front it counts for that configuration only.
- * @throws {RangeError} that says what an assertion looks like.
+ * @throws {RangeError} with an example of an assertion.
  */
 export function parseAssertion(text: string): Assertion {
   const match = /^(?:([\w.-]+):)?\s*([\w.]+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*(us|ms|s|%|\/s)?$/.exec(text.trim());

@@ -10,12 +10,12 @@ interface Lead {
   readonly high: number;
 }
 
-/** What the sentences of `comparisons` rest on; stands below them. */
+/** The basis of the sentences of `comparisons`; stands below them. */
 export const comparisonBasis: string =
   "“Lower” is said where the 99 % range of the ratio lies above 1. The range comes from leaving out each tenth of the run " +
   "in turn, on the same arrivals; it knows nothing of another seed, another hour or another machine.";
 
-// A configuration that answers this much less than the best is out of the race, whatever its latency.
+// A configuration that answers this much less than the best is out of the race, even with the best latency.
 const answeredLess = 0.01;
 
 /** One sentence for each pattern: who won and by how much, or that there is no difference beyond noise. */
@@ -91,8 +91,8 @@ const resolution = 0.004;
 const t99: Readonly<Record<number, number>> = { 4: 4.604, 5: 4.032, 6: 3.707, 7: 3.499, 8: 3.355, 9: 3.25 };
 
 /**
- * The ratio of two runs' quantiles by the jackknife over their parts: each part is left out of both, so that what the
- * arrivals did to both cancels out.
+ * The ratio of two runs' quantiles by the jackknife over their parts: each part is left out of both, so that the
+ * effect of the arrivals on both cancels out.
  */
 export function leadOf(lower: LoadResult, higher: LoadResult, quantile: Quantile): Lead {
   const logRatio = (a: { readonly [q in Quantile]: number }, b: { readonly [q in Quantile]: number }): number =>

@@ -24,7 +24,7 @@ export function resultTable(results: readonly LoadResult[]): string[][] {
 const meanBatch = ({ batches }: { batches?: LoadResult["batches"] }): string =>
   batches === undefined || batches.meanSize === 0 ? "–" : figures(batches.meanSize);
 
-/** What a reader must know beyond the table: other outcomes, a saturated generator, waits for a connection. */
+/** Notes below the table: other outcomes, a saturated generator, waits for a connection. */
 export function resultNotes(results: readonly LoadResult[]): string[] {
   const notes = results.flatMap((result) => {
     const others = Object.entries(result.statuses).filter(([status]) => !/^2\d\d$/.test(status));

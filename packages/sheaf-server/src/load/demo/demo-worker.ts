@@ -1,6 +1,6 @@
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 
-/** What the demo's worker takes, in milliseconds: about what a small network takes on a GPU. */
+/** Run time of the demo's worker, in milliseconds: about that of a small network on a GPU. */
 export const demoCost = { fixedMs: 10, perItemMs: 0.3 } as const;
 
 export const poison = -1;

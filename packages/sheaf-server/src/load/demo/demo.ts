@@ -17,7 +17,7 @@ export interface DemoOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What the demo saw; every figure is measured, none is set. */
+/** The demo's figures; every one is measured, none is set. */
 export interface DemoResult {
   /** The same ramp, one by one and batched. */
   readonly ramp: { readonly unbatched: LoadResult; readonly batched: LoadResult };
@@ -34,7 +34,7 @@ const burstPerS = 300;
 const steadyPerS = 200;
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 
-/** Runs the acts one after the other, on a real batcher and a real worker process; ends both whatever happens. */
+/** Runs the acts one after the other, on a real batcher and a real worker process; always ends both. */
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   const { durationMs, signal } = options;
   const executor = workerProcess<typeof worker>(new URL(`./demo-worker${extension}`, import.meta.url), { prefetch: 0 });

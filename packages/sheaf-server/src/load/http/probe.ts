@@ -66,7 +66,7 @@ const unreachable = (address: string, code: string): CommandFailure =>
   new CommandFailure(`${address} cannot be reached: ${why[code] ?? "the connection failed"} (${code}).`);
 
 /**
- * A payload template for a server of the Open Inference Protocol, from what it reports about its model: words for text,
+ * A payload template for a server of the Open Inference Protocol, from its report about its model: words for text,
  * as many numbers as a row holds for floats, else the model's sample.
  * @throws {UsageError} that asks for `--payload` where the server does not say.
  */
@@ -84,7 +84,7 @@ export async function templateFor(
   const numeric = /^FP(16|32|64)$/.test(input?.datatype ?? "");
   if (inputs?.length === 1 && numeric && input?.shape?.length === 2 && size >= 1)
     return `{"input": {{floats ${size}}}}`;
-  // A text may hold what would be read as a placeholder.
+  // A text may hold a string that looks like a placeholder.
   if (sample !== undefined) return `{"input": ${JSON.stringify(sample).replaceAll("{{", String.raw`{\u007b`)}}`;
   const how =
     flag === "--item"

@@ -5,7 +5,7 @@ const keptBodyBytes = 2048;
 
 const emptyBuffer: Buffer = Buffer.alloc(0);
 
-/** What comes next on the connection. */
+/** The next part on the connection. */
 type State = "head" | "body" | "chunk-size" | "chunk" | "chunk-end" | "trailer" | "until-close" | "done";
 
 /**
@@ -35,7 +35,7 @@ export class ResponseReader {
     this.status = 0;
   }
 
-  /** Takes received bytes; true when the response is complete. @throws {Error} on what is not HTTP/1.1. */
+  /** Takes received bytes; true when the response is complete. @throws {Error} if they are not HTTP/1.1. */
   push(chunk: Buffer): boolean {
     let rest = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.#pending = emptyBuffer;
@@ -56,7 +56,7 @@ export class ResponseReader {
     return this.#state === "until-close";
   }
 
-  /** Consumes a part of `bytes` and returns what is left, or undefined when it needs more. */
+  /** Consumes a part of `bytes` and returns the rest, or undefined when it needs more. */
   #step(bytes: Buffer): Buffer | undefined {
     switch (this.#state) {
       case "head":

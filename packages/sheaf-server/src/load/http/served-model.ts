@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { createServer, type AddressInfo } from "node:net";
 import { CommandFailure } from "../../shared/failure.ts";
 
-/** A server of ours in a process of its own, so that it does not share a thread with what measures it. */
+/** A server of ours in a process of its own, so that it does not share a thread with the load generator. */
 export interface ServedModel {
   readonly origin: string;
   readonly pid: number;

@@ -10,7 +10,7 @@ export interface ChartSize {
 /** On a page or as a file, and on a phone. */
 export const sizes = { wide: { width: 960, columns: 2 }, narrow: { width: 350, columns: 1 } } as const;
 
-/** One picture of a report: what it shows, and a sentence that says how to read it. */
+/** One picture of a report: its subject, and a sentence that says how to read it. */
 export interface Chart {
   /** File name without ending. */
   readonly name: string;
@@ -22,7 +22,7 @@ export interface Chart {
 // Okabe and Ito's colours, distinct with every kind of colour vision, where they stand out from white; then others.
 const colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#8A6A00", "#6B4C9A"];
 
-/** What each colour of a picture becomes on a dark page. */
+/** Each colour of a picture and its counterpart on a dark page. */
 export const onDark: Readonly<Record<string, string>> = {
   "#0072B2": "#4aa8e8",
   "#D55E00": "#ff8f47",
@@ -38,7 +38,7 @@ export const onDark: Readonly<Record<string, string>> = {
   "#888": "#6b7280",
 };
 
-/** What all charts share. Sizes are in pixels. */
+/** The base of all charts. Sizes are in pixels. */
 const config = {
   background: "white",
   font: "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif",
@@ -62,7 +62,7 @@ export function chartSpec(rows: readonly object[], { width }: ChartSize, body: o
   } as TopLevelSpec;
 }
 
-// What axis, its title and the padding take of a panel's row.
+// The part of a panel's row that the axis, its title and the padding take.
 const panelAxisWidth = 84;
 const betweenPanels = 20;
 

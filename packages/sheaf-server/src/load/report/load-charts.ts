@@ -19,7 +19,7 @@ export function loadSections(results: readonly LoadResult[]): ReportSection[] {
   return [...comparisons(results)].map(([pattern, sentence]) => {
     const rows = resultTable(results.filter((result) => result.pattern === pattern));
     const title = `${pattern[0]!.toUpperCase()}${pattern.slice(1)}`;
-    // The pattern is the title. What the sentence speaks of comes first: a phone shows four columns.
+    // The pattern is the title. The figures of the sentence come first: a phone shows four columns.
     const columns = ["configuration", "p50 ms", "p99 ms", "success", "achieved/s", "offered/s", "mean batch"];
     const others = rows[0]!.filter((name) => !columns.includes(name) && name !== "pattern");
     const places = [...columns, ...others].map((name) => rows[0]!.indexOf(name)).filter((place) => place >= 0);
@@ -148,7 +148,7 @@ function successRate(results: readonly LoadResult[]): Chart {
   };
 }
 
-/** Levels of a step where there are any: each ran long enough at one rate; else the phases of whatever ran. */
+/** Levels of a step where there are any: each ran long enough at one rate; else the phases of the run. */
 function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
   const steps = results.filter(({ pattern }) => pattern === "step");
   const from = steps.length > 0 ? steps : results;

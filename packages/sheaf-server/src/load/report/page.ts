@@ -1,9 +1,9 @@
 import { onDark, type Chart } from "./chart.ts";
 
-/** A part of a report: what came out, then what it rests on. */
+/** A part of a report: the findings, then their basis. */
 export interface ReportSection {
   readonly title: string;
-  /** What came out of it; the first is the answer. */
+  /** The findings; the first is the answer. */
   readonly sentences?: readonly string[] | undefined;
   /** Rows of text, the head first. */
   readonly rows?: readonly (readonly string[])[] | undefined;
@@ -15,9 +15,9 @@ export interface ReportPage {
   /** Sentences above everything. */
   readonly verdicts: readonly string[];
   readonly sections: readonly ReportSection[];
-  /** Sentences below: what to keep in mind. */
+  /** Notes below. */
   readonly notes?: readonly string[] | undefined;
-  /** What was run, where: label and value, shown as they are. */
+  /** The commands and the machine: label and value, shown as they are. */
   readonly facts: readonly (readonly [label: string, value: string])[];
 }
 

@@ -15,7 +15,7 @@ export interface ReportFiles {
 }
 
 /**
- * Draws the charts and writes what was asked for, into folders that `prepareReport` made. `output` gets the names.
+ * Draws the charts and writes the files that were asked for, into folders that `prepareReport` made. `output` gets the names.
  * @throws {CommandFailure} where a file cannot be written.
  */
 export async function writeReport(

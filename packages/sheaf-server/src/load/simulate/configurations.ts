@@ -2,7 +2,7 @@ import { strategyNames, strategies, type StrategyName } from "../../shared/strat
 
 export type ConfigurationName = "unbatched" | StrategyName;
 
-/** What `--compare` can set side by side: flags of `sheaf serve`. */
+/** Configurations that `--compare` can set side by side, as flags of `sheaf serve`. */
 export const configurations = Object.fromEntries([
   ["unbatched", ["--max-batch-size", "1", "--scheduler-strategy", "greedy"]],
   ...strategyNames.map((name) => [name, ["--scheduler-strategy", name, ...(strategies[name].compareWith ?? [])]]),

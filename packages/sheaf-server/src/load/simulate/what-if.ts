@@ -8,7 +8,7 @@ import {
 import { strategies } from "../../shared/strategies.ts";
 import type { ConfigurationName } from "./configurations.ts";
 
-/** What every simulation of one what-if has in common. */
+/** The part that every simulation of one what-if has in common. */
 export interface WhatIf {
   readonly cost: SimulatedCost;
   readonly slots: number;

@@ -2,17 +2,17 @@ import { recommend, type MeasuredCost, type MeasuredPoint, type Recommendation, 
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { gainError, gainSentence } from "./measured-gain.ts";
 
-/** What a measurement advises, and whether it may. */
+/** The advice of a measurement, and whether the data support it. */
 export interface Advice extends Omit<Recommendation, "reason"> {
   readonly reason: Recommendation["reason"] | "batch-dependent";
-  /** Whether the whole 95 % range of what was measured supports the verdict. */
+  /** Whether the whole 95 % range of the measurement supports the verdict. */
   readonly isSettled: boolean;
-  /** What is missing where it does not; else nothing. */
+  /** The missing evidence where it does not; else nothing. */
   readonly missing: string;
 }
 
 /**
- * What a measured cost advises. A model whose results depend on the batch runs one by one, whatever batches gain.
+ * The advice from a measured cost. A model whose results depend on the batch runs one by one, even where batches would gain.
  * @throws {RangeError} as `recommend` does.
  */
 export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tested: BatchVerdict = {}): Advice {
@@ -27,7 +27,7 @@ export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tes
   return { ...advice, isSettled: missing === "", missing };
 }
 
-/** The verdict in plain words, then the inequality behind it; without support there is none, but what is missing. */
+/** The verdict in plain words, then the inequality behind it; without support it names the missing evidence instead. */
 export function verdictLines(about: string, costModel: MeasuredCost, advice: Advice): string[] {
   const { because, isSettled, missing } = advice;
   const gain = gainSentence(costModel, advice);
@@ -37,7 +37,7 @@ export function verdictLines(about: string, costModel: MeasuredCost, advice: Adv
   return [`${about}: ${verdict}: ${gain}.`, `The inequality: ${because}.`];
 }
 
-/** What decides against batches, where the range reaches across it. */
+/** The limit that decides against batches, where the range reaches across it. */
 const limits: Readonly<Record<Exclude<Recommendation["reason"], "gains">, string>> = {
   "strict-order": "the order",
   "budget-too-short": "the budget",
@@ -56,7 +56,7 @@ function missingFor({ verdict }: Recommendation, costModel: MeasuredCost, option
   return `The 95 % range reaches across ${[...new Set(across)].join(" and ")}: measure longer.`;
 }
 
-/** The ends of what was measured: batches slower or faster beside single items, and all runs slower or faster. */
+/** The ends of the measured range: batches slower or faster beside single items, and all runs slower or faster. */
 function rangeOf({ fixedMs, perItemMs, table }: MeasuredCost, single: MeasuredPoint): Omit<MeasuredCost, "r2">[] {
   const largest = table.reduce((most, point) => (point[0] > most[0] ? point : most));
   // The slope goes on beyond the largest size, so it moves with that.

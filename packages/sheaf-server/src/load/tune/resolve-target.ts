@@ -13,7 +13,7 @@ import type { TuneTarget } from "./target.ts";
 import { urlBatches } from "./url-batches.ts";
 
 export interface TuneTargetOptions {
-  /** What `sheaf serve` takes as a model, or a URL. */
+  /** A model as `sheaf serve` takes it, or a URL. */
   readonly target: string;
   /** Template of one item, as in `--payload`. */
   readonly item?: string | undefined;
@@ -28,8 +28,8 @@ export interface TuneTargetOptions {
 }
 
 /**
- * Resolves what was named on the command line.
- * @throws {CommandFailure} where there is no such model; {UsageError} where nothing says what to send.
+ * Resolves the target named on the command line.
+ * @throws {CommandFailure} where there is no such model; {UsageError} where it does not know which items to send.
  */
 export async function resolveTuneTarget(options: TuneTargetOptions): Promise<TuneTarget> {
   const { target, item, seed, workers, device, maxBatchSize } = options;
@@ -58,7 +58,7 @@ async function modelNamed(target: string, settings: RunnerSettings): Promise<Mod
   }
 }
 
-/** Items to measure with: the model's own, made up, or what a worker module exports. */
+/** Items to measure with: the model's own, made up, or exported by a worker module. */
 async function samplesOf(spec: ModelSpec, target: string, seed: number): Promise<Samples> {
   const { input, sample } = spec;
   // A model in Python may want more of a text than that it is one.

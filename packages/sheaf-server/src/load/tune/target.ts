@@ -1,13 +1,13 @@
 import type { BatchFunction, Executor } from "sheaf";
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 
-/** What `sheaf tune` measures. */
+/** The target that `sheaf tune` measures. */
 export interface TuneTarget {
   readonly run: BatchFunction<unknown, unknown> | Executor<unknown, unknown>;
   readonly sample: (index: number) => unknown;
   /** Where it runs; undefined where only its own program knows. */
   readonly device?: string | undefined;
-  /** What is known of the model and its device, in sentences. */
+  /** Facts about the model and its device, in sentences. */
   readonly note?: string | undefined;
   /** Batches it can run at once. */
   readonly slots: number;

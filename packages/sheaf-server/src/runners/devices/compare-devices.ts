@@ -11,7 +11,7 @@ const rounds = 5;
 
 /**
  * Runs a model on a device and on the CPU, in batches of its largest size (32 at most).
- * @returns what the device gains, in words.
+ * @returns the gain of the device, in words.
  * @throws {Error} why the device is not taken: other results than the CPU's, or no faster.
  */
 export async function compareDevices(
@@ -42,7 +42,7 @@ export async function compareDevices(
   }
 }
 
-/** What two devices did with the same batch. */
+/** The results of two devices for the same batch. */
 export interface DeviceComparison {
   readonly size: number;
   /** The largest difference between results, as a share of the largest value; Infinity where a whole number changed. */

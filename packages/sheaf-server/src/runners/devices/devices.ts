@@ -1,6 +1,6 @@
 const devicePattern = /^(?:cpu|webgpu|cuda(?::\d{1,2})?)$/u;
 
-/** What a setting of devices must be, in words. */
+/** The allowed values of a setting of devices, in words. */
 export const devicesExpected = "auto, or cpu, webgpu, cuda or cuda:N, several with commas";
 
 /** The devices of a setting, in order, or `["auto"]`. @throws {RangeError} one that is not known. */

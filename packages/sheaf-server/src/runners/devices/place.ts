@@ -9,7 +9,7 @@ import { workersOn } from "./workers.ts";
 /** Describes a model on one device; throws where that device does not take it. */
 type SpecOn = (device: string) => Promise<ModuleSpec>;
 
-/** A device that serves a model, and what is said about the choice. */
+/** A device that serves a model, and the reason for the choice. */
 interface Placed {
   readonly spec: ModuleSpec;
   readonly device: string;
@@ -32,7 +32,7 @@ export async function placeModel(name: string, settings: RunnerSettings, specOn:
 
 async function onFirst(name: string, settings: RunnerSettings, specOn: SpecOn, refused: string[]): Promise<Placed> {
   const devices = devicesOf(settings.device);
-  // The CPU is always there: what fails on it alone is the model, not the device.
+  // The CPU is always there: if the model fails on it alone, the model is at fault, not the device.
   if (devices.length === 1 && devices[0] === "cpu") return { spec: await specOn("cpu"), device: "cpu", remark: "" };
   for (const device of devices) {
     try {
@@ -70,7 +70,7 @@ async function find(device: string, signal: AbortSignal | undefined): Promise<Fo
   return inspectionExecutor(finder, signal)(device);
 }
 
-/** What went wrong, without the name of the model before it. */
+/** The error's text, without the name of the model before it. */
 function reasonOf(error: unknown): string {
   return (error as Error).message.replace(/^.* cannot be served: /u, "").replace(/\.$/u, "");
 }

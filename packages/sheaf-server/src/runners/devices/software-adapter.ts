@@ -7,8 +7,8 @@ const driverFile = /\/((?:libvk_|libvulkan_|libVk|libGLX_)\w+)[^/\s]*$/gmu;
 
 /**
  * The Vulkan drivers of this process, where none of them has a GPU: then its adapter computes in software, on the CPU. To be
- * asked while a session is open. ONNX Runtime for Node does not say which adapter it took, so this looks at what its drivers
- * have open; a GPU is preferred to software wherever there are both. Only Linux shows it: undefined elsewhere.
+ * asked while a session is open. ONNX Runtime for Node does not say which adapter it took, so this looks at the files that
+ * its drivers have open; a GPU is preferred to software wherever there are both. Only Linux shows it: undefined elsewhere.
  */
 export function softwareAdapter(): string | undefined {
   if (process.platform !== "linux") return undefined;

@@ -45,7 +45,7 @@ function providerOf(device: string): InferenceSession.ExecutionProviderConfig {
   return kind === "webgpu" ? "webgpu" : "cpu";
 }
 
-/** The runtime says where in its sources it failed; what a user can change comes last. */
+/** The runtime says where in its sources it failed; the part that a user can change comes last. */
 function readable(error: unknown): Error {
   const message = error instanceof Error ? error.message : String(error);
   const adapter = /Failed to get a WebGPU adapter:?\s*(.*)/u.exec(message)?.[1];

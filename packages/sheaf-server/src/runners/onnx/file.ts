@@ -10,7 +10,7 @@ import { shapeOf, type TensorItem } from "../tensors/tensor-item.ts";
 import { workerModule } from "../worker-module.ts";
 
 /**
- * A model of a `.onnx` file on one device: what goes in and out, read from the file and tried out in a worker.
+ * A model of a `.onnx` file on one device: its inputs and outputs, read from the file and tried out in a worker.
  * @throws {Error} naming the file: it is missing, is not an ONNX model, or the device does not take it.
  */
 export async function onnxFileSpec(file: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {

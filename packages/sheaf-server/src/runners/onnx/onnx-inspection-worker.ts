@@ -9,14 +9,14 @@ export interface OnnxInspectionRequest extends SessionSettings {
   readonly path: string;
 }
 
-/** What an inspection of an `.onnx` file and a few runs show. */
+/** The findings of an inspection of an `.onnx` file and a few runs. */
 export interface OnnxInspection {
   readonly layout: OnnxLayout;
   /** An item that ran; none where the model took none of ours. */
   readonly sample?: unknown;
   /** None where items cannot share a run. */
   readonly selfTest?: SelfTest | undefined;
-  /** What could not be found out, in words. */
+  /** The open questions, in words. */
   readonly remark?: string | undefined;
 }
 

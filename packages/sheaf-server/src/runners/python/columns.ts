@@ -18,7 +18,7 @@ const elements = {
   bool: { datatype: "BOOL", array: Uint8Array },
 } as const satisfies Record<TensorColumn["dtype"], { readonly datatype: TensorDatatype; readonly array: unknown }>;
 
-/** What a worker's inputs are to the server. */
+/** A worker's inputs in the server's terms. */
 export function inputOf({ inputs }: WorkerDeclaration): ModelInput {
   const [only] = inputs as readonly [WorkerColumn];
   if (only.name !== undefined) return { kind: "tensors", tensors: inputs.map((column) => tensorOf(column)) };
@@ -27,7 +27,7 @@ export function inputOf({ inputs }: WorkerDeclaration): ModelInput {
   return { kind: "tensors", tensors: [tensorOf(only, bareInput)] };
 }
 
-/** What a worker's outputs are to the server. */
+/** A worker's outputs in the server's terms. */
 export function outputOf({ outputs, embedding }: WorkerDeclaration): ModelOutput {
   const [only] = outputs as readonly [WorkerColumn];
   if (only.name !== undefined) return { kind: "tensors", tensors: outputs.map((column) => tensorOf(column)) };
@@ -36,7 +36,7 @@ export function outputOf({ outputs, embedding }: WorkerDeclaration): ModelOutput
   return { kind: "tensors", tensors: [tensorOf(only, bareOutput)], isBare: true };
 }
 
-/** The protocols need a name for what a worker declares without one. */
+/** The protocols need a name for tensors that a worker declares without one. */
 const bareInput = "input";
 const bareOutput = "output";
 
@@ -49,14 +49,14 @@ const isFlatFloats = ({ dtype, shape }: TensorColumn): boolean => dtype === "flo
 
 type Change = ((value: unknown) => unknown) | undefined;
 
-/** An item of the server's, which has a name for every tensor and lists of texts → what the worker takes, if that differs. */
+/** An item of the server's, which has a name for every tensor and lists of texts → the worker's form of it, if that differs. */
 export const toWorker = ({ inputs }: WorkerDeclaration): Change =>
   mapping(inputs, {
     whole: (item) => (item as TensorItem)[bareInput],
     text: (data) => (data as readonly string[])[0],
   });
 
-/** A result of the worker's → what the server has, if that differs. */
+/** A result of the worker's → the server's form of it, if that differs. */
 export const fromWorker = ({ outputs }: WorkerDeclaration): Change =>
   mapping(outputs, { whole: (result) => ({ [bareOutput]: result }), text: (text) => [text] });
 

@@ -1,7 +1,7 @@
 import { wrapExecutor, type WorkerDeclaration, type WorkerExecutor } from "sheaf/node";
 import { fromWorker, toWorker } from "./columns.ts";
 
-/** A worker's executor that takes and gives what the server has. */
+/** A worker's executor that takes the server's items and gives the server's results. */
 export function convertingExecutor(
   inner: WorkerExecutor<never, unknown>,
   declaration: WorkerDeclaration,

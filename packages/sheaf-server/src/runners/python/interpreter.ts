@@ -9,7 +9,7 @@ const answersWithinMs = 20_000;
 /**
  * The Python that runs a file: `named`, else that of the virtual environment `.venv` or `venv` beside the file, else
  * `python3`.
- * @throws {Error} it cannot be started or is too old; says what to do.
+ * @throws {Error} if it cannot be started or is too old; says what to do.
  */
 export async function interpreterFor(file: string, named: string | undefined): Promise<string> {
   const interpreter = named ?? (await virtualEnvironment(dirname(resolve(file)))) ?? "python3";

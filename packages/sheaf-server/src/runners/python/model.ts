@@ -16,8 +16,8 @@ const maxTried = 3;
 const longestExample = 16_384;
 
 /**
- * A model in a Python file that calls `serve` of `sheaf_worker`. Its workers start here, and what it takes is what they
- * declare once they have loaded it. A caller that does not serve `executor` must close it.
+ * A model in a Python file that calls `serve` of `sheaf_worker`. Its workers start here, and declare its inputs
+ * once they have loaded it. A caller that does not serve `executor` must close it.
  * @throws {Error} naming the file: Python cannot be started, or the model does not load.
  */
 export async function pythonFileSpec(file: string, settings: RunnerSettings = {}): Promise<OpenSpec> {

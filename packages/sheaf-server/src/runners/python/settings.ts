@@ -1,8 +1,8 @@
 import type { CommandOptions } from "sheaf/node";
 
-/** How the workers of a Python model are started, and where what they print goes. */
+/** How the workers of a Python model are started, and where their output goes. */
 export interface PythonSettings extends Pick<CommandOptions, "instances" | "niceness" | "prefetch" | "log"> {
-  /** What its workers are called. Default: the file's name. */
+  /** The name of its workers. Default: the file's name. */
   readonly name?: string | undefined;
   /** The interpreter: a path, or a name on PATH. Default: that of `.venv` or `venv` beside the file, else `python3`. */
   readonly interpreter?: string | undefined;

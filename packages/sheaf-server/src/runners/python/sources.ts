@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 
 /**
- * A Python file and what it imports from its own folder: files, and packages as a whole. Sorted, the file itself first.
+ * A Python file and its imports from its own folder: files, and packages as a whole. Sorted, the file itself first.
  * @throws {Error} the file cannot be read.
  */
 export async function pythonSources(file: string): Promise<string[]> {

@@ -4,7 +4,7 @@ import type { SelfTest } from "./self-test.ts";
 /** How a model is served after its self-test, and the note about it. */
 export type BatchVerdict = Pick<ModelSpec, "selfTest" | "maxBatchSize" | "warning">;
 
-/** What follows from a self-test, by the setting BATCH_DEPENDENT. */
+/** The consequence of a self-test, by the setting BATCH_DEPENDENT. */
 export function batchVerdict(
   selfTest: SelfTest,
   { batchDependent = "single" }: Pick<RunnerSettings, "batchDependent">,

@@ -13,7 +13,7 @@ const smallestScale = 1e-5;
 /** Deeper values are not looked at, so that a value that holds itself has an end. */
 const deepest = 32;
 
-/** What is known of one output: the values at one path, the entries of its arrays together. */
+/** The values of one output: those at one path, the entries of its arrays together. */
 interface Output {
   /** The largest absolute value on either side. */
   scale: number;
@@ -103,7 +103,7 @@ function isFloats(value: unknown): value is Float32Array {
 const isListLike = (value: unknown): boolean =>
   Array.isArray(value) || ArrayBuffer.isView(value) || value instanceof ArrayBuffer || value instanceof Set;
 
-/** What a value holds, by key; undefined for one that holds nothing. */
+/** The entries of a value, by key; undefined for one without any. */
 function entriesOf(value: unknown): readonly (readonly [string, unknown])[] | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (value instanceof Map) return Array.from(value, ([key, held]) => [String(key), held] as const);

@@ -4,7 +4,7 @@ import { defineWorker, type WorkerDefinition } from "sheaf/node";
 /** How many items of a sample are asked for. */
 export const sampleCount: number = 3;
 
-/** What a worker module exports beside its worker. */
+/** The exports of a worker module beside its worker. */
 export interface ModuleExports {
   /** The items of its `sample`; none where it exports none. */
   readonly samples: readonly unknown[];

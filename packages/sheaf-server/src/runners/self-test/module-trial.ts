@@ -8,13 +8,13 @@ import { selfTest } from "./self-test.ts";
 import { workerModule } from "../worker-module.ts";
 
 export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize" | "signal"> {
-  /** As the module will run: what crashes in native code must not take the server with it. */
+  /** As the module will run: a crash in native code must not take the server with it. */
   readonly open: typeof workerThread | typeof workerProcess;
 }
 
 /**
  * A worker module that has a `sample`, tried out with it as other models are with made-up items: alone against in a batch.
- * Without a sample only its author knows what it takes, and it is served as it is.
+ * Without a sample only its author knows its inputs, and it is served as it is.
  * @throws {Error} the module cannot be loaded.
  */
 export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: ModuleTrialOptions): Promise<ModuleSpec> {
@@ -40,7 +40,7 @@ export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: Modu
   }
 }
 
-/** A model with what the self-test found on an executor of it that is ready: also that it fails on its own sample. */
+/** A model with the findings of the self-test on a ready executor of it: also that it fails on its own sample. */
 export async function triedOut<Spec extends ModelSpec>(
   spec: Spec,
   executor: Executor<never, unknown>,
@@ -58,7 +58,7 @@ export async function triedOut<Spec extends ModelSpec>(
   }
 }
 
-/** Runs the self-test on an executor that is ready. @throws {Error} what a run throws. */
+/** Runs the self-test on an executor that is ready. @throws {Error} the error of a run. */
 export async function testOn(
   executor: Executor<never, unknown>,
   samples: readonly unknown[],

@@ -1,6 +1,6 @@
 import { compareResults, type OutputDifferences } from "./compare-results.ts";
 
-/** What a model answers alone against what it answers in batches. */
+/** A model's results for single items, compared with its results in batches. */
 export interface SelfTest {
   /**
    * `"independent"`: the same. `"slightly-dependent"`: an item's numbers differ by up to 5 %, as those of dynamically
@@ -28,7 +28,7 @@ type Run = (items: readonly unknown[]) => Promise<ArrayLike<unknown>>;
  * Runs each item alone, twice, and then all of them in several mixed batches, where every item has several places. At most
  * `3 * items.length + 4` runs: 13 for three items.
  * @param maxBatchSize the most items in a run. Default 8, which is the most that it uses.
- * @throws {Error} what a run throws; a run that does not give one result for each item.
+ * @throws {Error} the error of a run; a run that does not give one result for each item.
  */
 export async function selfTest(
   run: Run,

@@ -6,12 +6,12 @@ import type { ModuleSpec, RunnerSettings } from "../model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
 import { workerModule } from "../worker-module.ts";
 
-// Kept in step with what a worker runs at once; see model.ts.
+// Kept in step with the size of a worker's runs; see model.ts.
 const maxPaddedTokens = 16_384;
 
 /**
  * A model of a folder in the Hugging Face layout, on one device: sentence embeddings, text classification or a cross-encoder.
- * @throws {Error} naming the folder and what is missing, broken or not served.
+ * @throws {Error} naming the folder and the part that is missing, broken or not served.
  */
 export async function textFolderSpec(folder: string, settings: RunnerSettings = {}): Promise<ModuleSpec> {
   const path = resolve(folder);
@@ -48,7 +48,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   };
 }
 
-/** Tokens by the rule of thumb of three characters each: the worker counts exactly, and parts what is too uneven. */
+/** Tokens by the rule of thumb of three characters each: the worker counts exactly, and splits batches that are too uneven. */
 function weightOf(item: unknown, maxTokens: number): number {
   const { query, text } =
     typeof item === "string" ? { query: "", text: item } : (item as Record<"query" | "text", string>);

@@ -1,4 +1,4 @@
-/** A run pads every text to its longest: at most this share of what it computes may be padding … */
+/** A run pads every text to its longest: at most this share of its computed positions may be padding … */
 const maxPaddingRate = 0.25;
 /** … once it is worth a cut: below so many tokens a run of its own costs more than the padding. */
 const fewestTokensToCut = 256;

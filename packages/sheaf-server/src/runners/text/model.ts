@@ -16,12 +16,12 @@ export interface TextModelData extends SessionSettings {
 
 export type TextItem = string | { readonly query: string; readonly text: string };
 
-/** What became of one text: its vector, scores by label, or score, as the folder's task has it. */
+/** The result of one text: its vector, scores by label, or score, as the folder's task has it. */
 export interface TextResult {
   readonly vector?: Float32Array;
   readonly scores?: Float32Array;
   readonly score?: number;
-  /** What the activation made `score` of. */
+  /** The input of the activation that gave `score`. */
   readonly logit?: number;
   readonly tokens: number;
   readonly truncated: boolean;
@@ -117,7 +117,7 @@ export async function runTexts(items: readonly TextItem[], model: TextModel): Pr
   return results;
 }
 
-/** All texts in one run, whatever padding that takes: what the self-test compares. */
+/** All texts in one run, with any amount of padding: the self-test compares it. */
 export async function runTogether(items: readonly TextItem[], model: TextModel): Promise<TextResult[]> {
   return runOnce(
     items.map((item) => encode(item, model)),
@@ -143,7 +143,7 @@ function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: T
   return { ids: cut(ids), types: cut(types), truncated: true };
 }
 
-/** What a text takes in a run of its own. */
+/** The size of a text in a run of its own. */
 const lengthOf = ({ length }: readonly number[], { fixedLengths }: TextModel): number =>
   fixedLengths.length === 0 ? length : sizeFor(fixedLengths, length);
 

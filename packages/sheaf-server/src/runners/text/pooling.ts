@@ -26,7 +26,7 @@ export function normalize(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((value) => value / length);
 }
 
-/** The first `length` numbers, to length 1: what a Matryoshka model is trained to give. */
+/** The first `length` numbers, to length 1, as a Matryoshka model is trained for. */
 export const shortened = (vector: Float32Array, length: number): Float32Array => normalize(vector.slice(0, length));
 
 export function softmax(logits: Float32Array): Float32Array {

@@ -8,7 +8,7 @@ export interface TextInspectionRequest extends SessionSettings {
   readonly folder: string;
 }
 
-/** What an inspection of a folder and a few runs show. */
+/** The findings of an inspection of a folder and a few runs. */
 export interface TextInspection {
   readonly settings: FolderSettings;
   readonly vectorLength: number;

@@ -3,7 +3,7 @@ import type { UseLiteWeights } from "./weights.ts";
 
 export const useLiteVectorLength: number = 512;
 export const useLiteMaxTokens: number = 128;
-/** What fills up a shorter text's row of token ids. */
+/** Fills up a shorter text's row of token ids. */
 export const useLitePadding: number = -1;
 
 const vocabularySize = 8002;
@@ -20,7 +20,7 @@ const encode = "KonaTransformer/Encode/";
  * with -1 → `vector` float32 `[batch, 512]`, each of length 1.
  *
  * `"packed"`: the dense layers, nearly all of the work, see the real tokens only, `[all tokens, width]`; attention alone
- * is laid out as `[batch, tokens]`. `"padded"` computes every position and is here to measure what packing gains.
+ * is laid out as `[batch, tokens]`. `"padded"` computes every position and is here to measure the gain of packing.
  */
 export function useLiteGraph(weights: UseLiteWeights, layout: "packed" | "padded" = "packed"): Uint8Array {
   const graph = new OnnxGraph();

@@ -34,7 +34,7 @@ export interface BatchLogStats {
   readonly written: number;
   /** Records lost because the buffer was full, or because the log was closed before they could be written. */
   readonly dropped: number;
-  /** Records that the database refused for what they hold. */
+  /** Records that the database refused because of their values. */
   readonly refused: number;
   /** Of the last statement that failed; undefined since one succeeded. */
   readonly lastError: unknown;
@@ -47,9 +47,9 @@ export interface BatchLog {
   createTable(): Promise<void>;
   /** Runs `hourlyReportSql` over the last `hours`, 24 by default. */
   hourlyReport(options?: { readonly hours?: number | undefined }): Promise<readonly HourOfService[]>;
-  /** Writes what waits now; while the database is away it resolves after the next try. */
+  /** Writes the waiting records; while the database is away it resolves after the next try. */
   flush(): Promise<void>;
-  /** Ends every watch, writes what waits, and gives up after `graceMs` (default 5000). The client stays open. */
+  /** Ends every watch, writes the waiting records, and gives up after `graceMs` (default 5000). The client stays open. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<BatchLogStats>;
   stats(): BatchLogStats;
 }

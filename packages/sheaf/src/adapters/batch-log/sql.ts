@@ -47,7 +47,7 @@ export interface HourOfService {
   readonly failed_batches: number;
 }
 
-/** What each service did in each hour, the last hour first; its one parameter is the number of hours to look back. */
+/** Figures of each service in each hour, the last hour first; its one parameter is the number of hours to look back. */
 export function hourlyReportSql(name: Partial<TableName> = {}): string {
   return `SELECT date_trunc('hour', created_at) AS hour,
   service,

@@ -12,7 +12,7 @@ interface Entry<K> {
   dispatched: boolean;
 }
 
-/** Keys and cache hits that one callback of `batchScheduleFn` sends; what comes after it waits for the next. */
+/** Keys and cache hits that one callback of `batchScheduleFn` sends; later ones wait for the next. */
 interface Frame<K, V> {
   readonly loads: { readonly entry: Entry<K>; resolve(value: Promise<V>): void }[];
   readonly hits: (() => void)[];
@@ -21,7 +21,7 @@ interface Frame<K, V> {
 
 /**
  * A drop-in for the class of the npm package `dataloader`, on Sheaf's batcher: all loads of one turn of the event loop
- * share a batch, and each key is loaded once. Make one a request where what may be seen depends on who asks.
+ * share a batch, and each key is loaded once. Make one for each request where callers may see different rows.
  */
 export class DataLoader<K, V, C = K> {
   readonly name: string | null;
@@ -37,7 +37,7 @@ export class DataLoader<K, V, C = K> {
   #latest: Entry<K> | undefined = undefined;
   /** Cache hits of a turn in which no key has to be loaded so far; the first one that has takes them over. */
   #idleHits: (() => void)[] | undefined = undefined;
-  /** Only with `batchScheduleFn`: what its next callback sends. */
+  /** Only with `batchScheduleFn`: the keys and cache hits that its next callback sends. */
   #frame: Frame<K, V> | undefined = undefined;
 
   /** @throws {TypeError | RangeError} a wrong option, with what it got. */
@@ -149,7 +149,7 @@ export class DataLoader<K, V, C = K> {
   }
 
   /**
-   * A cached value resolves with the batch of its turn: what callers then load next, from a cached value or a fresh one,
+   * A cached value resolves with the batch of its turn: the next loads of its callers, from a cached value or a fresh one,
    * can share a batch again.
    */
   #withItsFrame(cached: Promise<V>): Promise<V> {
@@ -190,7 +190,7 @@ export class DataLoader<K, V, C = K> {
     try {
       this.#batchScheduleFn!(() => this.#send(frame));
     } catch (error) {
-      // Its callback never comes: what waits goes with that of the next load, which asks for one again.
+      // Its callback never comes: the waiting keys go with that of the next load, which asks for one again.
       frame.isScheduled = false;
       throw error;
     }
@@ -224,7 +224,7 @@ export class DataLoader<K, V, C = K> {
       if (!(values instanceof Map)) checkResults(values, keys.length, this.#batcher.name);
       return values;
     } catch (error) {
-      // An Error in a place stays cached; what the whole batch failed with may be gone the next time.
+      // An Error in a place stays cached; the error of a whole batch may be gone the next time.
       this.#forget(keys);
       throw error;
     } finally {

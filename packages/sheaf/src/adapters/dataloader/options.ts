@@ -2,7 +2,7 @@ import type { BatchResults, Clock, Policy, RateLimit } from "../../index.ts";
 import { check, checkFunction, checkNames } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 
-/** What a loader keeps its promises in: a `Map`, or what has these methods of one. */
+/** The cache of a loader's promises: a `Map`, or an object with these methods of one. */
 export interface CacheMap<C, V> {
   get(key: C): V | undefined | void;
   set(key: C, value: V): unknown;
@@ -63,7 +63,7 @@ const names: Record<keyof DataLoaderOptions<unknown, unknown>, true> = {
   clock: true,
 };
 
-/** @throws {TypeError} what is wrong with an option that only a loader has; a batcher checks the rest. */
+/** @throws {TypeError} for a wrong option that only a loader has; a batcher checks the others. */
 export function checkLoaderOptions<K, V, C>(batchLoadFn: unknown, options: DataLoaderOptions<K, V, C>): void {
   const { maxBatchSize, batchScheduleFn, cacheKeyFn, cacheMap, policy } = options;
   if (typeof batchLoadFn !== "function") {

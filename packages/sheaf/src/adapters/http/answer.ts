@@ -60,7 +60,7 @@ function settleAll<In, Out>(
       const value = await batcher(item, { signal, priority, timeoutMs: limitMs === Infinity ? undefined : limitMs });
       return { json: JSON.stringify(value) ?? "null" };
     } catch (error) {
-      // Messages of the batcher hold no secret of the function; the rest is what the user lets out.
+      // Messages of the batcher hold no secret of the function; the user decides about all others.
       return { error: error instanceof BatcherError ? itemErrorOf(error) : errorOf(error) };
     }
   };
@@ -110,7 +110,7 @@ function onceOnly(compute: () => number): () => number {
   return () => (value ??= compute());
 }
 
-/** Until what waits now has left, 10 ms to a minute; a second before anything is known. */
+/** Until the items that wait now have left, 10 ms to a minute; a second before anything is known. */
 function waitEstimateMs<In, Out>(batcher: Batcher<In, Out>): number {
   const { queued, inFlight, meanBatchSize, runMs } = batcher.stats();
   if (runMs.p50 === 0 || meanBatchSize === 0) return 1000;

@@ -3,7 +3,7 @@ export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
 
-/** What came is not UTF-8. */
+/** The body is not UTF-8. */
 export class NotUtf8 extends Error {
   override readonly name = "NotUtf8";
 }

@@ -18,7 +18,7 @@ import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireIt
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What a client does beyond a batcher's options. */
+/** The options of a client beside a batcher's. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
   "weigh" | "maxBatchWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
@@ -31,7 +31,7 @@ export interface BatchClientOptions<In, Out> extends Omit<
   readonly maxBodyBytes?: number | undefined;
   /** Most bytes of a reply. Default 16 MiB. */
   readonly maxReplyBytes?: number | undefined;
-  /** Checks and types a value that came back; what it throws rejects that caller. Default: the value as it is. */
+  /** Checks and types a value of the reply; an error that it throws rejects that caller. Default: the value as it is. */
   readonly parse?: ((value: unknown) => Out) | undefined;
 }
 
@@ -49,7 +49,7 @@ const clientChecks: Record<string, Check> = {
   ...batcherChecks,
 } satisfies Record<keyof BatchClientOptions<unknown, unknown>, Check>;
 
-/** An item and what of its call travels with it. */
+/** An item and the options of its call that travel with it. */
 interface Envelope<In> {
   readonly item: In;
   readonly json: string;
@@ -60,7 +60,7 @@ interface Envelope<In> {
 /**
  * A batcher whose batches are requests to a batch endpoint. Each item, with its deadline and priority, is answered on
  * its own; a `Retry-After` of the whole request or of an item pauses this client, not only that caller. Nothing is sent
- * twice: what failed is the caller's to repeat.
+ * twice: a failed item is the caller's to repeat.
  * @throws {TypeError | RangeError} a wrong option, with what it got.
  */
 export function batchClient<In, Out>(

@@ -16,19 +16,19 @@ import { fastifyPlugin, type FastifyLike } from "./fastify.ts";
 import { type ItemError, itemErrorOf, safely } from "./item-error.ts";
 import { answerWeb } from "./web.ts";
 
-/** What an endpoint does beyond a batcher's options. */
+/** The options of an endpoint beside a batcher's. */
 export interface EndpointOptions<In> {
   /** Most bytes of a request. Default 1 MiB; above it 413. */
   readonly maxBodyBytes?: number | undefined;
   /** Most items of a request. Default 1000; above it 422. */
   readonly maxItems?: number | undefined;
   /**
-   * Checks and types an item; what it throws answers that item with 422. Default: any JSON is an item. One nested deeper
+   * Checks and types an item; an error that it throws answers that item with 422. Default: any JSON is an item. One nested deeper
    * than 500, or with a number that is none (`1e999`), never gets here: 422.
    */
   readonly parse?: ((item: unknown) => In) | undefined;
   /**
-   * What an item's error says to the client; `status` is 400 to 599. Default: its message (up to 1000 characters), `code`
+   * Turns an item's error into the reply to the client; `status` is 400 to 599. Default: its message (up to 1000 characters), `code`
    * and `status` (500 without one).
    */
   readonly errorOf?: ((error: unknown) => ItemError) | undefined;
@@ -49,9 +49,9 @@ export interface Endpoint<In, Out> {
   readonly fetch: (request: Request) => Promise<Response>;
   /** A Fastify plugin: `app.register(endpoint.fastify, { url: "/batch" })`. `app.close()` closes the endpoint too. */
   readonly fastify: (app: FastifyLike, options: { readonly url?: string | undefined }) => Promise<void>;
-  /** What runs the items; also for callers in this process. */
+  /** Runs the items; callers in this process may use it too. */
   readonly batcher: Batcher<In, Result<Out>>;
-  /** Finishes what is in; further items get 503. */
+  /** Finishes accepted items; further ones get 503. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 

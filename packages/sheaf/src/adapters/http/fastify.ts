@@ -5,7 +5,7 @@ import type { ChunkSource } from "./bounded-text.ts";
 interface FastifyRequestLike {
   readonly method: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** What a preParsing hook (decompression) made of the request. */
+  /** The body as a preParsing hook (decompression) left it. */
   readonly body: unknown;
   readonly raw: AsyncIterable<Uint8Array>;
 }

@@ -1,5 +1,5 @@
 /**
- * What an endpoint answered for one item, or for the whole request. `status` is the HTTP status of either;
+ * An endpoint's error for one item, or for the whole request. `status` is the HTTP status of either;
  * `retryAfterMs`, where the endpoint named it, pauses the client that long.
  */
 export class HttpError extends Error {

@@ -7,7 +7,7 @@ const longestMessage = 1000;
 
 /**
  * Reads the reply of a batch: one value or `Error` a result. That there is one for each item the batcher checks.
- * @throws {HttpError} 502 `BAD_REPLY`: it is not what an endpoint answers.
+ * @throws {HttpError} 502 `BAD_REPLY`: the reply is not an endpoint's.
  */
 export function resultsOf<Out>(text: string, parse: ((value: unknown) => Out) | undefined): (Out | Error)[] {
   const results = fieldOf(jsonOf(text), "results");

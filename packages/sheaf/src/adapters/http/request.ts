@@ -14,7 +14,7 @@ export interface RawRequest {
   readonly signal: AbortSignal;
 }
 
-/** What a request asks for, checked. */
+/** A request after its checks. */
 export interface BatchRequest {
   readonly items: readonly unknown[];
   /** As long as `items`, or absent. */

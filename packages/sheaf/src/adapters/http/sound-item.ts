@@ -1,9 +1,9 @@
-/** Deeper values overflow the stack of whatever copies or writes them, which can fail their batch-mates too. */
+/** Deeper values overflow the stack of the code that copies or writes them, which can fail their batch-mates too. */
 const deepest = 500;
 
-/** What is wrong with an item of any type, or undefined: JSON can be nested too deep, and hold `1e999`. */
+/** The fault of an item of any type, or undefined: JSON can be nested too deep, and hold `1e999`. */
 export function complaintOn(item: unknown): string | undefined {
-  // One level of nesting after the other: a recursion would be what this is to prevent.
+  // One level of nesting after the other: a recursion would overflow the stack itself.
   let level: readonly unknown[] = [item];
   for (let depth = 0; level.length > 0; depth++) {
     const inside: unknown[] = [];

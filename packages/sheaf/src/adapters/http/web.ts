@@ -2,7 +2,7 @@ import type { Answer } from "./answer.ts";
 import { webSource } from "./bounded-text.ts";
 import { Problem, replyOf, type Reply } from "./problem.ts";
 
-/** As `Request → Response`: what Hono, Next, Bun and Deno serve. */
+/** As `Request → Response`, the shape of a handler in Hono, Next, Bun and Deno. */
 export function answerWeb(answer: Answer): (request: Request) => Promise<Response> {
   return async (request) => {
     if (request.bodyUsed || request.body?.locked === true) return responseOf(replyOf(bodyUsed));

@@ -21,7 +21,7 @@ export interface WireError {
 export interface WireItem {
   /** The item as JSON text. */
   readonly json: string;
-  /** What is left of its caller's wait; undefined without a limit. */
+  /** The rest of its caller's timeout, in milliseconds; undefined without one. */
   readonly timeoutMs: number | undefined;
   /** undefined: interactive. */
   readonly priority: Priority | undefined;

@@ -7,7 +7,7 @@ export interface PushMessageLike {
   readonly to: string | readonly string[];
 }
 
-/** What Expo answers for one message. */
+/** Expo's reply for one message. */
 export type PushTicketLike =
   | { readonly status: "ok"; readonly id: string }
   | {

@@ -16,7 +16,7 @@ export interface EmbeddingsReply {
   readonly usage?: { readonly prompt_tokens?: number; readonly total_tokens?: number } | undefined;
 }
 
-/** What is sent with a request of openai's client. `maxRetries` 0: the adapter retries, with one pause for all. */
+/** The request options of openai's client. `maxRetries` 0: the adapter retries, with one pause for all. */
 export interface RequestOptions {
   readonly signal: AbortSignal;
   readonly maxRetries: 0;
@@ -79,7 +79,7 @@ export class OpenAIError extends Error {
     this.code = code;
     this.param = param;
     this.type = type;
-    // Not enumerable: no log shows what an API sends in its headers.
+    // Not enumerable: no log shows an API's headers.
     Object.defineProperty(this, "headers", { value: response.headers });
   }
 }

@@ -50,7 +50,7 @@ export interface OpenAIEmbeddingsOptions extends Pick<BatcherOptions<EmbeddingIn
   readonly user?: string | undefined;
   /** More parameters of the request's body, such as `input_type`. Other parameters: another batcher. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
-  /** What goes over the wire: `"base64"` (default) is a third of the size of `"float"`; servers that know it not ignore it. */
+  /** Encoding of the vectors on the wire: `"base64"` (default) is a third of the size of `"float"`; servers that know it not ignore it. */
   readonly encoding?: "base64" | "float" | undefined;
   /** Most tokens of one input, by `weigh`: 8192 for OpenAI's models. A larger one fails with `ITEM_TOO_LARGE`. Default none. */
   readonly maxItemWeight?: number | undefined;
@@ -61,7 +61,7 @@ export interface OpenAIEmbeddingsOptions extends Pick<BatcherOptions<EmbeddingIn
   readonly maxRetries?: number | undefined;
 }
 
-/** What the API counted so far. */
+/** The API's counts so far. */
 export interface EmbeddingsUsage {
   readonly requests: number;
   readonly promptTokens: number;

@@ -9,7 +9,7 @@ import { embeddingsOf } from "./vectors.ts";
 
 /** One input and the parameters it is to be embedded with. */
 export interface EmbeddingCall {
-  /** A text, token ids, or whatever else the API embeds. */
+  /** A text, token ids, or another value that the API embeds. */
   readonly input: unknown;
   /** The body beside `input`: `{ model, dimensions, … }`. Inputs share a request only if these are equal. */
   readonly parameters: Readonly<Record<string, unknown>>;

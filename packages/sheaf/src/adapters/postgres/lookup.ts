@@ -21,7 +21,7 @@ export interface LookupOptions<Key, Row> extends TableName, DatabaseBatcherOptio
 
 const lookupNames = ["table", "schema", "key", "columns", "rows"] as const;
 
-/** What `lookupBatcher` gives for a key. */
+/** The result of `lookupBatcher` for a key. */
 export type Found<Row, Rows> = Rows extends "all" ? Row[] : Row | undefined;
 
 /**

@@ -1,6 +1,6 @@
 import { isSocketError } from "../../core/features/bisect.ts";
 
-/** What a batcher learns from an error of an HTTP API. */
+/** The facts that a batcher learns from an error of an HTTP API. */
 export interface ErrorHints {
   /** HTTP status; undefined where no reply came. */
   readonly status: number | undefined;
@@ -21,7 +21,7 @@ const pauseOf429Ms = 1000;
 
 /**
  * Reads an error of openai's client (`status`, `headers`, `param`), the AI SDK (`statusCode`, `responseHeaders`, `data`),
- * axios (`response`), or what a fetch of one's own threw in these shapes.
+ * axios (`response`), or an error of the user's own fetch in one of these shapes.
  */
 export function errorHints(error: unknown): ErrorHints {
   const { status, statusCode, headers, responseHeaders, response, param, error: inner, data } = fieldsOf(error);
@@ -38,10 +38,10 @@ export function errorHints(error: unknown): ErrorHints {
   };
 }
 
-/** The same error, carrying what the batcher reads of it: `retryAfterMs` and `itemIndex`. */
+/** The same error with the two fields that the batcher reads: `retryAfterMs` and `itemIndex`. */
 export function withHints(error: unknown, { retryAfterMs, itemIndex }: ErrorHints = errorHints(error)): unknown {
   if (!isObject(error) || !Object.isExtensible(error)) return error;
-  // Not enumerable: a log of the error shows what the client put there.
+  // Not enumerable: a log of the error shows only the client's own fields.
   if (retryAfterMs !== undefined && !("retryAfterMs" in error)) define(error, "retryAfterMs", retryAfterMs);
   if (itemIndex !== undefined && !("itemIndex" in error)) define(error, "itemIndex", itemIndex);
   return error;
@@ -51,7 +51,7 @@ const statusesOfTheRequest = new Set([400, 413, 422]);
 
 /**
  * Whether single inputs can be to blame, so that a bisection is worth its runs: the API answered that the request is
- * wrong. Not for what it says of the key, the model or itself, nor where no answer came.
+ * wrong. False for errors about the key, the model or the API itself, and where no reply came.
  */
 export const blamesInputs = (error: unknown): boolean => statusesOfTheRequest.has(errorHints(error).status ?? 0);
 

@@ -59,7 +59,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
   };
 }
 
-/** The service failed, and may not the next time. Not what aborting threw, nor an item's own fault. */
+/** The service failed, and may not the next time. False for an abort and for an item's own fault. */
 function isFailure(error: unknown, status: number | undefined): boolean {
   return status === undefined ? isLostConnection(error) : status === 408 || status === 409 || status >= 500;
 }

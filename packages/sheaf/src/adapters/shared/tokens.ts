@@ -11,8 +11,8 @@ export function estimateTokens(input: string | ArrayLike<number>): number {
 }
 
 /**
- * Splits a whole number in proportion to weights, into whole numbers that add up to it (largest remainder): what each
- * caller's part of a request's tokens was. Equal parts where the weights are all 0.
+ * Splits a whole number in proportion to weights, into whole numbers that add up to it (largest remainder): a request's tokens
+ * over its callers. Equal parts where the weights are all 0.
  */
 export function split(total: number, weights: readonly number[]): number[] {
   const sum = weights.reduce((a, b) => a + b, 0);

@@ -1,5 +1,5 @@
 import { describe } from "../../shared/describe.ts";
-/** The vector of a reply, if it is one: finite numbers, at least one. @throws {TypeError} what it is instead. */
+/** The vector of a reply: finite numbers, at least one. @throws {TypeError} for anything else, saying what it got. */
 export function vectorOf(embedding: unknown): number[] {
   if (!Array.isArray(embedding) && !(embedding instanceof Float32Array) && !(embedding instanceof Float64Array)) {
     throw new TypeError(`An embedding must be numbers, got ${describe(embedding)}.`);

@@ -113,7 +113,7 @@ export function lanceDbStore(table: LanceTable, options: LanceDbOptions = {}): V
       return matches;
     },
     {
-      // No bisection: what a batch shares, its filter, is what can be wrong.
+      // No bisection: only the filter can be wrong, and the batch shares it.
       ...given(queries),
       name: `query ${table.name}`,
       groupKey: (item) => {

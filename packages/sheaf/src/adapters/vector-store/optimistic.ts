@@ -14,12 +14,12 @@ export interface OptimisticStore<Filter> {
   query(query: VectorQuery<Filter>, options?: CallOptions): Promise<VectorMatch[]>;
   /** The point of an id while it waits; undefined when nothing of it does. */
   get(id: string | number): VectorPoint | undefined;
-  /** Points that wait; never more than the store's `maxQueueSize` and what is in flight. */
+  /** Waiting points; never more than the store's `maxQueueSize` and those in flight. */
   readonly pending: number;
 }
 
 /**
- * Read-your-writes without waiting: points whose write is under way are kept here and laid over what the store finds, with
+ * Read-your-writes without waiting: points whose write is under way are kept here and laid over the store's results, with
  * distances worked out here. Other processes see them when they are stored.
  */
 export function optimistic<Filter>(
@@ -44,7 +44,7 @@ export function optimistic<Filter>(
       if (filter !== undefined && options.matches === undefined) {
         throw new TypeError("a query with a filter needs matches(point, filter), to tell which waiting points pass it");
       }
-      // Of this moment: what is stored while the query runs may or may not be in its answer.
+      // Of this moment: a point stored while the query runs may or may not be in its result.
       const over = [...pending.values()];
       const hidden = new Set(over.map(({ id }) => String(id)));
       const found = await store.query({ ...query, limit: Math.min(10_000, limit + over.length) }, callOptions);

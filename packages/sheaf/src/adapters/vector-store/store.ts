@@ -5,7 +5,7 @@ import type { BatcherOptions } from "../../core/options.ts";
 import { batcherChecks } from "../../core/settings.ts";
 import { defined } from "../shared/defined.ts";
 
-/** What is stored: an id, a vector of the store's dimensions, and what belongs to it. */
+/** A stored point: an id, a vector of the store's dimensions, and its payload. */
 export interface VectorPoint {
   readonly id: string | number;
   readonly vector: ArrayLike<number>;
@@ -13,7 +13,7 @@ export interface VectorPoint {
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What is asked: the points nearest to a vector. `Filter` is the store's own. */
+/** A query for the points nearest to a vector. `Filter` is the store's own. */
 export interface VectorQuery<Filter> {
   readonly vector: ArrayLike<number>;
   /** Most matches; an integer from 1 to 10,000. Default 10. */
@@ -37,7 +37,7 @@ export interface VectorStore<Filter> {
   /** Resolves when the point is stored. The last of several upserts of one id that wait together wins. */
   readonly upsert: Batcher<VectorPoint, void>;
   readonly query: Batcher<VectorQuery<Filter>, VectorMatch[]>;
-  /** Finishes what waits in both. The client stays open. */
+  /** Finishes the waiting calls of both. The client stays open. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export type StoreBatcherOptions = Omit<BatcherOptions<never, never>, OwnOptions>
 
 type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "resultKey" | "onMissing" | "name";
 
-/** What every store takes. */
+/** Options of every store. */
 export interface VectorStoreOptions {
   /** How near is measured. Default `"cosine"`. */
   readonly metric?: Metric | undefined;
@@ -71,7 +71,7 @@ const storeChecks: Record<keyof VectorStoreOptions, Check> = {
   queries: checkBatcher,
 };
 
-/** `own`: what one store takes beside, names and columns. @throws {TypeError | RangeError} */
+/** `own`: the further options of one store, names and columns. @throws {TypeError | RangeError} */
 export function checkStoreOptions(options: VectorStoreOptions, ...own: readonly string[]): void {
   checkOptions(options, { ...storeChecks, ...Object.fromEntries(own.map((name) => [name, checkText])) });
 }
@@ -95,7 +95,7 @@ export function checkQuery(query: VectorQuery<unknown>): void {
   check(isInteger(limit, 1, 10_000), "limit", "an integer from 1 to 10000", limit);
 }
 
-/** @throws {TypeError} what is not a vector of finite numbers, of this many dimensions where they are known. */
+/** @throws {TypeError} if it is not a vector of finite numbers, of this many dimensions where they are known. */
 export function checkVector(vector: unknown, dimensions: number | undefined): asserts vector is ArrayLike<number> {
   const { length } = (vector ?? {}) as { readonly length?: unknown };
   const isList = typeof vector === "object" && typeof length === "number" && length >= 1;
@@ -109,7 +109,7 @@ export function checkVector(vector: unknown, dimensions: number | undefined): as
   }
 }
 
-/** The place of the last point of every id, in order: what was waiting before it would be overwritten at once. */
+/** The place of the last point of every id, in order: an earlier one would be overwritten at once. */
 export function lastOfEachId(points: readonly VectorPoint[]): number[] {
   const last = new Map<string, number>();
   points.forEach(({ id }, place) => last.set(`${typeof id} ${id}`, place));

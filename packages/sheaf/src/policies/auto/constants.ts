@@ -1,4 +1,4 @@
-// Every number in auto's rules, by rule, with what chose it. "½ a %, 2 b %": half or double of it makes the mean latency that
+// Every number in auto's rules, by rule, with the measurement that chose it. "½ a %, 2 b %": half or double of it makes the mean latency that
 // much longer over the 184 workloads of `npm run bench -- auto-constants`, "at worst" in one of them. Numbers "for noise" are
 // held by `npm run prove -- scheduling`: those workloads have none. A bundler inlines the constants of a file without imports.
 
@@ -59,7 +59,7 @@ export const itemsShared = 8;
  * themselves, and a hold only makes all of them longer. ½ (always) 0.4 %, at worst 53 %; 2 (never) 2 %.
  */
 export const halvesOverWhole = 1.42;
-/** What is nearly enough is enough: a hold for a third of an item never pays. */
+/** Nearly enough is enough: a hold for a third of an item never pays. */
 export const itemsShort = 0.3;
 /** Slots a tenth free, or the next items would find none. ½ 0.5 %, 2 1 %. */
 export const pacedBusy = 0.9;
@@ -69,7 +69,7 @@ export const learningBatches = 64;
 export const refreshBatches = 8;
 /** … or once the arrival rate has moved so far. ½ and 2: 0, at worst 4 %. */
 export const refreshRateShare = 0.05;
-/** At 4 s(0) / slope items 80 % of what batching can gain is in hand. ½ and 2: 0. */
+/** At 4 s(0) / slope items a batch has 80 % of the possible gain. ½ and 2: 0. */
 export const maxFixedShares = 4;
 /** A bound, where nothing else is one. */
 export const largestPacedSize = 65_536;

@@ -19,7 +19,7 @@ export interface AutoOptions {
 }
 
 /**
- * The default policy: dispatches at once, as `greedy` does, except where what it has measured says that something else
+ * The default policy: dispatches at once, as `greedy` does, except where its measurements say that something else
  * is faster. Nothing to tune. Five rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
  * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle

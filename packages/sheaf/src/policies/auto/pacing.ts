@@ -49,7 +49,7 @@ export class Pacing {
       this.#perMs = perMs;
       this.#maxBatchSize = maxBatchSize;
       this.#size = pacedSize(cost, perMs, slots, maxBatchSize);
-      // Idle slots lose more by small batches than callers lose by a hold only where sharing is most of what a batch gains.
+      // Idle slots lose more by small batches than callers lose by a hold only where most of a batch's gain comes from sharing.
       // With less to share (a steep line, a square root, a cost that grows faster than its size), slots that are always
       // busy fill the batches by themselves, and a hold only makes all of them longer.
       this.#holds = 2 * cost.at(this.#size / 2) >= halvesOverWhole * cost.at(this.#size);

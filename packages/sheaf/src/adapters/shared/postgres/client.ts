@@ -10,14 +10,14 @@ export interface UnsafeClient {
 }
 
 /**
- * The user's own client, known by what it can do: a function with `unsafe` is postgres.js, an object with `query` and
+ * The user's own client, recognised by its methods: a function with `unsafe` is postgres.js, an object with `query` and
  * `execProtocol` is PGlite, another object with `query` is `pg`.
  */
 export type PostgresClient = QueryClient | UnsafeClient;
 
 export type ResultRow = Record<string, unknown>;
 
-/** What the statements need of a client. */
+/** The methods of a client that the statements use. */
 export interface Connection {
   /**
    * Every parameter is text, so that no driver's own idea of a type gets between. The signal is asked for only where the
@@ -30,7 +30,7 @@ export interface Connection {
   readonly dates: "local" | "utc";
 }
 
-/** @throws {TypeError} what it got, when it is not one of the three clients. */
+/** @throws {TypeError} if it is not one of the three clients; the message says what it got. */
 export function connectionOf(client: PostgresClient): Connection {
   const { unsafe, query, options, execProtocol, totalCount } = (client ?? {}) as {
     unsafe?: unknown;

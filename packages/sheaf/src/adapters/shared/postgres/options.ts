@@ -14,7 +14,7 @@ export type DatabaseBatcherOptions<In, Out> = Omit<
 export const databaseDefaults = { maxBatchSize: 500 } as const;
 
 /**
- * `own`: what the adapter takes beside the options of a batcher, for the name that was meant.
+ * `own`: the adapter's options beside those of a batcher, to suggest the name that was meant.
  *
  * Bisects on errors of rows: such a statement wrote nothing, so sending parts of it again is safe. Up to 2n runs find
  * every bad row among n, however many there are.

@@ -67,7 +67,7 @@ export function upsertStatement(
   update: readonly string[],
   returning: Returning,
 ): Statement {
-  // Setting the key to what it is locks and returns the row that is there, which DO NOTHING would not.
+  // Setting the key to its own value locks and returns the existing row; DO NOTHING would not.
   const changed = update.length > 0 ? update : key.slice(0, 1);
   const values = source.columns.map((_, index) => `source.c${index}`).join(", ");
   const upsert =

@@ -66,7 +66,7 @@ export function upsertItems<In, Out>(
     );
   };
 
-  /** What is left after a statement has written: its error must not make the batch run again. */
+  /** A wave after the first: a statement has written already, so an error must not make the batch run again. */
   const writeLaterWave = async (wave: readonly Keyed[], context: BatchContext): Promise<(ResultRow | Error)[]> => {
     try {
       return await writeWave(wave, context);

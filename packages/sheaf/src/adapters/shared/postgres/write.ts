@@ -18,7 +18,7 @@ export function columnsGivenBy(row: unknown): string[] {
     .sort();
 }
 
-/** Rows that give different columns do not share a statement: what one leaves out would be NULL, not its default. */
+/** Rows that give different columns do not share a statement: a missing column would be NULL, not its default. */
 export const shapeOf = (row: unknown): string => JSON.stringify(columnsGivenBy(row));
 
 /** Writes rows of one shape in one statement, and gives each its own returned row or its own error. */
@@ -74,7 +74,7 @@ export async function runStatement(
   try {
     return await connection.run(text, values, context);
   } catch (error) {
-    // Class 42: the table is not what it was when its columns were read.
+    // Class 42: the table has changed since its columns were read.
     if (String((error as { code?: unknown } | null)?.code).startsWith("42")) catalog.forget();
     throw error;
   }
