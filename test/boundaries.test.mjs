@@ -70,10 +70,10 @@ test("importsOf sees every way to name a module, and no comment", () => {
 
 test("the rules refuse what the architecture forbids and allow what it allows", () => {
   const bad = [
-    ["packages/sheaf/src/policies/greedy.ts", "../core/clock.ts"],
-    ["packages/sheaf/src/core/batcher.ts", "node:timers"],
-    ["packages/sheaf/src/core/batcher.ts", "../index.ts"],
-    ["packages/sheaf/src/core/batcher.ts", "lodash"],
+    ["packages/sheaf/src/policies/greedy.ts", "../core/runtime/clock.ts"],
+    ["packages/sheaf/src/core/create-batcher.ts", "node:timers"],
+    ["packages/sheaf/src/core/create-batcher.ts", "../index.ts"],
+    ["packages/sheaf/src/core/create-batcher.ts", "lodash"],
     ["packages/sheaf/src/tuning/simulate.ts", "../node/pool.ts"],
     ["packages/sheaf/src/adapters/openai.ts", "./postgres.ts"],
     ["packages/sheaf/src/index.ts", "./tuning/index.ts"],
@@ -84,7 +84,7 @@ test("the rules refuse what the architecture forbids and allow what it allows", 
     ["packages/sheaf-server/src/runners/onnx.ts", "../server/config.ts"],
   ];
   const good = [
-    ["packages/sheaf/src/core/batcher.ts", "../policies/auto/index.ts"],
+    ["packages/sheaf/src/core/create-batcher.ts", "../policies/auto/index.ts"],
     ["packages/sheaf/src/node/pool/pool.ts", "node:worker_threads"],
     ["packages/sheaf/src/adapters/openai.ts", "./shared/tokens.ts"],
     ["packages/sheaf/src/adapters/nats/worker/worker.ts", "./wire.ts"],

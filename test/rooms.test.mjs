@@ -16,8 +16,6 @@ const named = (folder) => relative(root, folder);
 
 /** A folder with more files than this has rooms inside it. */
 const maxFiles = 14;
-/** The core's top holds the public types beside the assembly: every other folder imports them from there. */
-const exceptions = { "packages/sheaf/src/core": 18 };
 
 test("every folder of a package's source opens with a README.md of two sentences", () => {
   assert.ok(folders.length > 50, `only ${folders.length} folders were found`);
@@ -34,10 +32,8 @@ test("the folders and files that a room's README.md points to exist", () => {
   assert.deepEqual(dead, []);
 });
 
-test(`no folder of a package's source has more than ${maxFiles} files of its own, but for the exceptions named here`, () => {
-  const full = folders
-    .map(named)
-    .filter((folder) => filesOf(join(root, folder)).length > (exceptions[folder] ?? maxFiles));
+test(`no folder of a package's source has more than ${maxFiles} files of its own`, () => {
+  const full = folders.map(named).filter((folder) => filesOf(join(root, folder)).length > maxFiles);
   assert.deepEqual(full, []);
 });
 

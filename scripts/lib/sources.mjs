@@ -15,14 +15,14 @@ export function errorCodes() {
     TSTypeAliasDeclaration({ id, typeAnnotation }) {
       if (id.name === "ErrorCode") codes.push(...typeAnnotation.types.map(({ literal }) => literal.value));
     },
-  }).visit(moduleAt("sheaf/src/core/errors.ts").program);
+  }).visit(moduleAt("sheaf/src/core/contract/errors.ts").program);
   return codes;
 }
 
 /** The properties of an options interface of the core, each with its default; undefined where it has none. */
 export async function batcherOptions(interfaceName) {
-  const properties = propertiesOf("sheaf/src/core/options.ts", interfaceName);
-  const { defaults, defaultChoices } = await import(`${root}/packages/sheaf/dist/core/options.js`);
+  const properties = propertiesOf("sheaf/src/core/contract/options.ts", interfaceName);
+  const { defaults, defaultChoices } = await import(`${root}/packages/sheaf/dist/core/contract/options.js`);
   return new Map(properties.map(({ name }) => [name, { ...defaults, ...defaultChoices }[name]]));
 }
 

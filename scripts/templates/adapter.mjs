@@ -8,9 +8,9 @@ export function adapter({ name, camel, pascal }) {
   const page = `docs/guide/${name}.md`;
   return {
     created: {
-      [source]: `import type { Batcher } from "../core/batcher.ts";
+      [source]: `import type { Batcher } from "../core/contract/batcher.ts";
 import { createBatcher } from "../core/create-batcher.ts";
-import type { BatcherOptions } from "../core/options.ts";
+import type { BatcherOptions } from "../core/contract/options.ts";
 
 /** What is used of the client, by its shape: the client itself is never a dependency. */
 export interface ${pascal}Client<In, Out> {

@@ -1,8 +1,8 @@
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
-import type { Batcher } from "../core/batcher.ts";
-import type { BatcherOptions } from "../core/options.ts";
-import { settingsOf } from "../core/settings.ts";
+import type { Batcher } from "../core/contract/batcher.ts";
+import type { BatcherOptions } from "../core/contract/options.ts";
+import { settingsOf } from "../core/contract/settings.ts";
 import { greedy } from "../policies/greedy.ts";
 import { apiBatcher, apiDefaults } from "./shared/api-batcher.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";

@@ -1,5 +1,5 @@
-import type { Batcher } from "../core/batcher.ts";
-import type { BatcherOptions } from "../core/options.ts";
+import type { Batcher } from "../core/contract/batcher.ts";
+import type { BatcherOptions } from "../core/contract/options.ts";
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { apiBatcher } from "./shared/api-batcher.ts";

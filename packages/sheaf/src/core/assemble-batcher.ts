@@ -1,13 +1,13 @@
 import { callable } from "./callable.ts";
-import { callsOf } from "./calls.ts";
+import { callsOf } from "./calls/calls.ts";
 import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
-import { Settlement } from "./dispatch/settlement.ts";
-import { OrderKeys } from "./features/order-keys.ts";
-import { RateLimiter } from "./features/rate-limit.ts";
-import { Lifecycle } from "./lifecycle.ts";
-import { listsOf } from "./lists.ts";
+import { Settlement } from "./queue/settlement.ts";
+import { OrderKeys } from "./queue/order-keys.ts";
+import { RateLimiter } from "./dispatch/rate-limit.ts";
+import { Lifecycle } from "./calls/lifecycle.ts";
+import { listsOf } from "./calls/lists.ts";
 import { LearnedCost } from "./observe/learned-cost.ts";
 import { Statistics, type BatcherStats } from "./observe/stats.ts";
 import { Subscribers } from "./observe/subscribers.ts";
@@ -16,11 +16,11 @@ import { Admission } from "./queue/admission.ts";
 import { Epochs } from "./queue/epoch.ts";
 import { Queue } from "./queue/queue.ts";
 import { systemClock } from "./runtime/clock.ts";
-import { settingsOf } from "./settings.ts";
+import { settingsOf } from "./contract/settings.ts";
 import { executorOf } from "./wrap-executor.ts";
-import type { Batcher, Result } from "./batcher.ts";
-import type { BatchFunction, Executor } from "./executor.ts";
-import type { BatcherOptions } from "./options.ts";
+import type { Batcher, Result } from "./contract/batcher.ts";
+import type { BatchFunction, Executor } from "./contract/executor.ts";
+import type { BatcherOptions } from "./contract/options.ts";
 import type { Policy } from "../policies/policy.ts";
 
 /** Like `createBatcher`, with the default policy as an argument: the core itself has none. */

@@ -1,4 +1,4 @@
-import type { Batcher, BatcherPending } from "./batcher.ts";
+import type { Batcher, BatcherPending } from "./contract/batcher.ts";
 
 const readPending = Symbol();
 

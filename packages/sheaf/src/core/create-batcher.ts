@@ -1,8 +1,8 @@
 import { auto } from "../policies/auto/index.ts";
 import { assembleBatcher } from "./assemble-batcher.ts";
-import type { Batcher, Result } from "./batcher.ts";
-import type { BatchFunction, Executor } from "./executor.ts";
-import type { BatcherOptions } from "./options.ts";
+import type { Batcher, Result } from "./contract/batcher.ts";
+import type { BatchFunction, Executor } from "./contract/executor.ts";
+import type { BatcherOptions } from "./contract/options.ts";
 
 /**
  * Makes a batcher over a batch function or an executor.

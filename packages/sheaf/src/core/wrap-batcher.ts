@@ -1,6 +1,6 @@
-import type { Batcher } from "./batcher.ts";
+import type { Batcher } from "./contract/batcher.ts";
 import { callable } from "./callable.ts";
-import type { CallOptions } from "./options.ts";
+import type { CallOptions } from "./contract/options.ts";
 
 /** What a batcher changes before it passes a call on to another. */
 export interface BatcherWrap<In, Inner> {

@@ -1,5 +1,5 @@
-import type { BatchFunction, Executor } from "./executor.ts";
-import type { RunHandle } from "./run-handle.ts";
+import type { BatchFunction, Executor } from "./contract/executor.ts";
+import type { RunHandle } from "./contract/run-handle.ts";
 
 /** The methods of a decorator, which calls those of the executor it wraps itself. */
 export interface ExecutorWrap<In, Out> {

@@ -1,5 +1,5 @@
-import type { Batcher } from "../core/batcher.ts";
-import type { CallOptions } from "../core/options.ts";
+import type { Batcher } from "../core/contract/batcher.ts";
+import type { CallOptions } from "../core/contract/options.ts";
 import { wrapBatcher } from "../core/wrap-batcher.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 

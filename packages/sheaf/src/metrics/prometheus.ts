@@ -1,4 +1,4 @@
-import type { Batcher } from "../core/batcher.ts";
+import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatcherStats } from "../core/observe/stats.ts";
 import type { CostEstimate } from "../core/observe/verdict.ts";
 import type { BatchRecord } from "../policies/policy.ts";

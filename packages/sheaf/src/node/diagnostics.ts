@@ -1,5 +1,5 @@
 import { channel } from "node:diagnostics_channel";
-import type { Batcher } from "../core/batcher.ts";
+import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 
 /** What is published on the channel `sheaf:batch`, once a batch. */

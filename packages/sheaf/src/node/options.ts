@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "../core/runtime/clock.ts";
-import { checkClock } from "../core/settings.ts";
+import { checkClock } from "../core/contract/settings.ts";
 import {
   check,
   checkCount,

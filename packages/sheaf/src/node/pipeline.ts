@@ -1,7 +1,7 @@
 import { checkResults } from "../core/dispatch/results.ts";
-import type { BatchContext } from "../core/batch-context.ts";
-import type { Executor } from "../core/executor.ts";
-import { RunHandle, runHandleOf } from "../core/run-handle.ts";
+import type { BatchContext } from "../core/contract/batch-context.ts";
+import type { Executor } from "../core/contract/executor.ts";
+import { RunHandle, runHandleOf } from "../core/contract/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 

@@ -1,4 +1,4 @@
-import type { Executor } from "../core/executor.ts";
+import type { Executor } from "../core/contract/executor.ts";
 import type { InstanceInfo } from "./pool/instance.ts";
 
 /** Something happened to an instance. */

@@ -1,8 +1,8 @@
 import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import { checkResults } from "../core/dispatch/results.ts";
-import type { BatchFunction, Executor } from "../core/executor.ts";
-import { RunHandle } from "../core/run-handle.ts";
+import type { BatchFunction, Executor } from "../core/contract/executor.ts";
+import { RunHandle } from "../core/contract/run-handle.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";
 
 export interface CalibrateOptions<In> {

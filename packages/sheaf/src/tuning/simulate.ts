@@ -1,8 +1,8 @@
-import type { Batcher } from "../core/batcher.ts";
+import type { Batcher } from "../core/contract/batcher.ts";
 import { createBatcher } from "../core/create-batcher.ts";
-import { BatcherError } from "../core/errors.ts";
-import type { BatcherOptions, Priority } from "../core/options.ts";
-import { priorities } from "../core/settings.ts";
+import { BatcherError } from "../core/contract/errors.ts";
+import type { BatcherOptions, Priority } from "../core/contract/options.ts";
+import { priorities } from "../core/contract/settings.ts";
 import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls, type Arrivals } from "./arrivals.ts";

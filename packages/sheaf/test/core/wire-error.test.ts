@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { abridged, describeError, isWireError, rebuildError, type WireError } from "../../dist/core/wire-error.js";
+import {
+  abridged,
+  describeError,
+  isWireError,
+  rebuildError,
+  type WireError,
+} from "../../dist/core/contract/wire-error.js";
 import { BatcherError } from "../../dist/index.js";
 
 /** As NATS carries it. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError, createBatcher, fixedWindow, greedy } from "../../dist/index.js";
-import { queueBound } from "../../dist/core/features/expected-latency.js";
+import { queueBound } from "../../dist/core/observe/expected-latency.js";
 import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
 import { manualClock, simulate, virtualClock } from "../../dist/tuning/index.js";
 

@@ -1,7 +1,7 @@
 import { checkCount, checkOptions, numberThat, type Check } from "../../shared/checks.ts";
 import { randomUUID } from "node:crypto";
-import type { Batcher } from "../../core/batcher.ts";
-import { BatcherError } from "../../core/errors.ts";
+import type { Batcher } from "../../core/contract/batcher.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
 import { warn } from "../../core/runtime/globals.ts";
 import type { BatchRecord } from "../../policies/policy.ts";
 import { fixedWindow } from "../../policies/fixed-window.ts";

@@ -1,4 +1,4 @@
-import { batcherChecks } from "../../core/settings.ts";
+import { batcherChecks } from "../../core/contract/settings.ts";
 import { check, checkFunction, checkOptions, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { systemClock } from "../../core/runtime/clock.ts";

@@ -1,4 +1,4 @@
-import { priorities } from "../../core/settings.ts";
+import { priorities } from "../../core/contract/settings.ts";
 import type { Priority } from "../../index.ts";
 
 /**

@@ -1,7 +1,7 @@
-import type { Batcher } from "../../core/batcher.ts";
-import { BatcherError } from "../../core/errors.ts";
-import type { BatcherOptions } from "../../core/options.ts";
-import { batcherChecks } from "../../core/settings.ts";
+import type { Batcher } from "../../core/contract/batcher.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
+import type { BatcherOptions } from "../../core/contract/options.ts";
+import { batcherChecks } from "../../core/contract/settings.ts";
 import {
   check,
   checkCount,

@@ -1,4 +1,4 @@
-import { BatcherError } from "../../core/errors.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
 import { describe } from "../../shared/describe.ts";
 import { vectorOf, vectorsOrErrors } from "../shared/vector.ts";
 import type { EmbeddingsReply } from "./client.ts";

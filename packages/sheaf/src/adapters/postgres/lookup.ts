@@ -1,4 +1,4 @@
-import type { Batcher } from "../../core/batcher.ts";
+import type { Batcher } from "../../core/contract/batcher.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
 import { oneOf } from "../../shared/checks.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "../shared/postgres/client.ts";

@@ -1,8 +1,8 @@
-import type { Batcher, Result } from "../../core/batcher.ts";
+import type { Batcher, Result } from "../../core/contract/batcher.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
-import type { BatchFunction } from "../../core/executor.ts";
-import type { BatcherOptions } from "../../core/options.ts";
+import type { BatchFunction } from "../../core/contract/executor.ts";
+import type { BatcherOptions } from "../../core/contract/options.ts";
 import { blamesInputs } from "./api-error.ts";
 import { defined } from "./defined.ts";
 import { withRetries, type Retries } from "./retries.ts";

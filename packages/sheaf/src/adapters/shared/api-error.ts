@@ -1,4 +1,4 @@
-import { isSocketError } from "../../core/features/bisect.ts";
+import { isSocketError } from "../../core/dispatch/bisect.ts";
 
 /** The facts that a batcher learns from an error of an HTTP API. */
 export interface ErrorHints {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/runtime/clock.ts";
-import type { BatchContext } from "../../core/batch-context.ts";
-import type { BatchFunction } from "../../core/executor.ts";
+import type { BatchContext } from "../../core/contract/batch-context.ts";
+import type { BatchFunction } from "../../core/contract/executor.ts";
 import { errorHints, isLostConnection, withHints } from "./api-error.ts";
 
 /** How a batch that failed for the service's sake is run again. */

@@ -1,4 +1,4 @@
-import type { CallOptions } from "../../core/options.ts";
+import type { CallOptions } from "../../core/contract/options.ts";
 import type { Metric, VectorMatch, VectorPoint, VectorQuery, VectorStore } from "./store.ts";
 
 /** Options of `optimistic`. */

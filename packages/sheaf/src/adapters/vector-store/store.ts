@@ -1,8 +1,8 @@
 import { check, checkOptions, checkText, isInteger, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Batcher } from "../../core/batcher.ts";
-import type { BatcherOptions } from "../../core/options.ts";
-import { batcherChecks } from "../../core/settings.ts";
+import type { Batcher } from "../../core/contract/batcher.ts";
+import type { BatcherOptions } from "../../core/contract/options.ts";
+import { batcherChecks } from "../../core/contract/settings.ts";
 import { defined } from "../shared/defined.ts";
 
 /** A stored point: an id, a vector of the store's dimensions, and its payload. */

@@ -1,12 +1,12 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason, QueueView } from "../../policies/policy.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { LoadShedding } from "../features/load-shedding.ts";
+import type { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import { GuardedPolicy } from "./guarded-policy.ts";
 import type { Preview } from "./next-batch.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../contract/settings.ts";
 
 /** Decides whether a group goes now: by lanes, flush, policy, maxWaitMs and deadlines, in this order. */
 export class Decisions<In, Out> {

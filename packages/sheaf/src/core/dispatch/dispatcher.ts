@@ -1,15 +1,15 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
-import { bisect, shouldBisectByDefault } from "../features/bisect.ts";
-import type { Settlement } from "./settlement.ts";
+import { bisect, shouldBisectByDefault } from "./bisect.ts";
+import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
 import { resultsInOrder } from "./results.ts";
-import { BatcherError } from "../errors.ts";
-import type { Executor } from "../executor.ts";
-import type { OrderKeys } from "../features/order-keys.ts";
+import { BatcherError } from "../contract/errors.ts";
+import type { Executor } from "../contract/executor.ts";
+import type { OrderKeys } from "../queue/order-keys.ts";
 import { Run, type RunEvents } from "./run.ts";
-import type { RunHandle } from "../run-handle.ts";
+import type { RunHandle } from "../contract/run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../contract/settings.ts";
 
 /** Events of a dispatcher, called in the batcher's own async context. */
 export interface DispatchEvents<In> extends RunEvents<In> {

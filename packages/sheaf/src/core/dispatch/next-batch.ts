@@ -1,6 +1,6 @@
 import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
-import type { OrderKeys } from "../features/order-keys.ts";
+import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Selection, type BatchLimits } from "./selection.ts";
 

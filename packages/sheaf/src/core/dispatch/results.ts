@@ -1,8 +1,8 @@
 import { describe } from "../../shared/describe.ts";
-import { BatcherError } from "../errors.ts";
-import type { RunHandle } from "../run-handle.ts";
+import { BatcherError } from "../contract/errors.ts";
+import type { RunHandle } from "../contract/run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../contract/settings.ts";
 
 /** Puts what batch functions return in the order of their items, and checks it. */
 export function resultsInOrder<In>({

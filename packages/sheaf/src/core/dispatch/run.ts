@@ -1,6 +1,6 @@
 import type { Chunk } from "../queue/chunk.ts";
-import { BatcherError } from "../errors.ts";
-import { RunHandle } from "../run-handle.ts";
+import { BatcherError } from "../contract/errors.ts";
+import { RunHandle } from "../contract/run-handle.ts";
 import { newAbortController } from "../runtime/globals.ts";
 import type { DispatchReason } from "../../policies/policy.ts";
 

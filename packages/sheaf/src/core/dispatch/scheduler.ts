@@ -1,19 +1,19 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
-import type { Settlement } from "./settlement.ts";
+import type { Settlement } from "../queue/settlement.ts";
 import { Alarm } from "../runtime/alarm.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { LoadShedding } from "../features/load-shedding.ts";
+import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { RateLimiter } from "../features/rate-limit.ts";
+import type { RateLimiter } from "./rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../contract/settings.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 /** Batches that end without a turn of the event loop (a synchronous batch function) may follow each other this long. */

@@ -1,4 +1,4 @@
-import type { RunTime } from "../executor.ts";
+import type { RunTime } from "../contract/executor.ts";
 import { sampleOf, type Bucket, type RunSample } from "./run-sample.ts";
 import { verdictOf, type CostEstimate, type Verdict } from "./verdict.ts";
 import { lineThrough, sum, weightedSum, type WeightedLine } from "./weighted-line.ts";

@@ -1,5 +1,5 @@
 import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
-import type { RunTime } from "../executor.ts";
+import type { RunTime } from "../contract/executor.ts";
 import { judge, type Judgement } from "./judge.ts";
 import { momentsOf, type LinePoint } from "./weighted-line.ts";
 

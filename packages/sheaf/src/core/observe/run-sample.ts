@@ -1,4 +1,4 @@
-import type { RunTime } from "../executor.ts";
+import type { RunTime } from "../contract/executor.ts";
 import { sum, type LinePoint } from "./weighted-line.ts";
 
 interface Timed {

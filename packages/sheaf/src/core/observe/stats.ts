@@ -3,7 +3,7 @@ import { advise } from "./advice.ts";
 import type { UtilisationMeter } from "./utilisation.ts";
 import { RollingHistogram, type Distribution } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
-import type { Price } from "../options.ts";
+import type { Price } from "../contract/options.ts";
 import type { CostEstimate, Verdict } from "./verdict.ts";
 
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */

@@ -1,16 +1,16 @@
 import type { Arrival, Terms } from "./arrival.ts";
 import { Chunk, reject, type KeyOrder, type Lane, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
-import { timeoutError, type Settlement, type Outcome } from "../dispatch/settlement.ts";
+import { timeoutError, type Settlement, type Outcome } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
-import { BatcherError } from "../errors.ts";
-import { drainMs, expectedLatencyMs } from "../features/expected-latency.ts";
-import { defaults } from "../options.ts";
-import type { OrderKeys } from "../features/order-keys.ts";
+import { BatcherError } from "../contract/errors.ts";
+import { drainMs, expectedLatencyMs } from "../observe/expected-latency.ts";
+import { defaults } from "../contract/options.ts";
+import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../contract/settings.ts";
 
 /**
  * Admits calls to the queue: calls the key functions, shares equal items, refuses what does not fit and keeps in

@@ -5,8 +5,8 @@ import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
 import type { LaneQueue } from "./lane-queue.ts";
-import type { Settings } from "../settings.ts";
-import type { OrderKeys } from "../features/order-keys.ts";
+import type { Settings } from "../contract/settings.ts";
+import type { OrderKeys } from "./order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
 
 /**

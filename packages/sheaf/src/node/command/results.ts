@@ -1,4 +1,4 @@
-import { BatcherError } from "../../core/errors.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
 import { describe } from "../../shared/describe.ts";
 import type { RowOwnership } from "../wire/layout.ts";
 import { columnText, lengthOf, typedArrayOf, type TensorColumn, type WorkerColumn } from "./declaration.ts";

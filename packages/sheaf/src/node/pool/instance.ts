@@ -1,5 +1,5 @@
 import { invariant } from "../../core/runtime/invariant.ts";
-import type { RunHandle } from "../../core/run-handle.ts";
+import type { RunHandle } from "../../core/contract/run-handle.ts";
 import {
   openOrEnd,
   type OpenConnection,

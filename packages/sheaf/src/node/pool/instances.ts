@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/runtime/clock.ts";
-import { BatcherError } from "../../core/errors.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
 import { Instance, type InstanceEvents, type InstanceRole } from "./instance.ts";
 import type { OpenConnection } from "./connection.ts";
 import type { InstanceEvent } from "../worker-executor.ts";

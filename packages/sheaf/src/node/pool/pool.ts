@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
-import { BatcherError } from "../../core/errors.ts";
-import { type RunHandle, runHandleOf } from "../../core/run-handle.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
+import { type RunHandle, runHandleOf } from "../../core/contract/run-handle.ts";
 import type { Instance, InstanceInfo, Job } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";

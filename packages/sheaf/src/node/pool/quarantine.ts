@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/runtime/clock.ts";
-import { BatcherError } from "../../core/errors.ts";
+import { BatcherError } from "../../core/contract/errors.ts";
 import type { Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 import { QuarantineWorker, type Outcome } from "./quarantine-worker.ts";

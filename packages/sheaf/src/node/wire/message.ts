@@ -1,4 +1,4 @@
-import { describeError, rebuildError } from "../../core/wire-error.ts";
+import { describeError, rebuildError } from "../../core/contract/wire-error.ts";
 import { isError } from "./write.ts";
 import { headBytes, pack, unpack, type Packed } from "./pack.ts";
 

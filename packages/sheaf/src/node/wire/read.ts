@@ -1,6 +1,6 @@
 import { deserialize } from "node:v8";
 import { noteEncoded } from "./encoded-rows.ts";
-import { rebuildError, type WireError } from "../../core/wire-error.ts";
+import { rebuildError, type WireError } from "../../core/contract/wire-error.ts";
 import {
   arrayBufferKind,
   bufferKind,

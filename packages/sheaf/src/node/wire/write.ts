@@ -1,7 +1,7 @@
 import { constants } from "node:buffer";
 import { serialize } from "node:v8";
 import { isNativeError } from "node:util/types";
-import { describeError } from "../../core/wire-error.ts";
+import { describeError } from "../../core/contract/wire-error.ts";
 import { encodeRows, type RowEncoder } from "./encoded-rows.ts";
 import {
   arrayBufferKind,

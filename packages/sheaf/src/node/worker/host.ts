@@ -1,5 +1,5 @@
 import { checkResults } from "../../core/dispatch/results.ts";
-import { RunHandle } from "../../core/run-handle.ts";
+import { RunHandle } from "../../core/contract/run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
 import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";

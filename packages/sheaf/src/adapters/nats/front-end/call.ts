@@ -1,5 +1,5 @@
-import type { CallOptions, Priority } from "../../../core/options.ts";
-import { BatcherError } from "../../../core/errors.ts";
+import type { CallOptions, Priority } from "../../../core/contract/options.ts";
+import { BatcherError } from "../../../core/contract/errors.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
 import { pack, type RequestHead } from "../wire/envelope.ts";
 import { NatsQueueError } from "../wire/errors.ts";

@@ -1,4 +1,4 @@
-import type { CallOptions } from "../../../core/options.ts";
+import type { CallOptions } from "../../../core/contract/options.ts";
 import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";

@@ -1,6 +1,6 @@
 import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
-import { BatcherError } from "../../../core/errors.ts";
-import { checkCallOptions } from "../../../core/settings.ts";
+import { BatcherError } from "../../../core/contract/errors.ts";
+import { checkCallOptions } from "../../../core/contract/settings.ts";
 import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";

@@ -1,4 +1,4 @@
-import { BatcherError } from "../../../core/errors.ts";
+import { BatcherError } from "../../../core/contract/errors.ts";
 import type { Call } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { ackSubject, keyOf, recordOf } from "../wire/envelope.ts";

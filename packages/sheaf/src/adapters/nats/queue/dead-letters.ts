@@ -1,4 +1,4 @@
-import { describeError } from "../../../core/wire-error.ts";
+import { describeError } from "../../../core/contract/wire-error.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import { keyOf, pack, recordOf, replySubject, requestOf, type RequestHead } from "../wire/envelope.ts";
 import type { QueueConnection } from "../wire/connection.ts";

@@ -1,4 +1,4 @@
-import type { Priority } from "../../../core/options.ts";
+import type { Priority } from "../../../core/contract/options.ts";
 import { lanes, type QueueSettings } from "./options.ts";
 import { jetStream, namesOf } from "./topology.ts";
 

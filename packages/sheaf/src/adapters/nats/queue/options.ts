@@ -11,8 +11,8 @@ import {
 import { warn } from "../../../core/runtime/globals.ts";
 import { describe } from "../../../shared/describe.ts";
 import { systemClock, type Clock } from "../../../core/runtime/clock.ts";
-import { checkClock, priorities } from "../../../core/settings.ts";
-import type { Priority } from "../../../core/options.ts";
+import { checkClock, priorities } from "../../../core/contract/settings.ts";
+import type { Priority } from "../../../core/contract/options.ts";
 import type { NatsClient } from "../wire/client.ts";
 import { binaryCodec, type Codec } from "../wire/codec.ts";
 

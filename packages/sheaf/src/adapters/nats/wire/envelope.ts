@@ -1,4 +1,4 @@
-import { isWireError, type WireError } from "../../../core/wire-error.ts";
+import { isWireError, type WireError } from "../../../core/contract/wire-error.ts";
 
 /** What travels before an item. Short names: it is part of every message. */
 export interface RequestHead {

@@ -1,4 +1,4 @@
-import { rebuildError, type WireError } from "../../../core/wire-error.ts";
+import { rebuildError, type WireError } from "../../../core/contract/wire-error.ts";
 
 /** `UNAVAILABLE`: NATS or its workers cannot be reached. `DEAD_LETTERED`: the item was given up; `deadLetterId` finds it. */
 export type NatsQueueErrorCode = "UNAVAILABLE" | "DEAD_LETTERED";

@@ -1,5 +1,5 @@
-import type { BatcherPending } from "../../../core/batcher.ts";
-import { BatcherError } from "../../../core/errors.ts";
+import type { BatcherPending } from "../../../core/contract/batcher.ts";
+import { BatcherError } from "../../../core/contract/errors.ts";
 import { MessageAges } from "./message-ages.ts";
 import type { PoisonMode } from "./poison-mode.ts";
 import type { NatsMessage } from "../wire/client.ts";

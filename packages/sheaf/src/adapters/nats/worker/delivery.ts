@@ -1,4 +1,4 @@
-import type { Priority } from "../../../core/options.ts";
+import type { Priority } from "../../../core/contract/options.ts";
 import type { AbortSignalLike } from "../../../core/runtime/globals.ts";
 import { keyOf, type Request, type RequestHead } from "../wire/envelope.ts";
 import { lanes } from "../queue/options.ts";

@@ -1,4 +1,4 @@
-import type { BatcherCapacity, BatcherPending } from "../../../core/batcher.ts";
+import type { BatcherCapacity, BatcherPending } from "../../../core/contract/batcher.ts";
 import type { PoisonMode } from "./poison-mode.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Pulls } from "./pulls.ts";

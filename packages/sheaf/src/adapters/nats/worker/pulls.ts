@@ -1,4 +1,4 @@
-import type { Priority } from "../../../core/options.ts";
+import type { Priority } from "../../../core/contract/options.ts";
 import type { NatsMessage, NatsSubscription } from "../wire/client.ts";
 import { ackTokenOf, type AckToken } from "./delivery.ts";
 import type { QueueConnection } from "../wire/connection.ts";

@@ -1,5 +1,5 @@
-import type { Batcher } from "../../../core/batcher.ts";
-import { BatcherError } from "../../../core/errors.ts";
+import type { Batcher } from "../../../core/contract/batcher.ts";
+import { BatcherError } from "../../../core/contract/errors.ts";
 import type { AbortSignalLike } from "../../../core/runtime/globals.ts";
 import type { DeadLetters } from "../queue/dead-letters.ts";
 import { AckKind, type Delivery } from "./delivery.ts";

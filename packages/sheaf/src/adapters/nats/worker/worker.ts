@@ -1,4 +1,4 @@
-import type { Batcher, BatcherCapacity, BatcherPending } from "../../../core/batcher.ts";
+import type { Batcher, BatcherCapacity, BatcherPending } from "../../../core/contract/batcher.ts";
 import { checkFunction, checkText } from "../../../shared/checks.ts";
 import { describe } from "../../../shared/describe.ts";
 import { Arrivals } from "./arrivals.ts";

@@ -1,4 +1,4 @@
-import type { Batcher } from "../../../core/batcher.ts";
+import type { Batcher } from "../../../core/contract/batcher.ts";
 import { createBatcher } from "../../../core/create-batcher.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
 import { checkNames, qualified, type TableName } from "./identifier.ts";

@@ -1,5 +1,5 @@
-import type { BatcherOptions } from "../../../core/options.ts";
-import { batcherChecks } from "../../../core/settings.ts";
+import type { BatcherOptions } from "../../../core/contract/options.ts";
+import { batcherChecks } from "../../../core/contract/settings.ts";
 import { checkNames } from "../../../shared/checks.ts";
 import { defined } from "../defined.ts";
 import type { Connection } from "./client.ts";

@@ -1,5 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import type { BatcherCapacity } from "../batcher.ts";
+import type { BatcherCapacity } from "../contract/batcher.ts";
 
 /** One batch of about that size is enough; four of other sizes are enough for a line. */
 const isKnown = (cost: CostModel, size: number): boolean => cost.seen(size) > 0.5 || cost.batches >= 4;

@@ -1,4 +1,4 @@
-import type { Chunk, KeyOrder, Lane, ItemRef } from "../queue/chunk.ts";
+import type { Chunk, KeyOrder, Lane, ItemRef } from "./chunk.ts";
 
 /**
  * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.

@@ -1,5 +1,5 @@
-import type { Policy } from "../policies/policy.ts";
-import type { Clock } from "./runtime/clock.ts";
+import type { Policy } from "../../policies/policy.ts";
+import type { Clock } from "../runtime/clock.ts";
 import type { BatchContext } from "./batch-context.ts";
 
 export type Priority = "immediate" | "interactive" | "bulk";

@@ -1,14 +1,14 @@
-import { detailedResultOf, type DetailedResult } from "./answer.ts";
-import type { Batcher } from "./batcher.ts";
+import { detailedResultOf, type DetailedResult } from "../contract/detailed-result.ts";
+import type { Batcher } from "../contract/batcher.ts";
 import type { Calls } from "./calls.ts";
-import type { Scheduler, SchedulerParts } from "./dispatch/scheduler.ts";
-import { mapOver } from "./features/map.ts";
-import { manyCall, settleCall, type MultiCall } from "./features/multi-call.ts";
+import type { Scheduler, SchedulerParts } from "../dispatch/scheduler.ts";
+import { mapOver } from "./map.ts";
+import { manyCall, settleCall, type MultiCall } from "./multi-call.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import type { CallOptions } from "./options.ts";
-import { newAbortController, type AbortSignalLike } from "./runtime/globals.ts";
-import { checkCallOptions } from "./settings.ts";
-import { describe } from "../shared/describe.ts";
+import type { CallOptions } from "../contract/options.ts";
+import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
+import { checkCallOptions } from "../contract/settings.ts";
+import { describe } from "../../shared/describe.ts";
 
 /** Several items of one caller. */
 export function listsOf<In, Out>(

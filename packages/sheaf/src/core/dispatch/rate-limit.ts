@@ -1,4 +1,4 @@
-import type { RateLimit } from "../options.ts";
+import type { RateLimit } from "../contract/options.ts";
 
 /**
  * A token bucket on dispatch (runs, items, weight, each refilled evenly to its limit over perMs), and the pause that an

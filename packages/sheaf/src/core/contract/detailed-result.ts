@@ -1,4 +1,4 @@
-import type { Chunk } from "./queue/chunk.ts";
+import type { Chunk } from "../queue/chunk.ts";
 
 /** The result of one item, and how it came about. Times in milliseconds. */
 export interface DetailedResult<Out> {

@@ -1,10 +1,10 @@
-import { reject, type Chunk } from "../queue/chunk.ts";
-import { BatcherError } from "../errors.ts";
+import { reject, type Chunk } from "./chunk.ts";
+import { BatcherError } from "../contract/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../observe/rolling-histogram.ts";
-import type { OrderKeys } from "../features/order-keys.ts";
-import type { Queue } from "../queue/queue.ts";
-import { Cancellation, type Withdrawals } from "../queue/cancellation.ts";
+import type { OrderKeys } from "./order-keys.ts";
+import type { Queue } from "./queue.ts";
+import { Cancellation, type Withdrawals } from "./cancellation.ts";
 
 export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 

@@ -1,7 +1,7 @@
-import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
-import { BatcherError } from "./errors.ts";
-import type { Executor } from "./executor.ts";
-import { checkNotNegative } from "../shared/checks.ts";
+import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
+import { BatcherError } from "../contract/errors.ts";
+import type { Executor } from "../contract/executor.ts";
+import { checkNotNegative } from "../../shared/checks.ts";
 
 /** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
 export class Lifecycle<In, Out> {

@@ -1,4 +1,4 @@
-import type { Policy } from "../policies/policy.ts";
+import type { Policy } from "../../policies/policy.ts";
 import {
   check,
   checkCount,
@@ -14,13 +14,13 @@ import {
   oneOf,
   withMethods,
   type Check,
-} from "../shared/checks.ts";
-import { describe } from "../shared/describe.ts";
-import { systemClock, type Clock } from "./runtime/clock.ts";
-import type { AbortSignalLike } from "./runtime/globals.ts";
+} from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
+import { systemClock, type Clock } from "../runtime/clock.ts";
+import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
-import type { Lane } from "./queue/chunk.ts";
+import type { Lane } from "../queue/chunk.ts";
 
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<

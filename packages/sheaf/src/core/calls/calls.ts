@@ -1,11 +1,11 @@
-import { detailedResultOf, type DetailedResult } from "./answer.ts";
-import type { SchedulerParts, Scheduler } from "./dispatch/scheduler.ts";
+import { detailedResultOf, type DetailedResult } from "../contract/detailed-result.ts";
+import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import type { CallOptions } from "./options.ts";
-import type { Terms } from "./queue/arrival.ts";
-import type { Chunk, Settler } from "./queue/chunk.ts";
-import type { AbortSignalLike } from "./runtime/globals.ts";
-import { checkCallOptions, laneOf } from "./settings.ts";
+import type { CallOptions } from "../contract/options.ts";
+import type { Terms } from "../queue/arrival.ts";
+import type { Chunk, Settler } from "../queue/chunk.ts";
+import type { AbortSignalLike } from "../runtime/globals.ts";
+import { checkCallOptions, laneOf } from "../contract/settings.ts";
 
 // One executor for all promises, so that no closure is made per call: it puts `resolve` where the next entry's settler
 // stands. A variable for the function itself would be a pointer from old to new memory at every call, which costs the

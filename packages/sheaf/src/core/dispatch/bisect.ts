@@ -1,6 +1,6 @@
-import type { Settlement } from "../dispatch/settlement.ts";
+import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
-import { BatcherError } from "../errors.ts";
+import { BatcherError } from "../contract/errors.ts";
 
 /** How a failed batch is taken apart; see `bisect`. */
 export interface Bisection<In> {

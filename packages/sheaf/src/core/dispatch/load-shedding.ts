@@ -1,10 +1,10 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { Admission } from "../queue/admission.ts";
-import type { Settlement } from "../dispatch/settlement.ts";
-import { queueBound } from "./expected-latency.ts";
+import type { Settlement } from "../queue/settlement.ts";
+import { queueBound } from "../observe/expected-latency.ts";
 import type { Group } from "../queue/group.ts";
 import type { LearnedCost } from "../observe/learned-cost.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../contract/settings.ts";
 
 /** Applies deadlines and learned run times: which calls to drop, how long to hold, how many may wait. */
 export class LoadShedding<In, Out> {

@@ -1,4 +1,4 @@
-import { describe } from "../shared/describe.ts";
+import { describe } from "../../shared/describe.ts";
 import { BatcherError, type ErrorCode } from "./errors.ts";
 
 type Plain = Readonly<Record<string, string | number | boolean>>;

@@ -1,6 +1,6 @@
 import type { BatchContext } from "./batch-context.ts";
-import { newAbortController, type AbortSignalLike } from "./runtime/globals.ts";
-import { describe } from "../shared/describe.ts";
+import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
+import { describe } from "../../shared/describe.ts";
 
 /**
  * What an executor sees of the batch it runs, and how it reports on it. A batcher hands one to every run; make one to run
