@@ -8,6 +8,7 @@ import { importsOf } from "./imports.mjs";
  */
 export const floorPlan = {
   "packages/sheaf/src": [["adapters", "metrics", "node", "tuning"], ["."], ["core"], ["policies"], ["shared"]],
+  "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["observe"], ["contract"], ["runtime"]],
   "packages/sheaf/src/adapters": [["*"], ["shared"]],
   "packages/sheaf/src/adapters/shared": [["postgres"], ["."]],
   "packages/sheaf/src/node/command": [["check"], ["."]],
@@ -22,7 +23,6 @@ export const floorPlan = {
 /** Areas whose rooms still import each other in circles. */
 export const withoutPlan = [
   "packages/sheaf/src/adapters/nats",
-  "packages/sheaf/src/core",
   "packages/sheaf/src/node",
   "packages/sheaf-server/src/load",
   "packages/sheaf-server/src/runners",

@@ -8,11 +8,9 @@ export type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from ".
 export { createBatcher } from "./core/create-batcher.ts";
 export type { DetailedResult } from "./core/contract/detailed-result.ts";
 export type { Batcher, BatcherCapacity, BatcherPending, Result } from "./core/contract/batcher.ts";
-export type { Distribution } from "./core/observe/rolling-histogram.ts";
 export type { CostModel } from "./policies/cost-model.ts";
-export type { CostEstimate, Verdict } from "./core/observe/verdict.ts";
-export type { BatcherStats } from "./core/observe/stats.ts";
 export { greedy } from "./policies/greedy.ts";
 export { fixedWindow } from "./policies/fixed-window.ts";
 export { auto, type AutoOptions } from "./policies/auto/index.ts";
 export { adaptive, type AdaptiveOptions } from "./policies/adaptive.ts";
+export type { Distribution, CostEstimate, Verdict, BatcherStats } from "./core/contract/stats.ts";

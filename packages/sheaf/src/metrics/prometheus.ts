@@ -1,9 +1,8 @@
 import type { Batcher } from "../core/contract/batcher.ts";
-import type { BatcherStats } from "../core/observe/stats.ts";
-import type { CostEstimate } from "../core/observe/verdict.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";
+import type { BatcherStats, CostEstimate } from "../core/contract/stats.ts";
 
 /** The part of a batcher that the metrics read. */
 export type MeasuredBatcher = Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">;

@@ -1,5 +1,6 @@
-import { detailedResultOf, type DetailedResult } from "../contract/detailed-result.ts";
+import type { DetailedResult } from "../contract/detailed-result.ts";
 import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
+import { detailedResultOf } from "./multi-call.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Terms } from "../queue/arrival.ts";

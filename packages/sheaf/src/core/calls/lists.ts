@@ -1,9 +1,9 @@
-import { detailedResultOf, type DetailedResult } from "../contract/detailed-result.ts";
+import type { DetailedResult } from "../contract/detailed-result.ts";
 import type { Batcher } from "../contract/batcher.ts";
 import type { Calls } from "./calls.ts";
 import type { Scheduler, SchedulerParts } from "../dispatch/scheduler.ts";
 import { mapOver } from "./map.ts";
-import { manyCall, settleCall, type MultiCall } from "./multi-call.ts";
+import { detailedResultOf, manyCall, settleCall, type MultiCall } from "./multi-call.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "../contract/options.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";

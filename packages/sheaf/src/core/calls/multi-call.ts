@@ -1,4 +1,5 @@
-import type { MultiCallEntry } from "../queue/chunk.ts";
+import type { DetailedResult } from "../contract/detailed-result.ts";
+import type { Chunk, MultiCallEntry } from "../queue/chunk.ts";
 
 /** The calls of one caller, settled together; each has its settler at its index. */
 export type MultiCall = (index: number) => MultiCallEntry;
@@ -31,4 +32,11 @@ function collectorOf<T>(size: number, resolve: (values: T[]) => void): (index: n
     values[index] = value;
     if (--left === 0) resolve(values);
   };
+}
+
+/** The result that `detailed` gives, made from the chunk of the batch in which the item runs. */
+export function detailedResultOf<Out>(value: unknown, chunk: Chunk, index: number, nowMs: number): DetailedResult<Out> {
+  const { batchId, size, startedAtMs, runMs = nowMs - startedAtMs } = chunk.run!;
+  const queueMs = Math.max(0, startedAtMs - chunk.arrivedAtMs(index));
+  return { value: value as Out, batchId, batchSize: size, queueMs, runMs };
 }

@@ -1,7 +1,7 @@
 import type { BatchRecord } from "../../policies/policy.ts";
 import type { DetailedResult } from "./detailed-result.ts";
 import type { CallOptions } from "./options.ts";
-import type { BatcherStats } from "../observe/stats.ts";
+import type { BatcherStats } from "./stats.ts";
 
 /**
  * What a caller gets: an `Error` in a place rejects, so error classes drop out. Plain objects that look like one stay.

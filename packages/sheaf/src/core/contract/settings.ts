@@ -20,7 +20,6 @@ import { systemClock, type Clock } from "../runtime/clock.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
-import type { Lane } from "../queue/chunk.ts";
 
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<
@@ -108,6 +107,9 @@ export function checkCallOptions({ signal, timeoutMs, priority, alone }: CallOpt
   if (priority !== undefined) checkPriority("priority", priority);
   if (alone !== undefined) check(typeof alone === "boolean", "alone", "true or false", alone, TypeError);
 }
+
+/** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
+export type Lane = 0 | 1 | 2;
 
 /** Of every call, the highest first: by its place here one is a lane. */
 export const priorities: readonly Priority[] = ["immediate", "interactive", "bulk"];

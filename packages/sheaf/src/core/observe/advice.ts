@@ -1,6 +1,5 @@
 import type { Utilisation } from "./utilisation.ts";
-import type { Distribution } from "./rolling-histogram.ts";
-import type { CostEstimate, Verdict } from "./verdict.ts";
+import type { Distribution, CostEstimate, Verdict } from "../contract/stats.ts";
 
 /** What advice is derived from; see BatcherStats. */
 export interface AdviceInput {

@@ -1,7 +1,8 @@
 import type { RunTime } from "../contract/executor.ts";
 import { sampleOf, type Bucket, type RunSample } from "./run-sample.ts";
-import { verdictOf, type CostEstimate, type Verdict } from "./verdict.ts";
+import { verdictOf } from "./verdict.ts";
 import { lineThrough, sum, weightedSum, type WeightedLine } from "./weighted-line.ts";
+import type { CostEstimate, Verdict } from "../contract/stats.ts";
 
 export interface Judgement {
   readonly costModel: CostEstimate | null;

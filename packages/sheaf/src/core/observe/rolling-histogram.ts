@@ -1,16 +1,9 @@
+import type { Distribution } from "../contract/stats.ts";
 import { Histogram } from "./histogram.ts";
 
 const perOctave = 8;
 const slices = 6;
 const sliceMs = 10_000;
-
-/** Quantiles in milliseconds over the last 60 s; 0 without data. */
-export interface Distribution {
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-  readonly max: number;
-}
 
 /** Durations of the last 60 s, in slices of 10 s of which the oldest is dropped. */
 export class RollingHistogram {

@@ -1,49 +1,10 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { advise } from "./advice.ts";
 import type { UtilisationMeter } from "./utilisation.ts";
-import { RollingHistogram, type Distribution } from "./rolling-histogram.ts";
+import { RollingHistogram } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
-import type { CostEstimate, Verdict } from "./verdict.ts";
-
-/** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
-export interface BatcherStats {
-  readonly name: string;
-  /** Items waiting. */
-  readonly queued: number;
-  /** Batches in flight. */
-  readonly inFlight: number;
-  readonly items: {
-    readonly ok: number;
-    readonly error: number;
-    readonly timeout: number;
-    readonly aborted: number;
-    readonly rejected: number;
-  };
-  readonly batches: number;
-  /** Extra runs of bisections. */
-  readonly bisectRuns: number;
-  /** Runs given up after runTimeoutMs. */
-  readonly abandonedRuns: number;
-  readonly meanBatchSize: number;
-  /** 0…1: mean of size / maxBatchSize or weight / maxBatchWeight, whichever is larger for the batch; 0 if unlimited. */
-  readonly fillRate: number;
-  /** Arrival → dispatch, mean of each batch. */
-  readonly queueWaitMs: Distribution;
-  /** Dispatch → results. */
-  readonly runMs: Distribution;
-  /** Arrival → settled, of every call whose batch ended. */
-  readonly latencyMs: Distribution;
-  /** Run time as a line through batch sizes, from the last 512 batches; null before ten of at least two sizes. */
-  readonly costModel: CostEstimate | null;
-  /** What batching gains, from the same batches. */
-  readonly verdict: Verdict;
-  /** In the unit of the `price` option; null without it. */
-  readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
-  /** Batches by dispatch reason; every reason, 0 where there were none. */
-  readonly reasons: Readonly<Record<DispatchReason, number>>;
-  readonly advice: readonly string[];
-}
+import type { BatcherStats } from "../contract/stats.ts";
 
 /** Everything statistical, derived from batch records. */
 export class Statistics {

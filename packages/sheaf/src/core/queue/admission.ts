@@ -1,5 +1,5 @@
 import type { Arrival, Terms } from "./arrival.ts";
-import { Chunk, reject, type KeyOrder, type Lane, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
+import { Chunk, reject, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
 import { timeoutError, type Settlement, type Outcome } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
@@ -10,7 +10,7 @@ import { defaults } from "../contract/options.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Settings } from "../contract/settings.ts";
+import type { Settings, Lane } from "../contract/settings.ts";
 
 /**
  * Admits calls to the queue: calls the key functions, shares equal items, refuses what does not fit and keeps in

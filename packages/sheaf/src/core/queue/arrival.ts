@@ -1,5 +1,5 @@
-import type { Lane } from "./chunk.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
+import type { Lane } from "../contract/settings.ts";
 
 /** An item with its keys, each computed once. */
 export interface Arrival<In> {

@@ -1,5 +1,6 @@
 import type { Epoch } from "./epoch.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
+import type { Lane } from "../contract/settings.ts";
 
 /**
  * What settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
@@ -28,9 +29,6 @@ export interface BatchInFlight {
   readonly runMs: number | undefined;
   abandonedByAll(): void;
 }
-
-/** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
-export type Lane = 0 | 1 | 2;
 
 // Where a chunk is, as far as a holder of the chunk asks. The classes import this module and not the reverse.
 

@@ -1,5 +1,6 @@
-import type { Chunk, Lane } from "./chunk.ts";
+import type { Chunk } from "./chunk.ts";
 import { LaneQueue } from "./lane-queue.ts";
+import type { Lane } from "../contract/settings.ts";
 
 /** A bulk item that has waited this long counts as interactive: nothing waits forever. */
 export const bulkPromotionMs = 5000;

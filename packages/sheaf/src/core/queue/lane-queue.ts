@@ -1,5 +1,6 @@
 import { ChunkList } from "./chunk-list.ts";
-import type { Lane, LaneGroup, BlockedList, LaneList } from "./chunk.ts";
+import type { LaneGroup, BlockedList, LaneList } from "./chunk.ts";
+import type { Lane } from "../contract/settings.ts";
 
 /** The waiting calls of one lane of one group, first in first out. */
 export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<In> {

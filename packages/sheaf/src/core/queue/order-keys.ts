@@ -1,4 +1,5 @@
-import type { Chunk, KeyOrder, Lane, ItemRef } from "./chunk.ts";
+import type { Chunk, KeyOrder, ItemRef } from "./chunk.ts";
+import type { Lane } from "../contract/settings.ts";
 
 /**
  * The state of one order key: the waiting items, in order, and the batch that holds it. Forgotten when it has neither.

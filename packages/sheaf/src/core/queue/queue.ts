@@ -1,11 +1,11 @@
 import { BlockedCalls } from "./blocked-calls.ts";
 import type { ChunkList } from "./chunk-list.ts";
-import { Chunk, type Settler, type Lane } from "./chunk.ts";
+import { Chunk, type Settler } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
 import type { LaneQueue } from "./lane-queue.ts";
-import type { Settings } from "../contract/settings.ts";
+import type { Settings, Lane } from "../contract/settings.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
 

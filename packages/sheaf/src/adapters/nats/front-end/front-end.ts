@@ -1,5 +1,4 @@
 import type { CallOptions } from "../../../core/contract/options.ts";
-import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
@@ -7,6 +6,7 @@ import { PendingCalls } from "./pending-calls.ts";
 import type { LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
 import type { WorkerInfo } from "../queue/worker-registry.ts";
+import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 /** Options of `natsFrontEnd`. */
 export interface NatsFrontEndOptions extends NatsQueueOptions {

@@ -1,7 +1,6 @@
 import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import { checkCallOptions } from "../../../core/contract/settings.ts";
-import type { BatcherStats } from "../../../core/observe/stats.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
@@ -18,6 +17,7 @@ import type { Routing } from "./routing.ts";
 import { SeenBatches, type Outcome } from "./seen-batches.ts";
 import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
+import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 const maxAcksHeld = 10_000;
 const longestId = 100;

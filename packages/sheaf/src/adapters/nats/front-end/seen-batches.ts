@@ -1,8 +1,9 @@
 import { RollingHistogram } from "../../../core/observe/rolling-histogram.ts";
 import { LearnedCost } from "../../../core/observe/learned-cost.ts";
-import { Statistics, noReasons, type BatcherStats } from "../../../core/observe/stats.ts";
+import { Statistics, noReasons } from "../../../core/observe/stats.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { ReplyHead } from "../wire/envelope.ts";
+import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 /** Batches remembered, so that each is counted once however many of its items are this front end's. */
 const remembered = 1024;

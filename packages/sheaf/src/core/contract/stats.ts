@@ -1,0 +1,75 @@
+import type { DispatchReason } from "../../policies/policy.ts";
+
+/** Quantiles in milliseconds over the last 60 s; 0 without data. */
+export interface Distribution {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** What batches cost: `fixedMs + perItemMs · size`, in milliseconds, with the 95 % range of each part. */
+export interface CostEstimate {
+  readonly fixedMs: number;
+  readonly perItemMs: number;
+  readonly fixedMsRange: readonly [low: number, high: number];
+  readonly perItemMsRange: readonly [low: number, high: number];
+  /** Runs it rests on. */
+  readonly runs: number;
+  /** `"warm-up"`: so far only the executor's warm-up supports it, whose items are not the callers'. */
+  readonly basis: "runs" | "warm-up";
+}
+
+/** What batching gains, as far as recent batches support it. */
+export interface Verdict {
+  /** `"gains"` (at least 1.1 times) and `"gains-nothing"` (less) only where the whole range supports it. */
+  readonly verdict: "measuring" | "gains" | "gains-nothing";
+  /** Mean size of the batches it rests on; 0 without any. */
+  readonly batchSize: number;
+  /** Items × the run time of an item alone ÷ the time their batches ran; null while nothing supports an estimate. */
+  readonly speedup: number | null;
+  /** 95 % range of `speedup`. */
+  readonly low: number | null;
+  readonly high: number | null;
+  /** Batches it rests on: the last 512, without the first 16 of all, the first of each size, and stalls. */
+  readonly runs: number;
+}
+
+/** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
+export interface BatcherStats {
+  readonly name: string;
+  /** Items waiting. */
+  readonly queued: number;
+  /** Batches in flight. */
+  readonly inFlight: number;
+  readonly items: {
+    readonly ok: number;
+    readonly error: number;
+    readonly timeout: number;
+    readonly aborted: number;
+    readonly rejected: number;
+  };
+  readonly batches: number;
+  /** Extra runs of bisections. */
+  readonly bisectRuns: number;
+  /** Runs given up after runTimeoutMs. */
+  readonly abandonedRuns: number;
+  readonly meanBatchSize: number;
+  /** 0…1: mean of size / maxBatchSize or weight / maxBatchWeight, whichever is larger for the batch; 0 if unlimited. */
+  readonly fillRate: number;
+  /** Arrival → dispatch, mean of each batch. */
+  readonly queueWaitMs: Distribution;
+  /** Dispatch → results. */
+  readonly runMs: Distribution;
+  /** Arrival → settled, of every call whose batch ended. */
+  readonly latencyMs: Distribution;
+  /** Run time as a line through batch sizes, from the last 512 batches; null before ten of at least two sizes. */
+  readonly costModel: CostEstimate | null;
+  /** What batching gains, from the same batches. */
+  readonly verdict: Verdict;
+  /** In the unit of the `price` option; null without it. */
+  readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
+  /** Batches by dispatch reason; every reason, 0 where there were none. */
+  readonly reasons: Readonly<Record<DispatchReason, number>>;
+  readonly advice: readonly string[];
+}
