@@ -39,12 +39,18 @@ export async function passThrough(
   const method = app.supportedMethods.filter((name) => name !== "OPTIONS" || settings.corsOrigins.length === 0);
   const passOn = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (keyBatchers.isDraining) throw draining();
-    const url = new URL(upstreamUrl(base, request.url));
-    void reply.from(url.pathname + url.search, {
-      rewriteRequestHeaders: (_request, headers) => withoutHop(headers),
-      rewriteHeaders: withoutHop,
-      onError: (inner, { error }) => void inner.send(problemOfLoss(error, request, settings)),
-    });
+    const { pathname, search } = new URL(upstreamUrl(base, request.url));
+    try {
+      void reply.from(pathname, {
+        queryString: () => search.slice(1),
+        rewriteRequestHeaders: (_request, headers) => withoutHop(headers),
+        rewriteHeaders: withoutHop,
+        onError: (inner, { error }) => void inner.send(problemOfLoss(error, request, settings)),
+      });
+    } catch (error) {
+      // Nothing was sent: reply-from takes no path that may still climb when it is decoded, such as `..%2f`.
+      throw new Problem("BAD_REQUEST", "The path must not have .. in it, also not encoded.", { cause: error });
+    }
     return reply;
   };
   app.route({ method, url: "/*", handler: passOn, logLevel: quieter(settings) });

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { Problem } from "../server/http/problem.ts";
 import type { UpstreamHeaders } from "./upstream.ts";
 
 /**
@@ -28,6 +29,7 @@ export function upstreamHeaders(headers: IncomingHttpHeaders): UpstreamHeaders {
 /**
  * Where a request goes: its path behind the upstream's base. A prefix of both appears once, so that
  * `https://api.openai.com` and `https://api.openai.com/v1` mean the same.
+ * @throws {Problem} 400 for a path that leads out of the base: the caller's key belongs to what is below it.
  */
 export function upstreamUrl(base: string, pathAndQuery: string): string {
   const { origin, pathname } = new URL(base);
@@ -38,8 +40,15 @@ export function upstreamUrl(base: string, pathAndQuery: string): string {
   let common = Math.min(prefix.length, segments.length);
   while (common > 0 && !prefix.slice(-common).every((segment, i) => segment === segments[i])) common--;
   const joined = [...prefix, ...segments.slice(common)].join("/");
+  // An upstream may take an encoded slash for a slash.
+  for (const read of [joined, joined.replaceAll(/%2f|%5c/gi, "/")])
+    if (!isBelow(new URL(`${origin}/${read}`).pathname, prefix))
+      throw new Problem("BAD_REQUEST", "The path leads out of the upstream's base path.");
   return `${origin}/${joined}${query === undefined ? "" : `?${query}`}`;
 }
+
+const isBelow = (path: string, prefix: readonly string[]): boolean =>
+  prefix.length === 0 || `${path}/`.startsWith(`/${prefix.join("/")}/`);
 
 function splitOnce(text: string, separator: string): [string, string?] {
   const at = text.indexOf(separator);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createServer, get } from "node:http";
+import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { createProxy } from "../../dist/index.js";
@@ -8,15 +8,18 @@ import { upstreamHeaders, upstreamUrl } from "../../dist/proxy/target.js";
 import { embeddingApi, proxying, vectorOf, type Reply } from "./proxying.js";
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `text ${i}`);
-/** A GET whose path goes out as it is written. */
-const rawGet = (origin: string, path: string): Promise<{ status: number; text: string }> =>
+/** A request whose path goes out as it is written. */
+const raw = (origin: string, path: string, body?: string): Promise<{ status: number; text: string }> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin);
-    get({ hostname, port, path }, (response) => {
+    const method = body === undefined ? "GET" : "POST";
+    const headers = { "content-type": "application/json" };
+    const sent = request({ hostname, port, path, method, headers }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       response.on("end", () => resolve({ status: response.statusCode!, text }));
-    }).on("error", reject);
+    });
+    sent.on("error", reject).end(body);
   });
 const until = async (isSo: () => boolean): Promise<void> => {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
@@ -257,10 +260,31 @@ test("a path that names another host goes to the upstream all the same", async (
   const api = await embeddingApi(t);
   const proxy = await proxying(t, api.url);
   for (const path of ["//127.0.0.2:1/v1/models", "/\\\\127.0.0.2:1/v1/models", "/http://127.0.0.2:1/models"]) {
-    const { status, text } = await rawGet(proxy.url, path);
+    const { status, text } = await raw(proxy.url, path);
     assert.equal(status, 200, `${path}: ${text}`);
   }
   assert.equal(api.others.length, 3);
+});
+
+test("no path leads out of the upstream's base path, however it is encoded, and no refusal blames a model", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL);
+  const climbing = ["/v1/%2e%2e/admin", "/v1/.%2E/admin", "/%2e%2e/admin", "/v1/..%2fadmin", "/v1/x/..%2f..%2fadmin", "/v1/..%5cadmin", "/v1/..\\admin", "/v1/a/..%2fb", "/v1/..a%zz"]; // prettier-ignore
+  for (const path of climbing) {
+    const { status, text } = await raw(proxy.url, path);
+    assert.equal(status, 400, `${path}: ${text}`);
+    assert.doesNotMatch(text, /model/i, path);
+  }
+  for (const path of ["/%2e%2e/embeddings", "/v1/%2e%2e/embeddings", "/..%2fembeddings"]) {
+    const { status, text } = await raw(proxy.url, path, '{"model":"tiny","input":"a"}');
+    assert.equal(status, 400, `${path}: ${text}`);
+  }
+  assert.deepEqual([api.others, api.requests], [[], []]);
+  for (const path of ["/v1/a/%2e%2e/models", "/v1/models?path=/a/../b"]) {
+    const { status, text } = await raw(proxy.url, path);
+    assert.equal(status, 200, `${path}: ${text}`);
+  }
+  assert.deepEqual(api.others.map(({ url }) => url), ["/v1/models", "/v1/models?path=/a/../b"]); // prettier-ignore
 });
 
 test("pages of allowed origins may call it", async (t) => {
