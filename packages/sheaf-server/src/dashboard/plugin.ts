@@ -14,7 +14,7 @@ export interface DashboardOptions {
   readonly version?: string | undefined;
   /** Shown beside the title. */
   readonly links?: readonly Link[] | undefined;
-  /** Most viewers at once; one more gets an error. Default 32. */
+  /** Most viewers at once; one more takes the place of one that does not read, or of the oldest. Default 32. */
   readonly maxViewers?: number | undefined;
 }
 
@@ -57,13 +57,6 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
     app.get(`/dashboard/${name}`, hidden, (request, reply) => sendAsset(request, reply, asset));
   // A HEAD would hold a place and read nothing.
   app.get("/dashboard/events", { ...hidden, exposeHeadRoute: false }, (_request, reply) => {
-    if (streams.isFull)
-      return reply
-        .code(503)
-        .header("retry-after", "10")
-        .send({
-          error: { message: `${maxViewers} viewers watch already; close one of them.`, code: "TOO_MANY_VIEWERS" },
-        });
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
     return reply.send(streams.open());
   });

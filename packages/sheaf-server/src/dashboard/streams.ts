@@ -1,7 +1,10 @@
 import { PassThrough } from "node:stream";
 import type { Ticks } from "./ticks.ts";
 
-/** Sends every tick to every open stream as server-sent events. A reader that is too slow misses ticks. */
+/**
+ * Sends every tick to every open stream as server-sent events. A reader that is too slow misses ticks. Where `most` are
+ * open, a new one takes the place of one that is not read, or of the oldest: nobody keeps others out by staying.
+ */
 export class Streams {
   readonly #streams = new Set<PassThrough>();
   readonly #unsubscribe: () => void;
@@ -27,16 +30,13 @@ export class Streams {
     });
   }
 
-  get isFull(): boolean {
-    return this.#streams.size >= this.#most;
-  }
-
   #send(text: string): void {
     for (const stream of this.#streams) if (!stream.writableNeedDrain) stream.write(text);
   }
 
   /** A stream that ends when its reader goes, or with `close`. */
   open(): PassThrough {
+    if (this.#streams.size >= this.#most) this.#evict();
     this.#ticks.refresh();
     this.#hello ??= event("hello", this.#greet());
     const stream = new PassThrough({ highWaterMark: 1024 * 1024 });
@@ -45,6 +45,14 @@ export class Streams {
     // How long a browser's own EventSource waits before it comes back.
     stream.write(`retry: 1000\n\n${this.#hello}`);
     return stream;
+  }
+
+  #evict(): void {
+    const [oldest] = this.#streams;
+    const unread = [...this.#streams].find((stream) => stream.writableNeedDrain);
+    this.#streams.delete(unread ?? oldest!);
+    if (unread === undefined) oldest!.end(event("evicted", { most: this.#most }));
+    else unread.destroy();
   }
 
   close(): void {

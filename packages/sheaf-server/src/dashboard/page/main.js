@@ -74,13 +74,11 @@ const stream = openStream(new URL("events", import.meta.url), {
     if (name === "hello") greet(data);
     else if (name === "tick") take(data);
   },
-  lost: (why, retryInMs) => {
-    setStatus("lost", "Not connected");
-    byId("notice-text").textContent =
-      `${why} The figures stand still; trying again ${retryInMs < 1000 ? "at once" : `in ${Math.round(retryInMs / 1000)} s`}.`;
-    byId("notice").hidden = false;
-    byId("main").classList.add("stale");
-  },
+  lost: (why, retryInMs) =>
+    stale(
+      `${why} The figures stand still; trying again ${retryInMs < 1000 ? "at once" : `in ${Math.round(retryInMs / 1000)} s`}.`,
+    ),
+  evicted: (most) => stale(`At most ${most} pages are open at once, and a newer one took this page's place.`),
   refused: (isWrong) => {
     setStatus("locked", "Key needed");
     byId("key").hidden = false;
@@ -169,6 +167,14 @@ const statusWords = /** @type {Record<string, string>} */ ({
   draining: "Shutting down",
   failed: "Failed",
 });
+
+/** Says why the figures stand still, with a button to come back. */
+function stale(/** @type {string} */ why) {
+  setStatus("lost", "Not connected");
+  byId("notice-text").textContent = why;
+  byId("notice").hidden = false;
+  byId("main").classList.add("stale");
+}
 
 function setStatus(/** @type {string} */ status, /** @type {string} */ words) {
   const shown = byId("status");

@@ -12,6 +12,7 @@ const longestPauseMs = 10_000;
  *   key: () => string | undefined,
  *   event: (name: string, data: any) => void,
  *   lost: (why: string, retryInMs: number) => void,
+ *   evicted: (most: number) => void,
  *   refused: (isWrong: boolean) => void,
  * }} on
  */
@@ -28,6 +29,8 @@ export function openStream(url, on) {
     const controller = (current = new AbortController());
     const key = on.key();
     let why = "The server does not answer.";
+    /** @type {number | undefined} */
+    let most;
     try {
       const headers = { accept: "text/event-stream", ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) };
       const response = await fetch(url, { headers, cache: "no-store", signal: controller.signal });
@@ -35,8 +38,11 @@ export function openStream(url, on) {
       if (response.ok && response.body !== null) {
         await read(response.body, controller, (name, data) => {
           pauseMs = 500;
-          on.event(name, data);
+          if (name === "evicted") most = data.most;
+          else on.event(name, data);
         });
+        // To come back would take the place of another viewer, who would come back in turn.
+        if (most !== undefined) return on.evicted(most);
         why = "The server ended the connection.";
       } else why = await reasonOf(response);
     } catch {
