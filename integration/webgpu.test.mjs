@@ -14,7 +14,7 @@ import { writeEncoderFolder } from "../bench/lib/encoder-folder.mjs";
 import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
 import { createServer } from "../packages/sheaf-server/dist/index.js";
 import { definitionOf } from "../packages/sheaf-server/dist/server/models/worker-model.js";
-import { defaultSettings } from "../packages/sheaf-server/dist/server/settings.js";
+import { defaultSettings } from "../packages/sheaf-server/dist/settings/settings.js";
 import { builtinModels } from "../packages/sheaf-server/dist/runners/builtin.js";
 import { resolveModel } from "../packages/sheaf-server/dist/runners/resolve-model.js";
 import { compareResults } from "../packages/sheaf-server/dist/runners/self-test/compare-results.js";

@@ -30,7 +30,7 @@ test("process.env is read in one file of the server, set in another, and handed 
     users.map(({ path }) => path),
     [
       "packages/sheaf/src/node/command/child.ts",
-      "packages/sheaf-server/src/server/config.ts",
+      "packages/sheaf-server/src/settings/config.ts",
       "packages/sheaf-server/src/shared/without-telemetry.ts",
     ],
   );
@@ -42,7 +42,7 @@ test("only one file imports ONNX Runtime, and it turns telemetry off first", () 
     importers.map(({ path }) => path),
     ["packages/sheaf-server/src/runners/onnx/runtime.ts"],
   );
-  for (const path of ["index.ts", "cli/main.ts", "runners/onnx/runtime.ts", "runners/worker-module.ts"]) {
+  for (const path of ["index.ts", "cli/main.ts", "runners/onnx/runtime.ts", "runners/workers/worker-module.ts"]) {
     const { text } = sources.find((source) => source.path === `packages/sheaf-server/src/${path}`);
     assert.match(importsOf(text)[0], /shared\/without-telemetry\.ts$/, path);
   }
@@ -81,7 +81,7 @@ test("the rules refuse what the architecture forbids and allow what it allows", 
     ["packages/sheaf-server/src/server/server.ts", "../cli/main.ts"],
     ["packages/sheaf-server/src/server/server.ts", "sheaf/core/queue"],
     ["packages/sheaf-server/src/server/server.ts", "../../../sheaf/src/index.ts"],
-    ["packages/sheaf-server/src/runners/onnx.ts", "../server/config.ts"],
+    ["packages/sheaf-server/src/runners/builtin.ts", "../server/plugin.ts"],
   ];
   const good = [
     ["packages/sheaf/src/core/create-batcher.ts", "../policies/auto/index.ts"],

@@ -5,8 +5,8 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
-import { healthPaths } from "../packages/sheaf-server/dist/server/observe/health-paths.js";
-import { settingsTable } from "../packages/sheaf-server/dist/server/settings.js";
+import { healthPaths } from "../packages/sheaf-server/dist/http/health-paths.js";
+import { settingsTable } from "../packages/sheaf-server/dist/settings/settings.js";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 
 const compose = ["compose.yaml", "deploy/compose.yaml"].map((path) => ({

@@ -43,7 +43,7 @@ function defaultIn(comment) {
 
 /** The server's environment variables, each with its default; undefined where it has none. */
 export async function serverVariables() {
-  const { settingsTable } = await import(`${root}/packages/sheaf-server/dist/server/settings.js`);
+  const { settingsTable } = await import(`${root}/packages/sheaf-server/dist/settings/settings.js`);
   const isNone = (value) => Array.isArray(value) && value.length === 0;
   return new Map(settingsTable.map(({ env, default: value }) => [env, isNone(value) ? undefined : value]));
 }

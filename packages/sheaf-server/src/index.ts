@@ -19,10 +19,10 @@ export type {
 } from "./dashboard/observed.ts";
 export { definitionOf as workerModel } from "./server/models/worker-model.ts";
 export { builtinModels } from "./runners/builtin.ts";
-export { defaultSettings } from "./server/settings.ts";
-export type { Settings } from "./server/settings.ts";
-export type { ModelDefinition } from "./server/models/model-definition.ts";
-export type { ModelState, Served, ServedModel } from "./server/models/served-model.ts";
+export { defaultSettings } from "./settings/settings.ts";
+export type { Settings } from "./settings/settings.ts";
+export type { ModelDefinition } from "./server/contract/model-definition.ts";
+export type { ModelState, Served, ServedModel } from "./server/contract/served-model.ts";
 export type { Models } from "./server/models/models.ts";
 export type {
   ModelInput,
@@ -31,4 +31,4 @@ export type {
   RunnerSettings,
   TensorDatatype,
   TensorSpec,
-} from "./runners/model-spec.ts";
+} from "./runners/contract/model-spec.ts";

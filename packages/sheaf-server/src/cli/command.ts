@@ -2,7 +2,7 @@ import { Command, CommanderError, InvalidArgumentError, type Option } from "comm
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import type { ReportFiles } from "../load/report/write.ts";
-import { ConfigError } from "../server/config.ts";
+import { ConfigError } from "../settings/config.ts";
 
 /** The exit codes of every command. */
 export const exitCode = { ok: 0, failure: 1, usage: 2, no: 3 } as const;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import type { LoadedConfig } from "../server/config.ts";
-import { settingsTable } from "../server/settings.ts";
+import type { LoadedConfig } from "../settings/config.ts";
+import { settingsTable } from "../settings/settings.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { running, type RunCommand } from "./command.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";

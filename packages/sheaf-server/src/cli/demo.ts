@@ -19,7 +19,7 @@ import type { ReportPage } from "../load/report/page.ts";
 import { tuneCharts } from "../load/report/tune-charts.ts";
 import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
-import { resultTable } from "../load/bench/result-table.ts";
+import { resultTable } from "../load/result-table.ts";
 import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
 
 interface DemoFlags extends OutputOptions {

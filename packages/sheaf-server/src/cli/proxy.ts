@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { ConfigError } from "../server/config.ts";
-import { proxyDefaults, type Setting, type Settings } from "../server/settings.ts";
+import { ConfigError } from "../settings/config.ts";
+import { proxyDefaults, type Setting, type Settings } from "../settings/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { running, type RunCommand } from "./command.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { builtinModels } from "../runners/builtin.ts";
-import { ConfigError, type ModelEntry } from "../server/config.ts";
-import type { Settings } from "../server/settings.ts";
+import { ConfigError, type ModelEntry } from "../settings/config.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { SheafServer } from "../server/server.ts";
 import { isModelsFolder } from "../server/models/repository/folder.ts";
 import { fileSource, nameOf } from "../server/models/file-source.ts";
@@ -66,8 +66,8 @@ function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEn
 
 async function serveModels({ entries, folder }: ServedEntries, settings: Settings): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
-  const { openApp } = await import("../server/http/app.ts");
-  const { listenDuringStartup } = await import("../server/http/lifecycle/startup-listener.ts");
+  const { openApp } = await import("../http/app.ts");
+  const { listenDuringStartup } = await import("../server/startup-listener.ts");
   const app = openApp(settings);
   // A gateway loads no model: it starts in a moment.
   const holdMs = runsElsewhere(settings) ? settings.natsHoldMs : 0;
@@ -77,8 +77,8 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
   let server: SheafServer;
   try {
     const { serverOn } = await import("../server/server.ts");
-    const { warmUpHttp } = await import("../server/http/lifecycle/warm-up-http.ts");
-    const { modelOutput } = await import("../server/observe/log.ts");
+    const { warmUpHttp } = await import("../server/warm-up-http.ts");
+    const { modelOutput } = await import("../observe/log.ts");
     // All at once: each loads by itself.
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
     server = await serverOn(app, { models, settings, modelsFolder: folder });

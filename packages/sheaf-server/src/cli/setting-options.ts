@@ -1,7 +1,7 @@
 import { Option, type Command } from "commander";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { loadConfig, type LoadedConfig } from "../server/config.ts";
-import { settingsTable, type Setting, type Settings } from "../server/settings.ts";
+import { loadConfig, type LoadedConfig } from "../settings/config.ts";
+import { settingsTable, type Setting, type Settings } from "../settings/settings.ts";
 import { newCommand } from "./command.ts";
 
 export interface CommandSettings {

@@ -1,5 +1,5 @@
-import { deepest, isTooDeep } from "../server/codec/depth.ts";
-import { Problem } from "../server/http/problem.ts";
+import { deepest, isTooDeep } from "../problems/depth.ts";
+import { Problem } from "../problems/problem.ts";
 
 /** The fields beside `data` go to every caller of the request. */
 const longestEnvelope = 65_536;

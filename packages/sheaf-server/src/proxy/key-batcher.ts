@@ -1,9 +1,9 @@
 import type { Batcher, BatcherStats } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
-import { itemKey } from "../server/cache/item-key.ts";
-import type { ModelCache } from "../server/cache/model-cache.ts";
-import type { InferOptions } from "../server/models/served-model.ts";
-import type { Settings } from "../server/settings.ts";
+import { itemKey } from "../cache/item-key.ts";
+import type { ModelCache } from "../cache/model-cache.ts";
+import type { InferOptions } from "../server/contract/served-model.ts";
+import type { Settings } from "../settings/settings.ts";
 import { strategies } from "../shared/strategies.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";

@@ -1,10 +1,10 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import type { DashboardBatcher } from "../dashboard/observed.ts";
-import { noCounts, type CachePart } from "../server/cache/cache-counts.ts";
-import { ModelCache } from "../server/cache/model-cache.ts";
-import { ResultCache } from "../server/cache/result-cache.ts";
-import { Problem } from "../server/http/problem.ts";
-import type { Settings } from "../server/settings.ts";
+import { noCounts, type CachePart } from "../cache/cache-counts.ts";
+import { ModelCache } from "../cache/model-cache.ts";
+import { ResultCache } from "../cache/result-cache.ts";
+import { Problem } from "../problems/problem.ts";
+import type { Settings } from "../settings/settings.ts";
 import { KeyBatcher } from "./key-batcher.ts";
 import { sumOfStats } from "../shared/stats-sum.ts";
 import { upstreamUrl } from "./target.ts";

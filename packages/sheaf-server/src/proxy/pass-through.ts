@@ -1,8 +1,8 @@
 import replyFrom from "@fastify/reply-from";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { InFlightReplies } from "../server/http/lifecycle/in-flight-replies.ts";
-import { clientClosedRequest, Problem } from "../server/http/problem.ts";
-import type { Settings } from "../server/settings.ts";
+import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
+import { clientClosedRequest, Problem } from "../problems/problem.ts";
+import type { Settings } from "../settings/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { upstreamUrl } from "./target.ts";
 import { unreachable } from "./upstream.ts";

@@ -1,4 +1,4 @@
-import { Problem } from "../server/http/problem.ts";
+import { Problem } from "../problems/problem.ts";
 
 /** Headers of a request to the upstream, names in small letters. Holds keys: never logged. */
 export type UpstreamHeaders = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
-import type { ModuleSpec, RunnerSettings } from "./model-spec.ts";
+import type { ModuleSpec, RunnerSettings } from "./contract/model-spec.ts";
 import type { SessionSettings } from "./onnx/session.ts";
-import { workerModule } from "./worker-module.ts";
+import { workerModule } from "./workers/worker-module.ts";
 
 /** The models that come with the package: no file to find, nothing to download. */
 export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: RunnerSettings) => ModuleSpec>> = {

@@ -1,19 +1,19 @@
 import type { FastifyInstance } from "fastify";
-import { listen, openApp } from "./http/app.ts";
-import { closeApp } from "./http/lifecycle/close-app.ts";
-import { answerUnknownRoutes } from "./http/unknown-routes.ts";
+import { listen, openApp } from "../http/app.ts";
+import { closeApp } from "../http/lifecycle/close-app.ts";
+import { answerUnknownRoutes } from "../http/unknown-routes.ts";
 import { documentRoutes } from "./protocols/openapi.ts";
-import type { ModelEntry } from "./config.ts";
+import type { ModelEntry } from "../settings/config.ts";
 import type { ModelSource } from "./models/deployment.ts";
-import type { ModelDefinition } from "./models/model-definition.ts";
+import type { ModelDefinition } from "./contract/model-definition.ts";
 import { checkSome, type Models } from "./models/models.ts";
 import { ModelRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
 import { openModels, serveHttp } from "./plugin.ts";
-import { RequestMetrics } from "./observe/request-metrics.ts";
-import { InFlightReplies } from "./http/lifecycle/in-flight-replies.ts";
-import { defaultSettings, type Settings } from "./settings.ts";
-import { crossOrigin } from "./http/cross-origin.ts";
+import { RequestMetrics } from "../observe/request-metrics.ts";
+import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
+import { defaultSettings, type Settings } from "../settings/settings.ts";
+import { crossOrigin } from "../http/cross-origin.ts";
 
 export interface ServerOptions {
   /** What to serve; the first answers `/infer`. At least one. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { comparisons, leadOf } from "../../dist/load/bench/comparison.js";
+import { comparisons, leadOf } from "../../dist/load/comparison.js";
 import { configured } from "./results.js";
 
 const sentenceOf = (...runs: Parameters<typeof configured>[]): string =>

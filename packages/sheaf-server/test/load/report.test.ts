@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { publishBench } from "../../dist/load/bench/output.js";
 import { colourOf, onDark } from "../../dist/load/report/chart.js";
-import { comparisons } from "../../dist/load/bench/comparison.js";
+import { comparisons } from "../../dist/load/comparison.js";
 import { closeBrowser, open, skip, violations } from "../dashboard/browser.js";
 import { configured } from "./results.js";
 import { collected } from "./streams.js";

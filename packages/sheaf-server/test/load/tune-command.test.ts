@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { loadConfig } from "../../dist/server/config.js";
+import { loadConfig } from "../../dist/settings/config.js";
 import { tune } from "../../dist/cli/tune.js";
 import { collected } from "./streams.js";
 

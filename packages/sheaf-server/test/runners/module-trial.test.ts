@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { workerProcess, workerThread } from "sheaf/node";
-import type { ModelSpec, ModuleSpec } from "../../dist/runners/model-spec.js";
+import type { ModelSpec, ModuleSpec } from "../../dist/runners/contract/model-spec.js";
 import { tryOutModule, type ModuleTrialOptions } from "../../dist/runners/self-test/module-trial.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folder, write } from "./made-models.js";

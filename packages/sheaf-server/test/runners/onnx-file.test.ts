@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { createBatcher, greedy, type Batcher } from "sheaf";
 import { workerThread } from "sheaf/node";
-import type { ModuleSpec } from "../../dist/runners/model-spec.js";
+import type { ModuleSpec } from "../../dist/runners/contract/model-spec.js";
 import { onnxFileSpec } from "../../dist/runners/onnx/file.js";
 import {
   argMaxOfBatch,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { builtinModels } from "../../dist/runners/builtin.js";
-import type { ModuleSpec } from "../../dist/runners/model-spec.js";
+import type { ModuleSpec } from "../../dist/runners/contract/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { scaling, write } from "./made-models.js";
 

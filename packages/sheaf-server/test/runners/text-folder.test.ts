@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createBatcher, greedy } from "sheaf";
 import { workerThread } from "sheaf/node";
-import type { ModelSpec, ModuleSpec } from "../../dist/runners/model-spec.js";
+import type { ModelSpec, ModuleSpec } from "../../dist/runners/contract/model-spec.js";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
 import { folderOf, headWeights, referenceStates, tinyBert, width } from "./made-folders.js";
 import { folder } from "./made-models.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { statusOfCode } from "../../dist/server/http/problem.js";
+import { statusOfCode } from "../../dist/problems/problem.js";
 import { service } from "../../dist/server/protocols/grpc/definition.js";
 import { statusNameOf } from "../../dist/server/protocols/grpc/status.js";
 import { answering, servingFolder } from "./models/folder-server.js";

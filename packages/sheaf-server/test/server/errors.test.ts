@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError } from "sheaf";
 import type { ModelDefinition } from "../../dist/index.js";
-import { problemOf, statusOfCode, type ProblemCode } from "../../dist/server/http/problem.js";
+import { problemOf, statusOfCode, type ProblemCode } from "../../dist/problems/problem.js";
 import { doubling, gated, measuringTexts, serving, type Reply } from "./serving.js";
 
 /** Every error is a problem document with OpenAI's `error` inside; the request id is in body and header. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resolveModel } from "../../dist/runners/resolve-model.js";
-import { JsonDemand } from "../../dist/server/models/json-demand.js";
+import { JsonDemand } from "../../dist/server/contract/json-demand.js";
 import { definitionOf } from "../../dist/server/models/worker-model.js";
-import { defaultSettings } from "../../dist/server/settings.js";
+import { defaultSettings } from "../../dist/settings/settings.js";
 import { serving } from "./serving.js";
 
 test("JSON is expected at first, and again once most replies are", () => {

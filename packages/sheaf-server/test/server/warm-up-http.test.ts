@@ -3,8 +3,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { warmUpHttp } from "../../dist/server/http/lifecycle/warm-up-http.js";
-import { defaultSettings, type Settings } from "../../dist/server/settings.js";
+import { warmUpHttp } from "../../dist/server/warm-up-http.js";
+import { defaultSettings, type Settings } from "../../dist/settings/settings.js";
 
 /** What this process answered meanwhile: `PATH STATUS`, and how often; `connections` is how many it took. */
 async function answersOf(

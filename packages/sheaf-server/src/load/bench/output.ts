@@ -1,13 +1,13 @@
 import type { AssertionOutcome } from "./assertion.ts";
 import type { CommandStreams } from "../../shared/terminal.ts";
-import { comparisonBasis, comparisons } from "./comparison.ts";
+import { comparisonBasis, comparisons } from "../comparison.ts";
 import { configurationNames, configurations, type ConfigurationName } from "../simulate/configurations.ts";
 import { machine } from "./machine.ts";
 import type { LoadResult } from "../result.ts";
 import { loadCharts, loadSections } from "../report/load-charts.ts";
 import type { ReportPage } from "../report/page.ts";
 import { writeReport, type ReportFiles } from "../report/write.ts";
-import { resultNotes, resultTable } from "./result-table.ts";
+import { resultNotes, resultTable } from "../result-table.ts";
 import { figures, shownCommand, shownMs, textTable } from "../../shared/terminal.ts";
 
 /** The options of `sheaf bench` that its output shows or follows; times in milliseconds. */

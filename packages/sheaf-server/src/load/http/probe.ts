@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { CommandFailure, UsageError } from "../../shared/failure.ts";
 import { httpTarget } from "./http-target.ts";
 import { renderRequest } from "./request.ts";
-import { oneLine } from "../bench/result-table.ts";
+import { oneLine } from "../result-table.ts";
 import { succeeded, type Outcome } from "../target.ts";
 
 const untrusted = "its certificate is not trusted here (NODE_EXTRA_CA_CERTS names a file of more authorities)";

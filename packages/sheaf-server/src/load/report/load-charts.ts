@@ -1,6 +1,6 @@
 import { configurationsOf, type LatencyMs, type LoadResult } from "../result.ts";
-import { comparisons } from "../bench/comparison.ts";
-import { resultTable } from "../bench/result-table.ts";
+import { comparisons } from "../comparison.ts";
+import { resultTable } from "../result-table.ts";
 import { batchSizes } from "./batch-size-chart.ts";
 import { chartSpec, colourOf, logAxis, quantileLines, quantity, type Chart } from "./chart.ts";
 import { fan } from "./fan-chart.ts";

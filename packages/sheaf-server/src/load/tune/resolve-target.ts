@@ -1,8 +1,8 @@
 import type { Executor } from "sheaf";
 import { seededRandom } from "sheaf/tuning";
-import { devicesOf } from "../../runners/devices/devices.ts";
-import { workersOn } from "../../runners/devices/workers.ts";
-import type { ModelInput, ModelSpec, RunnerSettings } from "../../runners/model-spec.ts";
+import { devicesOf } from "../../runners/contract/devices.ts";
+import { workersOn } from "../../runners/workers/workers-on.ts";
+import type { ModelInput, ModelSpec, RunnerSettings } from "../../runners/contract/model-spec.ts";
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { sampleCount } from "../../runners/self-test/module-sample-worker.ts";
 import { testOn } from "../../runners/self-test/module-trial.ts";

@@ -1,7 +1,7 @@
 import { CommandFailure, parsedUrl } from "../../shared/failure.ts";
 import { templateFor } from "../http/probe.ts";
 import { itemsFromTemplate } from "../payload.ts";
-import { oneLine } from "../bench/result-table.ts";
+import { oneLine } from "../result-table.ts";
 import type { TuneTarget } from "./target.ts";
 
 export interface UrlBatchesOptions {

@@ -1,10 +1,10 @@
 import { RunHandle, type Executor } from "sheaf";
-import type { ModuleSpec, RunnerSettings } from "../model-spec.ts";
-import { closedOn } from "../onnx/inspection.ts";
+import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
+import { closedOn } from "../workers/inspection.ts";
 import { compareResults } from "../self-test/compare-results.ts";
 import { largestSteadyRate } from "../self-test/self-test.ts";
 import { trialItems } from "./trial-items.ts";
-import { workersOn } from "./workers.ts";
+import { workersOn } from "../workers/workers-on.ts";
 
 /** Timed runs on each device, in turn; their median counts. */
 const rounds = 5;

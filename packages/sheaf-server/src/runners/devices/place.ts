@@ -1,10 +1,10 @@
-import { inspectionExecutor } from "../onnx/inspection.ts";
-import type { ModuleSpec, RunnerSettings } from "../model-spec.ts";
-import { workerModule } from "../worker-module.ts";
+import { inspectionExecutor } from "../workers/inspection.ts";
+import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
+import { workerModule } from "../workers/worker-module.ts";
 import { compareDevices } from "./compare-devices.ts";
 import type { FoundDevice } from "./device-worker.ts";
-import { devicesOf } from "./devices.ts";
-import { workersOn } from "./workers.ts";
+import { devicesOf } from "../contract/devices.ts";
+import { workersOn } from "../workers/workers-on.ts";
 
 /** Describes a model on one device; throws where that device does not take it. */
 type SpecOn = (device: string) => Promise<ModuleSpec>;

@@ -1,4 +1,4 @@
-import type { ModuleSpec } from "../model-spec.ts";
+import type { ModuleSpec } from "../contract/model-spec.ts";
 
 const texts = ["a", "The cat sits outside, 3 of 4!", "Zebras stand still while the wind is calm."];
 

@@ -1,6 +1,6 @@
 import { isMainThread } from "node:worker_threads";
 import { env, InferenceSession } from "./runtime.ts";
-import { noThreadsBecause } from "../devices/devices.ts";
+import { noThreadsBecause } from "../contract/devices.ts";
 
 // Failures come as errors, with their text; the runtime would print them to stderr as well.
 env.logLevel = "fatal";

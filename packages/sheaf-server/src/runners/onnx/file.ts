@@ -1,13 +1,13 @@
 import { stat } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
-import type { ModuleSpec, RunnerSettings, TensorSpec } from "../model-spec.ts";
+import type { ModuleSpec, RunnerSettings, TensorSpec } from "../contract/model-spec.ts";
 import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
-import { inspectionExecutor } from "./inspection.ts";
-import { workersOn } from "../devices/workers.ts";
+import { inspectionExecutor } from "../workers/inspection.ts";
+import { workersOn } from "../workers/workers-on.ts";
 import { shapeOf, type TensorItem } from "../tensors/tensor-item.ts";
-import { workerModule } from "../worker-module.ts";
+import { workerModule } from "../workers/worker-module.ts";
 
 /**
  * A model of a `.onnx` file on one device: its inputs and outputs, read from the file and tried out in a worker.

@@ -1,6 +1,6 @@
 import type { InferenceSession } from "./runtime.ts";
-import type { TensorSpec } from "../model-spec.ts";
-import { datatypeOf } from "../tensors/tensor-rows.ts";
+import type { TensorSpec } from "../contract/model-spec.ts";
+import { datatypeOf } from "./tensor-rows.ts";
 
 /** How items lie in a model's tensors. */
 export interface OnnxLayout {

@@ -2,7 +2,7 @@ import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import type { OnnxLayout } from "./layout.ts";
 import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
-import { cutRows, joinItems } from "../tensors/tensor-rows.ts";
+import { cutRows, joinItems } from "./tensor-rows.ts";
 
 export interface OnnxData extends SessionSettings {
   readonly path: string;

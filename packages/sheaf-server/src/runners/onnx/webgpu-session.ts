@@ -1,7 +1,7 @@
 import { runOnDevice } from "./device-graph.ts";
 import type { ModelSession } from "./model-session.ts";
 import { Tensor, type InferenceSession } from "./runtime.ts";
-import { sizeFor } from "../devices/fixed-sizes.ts";
+import { sizeFor } from "./fixed-sizes.ts";
 
 type Tensors = InferenceSession.FeedsType;
 

@@ -1,5 +1,5 @@
 import type { WorkerColumn, WorkerDeclaration } from "sheaf/node";
-import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../model-spec.ts";
+import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../contract/model-spec.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 
 type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;

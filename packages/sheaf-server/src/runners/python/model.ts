@@ -1,8 +1,8 @@
 import { basename, resolve } from "node:path";
 import { workerCommand } from "sheaf/node";
-import type { OpenSpec, RunnerSettings } from "../model-spec.ts";
-import { devicesOf } from "../devices/devices.ts";
-import { closedOn } from "../onnx/inspection.ts";
+import type { OpenSpec, RunnerSettings } from "../contract/model-spec.ts";
+import { devicesOf } from "../contract/devices.ts";
+import { closedOn } from "../workers/inspection.ts";
 import { triedOut } from "../self-test/module-trial.ts";
 import { inputOf, itemFromJson, outputOf } from "./columns.ts";
 import { convertingExecutor } from "./executor.ts";

@@ -1,4 +1,4 @@
-import type { ModelSpec, RunnerSettings } from "../model-spec.ts";
+import type { ModelSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { SelfTest } from "./self-test.ts";
 
 /** How a model is served after its self-test, and the note about it. */

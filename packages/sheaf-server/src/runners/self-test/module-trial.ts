@@ -1,11 +1,11 @@
 import { RunHandle, type Executor } from "sheaf";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
-import { closedOn, inspectionExecutor } from "../onnx/inspection.ts";
-import type { ModelSpec, ModuleSpec, RunnerSettings } from "../model-spec.ts";
+import { closedOn, inspectionExecutor } from "../workers/inspection.ts";
+import type { ModelSpec, ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { ModuleExports } from "./module-sample-worker.ts";
 import { selfTest } from "./self-test.ts";
-import { workerModule } from "../worker-module.ts";
+import { workerModule } from "../workers/worker-module.ts";
 
 export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize" | "signal"> {
   /** As the module will run: a crash in native code must not take the server with it. */

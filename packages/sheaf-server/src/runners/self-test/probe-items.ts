@@ -1,5 +1,5 @@
 import type { InferenceSession } from "../onnx/runtime.ts";
-import type { TensorSpec } from "../model-spec.ts";
+import type { TensorSpec } from "../contract/model-spec.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 
 const freeAxisLength = 4;

@@ -1,4 +1,4 @@
-import type { TensorSpec } from "../model-spec.ts";
+import type { TensorSpec } from "../contract/model-spec.ts";
 
 /** One item, or its result: one typed array (texts: string[]) by tensor, and `shape:NAME` where an axis is free. */
 export type TensorItem = Record<string, unknown>;

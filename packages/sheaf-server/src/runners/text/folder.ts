@@ -1,10 +1,10 @@
 import { basename, resolve } from "node:path";
 import { batchVerdict } from "../self-test/batch-verdict.ts";
-import { workersOn } from "../devices/workers.ts";
-import { inspectionExecutor } from "../onnx/inspection.ts";
-import type { ModuleSpec, RunnerSettings } from "../model-spec.ts";
+import { workersOn } from "../workers/workers-on.ts";
+import { inspectionExecutor } from "../workers/inspection.ts";
+import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
-import { workerModule } from "../worker-module.ts";
+import { workerModule } from "../workers/worker-module.ts";
 
 // Kept in step with the size of a worker's runs; see model.ts.
 const maxPaddedTokens = 16_384;

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import { Tensor } from "../onnx/runtime.ts";
-import type { FolderSettings } from "../folder-settings.ts";
+import type { FolderSettings } from "./folder-settings.ts";
 import { lengthBuckets } from "./length-buckets.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
-import { sizeFor } from "../devices/fixed-sizes.ts";
+import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
 import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
 

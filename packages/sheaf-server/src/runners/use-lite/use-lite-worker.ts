@@ -1,6 +1,6 @@
 import { Tensor } from "../onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
-import { sizeFor } from "../devices/fixed-sizes.ts";
+import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
 import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
 import { unigramTokenizer, type UnigramTokenizer } from "../text/unigram-tokenizer.ts";

@@ -1,7 +1,7 @@
 import { describe, nearestOf } from "sheaf/checks";
-import type { ModelInput, TensorSpec } from "../../runners/model-spec.ts";
-import { boundedDepth } from "./depth.ts";
-import { invalid, Problem } from "../http/problem.ts";
+import type { ModelInput, TensorSpec } from "../../runners/contract/model-spec.ts";
+import { boundedDepth } from "../../problems/depth.ts";
+import { invalid, Problem } from "../../problems/problem.ts";
 import { tensorItem } from "./tensor-items.ts";
 
 /** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */

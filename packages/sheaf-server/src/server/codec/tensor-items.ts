@@ -1,7 +1,7 @@
 import type { NumberArray } from "../../runners/tensors/join-rows.ts";
-import type { TensorDatatype, TensorSpec } from "../../runners/model-spec.ts";
-import { boundedDepth } from "./depth.ts";
-import { invalid } from "../http/problem.ts";
+import type { TensorDatatype, TensorSpec } from "../../runners/contract/model-spec.ts";
+import { boundedDepth } from "../../problems/depth.ts";
+import { invalid } from "../../problems/problem.ts";
 
 export interface Element {
   readonly expected: string;

@@ -1,7 +1,7 @@
 import { natsFrontEnd } from "sheaf/adapters/nats";
 import { elements } from "../codec/tensor-items.ts";
 import { orAborted, type LearnModel } from "../models/deployment.ts";
-import type { ModelDefinition } from "../models/model-definition.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
 import { noRun } from "../models/worker-model.ts";
 import type { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { credsAuthenticator, type ConnectionOptions } from "@nats-io/transport-node";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 const connectTimeoutMs = 5000;
 const reconnectAfterMs = 250;

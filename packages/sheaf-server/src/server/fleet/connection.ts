@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import type { NatsClient } from "sheaf/adapters/nats";
 import { within } from "../../shared/within.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { connectionOptions } from "./connection-options.ts";
 

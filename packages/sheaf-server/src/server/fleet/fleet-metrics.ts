@@ -2,7 +2,7 @@ import type { WorkerCounts } from "sheaf/adapters/nats";
 import type { MetricFamily, MetricSample } from "sheaf/metrics";
 import { LocalModel } from "../models/local-model.ts";
 import type { Models } from "../models/models.ts";
-import { counter, gauge } from "../observe/family.ts";
+import { counter, gauge } from "../../observe/family.ts";
 import { FleetModel } from "./fleet-model.ts";
 
 /** What a gateway sees of the shared queue, and what a worker took of it. Nothing on a single machine. */

@@ -11,18 +11,18 @@ import { emptyStats } from "../../shared/empty-stats.ts";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
 import { Holds } from "../models/holds.ts";
 import type { LocalModel } from "../models/local-model.ts";
-import type { ModelDefinition } from "../models/model-definition.ts";
-import { ModelStatistics } from "../models/model-statistics.ts";
-import { Problem } from "../http/problem.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import { ModelStatistics } from "../contract/model-statistics.ts";
+import { Problem } from "../../problems/problem.ts";
 import {
   refuseLate,
   type InferOptions,
   type ModelState,
   type Served,
   type ServedModel,
-} from "../models/served-model.ts";
-import type { Settings } from "../settings.ts";
-import { queueTracing, type QueueTracing } from "../observe/tracing.ts";
+} from "../contract/served-model.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { queueTracing, type QueueTracing } from "../../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { descriptionOf, queueOf } from "./queue.ts";

@@ -1,10 +1,10 @@
 import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
 import type { ModelSource } from "../models/deployment.ts";
 import { LocalModel } from "../models/local-model.ts";
-import type { ModelDefinition } from "../models/model-definition.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
 import { Models } from "../models/models.ts";
-import type { ServedModel } from "../models/served-model.ts";
-import type { Settings } from "../settings.ts";
+import type { ServedModel } from "../contract/served-model.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { announcedModels } from "./announced-model.ts";
 import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";

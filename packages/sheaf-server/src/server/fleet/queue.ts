@@ -1,7 +1,7 @@
 import type { NatsClient, NatsQueueOptions } from "sheaf/adapters/nats";
 import type { FleetLog } from "./fleet-log.ts";
-import type { ModelDefinition } from "../models/model-definition.ts";
-import type { Settings } from "../settings.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 const minMaxAgeMs = 60_000;
 

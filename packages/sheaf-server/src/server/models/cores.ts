@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 /** Threads of one run inside a worker: workers share the cores, and more threads than those would only take turns. */
 export function threadsPerWorker(

@@ -2,10 +2,10 @@ import type { BatchRecord, BatcherStats } from "sheaf";
 import { emptyStats } from "../../shared/empty-stats.ts";
 import { sumOfStats } from "../../shared/stats-sum.ts";
 import { within } from "../../shared/within.ts";
-import { messageOf } from "../http/problem.ts";
-import type { Settings } from "../settings.ts";
-import type { ModelDefinition } from "./model-definition.ts";
-import type { ModelState, ServedModel } from "./served-model.ts";
+import { messageOf } from "../../problems/problem.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { ModelState, ServedModel } from "../contract/served-model.ts";
 
 /** Where a model comes from: what it takes is known once it has been looked into, or once it has loaded. */
 export interface ModelSource {

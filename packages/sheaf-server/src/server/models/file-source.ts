@@ -1,14 +1,14 @@
 import { basename } from "node:path";
 import type { WorkerLogLine } from "sheaf/node";
 import { contentHash } from "../../runners/content-hash.ts";
-import type { ModelSpec } from "../../runners/model-spec.ts";
+import type { ModelSpec } from "../../runners/contract/model-spec.ts";
 import { modelName, resolveModel } from "../../runners/resolve-model.ts";
 import { tryOutModule } from "../../runners/self-test/module-trial.ts";
-import type { ModelEntry } from "../config.ts";
-import { secretVariables, type Settings } from "../settings.ts";
+import type { ModelEntry } from "../../settings/config.ts";
+import { secretVariables, type Settings } from "../../settings/settings.ts";
 import { threadsPerWorker } from "./cores.ts";
 import type { ModelSource } from "./deployment.ts";
-import type { ModelDefinition } from "./model-definition.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
 import { definitionOf, runsElsewhere, workersOf } from "./worker-model.ts";
 
 /** What a model is called that an entry names. */

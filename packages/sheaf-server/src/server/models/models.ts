@@ -1,8 +1,8 @@
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { Deployment, type LearnModel, type ModelSource, type OpenModel } from "./deployment.ts";
-import type { ModelDefinition } from "./model-definition.ts";
-import type { ServedModel } from "./served-model.ts";
-import { Problem } from "../http/problem.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { ServedModel } from "../contract/served-model.ts";
+import { Problem } from "../../problems/problem.ts";
 
 type Ended = () => void;
 

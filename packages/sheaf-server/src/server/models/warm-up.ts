@@ -1,5 +1,5 @@
 import { RunHandle, type Executor, type RunTime } from "sheaf";
-import type { ModelInput } from "../../runners/model-spec.ts";
+import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import { doubling } from "../../shared/doubling.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { workerProcess, workerThread } from "sheaf/node";
-import { noThreadsBecause } from "../../runners/devices/devices.ts";
-import type { ModelSpec } from "../../runners/model-spec.ts";
-import type { ModelDefinition } from "./model-definition.ts";
-import type { Settings } from "../settings.ts";
-import { JsonDemand } from "./json-demand.ts";
+import { noThreadsBecause } from "../../runners/contract/devices.ts";
+import type { ModelSpec } from "../../runners/contract/model-spec.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { JsonDemand } from "../contract/json-demand.ts";
 import { warmUpItemOf } from "./warm-up.ts";
 
 const jsonRowEncoderUrl = new URL("../codec/json-row-encoder.js", import.meta.url);

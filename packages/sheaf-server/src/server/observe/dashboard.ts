@@ -3,9 +3,9 @@ import type { DashboardBatcher, DashboardState, Playground } from "../../dashboa
 import { dashboardPlugin } from "../../dashboard/plugin.ts";
 import type { Link } from "../../dashboard/ticks.ts";
 import { describeInput } from "../codec/inputs.ts";
-import { isGateway, limitsOf } from "../models/limits.ts";
+import { isGateway, limitsOf } from "./limits.ts";
 import type { Deployment } from "../models/deployment.ts";
-import type { ServedModel } from "../models/served-model.ts";
+import type { ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { packageVersion } from "../../shared/version.ts";
 

@@ -1,6 +1,6 @@
 import type { MetricFamily } from "sheaf/metrics";
 import type { Models } from "../models/models.ts";
-import { counter, gauge } from "./family.ts";
+import { counter, gauge } from "../../observe/family.ts";
 
 /** Workers by state, how often one was started again, and the device, of every model that has workers. */
 export function workerFamilies(models: Models): MetricFamily[] {

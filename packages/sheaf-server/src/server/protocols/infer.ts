@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { CallOptions } from "sheaf";
-import { jsonOf } from "../http/body.ts";
-import { callOptionsOf } from "./call-options.ts";
+import { jsonOf } from "../../http/body.ts";
+import { callOptionsOf } from "../../http/call-options.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { objectOf, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
-import type { Served, ServedModel } from "../models/served-model.ts";
+import type { Served, ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
-import { invalid, Problem, problemOf } from "../http/problem.ts";
+import { invalid, Problem, problemOf } from "../../problems/problem.ts";
 import { inferEach, inferOne } from "./requests.ts";
 import { inferSchema, type RouteSchema } from "./schemas.ts";
 

@@ -1,5 +1,5 @@
 import { BatcherError } from "sheaf";
-import type { InferOptions, Served, ServedModel } from "../models/served-model.ts";
+import type { InferOptions, Served, ServedModel } from "../contract/served-model.ts";
 
 /**
  * The results of a list that is longer than its queue. It goes in piece by piece, as earlier ones leave, and never fills

@@ -1,17 +1,17 @@
 import type { FastifyInstance } from "fastify";
-import type { ModelOutput } from "../../runners/model-spec.ts";
+import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { shortened } from "../../runners/text/pooling.ts";
-import { jsonOf } from "../http/body.ts";
-import { callOptionsOf } from "./call-options.ts";
+import { jsonOf } from "../../http/body.ts";
+import { callOptionsOf } from "../../http/call-options.ts";
 import { describeInput, objectOf } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
-import { embedsTexts } from "../models/model-definition.ts";
+import { embedsTexts } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
-import type { Served, ServedModel } from "../models/served-model.ts";
+import type { Served, ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
-import { invalid, Problem } from "../http/problem.ts";
-import { modelHead } from "./model-head.ts";
+import { invalid, Problem } from "../../problems/problem.ts";
+import { modelHead } from "../contract/model-head.ts";
 import { inferEvery } from "./requests.ts";
 import { embeddingsSchema, modelSchema, modelsSchema, type RouteSchema } from "./schemas.ts";
 

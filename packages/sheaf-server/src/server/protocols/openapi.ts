@@ -1,7 +1,7 @@
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { RouteSchema } from "./schemas.ts";
 import { packageVersion } from "../../shared/version.ts";
 

@@ -1,6 +1,6 @@
 import { inferLongList } from "./long-list.ts";
-import type { InferOptions, Served, ServedModel } from "../models/served-model.ts";
-import { problemFor } from "../http/replies.ts";
+import type { InferOptions, Served, ServedModel } from "../contract/served-model.ts";
+import { problemFor } from "../../http/replies.ts";
 
 type Outcomes = PromiseSettledResult<Served>[];
 

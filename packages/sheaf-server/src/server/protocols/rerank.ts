@@ -1,14 +1,14 @@
 import type { FastifyInstance } from "fastify";
-import { Type } from "./json-schema.ts";
+import { Type } from "../../http/schema/json-schema.ts";
 import { sigmoid } from "../../runners/text/pooling.ts";
-import { jsonOf } from "../http/body.ts";
-import { callOptionsOf } from "./call-options.ts";
+import { jsonOf } from "../../http/body.ts";
+import { callOptionsOf } from "../../http/call-options.ts";
 import { objectOf } from "../codec/inputs.ts";
-import { ranksTexts } from "../models/model-definition.ts";
-import type { ServedModel } from "../models/served-model.ts";
+import { ranksTexts } from "../contract/model-definition.ts";
+import type { ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { isTruncated, vectorOf } from "../codec/outputs.ts";
-import { invalid, Problem } from "../http/problem.ts";
+import { invalid, Problem } from "../../problems/problem.ts";
 import { inferEvery } from "./requests.ts";
 import {
   count,

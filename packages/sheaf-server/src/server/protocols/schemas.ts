@@ -1,11 +1,11 @@
-import { Type, type OptionalSchema, type Schema } from "./json-schema.ts";
-import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/model-spec.ts";
+import { Type, type OptionalSchema, type Schema } from "../../http/schema/json-schema.ts";
+import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { largestFloat32 } from "../codec/inputs.ts";
 import { elements } from "../codec/tensor-items.ts";
-import { embedsTexts } from "../models/model-definition.ts";
+import { embedsTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
-import type { ServedModel } from "../models/served-model.ts";
-import type { Settings } from "../settings.ts";
+import type { ServedModel } from "../contract/served-model.ts";
+import type { Settings } from "../../settings/settings.ts";
 
 /** A route as OpenAPI shows it. Bodies are checked by hand (`inputs.ts`), with better messages than a schema gives. */
 export interface RouteSchema {

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
-import { openApp } from "../../../dist/server/http/app.js";
+import { openApp } from "../../../dist/http/app.js";
 import { serverOn, type SheafServer } from "../../../dist/server/server.js";
-import { defaultSettings, type Settings } from "../../../dist/server/settings.js";
+import { defaultSettings, type Settings } from "../../../dist/settings/settings.js";
 import { atEnd } from "../../at-end.js";
 
 export const key = "k";

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
-import { Problem, messageOf } from "../../http/problem.ts";
-import { modelOutput } from "../../observe/log.ts";
-import type { Settings } from "../../settings.ts";
-import type { ModelEntry } from "../../config.ts";
+import { Problem, messageOf } from "../../../problems/problem.ts";
+import { modelOutput } from "../../../observe/log.ts";
+import type { Settings } from "../../../settings/settings.ts";
+import type { ModelEntry } from "../../../settings/config.ts";
 import type { Deployment, ModelSource } from "../deployment.ts";
 import { fileSource } from "../file-source.ts";
 import type { Models } from "../models.ts";

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from "fastify";
-import { messageOf } from "../../http/problem.ts";
+import { messageOf } from "../../../problems/problem.ts";
 import { modelsIn } from "./folder.ts";
 import type { ModelRepository } from "./repository.ts";
 

@@ -1,8 +1,8 @@
 import { Metadata, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
-import { digestOf, refusalOf } from "../../http/api-key.ts";
-import { Problem } from "../../http/problem.ts";
-import { requestId } from "../../http/request-id.ts";
-import type { Settings } from "../../settings.ts";
+import { digestOf, refusalOf } from "../../../http/api-key.ts";
+import { Problem } from "../../../problems/problem.ts";
+import { requestId } from "../../../http/request-id.ts";
+import type { Settings } from "../../../settings/settings.ts";
 import type { Connections } from "./connections.ts";
 import { statusOf } from "./status.ts";
 

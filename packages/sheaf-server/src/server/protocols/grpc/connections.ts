@@ -2,8 +2,8 @@ import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { once } from "node:events";
 import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { ServerCredentials, status, type Server } from "@grpc/grpc-js";
-import type { Settings } from "../../settings.ts";
-import { addressOf, listeningOn } from "../../http/app.ts";
+import type { Settings } from "../../../settings/settings.ts";
+import { addressOf, listeningOn } from "../../../http/app.ts";
 import { within } from "../../../shared/within.ts";
 import { nameOfCode } from "./status.ts";
 

@@ -1,6 +1,6 @@
-import type { TensorDatatype } from "../../../runners/model-spec.ts";
+import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
 import { elements } from "../../codec/tensor-items.ts";
-import { invalid } from "../../http/problem.ts";
+import { invalid } from "../../../problems/problem.ts";
 import type { NamedInput, ReadData } from "../kserve/request.ts";
 import { parametersOf } from "../kserve/request.ts";
 import { checkedNumbers, dataFromBytes, malformed, textOf, type TensorData } from "../kserve/tensor-data.ts";

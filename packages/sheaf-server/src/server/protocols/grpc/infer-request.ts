@@ -1,5 +1,5 @@
 import protobuf from "protobufjs/minimal.js";
-import { messageOf, Problem } from "../../http/problem.ts";
+import { messageOf, Problem } from "../../../problems/problem.ts";
 import { malformed } from "../kserve/tensor-data.ts";
 
 // Read by hand, in place: decoded as a whole, a message of a few megabytes can become gigabytes of objects (two bytes are an

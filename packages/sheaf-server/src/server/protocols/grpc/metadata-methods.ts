@@ -1,9 +1,9 @@
 import type { handleUnaryCall } from "@grpc/grpc-js";
 import type { FastifyBaseLogger } from "fastify";
 import type { Models } from "../../models/models.ts";
-import type { ServedModel } from "../../models/served-model.ts";
-import { problemOf } from "../../http/problem.ts";
-import { logProblem } from "../../observe/log.ts";
+import type { ServedModel } from "../../contract/served-model.ts";
+import { problemOf } from "../../../problems/problem.ts";
+import { logProblem } from "../../../observe/log.ts";
 import {
   checkVersion,
   configOf,

@@ -1,5 +1,5 @@
 import { status as grpc, Metadata, type StatusObject } from "@grpc/grpc-js";
-import type { Problem } from "../../http/problem.ts";
+import type { Problem } from "../../../problems/problem.ts";
 
 /** The status of gRPC for each status of HTTP that an error can have: /infer and gRPC refuse the same for the same reason. */
 const codes = {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { compressed } from "../../http/body.ts";
-import { bodyReader, joined, type BodyDone } from "../../http/read-body.ts";
-import { Problem } from "../../http/problem.ts";
+import { compressed } from "../../../http/body.ts";
+import { bodyReader, joined, type BodyDone } from "../../../http/read-body.ts";
+import { Problem } from "../../../problems/problem.ts";
 
 /** Of the JSON that stands before the bytes of tensors. */
 export const headerLength = "inference-header-content-length";

@@ -1,8 +1,8 @@
-import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../../runners/model-spec.ts";
+import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../../runners/contract/model-spec.ts";
 import { joinRows } from "../../../runners/tensors/join-rows.ts";
-import { boundedDepth } from "../../codec/depth.ts";
+import { boundedDepth } from "../../../problems/depth.ts";
 import { jsonText, vectorOf } from "../../codec/outputs.ts";
-import { invalid, Problem } from "../../http/problem.ts";
+import { invalid, Problem } from "../../../problems/problem.ts";
 import type { NumberArray } from "../../../runners/tensors/join-rows.ts";
 import { malformed, type TensorData } from "./tensor-data.ts";
 

@@ -1,10 +1,10 @@
-import { noCounts } from "../../cache/cache-counts.ts";
-import { Problem } from "../../http/problem.ts";
-import type { ModelStatistics, Duration } from "../../models/model-statistics.ts";
+import { noCounts } from "../../../cache/cache-counts.ts";
+import { Problem } from "../../../problems/problem.ts";
+import type { ModelStatistics, Duration } from "../../contract/model-statistics.ts";
 import type { Models } from "../../models/models.ts";
 import type { Deployment } from "../../models/deployment.ts";
-import type { ModelDefinition } from "../../models/model-definition.ts";
-import type { ModelState, ServedModel } from "../../models/served-model.ts";
+import type { ModelDefinition } from "../../contract/model-definition.ts";
+import type { ModelState, ServedModel } from "../../contract/served-model.ts";
 import { packageVersion } from "../../../shared/version.ts";
 import { inputTensors, metadataShape, outputTensors, type ProtocolTensor } from "./model-tensors.ts";
 

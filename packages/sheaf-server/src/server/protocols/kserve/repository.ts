@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { objectOf } from "../../codec/inputs.ts";
-import { jsonOf } from "../../http/body.ts";
-import { invalid, Problem } from "../../http/problem.ts";
+import { jsonOf } from "../../../http/body.ts";
+import { invalid, Problem } from "../../../problems/problem.ts";
 import type { Repository } from "../../models/models.ts";
 import * as schemas from "./schemas.ts";
 

@@ -1,9 +1,9 @@
 import { describe } from "sheaf/checks";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
-import { jsonOf } from "../../http/body.ts";
-import type { ServedModel } from "../../models/served-model.ts";
-import { invalid, Problem } from "../../http/problem.ts";
+import { jsonOf } from "../../../http/body.ts";
+import type { ServedModel } from "../../contract/served-model.ts";
+import { invalid, Problem } from "../../../problems/problem.ts";
 import { headerLength } from "./binary-body.ts";
 import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";
 import { dataFromBytes, dataFromJson, malformed, type TensorData } from "./tensor-data.ts";

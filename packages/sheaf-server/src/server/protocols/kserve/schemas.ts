@@ -1,4 +1,4 @@
-import { Type, type Schema } from "../json-schema.ts";
+import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import type { Models } from "../../models/models.ts";
 import { inferenceHeaders, json, modelName, problems, type RouteSchema } from "../schemas.ts";
 import { versionOf } from "./model.ts";

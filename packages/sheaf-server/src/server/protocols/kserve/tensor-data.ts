@@ -1,7 +1,7 @@
 import { describe } from "sheaf/checks";
 import { isUtf8 } from "node:buffer";
-import type { TensorDatatype } from "../../../runners/model-spec.ts";
-import { invalid, Problem } from "../../http/problem.ts";
+import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
+import { invalid, Problem } from "../../../problems/problem.ts";
 import type { NumberArray } from "../../../runners/tensors/join-rows.ts";
 import { elements } from "../../codec/tensor-items.ts";
 

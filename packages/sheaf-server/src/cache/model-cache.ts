@@ -1,0 +1,98 @@
+import type { InferOptions, Served } from "../server/contract/served-model.ts";
+import { noCounts, type CacheCounts, type CachePart } from "./cache-counts.ts";
+import { itemKey } from "./item-key.ts";
+import type { ResultCache } from "./result-cache.ts";
+
+export interface ModelCacheOptions {
+  /** CACHE_TTL_MS; undefined: results do not age. */
+  readonly ttlMs?: number | undefined;
+  /** Default: its own. */
+  readonly counts?: CacheCounts | undefined;
+}
+
+interface Look {
+  readonly key: string;
+  readonly askedAtMs: number;
+  readonly kept: Served | undefined;
+}
+
+/**
+ * One model's part of the cache, between its routes and its batcher. A model that is loaded again has another part: it
+ * starts empty, and what still runs on the old one is not found.
+ */
+export class ModelCache implements CachePart {
+  readonly counts: CacheCounts;
+  readonly ttlMs: number | undefined;
+  readonly store: ResultCache;
+  readonly #part: string;
+  #isClosed = false;
+
+  constructor(store: ResultCache, { ttlMs, counts = noCounts() }: ModelCacheOptions = {}) {
+    this.store = store;
+    this.ttlMs = ttlMs;
+    this.counts = counts;
+    this.#part = store.nextPart();
+  }
+
+  /** The result of one item: kept, or run now and then kept. An error is not kept. */
+  async infer(item: unknown, { cacheUse }: InferOptions, run: () => Promise<Served>): Promise<Served> {
+    const look = this.#look(item);
+    const { kept } = look;
+    cacheUse?.note(1, kept === undefined ? 0 : 1);
+    if (kept !== undefined) return kept;
+    const served = await run();
+    this.#keep(look, served);
+    return served;
+  }
+
+  /** The outcomes of several items, in order; `run` gets those that are not kept. */
+  async inferAll<Item>(
+    items: readonly Item[],
+    { cacheUse }: InferOptions,
+    run: (missing: readonly Item[]) => Promise<PromiseSettledResult<Served>[]>,
+  ): Promise<PromiseSettledResult<Served>[]> {
+    const looks = items.map((item) => this.#look(item));
+    const missing = items.filter((_, i) => looks[i]!.kept === undefined);
+    cacheUse?.note(items.length, items.length - missing.length);
+    const ran = missing.length === 0 ? [] : await run(missing);
+    let next = 0;
+    return looks.map((look) => {
+      const { kept } = look;
+      if (kept !== undefined) return { status: "fulfilled", value: kept };
+      const outcome = ran[next++]!;
+      if (outcome.status === "fulfilled") this.#keep(look, outcome.value);
+      return outcome;
+    });
+  }
+
+  /** Releases its results, and keeps no others. */
+  close(): void {
+    this.#isClosed = true;
+    this.store.removeAll(this.counts);
+  }
+
+  #look(item: unknown): Look {
+    const { clock } = this.store;
+    const askedAtMs = clock.now();
+    const key = this.#part + itemKey(item);
+    const kept = this.store.find(key);
+    const tookMs = clock.now() - askedAtMs;
+    const { counts } = this;
+    if (kept === undefined) {
+      counts.misses++;
+      counts.missMs += tookMs;
+    } else {
+      counts.hits++;
+      counts.hitMs += tookMs;
+      counts.savedRuns += kept.runShare;
+    }
+    return { key, askedAtMs, kept: kept?.served };
+  }
+
+  #keep({ key, askedAtMs }: Look, served: Served): void {
+    const { counts, ttlMs } = this;
+    // Of several calls that shared a run the first keeps its result. Its age counts from its call: a list has the results
+    // of all its items only with the last of them.
+    if (!this.#isClosed && !this.store.has(key)) this.store.keep(key, served, { counts, ttlMs, askedAtMs });
+  }
+}

@@ -1,0 +1,50 @@
+import { isUtf8 } from "node:buffer";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Problem } from "../problems/problem.ts";
+import { bodyReader, type BodyDone } from "./read-body.ts";
+
+/**
+ * Bodies arrive as bytes: each route decides how to read them, so that a large array of numbers is never parsed twice.
+ * Only `application/json`, in UTF-8 and not compressed.
+ */
+export function takeJsonAsBytes(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  const read = bodyReader(app);
+  app.addContentTypeParser("application/json", (request, payload, done: BodyDone) => {
+    const problem = compressed(request) ?? otherCharset(request);
+    if (problem === undefined) read(request, payload, done);
+    else done(problem);
+  });
+}
+
+/** Schemas are for /openapi.json alone: the routes check bodies themselves, and write replies as they are. */
+export function showSchemasOnly(app: FastifyInstance): void {
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+}
+
+/** 415 for a body that is compressed, whatever its content type. */
+export function compressed({ headers }: FastifyRequest): Problem | undefined {
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding.toLowerCase() === "identity") return undefined;
+  const message = `Send the body uncompressed, without the header content-encoding: ${encoding.slice(0, 40)}.`;
+  return new Problem("UNSUPPORTED_MEDIA_TYPE", message);
+}
+
+function otherCharset({ headers }: FastifyRequest): Problem | undefined {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  if (charset.toLowerCase() === "utf-8" || charset.toLowerCase() === "utf8") return undefined;
+  return new Problem("UNSUPPORTED_MEDIA_TYPE", `Send the body in UTF-8: charset ${charset} is not accepted.`);
+}
+
+/** The body as JSON. @throws {Problem} 400 with the place of the mistake. */
+export function jsonOf(body: unknown): unknown {
+  if (!Buffer.isBuffer(body) || body.length === 0)
+    throw new Problem("NOT_JSON", "The body is empty; send JSON, with the header content-type: application/json.");
+  if (!isUtf8(body)) throw new Problem("NOT_JSON", "The body is not UTF-8.");
+  try {
+    return JSON.parse(body.toString("utf8")) as unknown;
+  } catch (error) {
+    throw new Problem("NOT_JSON", `The body is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}

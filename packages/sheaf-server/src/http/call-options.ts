@@ -1,0 +1,73 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { FastifyRequest } from "fastify";
+import type { Priority } from "sheaf";
+import { cacheUseOf } from "../cache/cache-use.ts";
+import { traceparentOf } from "../observe/log.ts";
+import { clientClosedRequest, invalid } from "../problems/problem.ts";
+import type { InferOptions } from "../server/contract/served-model.ts";
+import type { Settings } from "../settings/settings.ts";
+
+const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
+
+/**
+ * What the headers of a request ask of the batcher: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
+ * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
+ */
+export function callOptionsOf(request: FastifyRequest, settings: Settings): InferOptions {
+  const options = optionsOf(request.headers, hangUpSignal(request.raw), settings);
+  return settings.cacheMaxBytes > 0 ? { ...options, cacheUse: cacheUseOf(request) } : options;
+}
+
+/** The same of headers, or of metadata with their names. */
+export function optionsOf(
+  headers: FastifyRequest["headers"],
+  signal: AbortSignal,
+  { requestTimeoutMs }: Settings,
+): InferOptions & { readonly timeoutMs: number } {
+  return {
+    priority: priorityOf(headers["x-sheaf-priority"]),
+    timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs),
+    signal,
+    traceparent: traceparentOf({ headers }),
+  };
+}
+
+function priorityOf(header: string | string[] | undefined): Priority | undefined {
+  if (header === undefined) return undefined;
+  if (!priorities.includes(header as string))
+    throw invalid("X-Sheaf-Priority", `one of ${priorities.join(", ")}`, header);
+  return header as Priority;
+}
+
+function timeoutOf(header: string | string[] | undefined, longestMs: number): number {
+  if (header === undefined) return longestMs;
+  const timeoutMs = /^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(String(header)) ? Number(header) : 0;
+  // A longer one is not cut: its caller would wait for an answer that cannot come.
+  if (!(timeoutMs > 0 && timeoutMs <= longestMs)) {
+    const expected = `a number of milliseconds above 0 and at most ${longestMs} (REQUEST_TIMEOUT_MS)`;
+    throw invalid("X-Request-Timeout-Ms", expected, header);
+  }
+  return timeoutMs;
+}
+
+// One signal a connection, not a request: making one and listening to it costs as much as parsing a small body, and a
+// client of HTTP/1.1 hangs up by closing the connection.
+const hangUps = new WeakMap<Socket, AbortSignal>();
+
+function hangUpSignal(request: IncomingMessage): AbortSignal {
+  const { socket } = request;
+  // An app of the user's may speak HTTP/2, where a request is cancelled and its connection goes on.
+  if (request.httpVersionMajor > 1) return abortedOnce(request, "aborted");
+  const known = hangUps.get(socket);
+  if (known !== undefined) return known;
+  const signal = abortedOnce(socket, "close");
+  hangUps.set(socket, signal);
+  return signal;
+}
+
+function abortedOnce(emitter: NodeJS.EventEmitter, event: "aborted" | "close"): AbortSignal {
+  const controller = new AbortController();
+  emitter.once(event, () => controller.abort(clientClosedRequest()));
+  return controller.signal;
+}

@@ -1,0 +1,31 @@
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { Problem, problemBody } from "../problems/problem.ts";
+import { requestId } from "./request-id.ts";
+
+/**
+ * Answers what is not an HTTP request, has too many headers, or takes too long to arrive; then closes the connection.
+ */
+export function answerClientErrors(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const problem = problemOf(error.code);
+  const body = JSON.stringify(problemBody(problem, requestId({ headers: {} })));
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    "content-type: application/problem+json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+function problemOf(code: string | undefined): Problem {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return new Problem("HEADERS_TOO_LARGE", "The headers are too large (MAX_HEADER_BYTES).");
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return new Problem("REQUEST_TIMEOUT", "The request took too long to arrive (UPLOAD_TIMEOUT_MS).");
+  return new Problem("BAD_REQUEST", "This is not an HTTP request.");
+}

@@ -1,0 +1,55 @@
+import type { FastifyInstance } from "fastify";
+import {
+  exposition,
+  expositionContentType,
+  prometheusMetrics,
+  type MeasuredBatcher,
+  type MetricFamily,
+  type PrometheusMetrics,
+} from "sheaf/metrics";
+import { ProcessMetrics } from "../observe/process-metrics.ts";
+import { RequestMetrics } from "../observe/request-metrics.ts";
+import { metricsSchema } from "../server/protocols/schemas.ts";
+
+/**
+ * `GET /metrics`: the metrics of batchers, which may come and go, `more`, and the `requests`' and the process's, in
+ * Prometheus' text format.
+ */
+export function metricsRoute(
+  app: FastifyInstance,
+  measured: { watch(watcher: (batcher: MeasuredBatcher) => () => void): void },
+  more: () => MetricFamily[],
+  requests: RequestMetrics = new RequestMetrics(),
+): void {
+  const batchers = new Set<PrometheusMetrics>();
+  measured.watch((one) => {
+    const batcher = prometheusMetrics([one]);
+    batchers.add(batcher);
+    return () => {
+      batchers.delete(batcher);
+      batcher.close();
+    };
+  });
+  const processMetrics = new ProcessMetrics();
+  requests.count(app);
+  app.addHook("onClose", (_app, done) => {
+    for (const batcher of batchers) batcher.close();
+    processMetrics.close();
+    done();
+  });
+  app.get("/metrics", { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
+    reply
+      .type(expositionContentType)
+      .send(exposition([...together(batchers), ...more(), ...requests.families(), ...processMetrics.families()])),
+  );
+}
+
+/** The families of all, each once: those of one batcher are those of another, in the same order. */
+function together(batchers: Iterable<PrometheusMetrics>): MetricFamily[] {
+  const [first = prometheusMetrics([]), ...others] = batchers;
+  const rest = others.map((batcher) => batcher.families());
+  return first.families().map((family, index) => ({
+    ...family,
+    samples: [...family.samples, ...rest.flatMap((families) => families[index]!.samples)],
+  }));
+}

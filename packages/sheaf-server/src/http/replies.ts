@@ -1,0 +1,62 @@
+import type { FastifyReply } from "fastify";
+import { BatcherError } from "sheaf";
+import type { ServedModel } from "../server/contract/served-model.ts";
+import { Problem, problemBody, problemOf } from "../problems/problem.ts";
+import { withoutStack } from "../problems/without-stack.ts";
+
+/** Answers with a problem document. */
+export function sendProblem(reply: FastifyReply, problem: Problem): void {
+  const { type, body } = problemDocument(problem, reply.request.url, reply.request.id);
+  void reply.code(problem.status).headers(problem.headers).type(type).send(body);
+}
+
+/** Whether a URL is one of the Open Inference Protocol. */
+export const isV2 = (url: string): boolean => /^\/v2(?:[/?]|$)/.test(url);
+
+/** The document of a problem at this URL: on `/v2` as the Open Inference Protocol defines it. */
+export function problemDocument(problem: Problem, url: string, requestId: string): { type: string; body: string } {
+  if (isV2(url)) {
+    return { type: "application/json", body: JSON.stringify({ error: problem.message }) };
+  }
+  return { type: "application/problem+json", body: JSON.stringify(problemBody(problem, requestId)) };
+}
+
+/** The source of a refusal when a queue is full. */
+export type Queue = Pick<ServedModel, "name" | "settings">;
+
+/** The details of a refusal by the batcher or by the queue of a fleet. */
+interface Refusal {
+  readonly queued?: number;
+  /** In a fleet: items that run count as well. */
+  readonly atWorkers?: number;
+  /** The time until the queue is empty; undefined until it is known. */
+  readonly drainMs?: number;
+  readonly expectedMs?: number;
+  readonly timeoutMs?: number;
+}
+
+const shortestRetryMs = 10;
+const longestRetryMs = 60_000;
+const guessedRetryMs = 1000;
+
+/** The problem that a request ends with; a full queue says when to come back, and names this server's settings. */
+export function problemFor(error: unknown, { name, settings }: Queue): Problem {
+  if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
+  const { queueMaxSize, queueFullStatus: status } = settings;
+  const {
+    queued = queueMaxSize,
+    atWorkers,
+    drainMs = guessedRetryMs,
+    expectedMs,
+    timeoutMs,
+  } = error.details as Refusal;
+  const held = atWorkers === undefined ? `${queued} items wait` : `${queued} items wait, ${atWorkers} are at workers`;
+  const retryMs = Math.min(longestRetryMs, Math.max(shortestRetryMs, Math.ceil(drainMs)));
+  const reason =
+    expectedMs === undefined
+      ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
+  const message = `${reason} Retry in ${retryMs} ms.`;
+  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };
+  return withoutStack(() => new Problem("QUEUE_FULL", message, { status, headers, cause: error }));
+}

@@ -1,0 +1,66 @@
+import type { DetailedResult, BatchRecord, BatcherStats, CallOptions } from "sheaf";
+import type { WorkerExecutor } from "sheaf/node";
+import type { CacheUse } from "../../cache/cache-use.ts";
+import type { CachePart } from "../../cache/cache-counts.ts";
+import type { InputParser } from "../codec/inputs.ts";
+import type { ModelDefinition } from "./model-definition.ts";
+import type { ModelStatistics } from "./model-statistics.ts";
+import type { Settings } from "../../settings/settings.ts";
+
+/** A result with its batch and its times; all three 0 where it came from the cache. Not to be changed. */
+export type Served = Pick<DetailedResult<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
+
+/** What a request asks for its items: priority, deadline, signal. */
+export interface InferOptions extends CallOptions {
+  /** W3C trace context of the request, for a worker elsewhere. */
+  readonly traceparent?: string | undefined;
+  /** Is told how many items were looked for in the cache, and found. */
+  readonly cacheUse?: CacheUse | undefined;
+}
+
+/**
+ * `restarting`: no worker is alive, but one is starting, and items wait for it. `unavailable`: its workers are
+ * on other machines, and none of them can be reached.
+ */
+export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
+
+/** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
+export const refuseLate = 0.85;
+
+/** A model as the routes see it: behind a batcher in this process, or behind a queue that a fleet shares. */
+export interface ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly maxBatchSize: number;
+  /** JSON value → item. */
+  readonly parse: InputParser;
+  readonly state: ModelState;
+  /** Why it cannot run; undefined where it can. */
+  readonly failure: unknown;
+  /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
+  readonly workers: WorkerExecutor<never, unknown> | undefined;
+  /** Its counts since it was opened. */
+  readonly statistics: ModelStatistics;
+  /** Its results that are kept; none where they are not. */
+  readonly cache: CachePart | undefined;
+  /** Items that a shutdown cut off before their result. */
+  readonly cutOff: number;
+  /** Resolves when it can run; rejects with the reason if it never will. */
+  ready(): Promise<void>;
+  stats(): BatcherStats;
+  subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** One item. @throws {BatcherError} as the batcher does, or the error of the model. */
+  infer(item: unknown, options: InferOptions): Promise<Served>;
+  /**
+   * Several items; outcomes in order.
+   * @throws {BatcherError} `QUEUE_FULL` when they are refused whole.
+   */
+  inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]>;
+  /** In a fleet, the model here that takes its items from the queue beside the others'. */
+  readonly local?: ServedModel | undefined;
+  /** Keeps it open, for a request that goes in piece by piece, until the returned function is called. */
+  hold(): () => void;
+  /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */
+  close(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,14 @@
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { Settings } from "../../settings/settings.ts";
+
+/** Why results of a model are not kept although CACHE_MAX_BYTES says so; undefined where they are. */
+export function uncachedReason(definition: ModelDefinition, { cacheExcept, natsUrl }: Settings): string | undefined {
+  const { name, isCacheable, selfTest, maxBatchSize } = definition;
+  if (natsUrl !== undefined) return "a fleet keeps none";
+  if (cacheExcept.includes(name)) return "CACHE_EXCEPT names it";
+  if (isCacheable === false) return "it says that its results are not to be kept";
+  if (isCacheable === true) return undefined;
+  if (selfTest === "not-deterministic") return "its self-test found that it is not deterministic";
+  if (selfTest === "dependent" && maxBatchSize !== 1) return "its results depend on their batch-mates";
+  return undefined;
+}

@@ -1,0 +1,46 @@
+import type { Limit } from "../../dashboard/observed.ts";
+import { batchSizeLimit } from "../../dashboard/ticks.ts";
+import { uncachedReason } from "../models/uncached-reason.ts";
+import { strategies } from "../../shared/strategies.ts";
+import type { ServedModel } from "../contract/served-model.ts";
+import type { Settings } from "../../settings/settings.ts";
+
+/** Whether its batches are made elsewhere: by the workers of a fleet, by their own settings. */
+export const isGateway = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
+
+/** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
+export function limitsOf(model: ServedModel): Limit[] {
+  const { settings, maxBatchSize, workers, definition } = model;
+  const { device } = definition;
+  const { queueMaxSize, requestTimeoutMs, runTimeoutMs } = settings;
+
+  const batching = [
+    { label: "Policy", value: policyInWords(settings) },
+    batchSizeLimit(maxBatchSize),
+    { label: "Wait with a slot free", value: `at most ${inWords(settings.maxWaitMs)}` },
+  ];
+  return [
+    ...(isGateway(settings) ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
+    { label: "Queue", value: `at most ${queueMaxSize.toLocaleString("en")} items` },
+    { label: "Answer", value: `within ${inWords(requestTimeoutMs)}` },
+    { label: "Run", value: `within ${inWords(runTimeoutMs)}` },
+    ...(settings.cacheMaxBytes === 0 ? [] : [{ label: "Equal inputs", value: cacheInWords(model) }]),
+    ...(workers === undefined ? [] : [{ label: "Workers", value: `${workers.slots} × ${settings.workerIsolation}` }]),
+    ...(device === undefined ? [] : [{ label: "Device", value: device }]),
+  ];
+}
+
+/** What becomes of results: kept, or why not. */
+export function cacheInWords({ cache, definition, settings }: ServedModel): string {
+  if (cache === undefined) return `run again: ${uncachedReason(definition, settings)}`;
+  const age = cache.ttlMs === undefined ? "" : `, for ${inWords(cache.ttlMs)}`;
+  return `answered from the cache${age}`;
+}
+
+function policyInWords(settings: Settings): string {
+  const { name, ms } = strategies[settings.schedulerStrategy].figure?.(settings) ?? {};
+  return ms === undefined ? settings.schedulerStrategy : `${settings.schedulerStrategy}, ${name} ${inWords(ms)}`;
+}
+
+const inWords = (ms: number): string =>
+  ms >= 1000 ? `${(ms / 1000).toLocaleString("en")} s` : `${ms.toLocaleString("en")} ms`;

@@ -1,0 +1,111 @@
+import { once } from "node:events";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
+import { urlOnce } from "../http/app.ts";
+import { digestOf, refusalOf } from "../http/api-key.ts";
+import { modelHead } from "./contract/model-head.ts";
+import { Problem } from "../problems/problem.ts";
+import { problemDocument } from "../http/replies.ts";
+import { requestId } from "../http/request-id.ts";
+import { healthPaths } from "../http/health-paths.ts";
+import type { Settings } from "../settings/settings.ts";
+
+/** An app's server that listens before the app has its routes. */
+export interface StartupListener {
+  readonly url: string;
+  /** The app answers from now on, on open connections too. Call it after `app.ready()`. */
+  open(): void;
+  /** Instead of `open`: releases the port. */
+  close(): void;
+}
+
+/** Requests that are held until the app answers; one more is told to come back. */
+const maxHeld = 1000;
+
+/**
+ * Listens while the app is still being put together: `/livez` answers, `/v1/models` lists the models by their names,
+ * everything else is told to come back.
+ * `holdMs`: a process that starts in a moment, for it loads no model, keeps requests for so long before it says that.
+ */
+export async function listenDuringStartup(
+  app: FastifyInstance,
+  settings: Settings,
+  models: readonly string[],
+  holdMs: number,
+): Promise<StartupListener> {
+  const { server } = app;
+  const ofApp = server.listeners("request") as RequestListener[];
+  server.removeAllListeners("request");
+  const held = new Set<() => void>();
+  const early = (request: IncomingMessage, response: ServerResponse): void => {
+    if (holdMs === 0 || isAboutHealth(request) || held.size >= maxHeld)
+      return answer(request, response, models, settings);
+    const release = (): void => {
+      clearTimeout(timer);
+      held.delete(release);
+      if (!response.destroyed) server.emit("request", request, response);
+    };
+    const timer = setTimeout(() => {
+      held.delete(release);
+      answer(request, response, models, settings);
+    }, holdMs);
+    held.add(release);
+  };
+  server.on("request", early);
+  server.listen({ host: settings.host, port: settings.port });
+  const url = await urlOnce(once(server, "listening"), server, settings);
+  return {
+    url,
+    open() {
+      server.off("request", early);
+      for (const listener of ofApp) server.on("request", listener);
+      for (const release of held) release();
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+const pathOf = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0]!;
+const isAboutHealth = (request: IncomingMessage): boolean => healthPaths.has(pathOf(request));
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  models: readonly string[],
+  { apiKey }: Settings,
+): void {
+  const path = pathOf(request);
+  const id = requestId(request);
+  response.setHeader("x-request-id", id);
+  // A client that is still sending reads the answer only after that.
+  request.resume();
+  if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
+  if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
+  if (path === "/v2/health/ready") return send(response, 503, json, JSON.stringify({ ready: false }));
+  if (path === "/readyz" || path === "/health") {
+    const list = models.map((name) => ({ name, state: "loading" }));
+    return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
+  }
+  const refused = apiKey === undefined ? undefined : refusalOf(request.headers.authorization, digestOf(apiKey));
+  if (path === "/v1/models" && refused === undefined) {
+    const data = models.map((name) => ({ ...modelHead(name), state: "loading" }));
+    return send(response, 200, json, JSON.stringify({ object: "list", data }));
+  }
+  const problem = new Problem("NOT_READY", "The server is starting; see /readyz.");
+  const { type, body } = problemDocument(problem, path, id);
+  send(response, 503, type, body);
+}
+
+const json = "application/json; charset=utf-8";
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.statusCode = status;
+  response.setHeader("content-type", type);
+  // Sent with its length: without it the body comes in chunks, which not every probe reads.
+  response.setHeader("content-length", Buffer.byteLength(body));
+  if (status === 503) response.setHeader("retry-after", "1");
+  response.end(body);
+}

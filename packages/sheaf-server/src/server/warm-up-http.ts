@@ -1,0 +1,118 @@
+import { once } from "node:events";
+import type { IncomingMessage, Server } from "node:http";
+import { connect, type AddressInfo } from "node:net";
+import { answerProblems, openApp } from "../http/app.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "../http/body.ts";
+import { LocalModel } from "./models/local-model.ts";
+import type { ModelDefinition } from "./contract/model-definition.ts";
+import { Models } from "./models/models.ts";
+import { inferRoutes } from "./protocols/infer.ts";
+import { kserveRoutes } from "./protocols/kserve/routes.ts";
+import { RequestMetrics } from "../observe/request-metrics.ts";
+import { isTraced } from "../observe/tracing.ts";
+import type { Settings } from "../settings/settings.ts";
+import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
+
+/** V8 has compiled most of the path after so many: 0.8 s of a core. */
+const mostRequests = 3000;
+const callers = 8;
+const requestsPerConnection = 12;
+const length = 256;
+
+const echo: ModelDefinition = {
+  name: "warm-up",
+  input: { kind: "floats", length },
+  output: { kind: "vector", length },
+  run: (items: readonly Float32Array[]) => items,
+};
+
+/**
+ * Answers requests of its own, so that V8 has compiled what answers requests before the first one comes: the first
+ * thousands take several times the CPU time of later ones. It ends early when `server` is asked for work, or closes. App and
+ * model are its own, on a free port of the loopback interface: no log, no metric and no trace shows these requests. Nothing
+ * is done with WARMUP_BATCHES=0, nor by a worker of a fleet, which gets its items another way.
+ */
+export async function warmUpHttp(settings: Settings, server: Server): Promise<void> {
+  if (settings.warmupBatches === 0 || settings.role === "worker" || isTraced()) return;
+  let left = mostRequests;
+  whenUsed(server, () => (left = 0));
+  const own: Settings = { ...settings, logLevel: "silent", apiKey: undefined, natsUrl: undefined };
+  const app = openApp(own);
+  const models = new Models([echo], own, (definition) => new LocalModel(definition, own));
+  new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
+  // In a plugin of its own, as the server has them: Fastify makes other classes of requests and replies for each.
+  await app.register(async (routes) => {
+    takeJsonAsBytes(routes);
+    showSchemasOnly(routes);
+    answerProblems(routes, models);
+    new RequestMetrics().count(routes);
+    inferRoutes(routes, models);
+    await kserveRoutes(routes, models);
+  });
+  try {
+    await models.ready();
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    const { port } = app.server.address() as AddressInfo;
+    const another = (): boolean => left-- > 0;
+    await Promise.all(Array.from({ length: callers }, () => ask(port, another)));
+  } finally {
+    await models.close(0);
+    await app.close();
+  }
+}
+
+/** Calls `listener` once: when a request asks for work, or at the end. Probes and pages ask with GET. */
+function whenUsed(server: Server, listener: () => void): void {
+  const onRequest = ({ method }: IncomingMessage): void => {
+    if (method === "POST") used();
+  };
+  const used = (): void => {
+    server.off("request", onRequest).off("close", used);
+    listener();
+  };
+  server.on("request", onRequest).on("close", used);
+}
+
+const numbers = Float32Array.from({ length }, (_, i) => Math.cos(i));
+const tensor = Buffer.from(numbers.buffer);
+const tensorHead = JSON.stringify({
+  inputs: [{ name: "input", shape: [1, length], datatype: "FP32", parameters: { binary_data_size: tensor.length } }],
+  parameters: { binary_data_output: true },
+});
+
+/** What is asked for in turn: numbers as JSON and as bytes. */
+const requests = [
+  post("/infer", "content-type: application/json\r\n", Buffer.from(`[${numbers.join()}]`)),
+  post(
+    `/v2/models/${echo.name}/infer`,
+    `content-type: application/octet-stream\r\ninference-header-content-length: ${tensorHead.length}\r\n`,
+    Buffer.concat([Buffer.from(tensorHead), tensor]),
+  ),
+];
+
+function post(path: string, headers: string, body: Buffer): Buffer {
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\n${headers}content-length: ${body.length}\r\n\r\n`;
+  return Buffer.concat([Buffer.from(head), body]);
+}
+
+/** One request after the other, as long as `another` says so, a few on each connection: to take one must be warm too. */
+async function ask(port: number, another: () => boolean): Promise<void> {
+  for (let sent = requestsPerConnection; sent === requestsPerConnection;) {
+    sent = 0;
+    const socket = connect(port, "127.0.0.1");
+    const next = (): unknown =>
+      sent < requestsPerConnection && another() ? socket.write(requests[sent++ % requests.length]!) : socket.end();
+    /** Bytes of the reply that are to come. */
+    let left = 0;
+    socket.on("data", (piece) => {
+      left -= piece.length;
+      if (left < 0) {
+        const head = piece.toString("latin1");
+        left = head.indexOf("\r\n\r\n") + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1]) - piece.length;
+      }
+      if (!(left > 0)) next();
+    });
+    socket.on("connect", next);
+    await once(socket, "close");
+  }
+}
