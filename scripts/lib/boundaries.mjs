@@ -6,7 +6,10 @@ import { importsOf } from "./imports.mjs";
 const nodeAreas = new Set(["node", "metrics", "adapters"]);
 
 // What an area of packages/sheaf-server/src must not import although it is on a lower floor.
-const serverBans = { load: ["server"], proxy: ["runners"] };
+const serverBans = {
+  load: ["server", "http", "observe", "cache", "problems", "settings"],
+  proxy: ["server", "runners"],
+};
 
 /** Complaints about every import of the modules `{ path, text }`, paths from the repository's root. */
 export function complaintsAbout(sources, entries) {

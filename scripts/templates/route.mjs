@@ -8,13 +8,14 @@ export function route({ name, camel }) {
   return {
     created: {
       [source]: `import type { FastifyInstance } from "fastify";
-import { Type } from "./json-schema.ts";
 import { objectOf } from "../codec/inputs.ts";
-import { jsonOf } from "../http/body.ts";
+import { jsonOf } from "../../http/body.ts";
+import { callOptionsOf } from "../../http/call-options.ts";
+import { Type } from "../../http/schema/json-schema.ts";
+import { json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { Models } from "../models/models.ts";
-import { callOptionsOf } from "./call-options.ts";
 import { inferOne } from "./requests.ts";
-import { inferenceHeaders, json, problemResponses, type RouteSchema } from "./schemas.ts";
+import { inferenceHeaders } from "./schemas.ts";
 
 /** \`POST /${name}\`: say what it answers, and whose protocol it is. */
 export function ${camel}Route(app: FastifyInstance, models: Models): void {
@@ -57,10 +58,7 @@ test("/${name} refuses a wrong body with its path", async (t) => {
     changed: {
       [plugin]: (text) =>
         text
-          .replace(
-            /(?=import \{ \w+ \} from ".\/http\/replies.ts";\n)/,
-            `import { ${camel}Route } from "./protocols/${name}.ts";\n`,
-          ) // prettier-ignore
+          .replace(/(?=import \{ rerankRoute \} from)/, `import { ${camel}Route } from "./protocols/${name}.ts";\n`) // prettier-ignore
           .replace(/( +)rerankRoute\(app, models\);\n/, `$&$1${camel}Route(app, models);\n`),
       [page]: (text) =>
         text

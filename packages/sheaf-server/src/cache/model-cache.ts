@@ -1,13 +1,20 @@
-import type { InferOptions, Served } from "../server/contract/served-model.ts";
 import { noCounts, type CacheCounts, type CachePart } from "./cache-counts.ts";
 import { itemKey } from "./item-key.ts";
+import type { CacheUse } from "./cache-use.ts";
 import type { ResultCache } from "./result-cache.ts";
+import type { Served } from "./served.ts";
 
 export interface ModelCacheOptions {
   /** CACHE_TTL_MS; undefined: results do not age. */
   readonly ttlMs?: number | undefined;
   /** Default: its own. */
   readonly counts?: CacheCounts | undefined;
+}
+
+/** Who asks. */
+interface Asking {
+  /** Is told how many items were looked for, and found. */
+  readonly cacheUse?: CacheUse | undefined;
 }
 
 interface Look {
@@ -35,7 +42,7 @@ export class ModelCache implements CachePart {
   }
 
   /** The result of one item: kept, or run now and then kept. An error is not kept. */
-  async infer(item: unknown, { cacheUse }: InferOptions, run: () => Promise<Served>): Promise<Served> {
+  async infer(item: unknown, { cacheUse }: Asking, run: () => Promise<Served>): Promise<Served> {
     const look = this.#look(item);
     const { kept } = look;
     cacheUse?.note(1, kept === undefined ? 0 : 1);
@@ -48,7 +55,7 @@ export class ModelCache implements CachePart {
   /** The outcomes of several items, in order; `run` gets those that are not kept. */
   async inferAll<Item>(
     items: readonly Item[],
-    { cacheUse }: InferOptions,
+    { cacheUse }: Asking,
     run: (missing: readonly Item[]) => Promise<PromiseSettledResult<Served>[]>,
   ): Promise<PromiseSettledResult<Served>[]> {
     const looks = items.map((item) => this.#look(item));

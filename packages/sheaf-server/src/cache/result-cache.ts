@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { Served } from "../server/contract/served-model.ts";
 import type { CacheCounts } from "./cache-counts.ts";
 import { copyOfResult } from "./result-copy.ts";
+import type { Served } from "./served.ts";
 
 /** A result that is kept, as it is served. */
 export interface Kept {

@@ -1,12 +1,19 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
-import type { Priority } from "sheaf";
-import { cacheUseOf } from "../cache/cache-use.ts";
-import { traceparentOf } from "../observe/log.ts";
+import type { CallOptions, Priority } from "sheaf";
+import { cacheUseOf, type CacheUse } from "../cache/cache-use.ts";
+import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";
-import type { InferOptions } from "../server/contract/served-model.ts";
 import type { Settings } from "../settings/settings.ts";
+
+/** What a request asks for its items: priority, deadline, signal. */
+export interface InferOptions extends CallOptions {
+  /** W3C trace context of the request, for a worker elsewhere. */
+  readonly traceparent?: string | undefined;
+  /** Is told how many items were looked for in the cache, and found. */
+  readonly cacheUse?: CacheUse | undefined;
+}
 
 const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
 

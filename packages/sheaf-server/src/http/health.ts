@@ -1,6 +1,34 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { Models } from "../server/models/models.ts";
-import { healthSchema, liveSchema } from "../server/protocols/schemas.ts";
+import { Type } from "./schema/json-schema.ts";
+import { json, text, type RouteSchema } from "./schema/route-schema.ts";
+
+const health = Type.Object({
+  status: text("ok, warming, restarting, unavailable, draining or failed."),
+  models: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      state: Type.String(),
+      device: Type.Optional(Type.String()),
+      reason: Type.Optional(Type.String()),
+    }),
+  ),
+});
+
+const liveSchema: RouteSchema = {
+  summary: "Whether the process answers",
+  tags: ["health"],
+  operationId: "live",
+  security: [],
+  response: { 200: json("It does.", Type.Object({ status: Type.Literal("ok") })) },
+};
+
+const healthSchema: RouteSchema = {
+  summary: "Whether requests are served",
+  tags: ["health"],
+  operationId: "ready",
+  security: [],
+  response: { 200: json("Every model is ready.", health), 503: json("Not yet, or no longer.", health) },
+};
 
 /** The answer of `/health`; `ok` is 200, everything else 503. */
 export interface Health {
@@ -19,15 +47,4 @@ export function healthRoutes(app: FastifyInstance, health: () => Health): void {
   };
   app.get("/readyz", { schema: healthSchema, logLevel: "warn" }, ready);
   app.get("/health", { schema: healthSchema, logLevel: "warn" }, ready);
-}
-
-/** Every model has to be ready that was there at the start or has served since. */
-export function healthOf(models: Models): Health {
-  const list = models.deployments.map(({ name, state, reason, current }) => ({
-    name,
-    state,
-    ...(current?.definition.device === undefined ? {} : { device: current.definition.device }),
-    ...(reason === undefined ? {} : { reason }),
-  }));
-  return { status: models.status, models: list };
 }

@@ -9,7 +9,17 @@ import {
 } from "sheaf/metrics";
 import { ProcessMetrics } from "../observe/process-metrics.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
-import { metricsSchema } from "../server/protocols/schemas.ts";
+import type { RouteSchema } from "./schema/route-schema.ts";
+import { Type } from "./schema/json-schema.ts";
+
+const metricsSchema: RouteSchema = {
+  summary: "Prometheus metrics",
+  tags: ["observation"],
+  operationId: "metrics",
+  response: {
+    200: { description: "Text format 0.0.4.", content: { "text/plain": { schema: Type.String() } } },
+  },
+};
 
 /**
  * `GET /metrics`: the metrics of batchers, which may come and go, `more`, and the `requests`' and the process's, in

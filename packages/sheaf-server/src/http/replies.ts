@@ -1,8 +1,8 @@
 import type { FastifyReply } from "fastify";
 import { BatcherError } from "sheaf";
-import type { ServedModel } from "../server/contract/served-model.ts";
 import { Problem, problemBody, problemOf } from "../problems/problem.ts";
 import { withoutStack } from "../problems/without-stack.ts";
+import type { Settings } from "../settings/settings.ts";
 
 /** Answers with a problem document. */
 export function sendProblem(reply: FastifyReply, problem: Problem): void {
@@ -22,7 +22,10 @@ export function problemDocument(problem: Problem, url: string, requestId: string
 }
 
 /** The source of a refusal when a queue is full. */
-export type Queue = Pick<ServedModel, "name" | "settings">;
+export interface Queue {
+  readonly name: string;
+  readonly settings: Settings;
+}
 
 /** The details of a refusal by the batcher or by the queue of a fleet. */
 interface Refusal {

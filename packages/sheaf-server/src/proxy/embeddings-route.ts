@@ -3,7 +3,7 @@ import { BatcherError, type CallOptions } from "sheaf";
 import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
 import { jsonOf } from "../http/body.ts";
 import { callOptionsOf } from "../http/call-options.ts";
-import { traceIdOf } from "../observe/log.ts";
+import { traceIdOf } from "../observe/traceparent.ts";
 import { boundedDepth } from "../problems/depth.ts";
 import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../problems/problem.ts";
 import { problemFor } from "../http/replies.ts";

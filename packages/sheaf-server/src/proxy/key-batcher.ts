@@ -2,7 +2,7 @@ import type { Batcher, BatcherStats } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
 import { itemKey } from "../cache/item-key.ts";
 import type { ModelCache } from "../cache/model-cache.ts";
-import type { InferOptions } from "../server/contract/served-model.ts";
+import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
 import { strategies } from "../shared/strategies.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { Problem } from "../server/http/problem.ts";
+import { Problem } from "../problems/problem.ts";
 import type { UpstreamHeaders } from "./upstream.ts";
 
 /**

@@ -7,7 +7,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   "use-lite": (settings = {}) => ({
     name: "use-lite",
     task: "embedding",
-    workerUrl: workerModule("use-lite/use-lite-worker"),
+    workerUrl: workerModule("use-lite/use-lite-worker", import.meta.url),
     data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },
@@ -16,7 +16,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   mlp: (settings = {}) => ({
     name: "mlp",
     task: "tensor",
-    workerUrl: workerModule("mlp-worker"),
+    workerUrl: workerModule("mlp-worker", import.meta.url),
     data: sessionSettings(settings),
     input: { kind: "floats", length: 768 },
     output: { kind: "vector", length: 768 },

@@ -1,6 +1,6 @@
 import type { WorkerExecutor } from "sheaf/node";
 import type { PythonSettings } from "./python-settings.ts";
-import type { SelfTest } from "../self-test/self-test.ts";
+import type { SelfTest } from "./self-test.ts";
 
 /** A tensor's element type, by its name in the Open Inference Protocol. */
 export type TensorDatatype =

@@ -66,7 +66,7 @@ async function onBest(settings: RunnerSettings, specOn: SpecOn, refused: string[
 async function find(device: string, signal: AbortSignal | undefined): Promise<FoundDevice> {
   if (device === "cpu") return {};
   const options = { name: device, onWorkerCrash: "fail" } as const;
-  const finder = workersOn(device)<string, FoundDevice>(workerModule("devices/device-worker"), options);
+  const finder = workersOn(device)<string, FoundDevice>(workerModule("device-worker", import.meta.url), options);
   return inspectionExecutor(finder, signal)(device);
 }
 

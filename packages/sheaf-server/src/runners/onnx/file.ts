@@ -32,7 +32,7 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
   return {
     name: basename(path, ".onnx"),
     task: "tensor",
-    workerUrl: workerModule("onnx/onnx-worker"),
+    workerUrl: workerModule("onnx-worker", import.meta.url),
     data: device === "webgpu" ? { ...data, sample: sample as TensorItem | undefined } : data,
     input: isBare
       ? { kind: "floats", length: input!.shape[0]!, name: input!.name }
@@ -51,10 +51,13 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
 async function inspect(request: OnnxInspectionRequest, signal: AbortSignal | undefined): Promise<OnnxInspection> {
   const { path } = request;
   const executor = inspectionExecutor(
-    workersOn(request.device)<OnnxInspectionRequest, OnnxInspection>(workerModule("onnx/onnx-inspection-worker"), {
-      name: path,
-      onWorkerCrash: "fail",
-    }),
+    workersOn(request.device)<OnnxInspectionRequest, OnnxInspection>(
+      workerModule("onnx-inspection-worker", import.meta.url),
+      {
+        name: path,
+        onWorkerCrash: "fail",
+      },
+    ),
     signal,
   );
   try {

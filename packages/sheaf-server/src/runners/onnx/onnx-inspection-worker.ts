@@ -1,7 +1,8 @@
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { layoutOf, type OnnxLayout } from "./layout.ts";
 import { runOnnx, type OnnxModel } from "./onnx-worker.ts";
-import { selfTest, type SelfTest } from "../self-test/self-test.ts";
+import type { SelfTest } from "../contract/self-test.ts";
+import { selfTest } from "../self-test/self-test.ts";
 import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
 import { probeItems } from "../self-test/probe-items.ts";
 

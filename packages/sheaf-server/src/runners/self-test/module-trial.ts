@@ -23,7 +23,7 @@ export async function tryOutModule(spec: ModuleSpec, { open, ...settings }: Modu
     throw new Error(`${name} cannot be served: ${(error as Error).message}`, { cause: error });
   };
   const { signal } = settings;
-  const sampler = open<string, ModuleExports>(workerModule("self-test/module-sample-worker"), { name });
+  const sampler = open<string, ModuleExports>(workerModule("module-sample-worker", import.meta.url), { name });
   const ask = inspectionExecutor(sampler, signal);
   const { samples, isCacheable } = await ask(workerUrl.href).catch(broken);
   const known = { ...spec, isCacheable };

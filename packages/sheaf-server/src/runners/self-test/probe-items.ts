@@ -1,6 +1,10 @@
-import type { InferenceSession } from "../onnx/runtime.ts";
 import type { TensorSpec } from "../contract/model-spec.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
+
+/** What a model file says of the axes of a tensor: lengths and names. */
+type NamedAxes = { readonly name: string } & (
+  { readonly isTensor: true; readonly shape: readonly (number | string)[] } | { readonly isTensor: false }
+);
 
 const freeAxisLength = 4;
 const itemCount = 3;
@@ -12,7 +16,7 @@ const itemCount = 3;
  */
 export function probeItems(
   specs: readonly TensorSpec[],
-  metadata: readonly InferenceSession.ValueMetadata[],
+  metadata: readonly NamedAxes[],
   batchAxes: 0 | 1,
 ): TensorItem[] {
   return Array.from({ length: itemCount }, (_, index) => {

@@ -17,7 +17,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const path = resolve(folder);
   const { intraOpNumThreads = 1, device = "cpu", maxBatchSize } = settings;
   const ask = inspectionExecutor(
-    workersOn(device)<TextInspectionRequest, TextInspection>(workerModule("text/text-inspection-worker"), {
+    workersOn(device)<TextInspectionRequest, TextInspection>(workerModule("text-inspection-worker", import.meta.url), {
       name: path,
       onWorkerCrash: "fail",
     }),
@@ -32,7 +32,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   return {
     name: basename(path),
     task,
-    workerUrl: workerModule("text/text-worker"),
+    workerUrl: workerModule("text-worker", import.meta.url),
     data: { folder: path, settings: found.settings, ...session },
     input: { kind: task === "rerank" ? "text-pair" : "text", maxTokens },
     output:

@@ -1,28 +1,20 @@
-import type { DetailedResult, BatchRecord, BatcherStats, CallOptions } from "sheaf";
+import type { BatchRecord, BatcherStats } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
-import type { CacheUse } from "../../cache/cache-use.ts";
 import type { CachePart } from "../../cache/cache-counts.ts";
-import type { InputParser } from "../codec/inputs.ts";
+import type { Served } from "../../cache/served.ts";
+import type { InferOptions } from "../../http/call-options.ts";
 import type { ModelDefinition } from "./model-definition.ts";
 import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../../settings/settings.ts";
-
-/** A result with its batch and its times; all three 0 where it came from the cache. Not to be changed. */
-export type Served = Pick<DetailedResult<unknown>, "value" | "queueMs" | "runMs" | "batchSize">;
-
-/** What a request asks for its items: priority, deadline, signal. */
-export interface InferOptions extends CallOptions {
-  /** W3C trace context of the request, for a worker elsewhere. */
-  readonly traceparent?: string | undefined;
-  /** Is told how many items were looked for in the cache, and found. */
-  readonly cacheUse?: CacheUse | undefined;
-}
 
 /**
  * `restarting`: no worker is alive, but one is starting, and items wait for it. `unavailable`: its workers are
  * on other machines, and none of them can be reached.
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
+
+/** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */
+export type InputParser = (value: unknown, path: string) => unknown;
 
 /** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
 export const refuseLate = 0.85;

@@ -8,19 +8,15 @@ import {
 } from "sheaf/adapters/nats";
 import type { WorkerExecutor } from "sheaf/node";
 import { emptyStats } from "../../shared/empty-stats.ts";
-import { inputParser, type InputParser } from "../codec/inputs.ts";
+import { inputParser } from "../codec/inputs.ts";
 import { Holds } from "../models/holds.ts";
 import type { LocalModel } from "../models/local-model.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { ModelStatistics } from "../contract/model-statistics.ts";
 import { Problem } from "../../problems/problem.ts";
-import {
-  refuseLate,
-  type InferOptions,
-  type ModelState,
-  type Served,
-  type ServedModel,
-} from "../contract/served-model.ts";
+import type { Served } from "../../cache/served.ts";
+import type { InferOptions } from "../../http/call-options.ts";
+import { refuseLate, type ModelState, type ServedModel, type InputParser } from "../contract/served-model.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { queueTracing, type QueueTracing } from "../../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";

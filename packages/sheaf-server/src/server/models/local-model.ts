@@ -11,19 +11,15 @@ import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
 import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
 import { itemKey } from "../../cache/item-key.ts";
 import type { ModelCache } from "../../cache/model-cache.ts";
-import { inputParser, type InputParser } from "../codec/inputs.ts";
+import { inputParser } from "../codec/inputs.ts";
 import { Holds } from "./holds.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { ModelStatistics } from "../contract/model-statistics.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { queueTracing, tracedBatcher, type QueueTracing } from "../../observe/tracing.ts";
-import {
-  refuseLate,
-  type InferOptions,
-  type ModelState,
-  type Served,
-  type ServedModel,
-} from "../contract/served-model.ts";
+import type { Served } from "../../cache/served.ts";
+import type { InferOptions } from "../../http/call-options.ts";
+import { refuseLate, type ModelState, type ServedModel, type InputParser } from "../contract/served-model.ts";
 import { strategies } from "../../shared/strategies.ts";
 import { TurnEnd } from "./turn-end.ts";
 import { warmUp } from "./warm-up.ts";

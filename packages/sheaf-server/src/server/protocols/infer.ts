@@ -5,12 +5,14 @@ import { callOptionsOf } from "../../http/call-options.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { objectOf, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
-import type { Served, ServedModel } from "../contract/served-model.ts";
+import type { Served } from "../../cache/served.ts";
+import type { ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
 import { invalid, Problem, problemOf } from "../../problems/problem.ts";
 import { inferEach, inferOne } from "./requests.ts";
-import { inferSchema, type RouteSchema } from "./schemas.ts";
+import type { RouteSchema } from "../../http/schema/route-schema.ts";
+import { inferSchema } from "./schemas.ts";
 
 /** One of several inputs: what the model takes, or what is wrong with it. */
 type Item = { readonly item: unknown } | { readonly problem: Problem };

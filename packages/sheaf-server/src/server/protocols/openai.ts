@@ -7,13 +7,15 @@ import { describeInput, objectOf } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
-import type { Served, ServedModel } from "../contract/served-model.ts";
+import type { Served } from "../../cache/served.ts";
+import type { ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { modelHead } from "../contract/model-head.ts";
 import { inferEvery } from "./requests.ts";
-import { embeddingsSchema, modelSchema, modelsSchema, type RouteSchema } from "./schemas.ts";
+import type { RouteSchema } from "../../http/schema/route-schema.ts";
+import { embeddingsSchema, modelSchema, modelsSchema } from "./schemas.ts";
 
 /** `POST /v1/embeddings`, `GET /v1/models` and `GET /v1/models/{id}`, as OpenAI's clients expect them. */
 export function openaiRoutes(app: FastifyInstance, models: Models): void {

@@ -2,7 +2,7 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import type { Settings } from "../../settings/settings.ts";
-import type { RouteSchema } from "./schemas.ts";
+import type { RouteSchema } from "../../http/schema/route-schema.ts";
 import { packageVersion } from "../../shared/version.ts";
 
 // The page's own files and nothing else; it sets styles on elements.

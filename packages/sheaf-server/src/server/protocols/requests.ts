@@ -1,5 +1,7 @@
 import { inferLongList } from "./long-list.ts";
-import type { InferOptions, Served, ServedModel } from "../contract/served-model.ts";
+import type { Served } from "../../cache/served.ts";
+import type { InferOptions } from "../../http/call-options.ts";
+import type { ServedModel } from "../contract/served-model.ts";
 import { problemFor } from "../../http/replies.ts";
 
 type Outcomes = PromiseSettledResult<Served>[];

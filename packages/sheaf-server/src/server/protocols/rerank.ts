@@ -10,17 +10,8 @@ import type { Models } from "../models/models.ts";
 import { isTruncated, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { inferEvery } from "./requests.ts";
-import {
-  count,
-  inferenceHeaders,
-  json,
-  modelName,
-  nullable,
-  problemResponses,
-  text,
-  textItem,
-  type RouteSchema,
-} from "./schemas.ts";
+import { count, json, problemResponses, text, type RouteSchema } from "../../http/schema/route-schema.ts";
+import { inferenceHeaders, modelName, nullable, textItem } from "./schemas.ts";
 
 /** `POST /rerank`: texts by how well they answer a query, the best first; with the fields of TEI's route. */
 export function rerankRoute(app: FastifyInstance, models: Models): void {

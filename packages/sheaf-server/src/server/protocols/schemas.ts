@@ -1,4 +1,5 @@
 import { Type, type OptionalSchema, type Schema } from "../../http/schema/json-schema.ts";
+import { count, json, problemResponses, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { largestFloat32 } from "../codec/inputs.ts";
 import { elements } from "../codec/tensor-items.ts";
@@ -7,72 +8,8 @@ import type { Models } from "../models/models.ts";
 import type { ServedModel } from "../contract/served-model.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-/** A route as OpenAPI shows it. Bodies are checked by hand (`inputs.ts`), with better messages than a schema gives. */
-export interface RouteSchema {
-  readonly summary: string;
-  readonly description?: string;
-  readonly tags: readonly string[];
-  readonly operationId: string;
-  readonly params?: Schema;
-  readonly headers?: Schema;
-  readonly body?: Schema;
-  readonly response: Readonly<Record<number, unknown>>;
-  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
-}
-
-export const text = (description: string): Schema => Type.String({ description });
-export const count = (description: string): Schema => Type.Integer({ minimum: 0, description });
 const ms = (description: string): Schema =>
   Type.Number({ minimum: 0, description: `${description}, in milliseconds.` });
-
-const problem = Type.Object(
-  {
-    type: text("urn:sheaf:error: and the code."),
-    title: text("The status in words."),
-    status: Type.Integer({ minimum: 400, maximum: 599 }),
-    detail: text("What is wrong and what to do."),
-    request_id: text("Also in the header x-request-id and in the log."),
-    error: Type.Object({
-      message: Type.String(),
-      type: Type.String(),
-      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the wrong value." }),
-      code: Type.String(),
-    }),
-  },
-  { description: "A problem document (RFC 9457) and OpenAI's error in one." },
-);
-
-/** What comes of a request that fails, by status. */
-export const problems: Readonly<Record<number, string>> = {
-  400: "Not JSON.",
-  404: "No such model.",
-  413: "The body is too large.",
-  415: "The body is not application/json in UTF-8, uncompressed.",
-  422: "A wrong value: path, what was expected, what was there.",
-  429: "The queue is full; see the headers retry-after and retry-after-ms.",
-  500: "The model failed.",
-  502: "The item was given up: every worker that took it ended; see the id in the message.",
-  503: "Warming up, shutting down, or no worker is alive.",
-  504: "The deadline passed, or the run took too long.",
-};
-
-export const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
-  Object.entries(problems).map(([status, description]) => [
-    status,
-    { description, content: { "application/problem+json": { schema: problem } } },
-  ]),
-);
-
-/** Of every route that needs a key, where the server has one. */
-export const unauthorized: object = {
-  description: "The key is missing or wrong.",
-  content: { "application/problem+json": { schema: problem } },
-};
-
-export const json = (description: string, schema: Schema): object => ({
-  description,
-  content: { "application/json": { schema } },
-});
 
 export const inferenceHeaders = ({ requestTimeoutMs }: Settings): Schema =>
   Type.Object({
@@ -291,42 +228,5 @@ export const modelsSchema: RouteSchema = {
         data: Type.Array(model),
       }),
     ),
-  },
-};
-
-const health = Type.Object({
-  status: text("ok, warming, restarting, unavailable, draining or failed."),
-  models: Type.Array(
-    Type.Object({
-      name: Type.String(),
-      state: Type.String(),
-      device: Type.Optional(Type.String()),
-      reason: Type.Optional(Type.String()),
-    }),
-  ),
-});
-
-export const liveSchema: RouteSchema = {
-  summary: "Whether the process answers",
-  tags: ["health"],
-  operationId: "live",
-  security: [],
-  response: { 200: json("It does.", Type.Object({ status: Type.Literal("ok") })) },
-};
-
-export const healthSchema: RouteSchema = {
-  summary: "Whether requests are served",
-  tags: ["health"],
-  operationId: "ready",
-  security: [],
-  response: { 200: json("Every model is ready.", health), 503: json("Not yet, or no longer.", health) },
-};
-
-export const metricsSchema: RouteSchema = {
-  summary: "Prometheus metrics",
-  tags: ["observation"],
-  operationId: "metrics",
-  response: {
-    200: { description: "Text format 0.0.4.", content: { "text/plain": { schema: Type.String() } } },
   },
 };

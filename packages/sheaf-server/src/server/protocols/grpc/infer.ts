@@ -2,7 +2,7 @@ import { Metadata, type sendUnaryData, type ServerDuplexStream, type ServerUnary
 import type { FastifyBaseLogger } from "fastify";
 import { CacheUse } from "../../../cache/cache-use.ts";
 import type { Models } from "../../models/models.ts";
-import type { InferOptions } from "../../contract/served-model.ts";
+import type { InferOptions } from "../../../http/call-options.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import { clientClosedRequest, invalid, Problem, problemOf } from "../../../problems/problem.ts";
 import { logProblem } from "../../../observe/log.ts";

@@ -1,5 +1,6 @@
 import { describe } from "sheaf/checks";
-import type { InferOptions, ServedModel } from "../../contract/served-model.ts";
+import type { InferOptions } from "../../../http/call-options.ts";
+import type { ServedModel } from "../../contract/served-model.ts";
 import { inferEvery } from "../requests.ts";
 import { tensorsOf } from "./model.ts";
 import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";

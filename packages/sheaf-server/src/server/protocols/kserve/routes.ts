@@ -12,7 +12,7 @@ import { headerLength, takeBinary } from "./binary-body.ts";
 import { inferTensors, type TensorReply } from "./infer.ts";
 import { checkVersion, configOf, isReady, metadataOf, repositoryIndex, serverMetadata, statisticsOf } from "./model.ts";
 import { versionOf } from "./model.ts";
-import type { RouteSchema } from "../schemas.ts";
+import type { RouteSchema } from "../../../http/schema/route-schema.ts";
 import { jsonOrBinary, splitBody } from "./request.ts";
 import * as schemas from "./schemas.ts";
 import { bytesOf, jsonOfData } from "./tensor-data.ts";

@@ -1,6 +1,7 @@
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import type { Models } from "../../models/models.ts";
-import { inferenceHeaders, json, modelName, problems, type RouteSchema } from "../schemas.ts";
+import { json, problems, type RouteSchema } from "../../../http/schema/route-schema.ts";
+import { inferenceHeaders, modelName } from "../schemas.ts";
 import { versionOf } from "./model.ts";
 
 const tags = ["Open Inference Protocol"];

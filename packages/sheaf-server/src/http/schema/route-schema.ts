@@ -1,0 +1,66 @@
+import { Type, type Schema } from "./json-schema.ts";
+
+/** A route as OpenAPI shows it. Bodies are checked by hand , with better messages than a schema gives. */
+export interface RouteSchema {
+  readonly summary: string;
+  readonly description?: string;
+  readonly tags: readonly string[];
+  readonly operationId: string;
+  readonly params?: Schema;
+  readonly headers?: Schema;
+  readonly body?: Schema;
+  readonly response: Readonly<Record<number, unknown>>;
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+}
+
+export const text = (description: string): Schema => Type.String({ description });
+export const count = (description: string): Schema => Type.Integer({ minimum: 0, description });
+
+const problem = Type.Object(
+  {
+    type: text("urn:sheaf:error: and the code."),
+    title: text("The status in words."),
+    status: Type.Integer({ minimum: 400, maximum: 599 }),
+    detail: text("What is wrong and what to do."),
+    request_id: text("Also in the header x-request-id and in the log."),
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()], { description: "Path of the wrong value." }),
+      code: Type.String(),
+    }),
+  },
+  { description: "A problem document (RFC 9457) and OpenAI's error in one." },
+);
+
+/** What comes of a request that fails, by status. */
+export const problems: Readonly<Record<number, string>> = {
+  400: "Not JSON.",
+  404: "No such model.",
+  413: "The body is too large.",
+  415: "The body is not application/json in UTF-8, uncompressed.",
+  422: "A wrong value: path, what was expected, what was there.",
+  429: "The queue is full; see the headers retry-after and retry-after-ms.",
+  500: "The model failed.",
+  502: "The item was given up: every worker that took it ended; see the id in the message.",
+  503: "Warming up, shutting down, or no worker is alive.",
+  504: "The deadline passed, or the run took too long.",
+};
+
+export const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
+  Object.entries(problems).map(([status, description]) => [
+    status,
+    { description, content: { "application/problem+json": { schema: problem } } },
+  ]),
+);
+
+/** Of every route that needs a key, where the server has one. */
+export const unauthorized: object = {
+  description: "The key is missing or wrong.",
+  content: { "application/problem+json": { schema: problem } },
+};
+
+export const json = (description: string, schema: Schema): object => ({
+  description,
+  content: { "application/json": { schema } },
+});

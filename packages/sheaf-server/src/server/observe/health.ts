@@ -1,0 +1,13 @@
+import type { Health } from "../../http/health.ts";
+import type { Models } from "../models/models.ts";
+
+/** Every model has to be ready that was there at the start or has served since. */
+export function healthOf(models: Models): Health {
+  const list = models.deployments.map(({ name, state, reason, current }) => ({
+    name,
+    state,
+    ...(current?.definition.device === undefined ? {} : { device: current.definition.device }),
+    ...(reason === undefined ? {} : { reason }),
+  }));
+  return { status: models.status, models: list };
+}
