@@ -1,14 +1,16 @@
-// `node scripts/record.mjs [exports] [size] [floors]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [exports] [size] [headless] [floors]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { drawnPlan } from "./lib/floors.mjs";
+import { headlessCounts } from "./lib/headless.mjs";
 import { declaredExports } from "./lib/public-exports.mjs";
 import { coreSizes } from "./lib/size.mjs";
 
 const records = {
   exports: () => ["test/fixtures/public-exports.json", asJson(declaredExports())],
   size: async () => ["test/fixtures/size.json", asJson(await coreSizes())],
+  headless: () => ["test/fixtures/headless.json", asJson(headlessCounts())],
   floors: () => ["ARCHITECTURE.md", withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8"))],
 };
 

@@ -7,6 +7,7 @@ export const checks = {
   lint: ["oxlint"],
   format: ["prettier", "--check", "--log-level=warn", "--cache", "--cache-location=artifacts/prettier-cache", "."],
   prose: ["scripts/lib/prose.mjs"],
+  "headless clauses": ["scripts/lib/headless.mjs"],
   "unused files, exports and dependencies": ["knip", "--no-progress", "--no-config-hints"],
   "package sheaf": ["publint", "packages/sheaf", "--strict", "--pack=npm"],
   "package sheaf-server": ["publint", "packages/sheaf-server", "--strict", "--pack=npm"],
