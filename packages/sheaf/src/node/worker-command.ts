@@ -3,7 +3,7 @@ import type { WorkerDeclaration } from "./command/declaration.ts";
 import { commandSettings, type CommandOptions } from "./command/options.ts";
 import { openCommand } from "./pool/command-connection.ts";
 import { Pool } from "./pool/pool.ts";
-import type { WorkerExecutor } from "./worker-executor.ts";
+import type { WorkerExecutor } from "./contract/worker-executor.ts";
 
 /** An executor whose batches run in a program of any language. */
 export interface CommandExecutor<In, Out> extends WorkerExecutor<In, Out> {

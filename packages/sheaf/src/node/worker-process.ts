@@ -1,8 +1,8 @@
-import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
-import { workerSettings, type WorkerOptions } from "./options.ts";
+import type { DataOf, InOf, OutOf, WorkerDefinition } from "./contract/define-worker.ts";
+import { workerSettings, type WorkerOptions } from "./contract/options.ts";
 import { Pool } from "./pool/pool.ts";
 import { openProcess } from "./pool/process-connection.ts";
-import type { WorkerExecutor } from "./worker-executor.ts";
+import type { WorkerExecutor } from "./contract/worker-executor.ts";
 
 /**
  * Runs batches in worker processes: each loads the worker module once and keeps its model.

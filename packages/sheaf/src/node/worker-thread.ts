@@ -1,8 +1,8 @@
-import type { DataOf, InOf, OutOf, WorkerDefinition } from "./define-worker.ts";
-import { workerSettings, type WorkerOptions } from "./options.ts";
+import type { DataOf, InOf, OutOf, WorkerDefinition } from "./contract/define-worker.ts";
+import { workerSettings, type WorkerOptions } from "./contract/options.ts";
 import { Pool } from "./pool/pool.ts";
 import { openThread } from "./pool/thread-connection.ts";
-import type { WorkerExecutor } from "./worker-executor.ts";
+import type { WorkerExecutor } from "./contract/worker-executor.ts";
 
 /**
  * Runs batches in worker threads: each loads the worker module once and keeps its model.

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { check, checkFunction, checkOptions, checkText, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { poolChecks, poolSettings, type PoolSettings, type WorkerOptions } from "../options.ts";
+import { poolChecks, poolSettings, type PoolSettings, type WorkerOptions } from "../contract/options.ts";
 
 /** What to start, and how. */
 export interface Command {

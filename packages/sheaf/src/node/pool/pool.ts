@@ -5,7 +5,7 @@ import type { Instance, InstanceInfo, Job } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
-import type { InstanceEvent, WorkerExecutor } from "../worker-executor.ts";
+import type { InstanceEvent, WorkerExecutor } from "../contract/worker-executor.ts";
 
 /** What the pool needs to know, whether its workers are threads or processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {

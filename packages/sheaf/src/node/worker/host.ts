@@ -1,6 +1,6 @@
 import { checkResults } from "../../core/dispatch/results.ts";
 import { RunHandle } from "../../core/contract/run-handle.ts";
-import { workerOf, type LoadedWorker, type RunContext } from "../define-worker.ts";
+import { workerOf, type LoadedWorker, type RunContext } from "../contract/define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
 import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";
 import { pack, unpack, type Packed } from "../wire/pack.ts";

@@ -1,5 +1,5 @@
-import type { Executor } from "../core/contract/executor.ts";
-import type { InstanceInfo } from "./pool/instance.ts";
+import type { Executor } from "../../core/contract/executor.ts";
+import type { InstanceInfo } from "../pool/instance.ts";
 
 /** Something happened to an instance. */
 export interface InstanceEvent {

@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Clock } from "../core/runtime/clock.ts";
-import { checkClock } from "../core/contract/settings.ts";
+import type { Clock } from "../../core/runtime/clock.ts";
+import { checkClock } from "../../core/contract/settings.ts";
 import {
   check,
   checkCount,
@@ -13,8 +13,8 @@ import {
   isInteger,
   oneOf,
   type Check,
-} from "../shared/checks.ts";
-import { describe } from "../shared/describe.ts";
+} from "../../shared/checks.ts";
+import { describe } from "../../shared/describe.ts";
 
 /** Options of `workerThread` and `workerProcess`. Validated once, at the call. */
 export interface WorkerOptions<Data = unknown> {
