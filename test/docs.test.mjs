@@ -86,7 +86,7 @@ test("every option of the database and vector store adapters stands in docs/refe
 });
 
 for (const [page, interfaces] of Object.entries({
-  "docs/guide/workers.md": { "node/options.ts": "WorkerOptions" },
+  "docs/guide/workers.md": { "node/contract/options.ts": "WorkerOptions" },
   "docs/guide/python.md": { "node/command/options.ts": "CommandOptions" },
   "docs/reference/policies.md": policyOptions(),
   "docs/reference/tuning.md": {

@@ -10,7 +10,9 @@ export const floorPlan = {
   "packages/sheaf/src": [["adapters", "metrics", "node", "tuning"], ["."], ["core"], ["policies"], ["shared"]],
   "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["observe"], ["contract"], ["runtime"]],
   "packages/sheaf/src/adapters": [["*"], ["shared"]],
+  "packages/sheaf/src/adapters/nats": [["."], ["front-end", "worker"], ["queue"], ["wire"]],
   "packages/sheaf/src/adapters/shared": [["postgres"], ["."]],
+  "packages/sheaf/src/node": [["."], ["pool"], ["command", "worker"], ["wire"], ["contract"]],
   "packages/sheaf/src/node/command": [["check"], ["."]],
   "packages/sheaf/src/policies": [["auto"], ["."]],
   "packages/sheaf-server/src": [
@@ -39,9 +41,6 @@ export const floorPlan = {
   "packages/sheaf-server/src/server/models": [["repository"], ["."]],
   "packages/sheaf-server/src/server/protocols": [["grpc"], ["kserve"], ["."]],
 };
-
-/** Areas whose rooms still import each other in circles. */
-export const withoutPlan = ["packages/sheaf/src/adapters/nats", "packages/sheaf/src/node"];
 
 /** Why the file `from` may not import the file `to`, both from the repository's root, or undefined if it may. */
 export function floorComplaint(from, to, plan = floorPlan) {

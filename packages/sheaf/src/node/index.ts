@@ -1,10 +1,15 @@
 export { defineWorker } from "./contract/define-worker.ts";
 export type { RunContext, WorkerDefinition } from "./contract/define-worker.ts";
-export type { InstanceInfo, InstanceRole, InstanceState } from "./pool/instance.ts";
 export { executorOf, wrapExecutor, type ExecutorWrap } from "../core/wrap-executor.ts";
 export type { EncodeRows, WorkerOptions } from "./contract/options.ts";
 export { encodedRow, type RowEncoder } from "./wire/encoded-rows.ts";
-export type { InstanceEvent, WorkerExecutor } from "./contract/worker-executor.ts";
+export type {
+  InstanceEvent,
+  InstanceInfo,
+  InstanceRole,
+  InstanceState,
+  WorkerExecutor,
+} from "./contract/worker-executor.ts";
 export { workerThread } from "./worker-thread.ts";
 export { workerProcess } from "./worker-process.ts";
 export { publishBatches, type BatchMessage } from "./diagnostics.ts";

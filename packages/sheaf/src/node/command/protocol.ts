@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { describe } from "../../shared/describe.ts";
-import type { Received } from "../pool/connection.ts";
+import type { Received } from "../wire/received.ts";
 import { Kind } from "../wire/message.ts";
 import type { Declared } from "./declared.ts";
 import type { WorkerDeclaration } from "./declaration.ts";

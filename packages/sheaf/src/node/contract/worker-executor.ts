@@ -1,5 +1,27 @@
 import type { Executor } from "../../core/contract/executor.ts";
-import type { InstanceInfo } from "../pool/instance.ts";
+
+/**
+ * The life of an instance. `ready` and `busy` serve; `draining` finishes what it has; `dead` is the end.
+ */
+export type InstanceState = "starting" | "warming" | "ready" | "busy" | "draining" | "dead";
+
+/** What is known of one instance: one loaded copy of the model, in a thread or process of its own. */
+export interface InstanceInfo {
+  /** 1, 2, 3 … per executor; a replacement has a new one. */
+  readonly id: number;
+  readonly state: InstanceState;
+  /** `"serving"`; `"successor"`: loading, to replace one that is recycled; `"quarantined"`: runs suspects of a crash;
+   *  `"hung"`: past its run timeout and not to be stopped safely. */
+  readonly role: InstanceRole;
+  /** The process id; undefined for a thread. */
+  readonly pid: number | undefined;
+  /** Batches it answered. */
+  readonly batches: number;
+  /** Last sample, in bytes: resident memory of a process, JavaScript heap and buffers of a thread. 0 before the first. */
+  readonly memoryBytes: number;
+}
+
+export type InstanceRole = "serving" | "successor" | "quarantined" | "hung";
 
 /** Something happened to an instance. */
 export interface InstanceEvent {

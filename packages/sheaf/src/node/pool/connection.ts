@@ -1,14 +1,6 @@
-import { Kind, message, type Message, type Port } from "../wire/message.ts";
-import { pack, unpack, type RowOwnership } from "../wire/pack.ts";
-
-/** A message from a worker, whatever it travelled as. */
-export interface Received extends Pick<Message, "kind" | "id" | "value" | "memoryBytes"> {
-  /**
-   * `results`: one value or `Error` for each item; `answer`: that of the item; `failure` and `loadFailed`: the error. Read
-   * once. @throws {Error} what came cannot be read.
-   */
-  values(ownership: RowOwnership): unknown[];
-}
+import { Kind, message, type Port } from "../wire/message.ts";
+import { pack } from "../wire/pack.ts";
+import type { Received } from "../wire/received.ts";
 
 /** Events of a worker, for its pool. Messages come in the order they were sent, all of them before `ended`. */
 export interface WorkerConnectionEvents {
@@ -67,13 +59,4 @@ export const requestsOver = (
     send(message(wantsEncoded?.() === true ? Kind.batchToEncode : Kind.batch, id, attempt, pack(items))),
   abort: (id) => send(message(Kind.abort, id)),
   close: () => send(message(Kind.close)),
-});
-
-/** A message of a worker in JavaScript. */
-export const receivedFrom = ({ kind, id, value, memoryBytes, packed }: Message): Received => ({
-  kind,
-  id,
-  value,
-  memoryBytes,
-  values: (ownership) => (packed === undefined ? [] : unpack(packed, ownership)),
 });

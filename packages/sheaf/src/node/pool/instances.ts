@@ -1,8 +1,8 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import { Instance, type InstanceEvents, type InstanceRole } from "./instance.ts";
+import { Instance, type InstanceEvents } from "./instance.ts";
 import type { OpenConnection } from "./connection.ts";
-import type { InstanceEvent } from "../contract/worker-executor.ts";
+import type { InstanceEvent, InstanceRole } from "../contract/worker-executor.ts";
 
 export interface InstancesOptions {
   /** Names the worker in errors. */

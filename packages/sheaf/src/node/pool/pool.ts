@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import { type RunHandle, runHandleOf } from "../../core/contract/run-handle.ts";
-import type { Instance, InstanceInfo, Job } from "./instance.ts";
+import type { Instance, Job } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
-import type { InstanceEvent, WorkerExecutor } from "../contract/worker-executor.ts";
+import type { InstanceEvent, InstanceInfo, WorkerExecutor } from "../contract/worker-executor.ts";
 
 /** What the pool needs to know, whether its workers are threads or processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {

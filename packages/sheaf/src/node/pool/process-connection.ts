@@ -3,16 +3,11 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { FrameReader, writeFrame } from "../wire/frame.ts";
 import type { HostOptions } from "../worker/host.ts";
-import {
-  holdOver,
-  receivedFrom,
-  requestsOver,
-  type WorkerConnection,
-  type WorkerConnectionEvents,
-} from "./connection.ts";
+import { holdOver, requestsOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
 import { Kind, message, unpackError, type Port } from "../wire/message.ts";
 import { pack, type Packed } from "../wire/pack.ts";
 import { processEntry } from "../worker/entry.ts";
+import { receivedFrom } from "../wire/received.ts";
 
 export interface ProcessOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;

@@ -1,6 +1,7 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import type { Instance, InstanceInfo, Job } from "./instance.ts";
+import type { InstanceInfo } from "../contract/worker-executor.ts";
+import type { Instance, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 import { RestartBudget } from "./restart-budget.ts";
 

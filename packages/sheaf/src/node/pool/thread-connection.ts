@@ -1,19 +1,14 @@
-import { MessageChannel, receiveMessageOnPort, Worker, type MessagePort } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { HostOptions } from "../worker/host.ts";
-import { receivedFrom, requestsOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
-import { threadEntry } from "../worker/entry.ts";
+import { requestsOver, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
+import { receivedFrom } from "../wire/received.ts";
+import { threadEntry, type ThreadData } from "../worker/entry.ts";
 import { post, received, type Posted } from "../wire/thread-message.ts";
 
 export interface ThreadOptions extends HostOptions {
   readonly heapLimitMb: number | undefined;
   /** As `EncodeRows.wanted`. */
   readonly wantsEncoded: (() => boolean) | undefined;
-}
-
-/** What a worker thread is started with. */
-export interface ThreadData {
-  readonly host: HostOptions;
-  readonly port: MessagePort;
 }
 
 /**

@@ -1,5 +1,14 @@
+import type { MessagePort } from "node:worker_threads";
+import type { HostOptions } from "./host.ts";
+
 const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 
 /** The modules that worker threads and processes start with, from `src` or from `dist`, like this one. */
 export const threadEntry: URL = new URL(`./thread-main${extension}`, import.meta.url);
 export const processEntry: URL = new URL(`./process-main${extension}`, import.meta.url);
+
+/** What a worker thread is started with. */
+export interface ThreadData {
+  readonly host: HostOptions;
+  readonly port: MessagePort;
+}

@@ -1,7 +1,7 @@
 // The entry of every worker thread.
 import { workerData } from "node:worker_threads";
 import { Host } from "./host.ts";
-import type { ThreadData } from "../pool/thread-connection.ts";
+import type { ThreadData } from "./entry.ts";
 import { post, received, type Posted } from "../wire/thread-message.ts";
 
 const { host: options, port } = workerData as ThreadData;

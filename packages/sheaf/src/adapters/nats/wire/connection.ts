@@ -1,5 +1,4 @@
 import type { Clock } from "../../../core/runtime/clock.ts";
-import type { QueueSettings } from "../queue/options.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
 /** Events of a connection, for one side of a queue. */
@@ -7,6 +6,13 @@ export interface ConnectionEvents {
   disconnected(): void;
   reconnected(): void;
   closed(): void;
+}
+
+/** The settings of a queue that its connection uses. */
+interface ConnectionSettings {
+  readonly connection: NatsConnection;
+  readonly warn: (message: string, cause?: unknown) => void;
+  readonly clock: Clock;
 }
 
 /** How long its last answers are waited for: a server that hangs must not keep a process alive. */
@@ -21,7 +27,7 @@ export class QueueConnection {
   /** A subscription that NATS refuses and that this side needs. */
   refusal: string | undefined;
   readonly #connection: NatsConnection;
-  readonly #warn: QueueSettings["warn"];
+  readonly #warn: ConnectionSettings["warn"];
   readonly #subscriptions: NatsSubscription[] = [];
   readonly #clock: Clock;
   #isLeft = false;
@@ -29,7 +35,7 @@ export class QueueConnection {
   #cancelAsk: (() => void) | undefined;
   #hasReported = false;
 
-  constructor({ connection, warn, clock }: QueueSettings, events: ConnectionEvents) {
+  constructor({ connection, warn, clock }: ConnectionSettings, events: ConnectionEvents) {
     this.#connection = connection;
     this.#clock = clock;
     this.#warn = warn;

@@ -1,0 +1,20 @@
+import type { Message } from "./message.ts";
+import { unpack, type RowOwnership } from "./pack.ts";
+
+/** A message from a worker, whatever it travelled as. */
+export interface Received extends Pick<Message, "kind" | "id" | "value" | "memoryBytes"> {
+  /**
+   * `results`: one value or `Error` for each item; `answer`: that of the item; `failure` and `loadFailed`: the error. Read
+   * once. @throws {Error} what came cannot be read.
+   */
+  values(ownership: RowOwnership): unknown[];
+}
+
+/** A message of a worker in JavaScript. */
+export const receivedFrom = ({ kind, id, value, memoryBytes, packed }: Message): Received => ({
+  kind,
+  id,
+  value,
+  memoryBytes,
+  values: (ownership) => (packed === undefined ? [] : unpack(packed, ownership)),
+});
