@@ -10,8 +10,8 @@
  */
 import { fork } from "node:child_process";
 import { parseArgs } from "node:util";
-import { load } from "../prove/lib/fleet-load.mjs";
-import { startFleet, startServers } from "../prove/lib/fleet-processes.mjs";
+import { load } from "../test/support/fleet-load.mjs";
+import { startFleet, startServers } from "../test/support/fleet-processes.mjs";
 import { startNats, whyNoNats } from "../test/support/nats-server.mjs";
 import { addedLatency, throughput } from "./lib/fleet-beside-server.mjs";
 import { machine, median, table } from "./lib/machine.mjs";

@@ -23,14 +23,15 @@ test("a floor plan names each room of its area once, and only rooms that exist",
     assert.deepEqual([...new Set(rooms)], rooms, area);
     const gone = rooms.filter((room) => room !== "*" && !existsSync(join(root, area, room)));
     assert.deepEqual(gone, [], area);
-    if (rooms.includes("*")) continue;
+    if (area === "." || rooms.includes("*")) continue;
     const unnamed = foldersIn(area).filter((folder) => !rooms.includes(folder));
     assert.deepEqual(unnamed, [], `${area}: on which floor?`);
   }
 });
 
 test("no circle of rooms in any area that has a plan", () => {
-  for (const area of Object.keys(floorPlan)) assert.deepEqual(circlesOf(roomImports(area, sources)), [], area);
+  const packages = Object.keys(floorPlan).filter((area) => area !== ".");
+  for (const area of packages) assert.deepEqual(circlesOf(roomImports(area, sources)), [], area);
 });
 
 test("a circle of rooms is found", () => {

@@ -1,7 +1,7 @@
 // A fleet beside one server with as many workers: the same requests over HTTP to both, in turn.
 import { Agent } from "node:http";
-import { load, post } from "../../prove/lib/fleet-load.mjs";
-import { startFleet, startServers } from "../../prove/lib/fleet-processes.mjs";
+import { load, post } from "../../test/support/fleet-load.mjs";
+import { startFleet, startServers } from "../../test/support/fleet-processes.mjs";
 import { median, table } from "./machine.mjs";
 import { cpuMsOf, idleMs } from "./process-cpu.mjs";
 

@@ -3,8 +3,8 @@ import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
-import { load, post } from "./fleet-load.mjs";
-import { editedModel, startFleet } from "./fleet-processes.mjs";
+import { load, post } from "../../test/support/fleet-load.mjs";
+import { editedModel, startFleet } from "../../test/support/fleet-processes.mjs";
 
 const restartAfterMs = 1000;
 
@@ -59,7 +59,7 @@ const faults = {
   },
   "an edited model on one worker only": async ({ workers: [worker] }) => {
     // As it was before the update.
-    await restart(worker, fileURLToPath(new URL("fleet-worker.mjs", import.meta.url)));
+    await restart(worker, fileURLToPath(new URL("../../test/support/fleet-worker.mjs", import.meta.url)));
   },
 };
 

@@ -23,12 +23,20 @@ export function complaintsAbout(sources, entries) {
  * `entries` are the public entry points of sheaf: "sheaf", "sheaf/node" …
  */
 export function complaintAbout(path, specifier, entries) {
+  if (!path.startsWith("packages/")) return complaintAboutTool(path, specifier);
   const [, name, inside] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path);
   const complaint = specifier.startsWith(".")
     ? complaintAboutFile(path, specifier)
     : name === "sheaf"
       ? complaintAboutModule(areaOf(inside), specifier)
       : complaintAboutPackage(specifier, entries);
+  return complaint && `${path} imports ${specifier}: ${complaint}`;
+}
+
+/** About a module of the tools, tests and measurements: those of npm and data files are no concern of the floors. */
+function complaintAboutTool(path, specifier) {
+  if (!/^\..*\.m?js$/.test(specifier)) return undefined;
+  const complaint = floorComplaint(path, posix.join(posix.dirname(path), specifier));
   return complaint && `${path} imports ${specifier}: ${complaint}`;
 }
 

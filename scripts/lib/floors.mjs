@@ -7,6 +7,15 @@ import { importsOf } from "./imports.mjs";
  * and "*" for every file and folder that is not named, each a room of its own.
  */
 export const floorPlan = {
+  ".": [
+    ["integration", "test"],
+    ["prove"],
+    ["bench"],
+    ["integration/lib"],
+    ["test/fakes", "test/support"],
+    ["scripts"],
+    ["examples", "packages"],
+  ],
   "packages/sheaf/src": [["adapters", "metrics", "node", "tuning"], ["."], ["core"], ["policies"], ["shared"]],
   "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["observe"], ["contract"], ["runtime"]],
   "packages/sheaf/src/adapters": [["*"], ["shared"]],
@@ -98,7 +107,7 @@ export function drawnPlan(plan = floorPlan) {
 }
 
 /** `packages/sheaf/src/core` as `sheaf/core`. */
-const shortName = (area) => area.replace(/^packages\/([^/]+)\/src/, "$1");
+const shortName = (area) => (area === "." ? "repository" : area.replace(/^packages\/([^/]+)\/src/, "$1"));
 
 const isIn = (area, file) => area === "." || file.startsWith(`${area}/`);
 

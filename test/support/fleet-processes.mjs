@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startNats } from "../../test/support/nats-server.mjs";
-import { freePort } from "../../test/support/serving.mjs";
+import { startNats } from "./nats-server.mjs";
+import { freePort } from "./serving.mjs";
 import { startCuttable } from "./cuttable-proxy.mjs";
 
 const command = fileURLToPath(new URL("../../packages/sheaf-server/bin/sheaf.js", import.meta.url));
