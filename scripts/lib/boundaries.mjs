@@ -33,7 +33,7 @@ export function complaintAbout(path, specifier, entries) {
   return complaint && `${path} imports ${specifier}: ${complaint}`;
 }
 
-/** About a module of the tools, tests and measurements: those of npm and data files are no concern of the floors. */
+/** About a module of the tools, tests and measurements: packages of npm and data files are not on any floor. */
 function complaintAboutTool(path, specifier) {
   if (!/^\..*\.m?js$/.test(specifier)) return undefined;
   const complaint = floorComplaint(path, posix.join(posix.dirname(path), specifier));
