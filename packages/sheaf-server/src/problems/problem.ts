@@ -28,6 +28,7 @@ const httpStatusOf = {
   BODY_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   LOAD_FAILED: 422,
+  CRASHING_INPUT: 422,
   HEADERS_TOO_LARGE: 431,
   MODEL_ERROR: 500,
   INTERNAL: 500,
@@ -92,12 +93,29 @@ const typedMessage = (thrown: unknown): string =>
 /** The problem document for anything thrown. An error of a model keeps its message. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof BatcherError) return new Problem(error.code, messageOfBatcher(error), { cause: error });
+  if (error instanceof BatcherError) return problemOfCrash(error) ?? problemOfBatcher(error);
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
   return new Problem("MODEL_ERROR", `The model failed: ${typedMessage(error)}`, { cause: error });
 }
+
+const problemOfBatcher = (error: BatcherError): Problem =>
+  new Problem(error.code, messageOfBatcher(error), { cause: error });
+
+/** An input that is not run because it crashed a worker, or a model whose workers pause after many crashes. */
+function problemOfCrash(error: BatcherError): Problem | undefined {
+  const { refusedForMs, restartInMs } = error.details as { refusedForMs?: number; restartInMs?: number };
+  if (error.code !== "WORKER_CRASHED") return undefined;
+  if (refusedForMs !== undefined) return new Problem("CRASHING_INPUT", error.message, { cause: error });
+  if (restartInMs === undefined) return undefined;
+  return new Problem("NOT_READY", error.message, { headers: retryAfter(restartInMs), cause: error });
+}
+
+/** The header that says when to come back, in whole seconds. */
+export const retryAfter = (ms: number): Record<string, string> => ({
+  "retry-after": String(Math.max(1, Math.ceil(ms / 1000))),
+});
 
 /**
  * The library's messages name its own options, which neither a client nor the operator of a server has: these say what

@@ -18,6 +18,7 @@ export interface Settings {
   readonly cacheExcept: readonly string[];
   readonly requestTimeoutMs: number;
   readonly runTimeoutMs: number;
+  readonly crashedInputMs: number;
   readonly workers: number;
   readonly workerIsolation: "thread" | "process";
   /** Default: the cores shared out among the workers. */
@@ -179,6 +180,12 @@ const rows = {
   ...inGroup("Requests", {
     requestTimeoutMs: integer(30_000, 1, longestMs, "Longest wait of a request; a caller may ask for less."),
     runTimeoutMs: integer(60_000, 1, longestMs, "Longest run of one batch; past it the batch is given up."),
+    crashedInputMs: integer(
+      600_000,
+      0,
+      86_400_000,
+      "How long an input that crashed a worker is refused; 0 lets it run again.",
+    ),
     maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Largest request body in bytes."),
     maxInputs: integer(2048, 1, 1_000_000, "Most inputs in one request."),
     maxTextChars: integer(100_000, 1, 100_000_000, "Longest text in UTF-16 characters."),

@@ -64,6 +64,7 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     "sheaf_cache_misses_total",
     "sheaf_cache_saved_runs_total",
     "sheaf_cost_total",
+    "sheaf_crashing_inputs_total",
     "sheaf_model_info",
     "sheaf_scheduler_fixed_seconds",
     "sheaf_scheduler_item_seconds",

@@ -9,6 +9,7 @@ export type {
   InstanceRole,
   InstanceState,
   WorkerExecutor,
+  WorkerOutage,
 } from "./contract/worker-executor.ts";
 export { workerThread } from "./worker-thread.ts";
 export { workerProcess } from "./worker-process.ts";

@@ -75,7 +75,10 @@ test("an item whose quarantine cannot be started is not convicted: the error say
   process.kill(executor.instances()[0]!.pid!, "SIGKILL");
   await assert.rejects(result, (error: { code: string; message: string; details: Record<string, unknown> }) => {
     assert.equal(error.code, "WORKER_CRASHED");
-    assert.match(error.message, /none could be started to run it again \(limit 5 in 60 s\): .*E2BIG/);
+    assert.match(
+      error.message,
+      /none could be started to run it again \(it ended more than 5 times, less than 60 s apart\): .*E2BIG/,
+    );
     assert.equal(error.details["items"], undefined);
     return true;
   });

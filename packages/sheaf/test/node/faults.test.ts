@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createBatcher } from "../../dist/index.js";
 import type { Command } from "./probe-worker.js";
-import { double, impatient, kinds, probeUrl, setUp, until, type KindOfWorker } from "./probe.js";
+import { double, impatient, patientFrom, kinds, probeUrl, setUp, until, type KindOfWorker } from "./probe.js";
 
 const poisoned = (poison: Command, size: number): Command[] =>
   Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
@@ -103,21 +103,29 @@ for (const kind of ["thread", "process"] as const) {
       await call.close();
     });
 
-    test("a crash loop under load: every call settles, then ready() and every call say that no worker is left", async () => {
-      const { executor, call } = await setUp(
-        kind,
-        { instances: 2, onWorkerCrash: "fail", clock: impatient },
-        { maxBatchSize: 1 },
-      );
+    test("a crash loop under load: every call settles, then all are refused until a pause is over, and served again", async () => {
+      const clock = patientFrom(3200);
+      const { executor, call } = await setUp(kind, { instances: 2, onWorkerCrash: "fail", clock }, { maxBatchSize: 1 });
       const outcomes = await call.settle(Array.from({ length: 40 }, () => ({ do: "exit" as const })));
       assert.ok(outcomes.every((outcome) => outcome.status === "rejected" && outcome.reason.code === "WORKER_CRASHED"));
-      await assert.rejects(executor.ready(), { code: "WORKER_CRASHED", message: /no worker is left.*limit 5 in 60 s/ });
-      await assert.rejects(call(double(1)), { code: "WORKER_CRASHED", message: /no worker is left/ });
+      const { restartInMs, error } = executor.outage!;
+      assert.ok(restartInMs > 0 && restartInMs <= 6400, `${restartInMs}`);
+      const message =
+        /no worker is left; they crashed more than 5 times, less than 60 s apart\. The next one starts in \d s\. The last crash: .*ended/;
+      assert.match(error.message, message);
+      await assert.rejects(executor.ready(), { code: "WORKER_CRASHED", message });
+      await assert.rejects(call(double(1)), { code: "WORKER_CRASHED", message });
       assert.deepEqual(
         executor.instances().map(({ state }) => state),
         ["dead", "dead"],
       );
       assert.equal(executor.restarts, 5);
+
+      clock.letGo();
+      assert.equal(executor.outage, undefined, "an instance loads, and a call waits for it");
+      assert.equal(await call(double(1)), 2);
+      assert.equal(executor.restarts, 7);
+      await executor.ready();
       await call.close();
     });
 

@@ -38,6 +38,20 @@ export const impatient = {
   },
 };
 
+/** As `impatient`, but pauses of `fromMs` to 30 s last until they are let go. */
+export function patientFrom(fromMs: number): typeof impatient & { letGo(): void } {
+  const held = new Set<() => void>();
+  return {
+    now: impatient.now,
+    after(delayMs, callback) {
+      if (delayMs < fromMs || delayMs > 30_000) return impatient.after(delayMs, callback);
+      held.add(callback);
+      return () => held.delete(callback);
+    },
+    letGo: () => held.forEach((callback) => callback()),
+  };
+}
+
 /** Resolves once an instance is in that state. */
 export async function until(executor: WorkerExecutor<Command, string | number>, state: string): Promise<void> {
   while (executor.instances().every((instance) => instance.state !== state)) {

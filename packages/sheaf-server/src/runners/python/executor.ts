@@ -23,5 +23,8 @@ export function convertingExecutor(
     get restarts() {
       return inner.restarts;
     },
+    get outage() {
+      return inner.outage;
+    },
   };
 }

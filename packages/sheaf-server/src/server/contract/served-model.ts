@@ -8,8 +8,8 @@ import type { ModelStatistics } from "./model-statistics.ts";
 import type { Settings } from "../../settings/settings.ts";
 
 /**
- * `restarting`: no worker is alive, but one is starting, and items wait for it. `unavailable`: its workers are
- * on other machines, and none of them can be reached.
+ * `restarting`: no worker is alive, but one starts at once, and items wait for it. `unavailable`: its workers crashed too
+ * often and pause, or they are on other machines and none of them can be reached.
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
@@ -18,6 +18,12 @@ export type InputParser = (value: unknown, path: string) => unknown;
 
 /** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
 export const refuseLate = 0.85;
+
+/** Inputs found to crash a worker, and inputs refused because they had. */
+export interface CrashedInputCounts {
+  readonly found: number;
+  readonly refused: number;
+}
 
 /** A model as the routes see it: behind a batcher in this process, or behind a queue that a fleet shares. */
 export interface ServedModel {
@@ -34,6 +40,8 @@ export interface ServedModel {
   readonly workers: WorkerExecutor<never, unknown> | undefined;
   /** Its counts since it was opened. */
   readonly statistics: ModelStatistics;
+  /** Its inputs that crashed a worker here; none where it runs elsewhere. */
+  readonly crashedInputs: CrashedInputCounts | undefined;
   /** Its results that are kept; none where they are not. */
   readonly cache: CachePart | undefined;
   /** Items that a shutdown cut off before their result. */

@@ -16,7 +16,13 @@ import { ModelStatistics } from "../contract/model-statistics.ts";
 import { Problem } from "../../problems/problem.ts";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
-import { refuseLate, type ModelState, type ServedModel, type InputParser } from "../contract/served-model.ts";
+import {
+  refuseLate,
+  type CrashedInputCounts,
+  type ModelState,
+  type ServedModel,
+  type InputParser,
+} from "../contract/served-model.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { queueTracing, type QueueTracing } from "../../observe/tracing.ts";
 import type { FleetConnection } from "./connection.ts";
@@ -89,6 +95,10 @@ export class FleetModel implements ServedModel {
     if (this.#failure !== undefined) return this.#failure;
     const unavailableReason = this.#isClosed ? undefined : this.#unavailableReason();
     return unavailableReason === undefined ? undefined : new Error(unavailableReason);
+  }
+
+  get crashedInputs(): CrashedInputCounts | undefined {
+    return this.local?.crashedInputs;
   }
 
   get workers(): WorkerExecutor<never, unknown> | undefined {

@@ -12,6 +12,7 @@ import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
 import { itemKey } from "../../cache/item-key.ts";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import { inputParser } from "../codec/inputs.ts";
+import { CrashedInputs } from "./crashed-inputs.ts";
 import { Holds } from "./holds.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { ModelStatistics } from "../contract/model-statistics.ts";
@@ -36,6 +37,7 @@ export class LocalModel implements ServedModel {
   readonly parse: InputParser;
   readonly statistics: ModelStatistics = new ModelStatistics();
   readonly cache: ModelCache | undefined;
+  readonly crashedInputs: CrashedInputs;
   /** Items that a shutdown cut off before their result. */
   cutOff = 0;
   /** In a fleet, the worker that takes its items from the queue, once it is ready. */
@@ -44,7 +46,7 @@ export class LocalModel implements ServedModel {
   #queueUnavailableReason: (() => string | undefined) | undefined;
   #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
-  #workersState: ModelState | undefined;
+  #isReady = false;
   readonly #tracing: QueueTracing;
   readonly #turnEnd = new TurnEnd();
   readonly #holds = new Holds();
@@ -54,6 +56,7 @@ export class LocalModel implements ServedModel {
     this.definition = definition;
     this.settings = settings;
     this.cache = cache;
+    this.crashedInputs = new CrashedInputs(definition.name, settings.crashedInputMs);
     this.#tracing = queueTracing(definition.name);
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
@@ -82,7 +85,7 @@ export class LocalModel implements ServedModel {
     });
     this.batcher = tracedBatcher(batcher);
     this.batcher.subscribe((record) => this.statistics.batch(record));
-    this.workers?.onInstance(() => (this.#workersState = undefined));
+    this.workers?.onInstance(() => (this.#isReady = false));
     this.batcher.ready().then(
       () => this.#became("ready"),
       (error: unknown) => {
@@ -122,7 +125,7 @@ export class LocalModel implements ServedModel {
 
   /** Its batcher, as a worker of a queue runs items on it: each goes on with the trace that came with it. */
   get traced(): WorkerBatcher<unknown, unknown> {
-    const { batcher } = this;
+    const { batcher, crashedInputs } = this;
     const { capacity, ready, subscribe } = batcher;
     return {
       capacity,
@@ -132,7 +135,13 @@ export class LocalModel implements ServedModel {
         return batcher.pending;
       },
       detailed: (item, { tag, ...options } = {}) =>
-        this.#tracing.continue(tag as string | undefined, () => batcher.detailed(item, options)),
+        this.#tracing.continue(tag as string | undefined, () => {
+          const refusal = crashedInputs.refusal(item);
+          if (refusal !== undefined) return Promise.reject(refusal);
+          const served = batcher.detailed(item, options);
+          served.catch((error: unknown) => crashedInputs.note(item, error));
+          return served;
+        }),
     };
   }
 
@@ -144,6 +153,8 @@ export class LocalModel implements ServedModel {
   /** Why it cannot run; undefined where it can. */
   get failure(): unknown {
     if (this.#failure !== undefined) return this.#failure;
+    const outage = this.#phase === "ready" ? this.workers?.outage : undefined;
+    if (outage !== undefined) return outage.error;
     const unavailableReason = this.ownState === "ready" ? this.#queueUnavailableReason?.() : undefined;
     return unavailableReason === undefined ? undefined : new Error(unavailableReason);
   }
@@ -151,8 +162,11 @@ export class LocalModel implements ServedModel {
   /** Whether it can run here, wherever its items come from. */
   get ownState(): ModelState {
     if (this.#phase !== "ready") return this.#phase;
-    // Every request asks; the answer changes when an instance does.
-    return (this.#workersState ??= stateOf(this.workers));
+    // Every request asks, and as long as it is ready the answer changes only when an instance does.
+    if (this.#isReady) return "ready";
+    const state = stateOf(this.workers);
+    this.#isReady = state === "ready";
+    return state;
   }
 
   /** Its worker threads or processes; none where it runs in this process. */
@@ -182,21 +196,42 @@ export class LocalModel implements ServedModel {
   }
 
   async #run(item: unknown, options: CallOptions): Promise<Served> {
+    const refusal = this.crashedInputs.refusal(item);
+    if (refusal !== undefined) throw refusal;
     try {
       const served = await withoutStack(() => this.batcher.detailed(item, options));
       if (this.#hasMore) await this.#turnEnd.reached();
       return served;
     } catch (error) {
-      this.#countCutOff(error);
+      this.#failed(item, error);
       throw error;
     }
   }
 
   async #runAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+    if (!this.crashedInputs.isEmpty) {
+      const refusals = items.map((item) => this.crashedInputs.refusal(item));
+      if (refusals.some((refusal) => refusal !== undefined)) return this.#runOthers(items, refusals, options);
+    }
     const outcomes = await withoutStack(() => this.batcher.settleDetailed(items, options));
-    for (const outcome of outcomes) if (outcome.status === "rejected") this.#countCutOff(outcome.reason);
+    for (const [index, outcome] of outcomes.entries())
+      if (outcome.status === "rejected") this.#failed(items[index], outcome.reason);
     if (this.#hasMore) await this.#turnEnd.reached();
     return outcomes;
+  }
+
+  /** Several items, without those that are refused. */
+  async #runOthers(
+    items: readonly unknown[],
+    refusals: readonly (Error | undefined)[],
+    options: CallOptions,
+  ): Promise<PromiseSettledResult<Served>[]> {
+    const others = await this.#runAll(
+      items.filter((_, index) => refusals[index] === undefined),
+      options,
+    );
+    let next = 0;
+    return refusals.map((reason) => (reason === undefined ? others[next++]! : { status: "rejected", reason }));
   }
 
   /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */
@@ -224,8 +259,9 @@ export class LocalModel implements ServedModel {
     if (this.#phase === "loading") this.#phase = phase;
   }
 
-  #countCutOff(error: unknown): void {
+  #failed(item: unknown, error: unknown): void {
     if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+    this.crashedInputs.note(item, error);
   }
 
   /** The definition's executor, which is ready once it is warm. */
@@ -248,6 +284,5 @@ function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelStat
   if (workers === undefined) return "ready";
   const serving = workers.instances().filter(({ role }) => role === "serving");
   if (serving.some(({ state }) => state === "ready" || state === "busy")) return "ready";
-  const dead = serving.filter(({ state }) => state === "dead");
-  return dead.length === workers.slots ? "failed" : "restarting";
+  return workers.outage === undefined ? "restarting" : "unavailable";
 }

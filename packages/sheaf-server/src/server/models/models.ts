@@ -2,7 +2,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { Deployment, type LearnModel, type ModelSource, type OpenModel } from "./deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { ServedModel } from "../contract/served-model.ts";
-import { Problem } from "../../problems/problem.ts";
+import { Problem, retryAfter } from "../../problems/problem.ts";
 
 type Ended = () => void;
 
@@ -190,11 +190,11 @@ function notServed({ name, state, reason }: Deployment): Problem {
   return new Problem("NOT_READY", `${name} cannot run: ${reason}`);
 }
 
-function notReady({ name, state, failure }: ServedModel): Problem {
+function notReady({ name, state, failure, workers }: ServedModel): Problem {
   if (state === "loading") return loading(name);
   const reason = failure instanceof Error ? `: ${failure.message}` : ": it has no live worker.";
-  // It may be back in a moment where its workers are on other machines; here it is started again, or has failed.
-  const headers = state === "unavailable" ? { "retry-after": "1" } : undefined;
+  // Workers on other machines may be back in a moment; those here say when. What has failed stays so.
+  const headers = state === "unavailable" ? retryAfter(workers?.outage?.restartInMs ?? 1000) : undefined;
   return new Problem("NOT_READY", `${name} cannot run${reason}`, { headers });
 }
 

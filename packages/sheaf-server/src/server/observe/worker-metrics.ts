@@ -4,12 +4,22 @@ import { counter, gauge } from "../../observe/family.ts";
 
 /** Workers by state, how often one was started again, and the device, of every model that has workers. */
 export function workerFamilies(models: Models): MetricFamily[] {
-  const withWorkers = models.all.flatMap(({ name, workers }) => (workers === undefined ? [] : [{ name, workers }]));
+  const withWorkers = models.all.flatMap(({ name, workers, crashedInputs }) =>
+    workers === undefined ? [] : [{ name, workers, crashedInputs }],
+  );
   return [
     counter(
       "sheaf_worker_restarts_total",
       "Workers started again after a crash or a hang.",
       withWorkers.map(({ name, workers }) => ({ labels: { batcher: name }, value: workers.restarts })),
+    ),
+    counter(
+      "sheaf_crashing_inputs_total",
+      "Inputs that crashed a worker, and inputs refused because they had.",
+      withWorkers.flatMap(({ name, crashedInputs: { found, refused } = { found: 0, refused: 0 } }) => [
+        { labels: { batcher: name, outcome: "crashed" }, value: found },
+        { labels: { batcher: name, outcome: "refused" }, value: refused },
+      ]),
     ),
     gauge(
       "sheaf_workers",

@@ -30,10 +30,20 @@ export interface InstanceEvent {
   readonly why?: string | undefined;
 }
 
+/** No instance is alive, and the next one starts only after a pause that grew with the crashes. */
+export interface WorkerOutage {
+  /** Milliseconds until an instance starts. */
+  readonly restartInMs: number;
+  /** The refusal of calls meanwhile: `WORKER_CRASHED`, with the last crash. */
+  readonly error: Error;
+}
+
 /** An executor whose batches run in worker threads or processes. */
 export interface WorkerExecutor<In, Out> extends Executor<In, Out> {
-  /** Every instance that is not dead, and dead ones that will not be replaced. */
+  /** Every instance that is not dead, and the dead ones whose place is empty. */
   instances(): readonly InstanceInfo[];
+  /** Set while calls are refused because the workers crashed too often; undefined while an instance loads or serves. */
+  readonly outage: WorkerOutage | undefined;
   /** Restarts after a crash or a hang, since construction. */
   readonly restarts: number;
   /**

@@ -5,7 +5,7 @@ import type { Instance, Job } from "./instance.ts";
 import { Instances, type InstancesOptions } from "./instances.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
-import type { InstanceEvent, InstanceInfo, WorkerExecutor } from "../contract/worker-executor.ts";
+import type { InstanceEvent, InstanceInfo, WorkerExecutor, WorkerOutage } from "../contract/worker-executor.ts";
 
 /** What the pool needs to know, whether its workers are threads or processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {
@@ -52,6 +52,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
       crashed: (lost, error) => {
         this.#rescue(lost, error);
         this.#dispatch();
+        this.#refuseWaiting();
       },
       over: (failure, lost) => this.#fail(failure, lost),
     });
@@ -61,8 +62,13 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     return this.#supervisor.restarts;
   }
 
+  get outage(): WorkerOutage | undefined {
+    return this.#closing === undefined ? this.#supervisor.outage : undefined;
+  }
+
   ready(): Promise<void> {
-    return this.#failure === undefined ? this.#started : Promise.reject(this.#failure);
+    const failure = this.#failure ?? this.outage?.error;
+    return failure === undefined ? this.#started : Promise.reject(failure);
   }
 
   run(items: In[], context: RunHandle): Promise<ArrayLike<Out | Error>> {
@@ -70,6 +76,8 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) return reject(this.#failure);
       if (this.#closing !== undefined) return reject(closed(this.#options.name));
+      const { outage } = this;
+      if (outage !== undefined) return reject(outage.error);
       if (this.#waiting.length >= maxWaiting) {
         return reject(
           new BatcherError(
@@ -105,7 +113,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
   }
 
   instances(): readonly InstanceInfo[] {
-    return [...this.#supervisor.lost, ...[...this.#instances.alive].map((instance) => instance.info)];
+    return [...this.#supervisor.dead, ...[...this.#instances.alive].map((instance) => instance.info)];
   }
 
   onInstance(listener: (event: InstanceEvent) => void): () => void {
@@ -163,7 +171,14 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#dispatch();
   }
 
-  /** No worker is left: every batch fails with the reason. */
+  /** Nothing runs until the pause is over: what waits would only time out. */
+  #refuseWaiting(): void {
+    if (this.#waiting.length === 0) return;
+    const { outage } = this;
+    if (outage !== undefined) for (const run of this.#waiting.splice(0)) run.reject(outage.error);
+  }
+
+  /** The first start failed: every batch fails with the reason. */
   #fail(failure: Error, lost: readonly Job[]): void {
     this.#failure = failure;
     this.#startedWith?.reject(failure);

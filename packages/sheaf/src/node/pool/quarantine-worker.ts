@@ -2,7 +2,7 @@ import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { Instance, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
-import { RestartBudget } from "./restart-budget.ts";
+import { RestartPauses } from "./restart-pauses.ts";
 
 export type Outcome =
   | { readonly results: unknown[] }
@@ -17,8 +17,8 @@ export class QuarantineWorker {
   readonly #name: string;
   readonly #instances: Instances;
   readonly #clock: Clock;
-  // A budget of its own: a crash that a suspect causes here is no reason to stop serving the others.
-  readonly #budget: RestartBudget;
+  // Pauses of its own: a crash that a suspect causes here is no reason to stop serving the others.
+  readonly #pauses: RestartPauses;
   #instance: Instance | undefined;
   /** Waits for the instance. */
   #next: Job | undefined;
@@ -29,7 +29,7 @@ export class QuarantineWorker {
     this.#name = name;
     this.#instances = instances;
     this.#clock = clock;
-    this.#budget = new RestartBudget(clock);
+    this.#pauses = new RestartPauses(clock);
   }
 
   /** Runs a part of a batch, one at a time; never rejects. */
@@ -103,14 +103,14 @@ export class QuarantineWorker {
   /** It ended before it had anything to run: out of memory or handles, or killed by an operator. */
   #startAgain(error: Error): void {
     if (this.#next === undefined) return;
-    const delayMs = this.#budget.crashed();
-    if (delayMs !== undefined) {
-      this.#cancelRestart = this.#clock.after(delayMs, () => this.#begin());
+    const pauseMs = this.#pauses.crashed();
+    if (!this.#pauses.isPastLimit) {
+      this.#cancelRestart = this.#clock.after(pauseMs, () => this.#begin());
       return;
     }
     const message =
       `${this.#name}: the worker ended during this batch, and none could be started to run it again ` +
-      `(${this.#budget.rule}): ${error.message}`;
+      `(it ended ${this.#pauses.rule}): ${error.message}`;
     this.#settle?.({ notRun: new BatcherError("WORKER_CRASHED", message, {}, error) });
   }
 }

@@ -1,9 +1,9 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
-import type { InstanceInfo } from "../contract/worker-executor.ts";
+import type { InstanceInfo, WorkerOutage } from "../contract/worker-executor.ts";
 import type { Instance, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
-import { RestartBudget } from "./restart-budget.ts";
+import { RestartPauses } from "./restart-pauses.ts";
 
 export interface SupervisorOptions {
   /** Names the worker in errors. */
@@ -18,9 +18,9 @@ export interface SupervisorEvents {
   changed(): void;
   /** Every place has a ready instance, for the first time. */
   started(): void;
-  /** An instance crashed, and its place is being filled again. `lost`: the batches it held, the running one first. */
+  /** An instance crashed, and its place will be filled again. `lost`: the batches it held, the running one first. */
   crashed(lost: readonly Job[], error: Error): void;
-  /** No place will be filled again. */
+  /** The first start failed: no place will be filled again. */
   over(failure: Error, lost: readonly Job[]): void;
 }
 
@@ -32,43 +32,42 @@ interface Place {
   /** When its instance took this place. */
   sinceMs: number;
   successor: Instance | undefined;
-  cancelRestart: (() => void) | undefined;
+  /** Set while it is empty, until its next instance starts. */
+  pause: { readonly endsAtMs: number; readonly error: Error; cancel(): void } | undefined;
   /** Its instance has been ready once: the model can be loaded. */
   wasReady: boolean;
-  /** Past the restart limit: it stays empty. */
-  lost: boolean;
 }
 
 // A model that needs more than maxMemoryMb from the start must not be replaced after every batch.
 const minServiceMs = 10_000;
 
-/** Keeps `instances` places filled: restarts what crashed or hangs, within a budget, and recycles what is worn out. */
+/** Keeps `instances` places filled: restarts what crashed or hangs, with growing pauses, and recycles what is worn out. */
 export class Supervisor {
   restarts = 0;
   readonly #options: SupervisorOptions;
   readonly #instances: Instances;
   readonly #clock: Clock;
   readonly #events: SupervisorEvents;
-  readonly #budget: RestartBudget;
-  readonly #supervisor: Place[] = [];
+  readonly #pauses: RestartPauses;
+  readonly #places: Place[] = [];
   #hasStarted = false;
   #isOver = false;
+  #failed = false;
 
   constructor(options: SupervisorOptions, instances: Instances, clock: Clock, events: SupervisorEvents) {
     this.#options = options;
     this.#instances = instances;
     this.#clock = clock;
     this.#events = events;
-    this.#budget = new RestartBudget(clock);
+    this.#pauses = new RestartPauses(clock);
     for (let index = 0; index < options.instances; index++) {
-      this.#supervisor.push({
+      this.#places.push({
         index,
         instance: this.#open("serving", index),
         sinceMs: clock.now(),
         successor: undefined,
-        cancelRestart: undefined,
+        pause: undefined,
         wasReady: false,
-        lost: false,
       });
     }
   }
@@ -76,18 +75,34 @@ export class Supervisor {
   /** The least busy instance of those that hold at most `most` batches. */
   idlest(most: number): Instance | undefined {
     let best: Instance | undefined;
-    for (const { instance } of this.#supervisor) {
+    for (const { instance } of this.#places) {
       if (!instance.serves || instance.outstanding > most) continue;
       if (best === undefined || instance.outstanding < best.outstanding) best = instance;
     }
     return best;
   }
 
-  /** Dead instances of places that will not be filled again. */
-  get lost(): readonly InstanceInfo[] {
-    return this.#supervisor
-      .filter(({ instance, lost }) => lost && instance.state === "dead")
-      .map(({ instance }) => instance.info);
+  /** The last instances of places that are empty, for now or for good. */
+  get dead(): readonly InstanceInfo[] {
+    const empty = this.#places.filter(({ instance, pause }) => instance.state === "dead" && (this.#failed || pause));
+    return empty.map(({ instance }) => instance.info);
+  }
+
+  /** Set while no place has an instance and the next one only starts after a pause that grew with its crashes. */
+  get outage(): WorkerOutage | undefined {
+    if (!this.#pauses.isPastLimit) return undefined;
+    let next: Place["pause"];
+    for (const { pause } of this.#places) {
+      if (pause === undefined) return undefined;
+      if (next === undefined || pause.endsAtMs < next.endsAtMs) next = pause;
+    }
+    const { endsAtMs, error } = next!;
+    const restartInMs = Math.max(0, Math.ceil(endsAtMs - this.#clock.now()));
+    const message =
+      `${this.#options.name}: no worker is left; they crashed ${this.#pauses.rule}. ` +
+      `The next one starts in ${Math.ceil(restartInMs / 1000)} s. The last crash: ${error.message}`;
+    const { restarts } = this;
+    return { restartInMs, error: new BatcherError("WORKER_CRASHED", message, { restarts, restartInMs }, error) };
   }
 
   /** A thread past its run timeout was abandoned: at most as many as there are places are replaced. */
@@ -99,7 +114,10 @@ export class Supervisor {
   /** Nothing is started or replaced from now on. */
   stop(): void {
     this.#isOver = true;
-    for (const place of this.#supervisor) place.cancelRestart?.();
+    for (const place of this.#places) {
+      place.pause?.cancel();
+      place.pause = undefined;
+    }
   }
 
   #open(role: "serving" | "successor", index: number): Instance {
@@ -124,18 +142,20 @@ export class Supervisor {
   }
 
   #checkStarted(): void {
-    if (this.#hasStarted || !this.#supervisor.every(({ instance, lost }) => lost || instance.serves)) return;
+    const isSettled = ({ instance, pause }: Place): boolean =>
+      instance.serves || (pause !== undefined && this.#pauses.isPastLimit);
+    if (this.#hasStarted || !this.#places.every(isSettled)) return;
     this.#hasStarted = true;
     this.#events.started();
   }
 
   /** A successor is loaded beside the worn-out instance, one in the whole pool at a time: memory for one copy more. */
-  #isWornOut({ instance, sinceMs, successor, lost }: Place): boolean {
+  #isWornOut({ instance, sinceMs, successor }: Place): boolean {
     const { recycleAfterBatches, maxMemoryBytes } = this.#options;
-    if (lost || successor !== undefined || this.#isOver || !instance.serves) return false;
+    if (successor !== undefined || this.#isOver || !instance.serves) return false;
     const tooBig = instance.memoryBytes > maxMemoryBytes && this.#clock.now() - sinceMs >= minServiceMs;
     if (instance.batches < recycleAfterBatches && !tooBig) return false;
-    return this.#supervisor.every((place) => place.successor === undefined);
+    return this.#places.every((place) => place.successor === undefined);
   }
 
   #recycle(place: Place): void {
@@ -204,16 +224,18 @@ export class Supervisor {
       return;
     }
     if (this.#isOver) return;
-    const delayMs = this.#budget.crashed();
-    if (delayMs === undefined) return this.#lose(place, error);
-    place.cancelRestart = this.#clock.after(delayMs, () => {
-      place.cancelRestart = undefined;
-      this.#restart(place);
-    });
+    const pauseMs = this.#pauses.crashed();
+    const cancel = this.#clock.after(pauseMs, () => this.#restart(place));
+    place.pause = { endsAtMs: this.#clock.now() + pauseMs, error, cancel };
+    if (this.#hasStarted) return;
+    const { outage } = this;
+    if (outage === undefined) this.#checkStarted();
+    else this.#end(outage.error, []);
   }
 
   #restart(place: Place): void {
     this.restarts++;
+    place.pause = undefined;
     place.instance = this.#open("serving", place.index);
     place.sinceMs = this.#clock.now();
   }
@@ -221,34 +243,20 @@ export class Supervisor {
   /** A hung thread has ended after all: a place that waited for that may be filled. */
   #restoreHung(): void {
     if (this.#isOver) return;
-    const place = this.#supervisor.find(
-      ({ instance, lost, cancelRestart }) =>
-        instance.state === "dead" && instance.role === "hung" && !lost && cancelRestart === undefined,
+    const place = this.#places.find(
+      ({ instance, pause }) => instance.state === "dead" && instance.role === "hung" && pause === undefined,
     );
     if (place !== undefined) this.#restart(place);
   }
 
-  #lose(place: Place, error: Error): void {
-    place.lost = true;
-    this.#instances.emit({ instance: place.instance.info });
-    if (this.#supervisor.some(({ lost }) => !lost)) return this.#checkStarted();
-    const failure = new BatcherError(
-      "WORKER_CRASHED",
-      `${this.#options.name}: no worker is left; they crashed too often (${this.#budget.rule}). The last one: ${error.message}`,
-      { restarts: this.restarts },
-      error,
-    );
-    this.#end(failure, []);
-  }
-
   #end(failure: Error, lost: readonly Job[]): void {
     if (this.#isOver) return;
+    this.#failed = true;
     this.stop();
-    for (const place of this.#supervisor) place.lost = true;
     this.#events.over(failure, lost);
   }
 
   #placeOf(instance: Instance): Place | undefined {
-    return this.#supervisor.find((place) => place.instance === instance || place.successor === instance);
+    return this.#places.find((place) => place.instance === instance || place.successor === instance);
   }
 }

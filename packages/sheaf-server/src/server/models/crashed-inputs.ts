@@ -1,0 +1,61 @@
+import { BatcherError } from "sheaf";
+import { itemKey } from "../../cache/item-key.ts";
+import type { CrashedInputCounts } from "../contract/served-model.ts";
+
+const maxRemembered = 1000;
+
+/**
+ * The inputs of a model that have crashed a worker, each found alone. They are refused for a while: otherwise a caller who
+ * knows one could keep the model down. Nothing is computed for other inputs until there is one.
+ */
+export class CrashedInputs implements CrashedInputCounts {
+  /** Inputs found to crash a worker. */
+  found = 0;
+  /** Inputs refused because they had crashed one. */
+  refused = 0;
+  readonly #model: string;
+  readonly #refuseMs: number;
+  /** Key → when it may run again, the oldest first. */
+  readonly #endsAtMs: Map<string, number> = new Map();
+
+  /** `refuseMs`: how long an input is refused; 0 lets it run again. */
+  constructor(model: string, refuseMs: number) {
+    this.#model = model;
+    this.#refuseMs = refuseMs;
+  }
+
+  get isEmpty(): boolean {
+    return this.#endsAtMs.size === 0;
+  }
+
+  /** Why this input is not run; undefined where it may. */
+  refusal(item: unknown): BatcherError | undefined {
+    if (this.isEmpty) return undefined;
+    const key = itemKey(item);
+    const endsAtMs = this.#endsAtMs.get(key);
+    if (endsAtMs === undefined) return undefined;
+    const leftMs = Math.ceil(endsAtMs - performance.now());
+    if (leftMs <= 0) {
+      this.#endsAtMs.delete(key);
+      return undefined;
+    }
+    this.refused++;
+    const message = `This input has crashed a worker of ${this.#model} and is not run again for ${Math.ceil(leftMs / 1000)} s (CRASHED_INPUT_MS).`;
+    return new BatcherError("WORKER_CRASHED", message, { items: 1, refusedForMs: leftMs });
+  }
+
+  /** Remembers an input whose run ended with this error, where it alone crashed a worker. */
+  note(item: unknown, error: unknown): void {
+    if (!(error instanceof BatcherError) || error.code !== "WORKER_CRASHED") return;
+    const { items, refusedForMs } = error.details;
+    if (items !== 1 || refusedForMs !== undefined) return;
+    this.found++;
+    if (this.#refuseMs === 0) return;
+    const key = itemKey(item);
+    this.#endsAtMs.delete(key);
+    this.#endsAtMs.set(key, performance.now() + this.#refuseMs);
+    if (this.#endsAtMs.size <= maxRemembered) return;
+    const [oldest] = this.#endsAtMs.keys();
+    this.#endsAtMs.delete(oldest!);
+  }
+}
