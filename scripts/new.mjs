@@ -1,15 +1,16 @@
-// `npm run new -- policy NAME | route NAME | adapter NAME`: lays out the files of a first change, with a test that fails
+// `npm run new -- policy NAME | route NAME | adapter NAME | metric NAME`: lays out the files of a first change, with a test that fails
 // until the change is written, and prints what is left to do.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { format, getFileInfo, resolveConfig } from "prettier";
 import { root } from "./lib/files.mjs";
 import { adapter } from "./templates/adapter.mjs";
+import { metric } from "./templates/metric.mjs";
 import { policy } from "./templates/policy.mjs";
 import { route } from "./templates/route.mjs";
 
 /** Each gives `{ created: { path: text }, changed: { path: change(text) }, next: [sentence] }`. */
-const kinds = { policy, route, adapter };
+const kinds = { policy, route, adapter, metric };
 
 const [kind, name, ...rest] = process.argv.slice(2);
 if (!Object.hasOwn(kinds, kind ?? "") || !/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name ?? "") || rest.length > 0) {

@@ -35,6 +35,7 @@ const changes = [
   ["policy", "even-seconds", 4],
   ["route", "cohere-rerank", 4],
   ["adapter", "sqs", 7],
+  ["metric", "open-files", 4],
 ];
 const printed = new Map();
 
@@ -97,7 +98,10 @@ test("what was laid out passes the lint and the checks of the repository", async
   const lint = await run("node_modules/oxlint/bin/oxlint", ...sources);
   assert.equal(lint.status, 0, lint.output);
   const tests = ["docs", "public-exports", "boundaries", "rooms"].map((name) => `test/${name}.test.mjs`);
-  const routes = ["--test-name-pattern=every route", "packages/sheaf-server/dist-test/server/documentation.test.js"];
+  const routes = [
+    "--test-name-pattern=every (route|metric)",
+    "packages/sheaf-server/dist-test/server/documentation.test.js",
+  ];
   for (const words of [tests, routes]) {
     const { status, output } = await run("--test", ...words);
     assert.equal(status, 0, output);
@@ -115,6 +119,6 @@ test("a kind or a name that makes no sense is refused with what is meant", async
   ]) {
     const { status, output } = await run("scripts/new.mjs", ...words);
     assert.equal(status, 2, words.join(" "));
-    assert.match(output, /policy \| route \| adapter NAME/);
+    assert.match(output, /policy \| route \| adapter \| metric NAME/);
   }
 });
