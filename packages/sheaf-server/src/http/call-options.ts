@@ -7,7 +7,7 @@ import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** What a request asks for its items: priority, deadline, signal. */
+/** The options of a request for its items: priority, deadline, signal. */
 export interface InferOptions extends CallOptions {
   /** W3C trace context of the request, for a worker elsewhere. */
   readonly traceparent?: string | undefined;
@@ -18,7 +18,7 @@ export interface InferOptions extends CallOptions {
 const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
 
 /**
- * What the headers of a request ask of the batcher: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
+ * The call options in a request's headers: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
  * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.
  */
 export function callOptionsOf(request: FastifyRequest, settings: Settings): InferOptions {

@@ -4,7 +4,7 @@ import { Problem, problemBody } from "../problems/problem.ts";
 import { requestId } from "./request-id.ts";
 
 /**
- * Answers what is not an HTTP request, has too many headers, or takes too long to arrive; then closes the connection.
+ * Answers bytes that are not an HTTP request, have too many headers, or take too long to arrive; then closes the connection.
  */
 export function answerClientErrors(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {

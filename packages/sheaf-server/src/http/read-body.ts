@@ -40,7 +40,7 @@ export function bodyReader(app: FastifyInstance, join: Join = joined): ReadBody 
   };
 }
 
-/** A single piece as it is, where its memory is its own: what is kept of a body must not keep more than that. */
+/** A single piece as it is, where its memory is its own: a kept part of a body must not keep more than that. */
 export function joined(pieces: readonly Buffer[], length: number): Buffer {
   const [first] = pieces;
   if (pieces.length === 1 && first!.buffer.byteLength === length) return first!;

@@ -8,7 +8,7 @@ interface MaybeCached {
   readonly cache: Pick<CachePart, "counts"> | undefined;
 }
 
-/** What the cache holds and saves, of every model whose results are kept. */
+/** The cache's contents and savings, of every model whose results are kept. */
 export function cacheFamilies(all: readonly MaybeCached[]): MetricFamily[] {
   const cached = all.flatMap(({ name, cache }) => (cache === undefined ? [] : [{ name, counts: cache.counts }]));
   if (cached.length === 0) return [];

@@ -1,6 +1,6 @@
 import { pino, type DestinationStream } from "pino";
 
-/** Log lines that wait for a disk without room, in characters; what comes beyond is dropped. */
+/** Log lines that wait for a disk without room, in characters; further ones are dropped. */
 const maxWaiting = 1_048_576;
 
 /**

@@ -4,7 +4,7 @@ import type { WorkerLogLine } from "sheaf/node";
 import type { Problem } from "../problems/problem.ts";
 import { traceIdOf } from "./traceparent.ts";
 
-/** What a model's own program prints and logs. */
+/** The output and log of a model's own program. */
 export function modelOutput(log: FastifyBaseLogger, name: string): (line: WorkerLogLine) => void {
   const levelOf = { debug: "debug", info: "info", warning: "warn", error: "error" } as const;
   return ({ level, text, pid }) => log[levelOf[level]]({ model: name, workerPid: pid }, text);
@@ -23,7 +23,7 @@ export function logBatches(
   });
 }
 
-/** Server errors are logged with their cause; what the caller did wrong only with LOG_LEVEL debug. */
+/** Server errors are logged with their cause; the caller's mistakes only with LOG_LEVEL debug. */
 export function logProblem(request: Pick<FastifyRequest, "id" | "headers" | "log">, problem: Problem): void {
   const line = { reqId: request.id, code: problem.code, status: problem.status, traceId: traceIdOf(request) };
   if (problem.status < 500 || problem.code === "DRAINING" || problem.code === "NOT_READY")

@@ -55,7 +55,7 @@ export function tracedBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, O
 
 /** A server span of a request. */
 export interface RequestSpan {
-  /** Runs it, and what it calls, below the span. */
+  /** Runs it, and the functions it calls, below the span. */
   run<T>(request: () => T): T;
   end(attributes: Readonly<Record<string, string | number>>, hasFailed: boolean): void;
 }
@@ -109,7 +109,7 @@ export function traceRequests(app: FastifyInstance): void {
 
 /** Carries traces over the queue of a fleet. */
 export interface QueueTracing {
-  /** What travels with an item: the active span where tracing is on, else what the client sent. */
+  /** The trace context that travels with an item: the active span where tracing is on, else the client's header. */
   passOn(traceparent: string | undefined): string | undefined;
   /** Runs an item that came with `traceparent` under a span `NAME item` below it, where tracing is on. */
   continue<T>(traceparent: string | undefined, run: () => Promise<T>): Promise<T>;

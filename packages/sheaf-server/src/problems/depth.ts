@@ -1,11 +1,11 @@
 import { Problem } from "./problem.ts";
 
-/** Deeper values overflow the stack of whatever copies or writes them, which would fail their batch-mates too. */
+/** Deeper values overflow the stack of the code that copies or writes them, which would fail their batch-mates too. */
 export const deepest = 500;
 
 /** Whether arrays and objects stand in one another deeper than `deepest`. */
 export function isTooDeep(value: unknown): boolean {
-  // One level of nesting after the other: a recursion would be what this is to prevent.
+  // One level of nesting after the other: a recursion would overflow the stack itself.
   let level = containersIn([value]);
   for (let depth = 1; level.length > 0 && depth <= deepest; depth++) level = level.flatMap(containersIn);
   return level.length > 0;

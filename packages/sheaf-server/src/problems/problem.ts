@@ -70,7 +70,7 @@ export class Problem extends Error {
   }
 }
 
-/** A wrong value: its path, what was expected, what was found. Status 422. */
+/** A wrong value: its path, the expected kind, the actual value. Status 422. */
 export function invalid(path: string, expected: string, got: unknown): Problem {
   const where = path === "" ? "The body" : path;
   return new Problem("INVALID_INPUT", `${where} must be ${expected}, got ${describe(got)}.`, {
@@ -154,7 +154,7 @@ const afterTimeout =
   "Retry later, or allow more time: X-Request-Timeout-Ms, at most the server's REQUEST_TIMEOUT_MS. " +
   "If it happens often, the server needs more capacity.";
 
-/** The queue of a fleet: whether a request can be sent again at once is what differs. */
+/** The queue of a fleet: the problems differ in whether a request can be sent again at once. */
 function problemOfQueue(error: NatsQueueError): Problem {
   if (error.code === "DEAD_LETTERED") return new Problem("DEAD_LETTERED", error.message, { cause: error });
   return new Problem("NOT_READY", error.message, { headers: { "retry-after": "1" }, cause: error });

@@ -29,7 +29,7 @@ export function upstreamHeaders(headers: IncomingHttpHeaders): UpstreamHeaders {
 /**
  * Where a request goes: its path behind the upstream's base. A prefix of both appears once, so that
  * `https://api.openai.com` and `https://api.openai.com/v1` mean the same.
- * @throws {Problem} 400 for a path that leads out of the base: the caller's key belongs to what is below it.
+ * @throws {Problem} 400 for a path that leads out of the base: the caller's key belongs to the paths below it.
  */
 export function upstreamUrl(base: string, pathAndQuery: string): string {
   const { origin, pathname } = new URL(base);

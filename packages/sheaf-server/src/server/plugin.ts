@@ -60,7 +60,7 @@ export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOpti
   await serveHttp(app, options, new RequestMetrics());
 }
 
-/** The same, where `requests` also counts what comes another way. */
+/** The same, where `requests` also counts requests of another protocol. */
 export async function serveHttp(
   app: FastifyInstance,
   options: SheafPluginOptions,

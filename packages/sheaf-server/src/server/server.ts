@@ -22,7 +22,7 @@ export interface ServerOptions {
   readonly settings?: Partial<Settings> | undefined;
 }
 
-/** What a command serves besides models that are known: some that must be looked into, and those of a folder. */
+/** The models of a command besides known ones: some that must be looked into, and those of a folder. */
 interface SourceOptions extends Omit<ServerOptions, "models"> {
   readonly models: readonly (ModelDefinition | ModelSource)[];
   /** Its path, and settings of its own for the models in it. */
@@ -41,8 +41,8 @@ export interface SheafServer {
   /** Resolves when every model is ready; rejects with the first failure. */
   ready(): Promise<void>;
   /**
-   * Takes no more requests, finishes what is in, releases everything. What is left after `graceMs` (default
-   * SHUTDOWN_GRACE_MS) gets 503. @returns whether everything was finished.
+   * Takes no more requests, finishes accepted ones, releases everything. Requests left after `graceMs` (default
+   * SHUTDOWN_GRACE_MS) get 503. @returns whether everything was finished.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;
 }

@@ -27,7 +27,7 @@ const echo: ModelDefinition = {
 };
 
 /**
- * Answers requests of its own, so that V8 has compiled what answers requests before the first one comes: the first
+ * Answers requests of its own, so that V8 has compiled its request code before the first one comes: the first
  * thousands take several times the CPU time of later ones. It ends early when `server` is asked for work, or closes. App and
  * model are its own, on a free port of the loopback interface: no log, no metric and no trace shows these requests. Nothing
  * is done with WARMUP_BATCHES=0, nor by a worker of a fleet, which gets its items another way.
@@ -80,7 +80,7 @@ const tensorHead = JSON.stringify({
   parameters: { binary_data_output: true },
 });
 
-/** What is asked for in turn: numbers as JSON and as bytes. */
+/** Its requests, in turn: numbers as JSON and as bytes. */
 const requests = [
   post("/infer", "content-type: application/json\r\n", Buffer.from(`[${numbers.join()}]`)),
   post(

@@ -66,7 +66,7 @@ const perModel: ReadonlySet<string> = new Set<keyof Settings>([
 
 /**
  * Resolves every setting: flag > environment > config file > default.
- * @throws {ConfigError} naming the value, what it must be, and what it got.
+ * @throws {ConfigError} naming the setting, the allowed values, and the one it got.
  */
 export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedConfig> {
   const { flags = {}, environment = process.env } = sources;

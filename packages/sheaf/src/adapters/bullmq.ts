@@ -34,7 +34,7 @@ const processorDefaults = { maxBatchSize: 32, concurrency: 1, onBatchError: "bis
  * Batches for BullMQ's free edition: a worker runs many jobs at once, and those that run at once share a batch. A value
  * completes its job, an `Error` in its place fails it, with its own attempts and backoff. Delivery is BullMQ's: at least
  * once.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function batchProcessor<Job extends object, Out>(
   run: (jobs: Job[], context: BatchContext) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>,

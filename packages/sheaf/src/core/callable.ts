@@ -10,7 +10,7 @@ const pending = {
   },
 };
 
-/** A batcher of its call, its methods and what they cannot be: its name, and its pending items and batches now. */
+/** A batcher of its call, its methods and its fields: its name, and its pending items and batches now. */
 export function callable<In, Out>(
   call: (item: In, options?: number) => Promise<Out>,
   methods: Omit<Batcher<In, Out>, "name" | "pending">,

@@ -6,7 +6,7 @@ import type { BatcherOptions } from "./contract/options.ts";
 
 /**
  * Makes a batcher over a batch function or an executor.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function createBatcher<In, Out, OnMissing extends "undefined" | "error" = "undefined" | "error">(
   run: BatchFunction<In, Out> | Executor<In, Out>,

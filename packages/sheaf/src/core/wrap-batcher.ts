@@ -2,7 +2,7 @@ import type { Batcher } from "./contract/batcher.ts";
 import { callable } from "./callable.ts";
 import type { CallOptions } from "./contract/options.ts";
 
-/** What a batcher changes before it passes a call on to another. */
+/** The changes that a batcher makes to a call before it passes it on to another. */
 export interface BatcherWrap<In, Inner> {
   /** Maps the item; an error that it throws rejects the call. Default: the item itself. */
   readonly item?: (item: In, options: CallOptions | undefined) => Inner;
@@ -10,7 +10,7 @@ export interface BatcherWrap<In, Inner> {
   readonly options?: (options: CallOptions | undefined) => CallOptions | undefined;
 }
 
-/** A batcher to call in place of another: the same in everything but what `change` changes. */
+/** A batcher to call in place of another: the same in everything but the changes of `change`. */
 export function wrapBatcher<In, Inner, Out>(
   batcher: Batcher<Inner, Out>,
   { item: itemOf, options: optionsOf = (options) => options }: BatcherWrap<In, Inner>,

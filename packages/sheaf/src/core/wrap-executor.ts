@@ -27,7 +27,7 @@ export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number =
   return {
     slots,
     ready: () => Promise.resolve(),
-    // What a batch function throws or returns at once is as good as a promise to a caller that awaits it.
+    // A caller that awaits the result accepts a value or an error at once as well as a promise.
     run: run as unknown as Executor<In, Out>["run"],
     close: () => Promise.resolve(),
   };

@@ -2,7 +2,7 @@ import { channel } from "node:diagnostics_channel";
 import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 
-/** What is published on the channel `sheaf:batch`, once a batch. */
+/** The message on the channel `sheaf:batch`, once a batch. */
 export interface BatchMessage {
   /** Name of the batcher. */
   readonly name: string;

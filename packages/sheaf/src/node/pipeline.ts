@@ -44,7 +44,7 @@ export function pipeline<In, Prepared = In, Raw = Prepared, Out = Raw>(
 ): Executor<In, Exclude<Out, Error>> {
   const { maxInFlight = 32 } = options;
   checkOptions(options, pipelineChecks);
-  // Inside, items are what the stages make of them.
+  // Inside, items have the types of the stages.
   const untyped = options as unknown as PipelineOptions<unknown, unknown, unknown, unknown>;
   return new Pipeline(untyped, maxInFlight) as unknown as Executor<In, Exclude<Out, Error>>;
 }
@@ -135,7 +135,7 @@ class PipelineBatch {
   }
 }
 
-/** What the function of a stage sees; the pipeline measures how long a stage takes. */
+/** The context of a stage's function; the pipeline measures how long a stage takes. */
 class StageHandle extends RunHandle {
   startedAtMs: number = performance.now();
 

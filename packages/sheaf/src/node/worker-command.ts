@@ -7,16 +7,16 @@ import type { WorkerExecutor } from "./contract/worker-executor.ts";
 
 /** An executor whose batches run in a program of any language. */
 export interface CommandExecutor<In, Out> extends WorkerExecutor<In, Out> {
-  /** What the worker said of itself when it was first ready; undefined until then. */
+  /** The worker's declaration when it was first ready; undefined until then. */
   readonly declaration: WorkerDeclaration | undefined;
 }
 
 /**
  * Runs batches in worker processes of any language that speak the worker protocol, such as Python's with `sheaf_worker`,
- * whose folder is put on PYTHONPATH. Items and results are what the worker declares: texts, JSON, typed arrays of one
+ * whose folder is put on PYTHONPATH. The worker declares the types of items and results: texts, JSON, typed arrays of one
  * shape, or objects of those.
  *
- * Survives what `workerProcess` does. A kill takes the worker's whole process group. Linux and macOS.
+ * Survives the same faults as `workerProcess`. A kill takes the worker's whole process group. Linux and macOS.
  * @throws {TypeError | RangeError} a wrong option. {Error} on Windows.
  */
 export function workerCommand<In, Out>(options: CommandOptions): CommandExecutor<In, Out> {

@@ -21,7 +21,7 @@ export interface Policy {
    * - `{ waitUntilMs }` asks again at that moment, or earlier when something changes;
    * - `"wait"` asks again only when something changes (an arrival, a finished batch, a flush).
    *
-   * The scheduler applies maxBatchSize, maxWaitMs, weights, rate limits and concurrency whatever a policy says.
+   * The scheduler applies maxBatchSize, maxWaitMs, weights, rate limits and concurrency; no policy can exceed them.
    */
   decide(view: QueueView): Decision;
   /** Items came in: `view.arrivals` of them since the last call, all at `view.nowMs` (time is stamped once a tick). */

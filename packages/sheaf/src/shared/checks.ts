@@ -1,6 +1,6 @@
 import { describe } from "./describe.ts";
 
-/** Throws, naming the option and what it got, unless the value is allowed. */
+/** Throws, naming the option and its value, unless the value is allowed. */
 export type Check = (name: string, value: unknown) => void;
 
 /** The one sentence of a refused value. A RangeError; a TypeError where the kind of value is wrong. */

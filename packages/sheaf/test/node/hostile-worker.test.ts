@@ -79,7 +79,7 @@ test("what a module writes to the pipe of its process ends that process, not the
   const call = createBatcher(executor, { maxBatchSize: 1 });
   await assert.rejects(call("write to the pipe"), {
     code: "WORKER_CRASHED",
-    message: /what came over the pipe of a worker is not one of its messages/,
+    message: /received malformed data from a worker: something else wrote to its pipe/,
   });
   assert.equal(await call("nothing"), "ok");
   await call.close();

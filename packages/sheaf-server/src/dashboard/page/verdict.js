@@ -6,7 +6,7 @@ import { reasonOf } from "./reasons.js";
 
 /**
  * The most important fact for an operator, in one sentence, and a second one for the details. About the gain it says
- * only what the runs support.
+ * no more than the runs support.
  * @param {Pick<Hello["batchers"][number], "name" | "maxBatchSize" | "playground">} shown
  * @param {BatcherTick} tick
  * @param {History} history

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 
 /**
- * Gives the event loop turns until some in a row bring no connection: what reached this machine before now is read and
+ * Gives the event loop turns until some in a row bring no connection: connections that reached this machine before now are read and
  * answered. Closing at once would cut requests that wait in the kernel, sent long before the shutdown.
  */
 export async function drainAcceptQueue(server: Server): Promise<void> {

@@ -15,7 +15,7 @@ interface OpenReply {
 /** The replies to requests that came in, until they are sent whole or their client hangs up. Made before any route. */
 export class InFlightReplies {
   // A list and not a Set: a Set that requests enter and leave all the time hands its old tables to V8's old generation,
-  // and with them the requests that were open then. Two thirds of what a request leaves there came from that, and the
+  // and with them the requests that were open then. Two thirds of a request's garbage there came from that, and the
   // pauses to collect it.
   readonly #open: OpenReply[] = [];
   #whenNone: (() => void) | undefined;

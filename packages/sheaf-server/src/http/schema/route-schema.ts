@@ -33,7 +33,7 @@ const problem = Type.Object(
   { description: "A problem document (RFC 9457) and OpenAI's error in one." },
 );
 
-/** What comes of a request that fails, by status. */
+/** The replies to a failed request, by status. */
 export const problems: Readonly<Record<number, string>> = {
   400: "Not JSON.",
   404: "No such model.",

@@ -1,7 +1,7 @@
 import type { TensorSpec } from "../contract/model-spec.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 
-/** What a model file says of the axes of a tensor: lengths and names. */
+/** A model file's description of the axes of a tensor: lengths and names. */
 type NamedAxes = { readonly name: string } & (
   { readonly isTensor: true; readonly shape: readonly (number | string)[] } | { readonly isTensor: false }
 );

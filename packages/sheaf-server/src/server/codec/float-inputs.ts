@@ -1,6 +1,6 @@
 import { parseFloat32Json } from "./float32-json.ts";
 
-/** What a body of floats holds: one input, or several. */
+/** The inputs of a body of floats: one, or several. */
 export type FloatInputs = { readonly item: Float32Array } | { readonly items: readonly Float32Array[] };
 
 // An envelope is recognised in its plain form; the bytes before the first number are few.
@@ -11,7 +11,7 @@ const severalHead = new RegExp(`^${space}\\{${space}"inputs"${space}:${space}\\[
 
 /**
  * Reads `[…]`, `{"input": […]}` or `{"inputs": [[…], …]}` straight into arrays of exactly `length` floats, each number
- * looked at once. Undefined for everything else, also for what is wrong: JSON.parse then finds out what.
+ * looked at once. Undefined for everything else, also for a wrong body: JSON.parse then finds the fault.
  */
 export function floatInputsOf(body: unknown, length: number, maxItems: number): FloatInputs | undefined {
   if (!Buffer.isBuffer(body)) return undefined;

@@ -36,7 +36,7 @@ export type Float32Parse =
       readonly index: number;
       /** Its first byte. */
       readonly offset: number;
-      /** What stands there, at most 24 characters. */
+      /** The text at that place, at most 24 characters. */
       readonly got: string;
     };
 
@@ -87,7 +87,7 @@ export function parseFloat32Json(bytes: Buffer, offset: number, target: Float32A
       // Both are exact doubles, so one division rounds once and correctly (Clinger 1990).
       value = head / powerOfTen(decimals);
     } else {
-      // Converted, though it is a number already: what a call returns may be anything to the engine, which would then keep
+      // Converted, though it is a number already: to the engine the result of a call may be anything, so it would keep
       // `value` on the heap in both branches, 16 bytes a number.
       // oxlint-disable-next-line typescript/no-unnecessary-type-conversion
       value = Number(readRest(bytes, start + minus, at, head, pointAt));
@@ -145,7 +145,7 @@ function readRest(bytes: Buffer, start: number, offset: number, firstDigits: num
     if (digit > 9) return NaN;
     let written = 0;
     for (; digit <= 9; digit = digitAt(bytes, ++at)) {
-      // Capped far outside of what a double holds, so that a thousand digits of exponent stay a number.
+      // Capped far outside a double's range, so that a thousand digits of exponent stay a number.
       if (written < 100_000) written = written * 10 + digit;
     }
     exponent += isBelow ? -written : written;
@@ -297,7 +297,7 @@ function skipSpace(bytes: Buffer, offset: number): number {
   return at;
 }
 
-/** What an error message shows: up to the next comma, bracket or space, and a string up to its end. */
+/** The part for an error message: up to the next comma, bracket or space, and a string up to its end. */
 function tokenAt(bytes: Buffer, offset: number): string {
   const text = bytes.toString("utf8", offset, offset + 64);
   const token = /^(?:"[^"]*"?|[[{]|[^\s,\]}]+|.)/su.exec(text)?.[0] ?? "the end of the text";

@@ -31,7 +31,7 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
 /** Whether a bare JSON object is itself an item of this model, when it has neither `input` nor `inputs`. */
 export const takesObjects = (input: ModelInput): boolean => input.kind === "text-pair" || input.kind === "tensors";
 
-/** What an item is, in words, for messages and model lists. */
+/** The type of an item, in words, for messages and model lists. */
 export function describeInput(input: ModelInput): string {
   if (input.kind === "text") return "a text that is not empty";
   if (input.kind === "text-pair") return `{ "query": text, "text": text }`;
@@ -60,7 +60,7 @@ function floatsItem(value: unknown, path: string, length: number): Float32Array 
   const floats = new Float32Array(length);
   for (let i = 0; i < length; i++) {
     const number: unknown = value[i];
-    // Also false for NaN, and for what only a float64 can hold: it would become Infinity in the model.
+    // Also false for NaN, and for numbers that only a float64 can hold: they would become Infinity in the model.
     if (typeof number !== "number" || !(number >= -largestFloat32 && number <= largestFloat32))
       throw invalid(`${path}[${i}]`, "a finite float32 number", number);
     floats[i] = number;

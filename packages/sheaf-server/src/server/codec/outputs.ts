@@ -1,7 +1,7 @@
 import type { ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import type { JsonParts } from "./json-bytes.ts";
 
-/** What a worker gives for one item, as far as replies look into it. A model of JSON may give anything, also null. */
+/** A worker's result for one item, as far as replies look into it. A model of JSON may give anything, also null. */
 interface Fields {
   readonly score?: number;
   readonly tokens?: unknown;

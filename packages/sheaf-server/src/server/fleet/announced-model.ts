@@ -7,12 +7,12 @@ import type { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { queueOf } from "./queue.ts";
 
-/** What a worker announces that it serves. */
+/** A worker's announcement of its model. */
 type Description = Pick<ModelDefinition, "input" | "output">;
 
 /**
- * Learns from the workers of a fleet what their model takes and gives, as soon as one of that name serves: a gateway needs
- * neither the file nor what it imports.
+ * Learns from the workers of a fleet the inputs and outputs of their model, as soon as one of that name serves: a gateway needs
+ * neither the file nor its imports.
  */
 export const announcedModels =
   (connection: FleetConnection, log: FleetLog): LearnModel =>
@@ -29,7 +29,7 @@ export const announcedModels =
     }
   };
 
-/** @throws {Error} it is not what a Python model takes and gives. */
+/** @throws {Error} if it is not the announcement of a Python model. */
 function readDescription(name: string, announced: string | undefined): Description {
   const { input, output } = parsed(announced);
   if (isKnown(input, "floats") && isKnown(output, "vector")) return { input, output } as unknown as Description;

@@ -11,7 +11,7 @@ const partingMs = 2000;
 /** Different things that a server may say are wrong, each logged once. */
 const maxLogged = 100;
 
-/** The oldest server whose JetStream can do what a queue needs. */
+/** The oldest server whose JetStream has the functions that a queue needs. */
 const oldestVersion = [2, 9] as const;
 
 class TooOld extends Error {}
@@ -45,7 +45,7 @@ export class FleetConnection {
     this.#isClosed = true;
     const connection = this.#connection;
     if (connection === undefined) return;
-    // Sends what is on its way; a server that is down or hangs is not waited for.
+    // Sends messages on their way; a server that is down or hangs is not waited for.
     await within(
       connection.drain().catch(() => undefined),
       partingMs,
@@ -82,7 +82,7 @@ export class FleetConnection {
     throw new Error("The server was closed before NATS could be reached.");
   }
 
-  /** Says what happens to the connection: a cut, and what the server forbids. */
+  /** Logs the connection's events: a cut, and operations that the server forbids. */
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const status of connection.status()) {
       if (this.#isClosed) return;

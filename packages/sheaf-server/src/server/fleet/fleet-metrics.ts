@@ -5,7 +5,7 @@ import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
 import { FleetModel } from "./fleet-model.ts";
 
-/** What a gateway sees of the shared queue, and what a worker took of it. Nothing on a single machine. */
+/** A gateway's figures of the shared queue, and a worker's of its items. None on a single machine. */
 export function fleetFamilies(models: Models): MetricFamily[] {
   const gateways = models.all.filter((model) => model instanceof FleetModel);
   const workers = models.all.flatMap((model) => {

@@ -5,7 +5,7 @@ import type { Settings } from "../../settings/settings.ts";
 
 const minMaxAgeMs = 60_000;
 
-/** The queue of a model: gateways and workers that serve the same name meet in it. Without what it serves. */
+/** The queue of a model: gateways and workers that serve the same name meet in it. It knows the name only, not the model. */
 export function queueOf(
   name: string,
   settings: Settings,
@@ -25,6 +25,6 @@ export function queueOf(
   };
 }
 
-/** What a worker says it serves, and what a gateway expects. */
+/** The description of a model that a worker announces and a gateway expects. */
 export const descriptionOf = ({ input, output }: Pick<ModelDefinition, "input" | "output">): string =>
   JSON.stringify({ input, output });

@@ -30,7 +30,7 @@ export function limitsOf(model: ServedModel): Limit[] {
   ];
 }
 
-/** What becomes of results: kept, or why not. */
+/** Whether results are kept, or why not. */
 export function cacheInWords({ cache, definition, settings }: ServedModel): string {
   if (cache === undefined) return `run again: ${uncachedReason(definition, settings)}`;
   const age = cache.ttlMs === undefined ? "" : `, for ${inWords(cache.ttlMs)}`;

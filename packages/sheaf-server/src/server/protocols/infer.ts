@@ -14,7 +14,7 @@ import { inferEach, inferOne } from "./requests.ts";
 import type { RouteSchema } from "../../http/schema/route-schema.ts";
 import { inferSchema } from "./schemas.ts";
 
-/** One of several inputs: what the model takes, or what is wrong with it. */
+/** One of several inputs: an item of the model, or its fault. */
 type Item = { readonly item: unknown } | { readonly problem: Problem };
 type Input = { readonly item: unknown } | { readonly inputs: readonly Item[] };
 

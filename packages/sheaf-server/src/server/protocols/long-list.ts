@@ -42,7 +42,7 @@ export async function inferLongList(
       }
     }
   };
-  // A piece has what is left of the time; the caller gave the time of the whole.
+  // A piece has the rest of the time; the caller gave the time of the whole.
   const ofWhole = (error: unknown): unknown =>
     error instanceof BatcherError && error.details["timeoutMs"] !== undefined
       ? new BatcherError(error.code, error.message, { ...error.details, timeoutMs: options.timeoutMs })

@@ -46,7 +46,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
   );
 }
 
-/** What is known of a model once it is known what it takes. */
+/** The facts about a model once its inputs are known. */
 const descriptionOf = ({ definition, maxBatchSize }: ServedModel): object => ({
   task: definition.task ?? "custom",
   max_batch_size: maxBatchSize,

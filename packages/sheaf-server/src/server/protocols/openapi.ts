@@ -11,7 +11,7 @@ const contentPolicy =
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route's schema, where it depends on the models: what they take may be known only once they have loaded. */
+    /** The route's schema, where it depends on the models: their inputs may be known only once they have loaded. */
     describe?: () => RouteSchema;
   }
 }

@@ -34,7 +34,7 @@ export function modelName(models: readonly { readonly name: string }[], descript
 
 export const textItem = (maxTextChars: number): Schema => Type.String({ minLength: 1, maxLength: maxTextChars });
 
-/** What one item of a model is. */
+/** The schema of one item of a model. */
 function itemSchema(input: ModelInput, { maxTextChars }: Settings): Schema {
   switch (input.kind) {
     case "text":

@@ -65,7 +65,7 @@ const logChecks: Record<keyof BatchLogOptions, Check> = {
  * One row for each batch of the watched batchers, written in batches of its own. It never blocks or fails a batcher: while
  * the database is away records wait in a bounded buffer and are tried again, after 1 s, then 2, 4 … 30 s. A statement
  * whose fate is unknown is sent again, and stored once by its key.
- * @throws {TypeError | RangeError} a wrong client or option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong client or option; the message quotes it.
  */
 export function batchLog(client: PostgresClient, options: BatchLogOptions = {}): BatchLog {
   checkOptions(options, logChecks);

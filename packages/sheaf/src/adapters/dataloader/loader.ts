@@ -40,7 +40,7 @@ export class DataLoader<K, V, C = K> {
   /** Only with `batchScheduleFn`: the keys and cache hits that its next callback sends. */
   #frame: Frame<K, V> | undefined = undefined;
 
-  /** @throws {TypeError | RangeError} a wrong option, with what it got. */
+  /** @throws {TypeError | RangeError} for a wrong option; the message quotes its value. */
   constructor(batchLoadFn: BatchLoadFn<K, V>, options: DataLoaderOptions<K, V, C> = {}) {
     checkLoaderOptions(batchLoadFn, options);
     const {

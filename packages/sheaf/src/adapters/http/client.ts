@@ -61,7 +61,7 @@ interface Envelope<In> {
  * A batcher whose batches are requests to a batch endpoint. Each item, with its deadline and priority, is answered on
  * its own; a `Retry-After` of the whole request or of an item pauses this client, not only that caller. Nothing is sent
  * twice: a failed item is the caller's to repeat.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function batchClient<In, Out>(
   url: string | URL,

@@ -67,7 +67,7 @@ const endpointChecks: Record<keyof BatchEndpointOptions<unknown, unknown>, Check
 
 /**
  * An endpoint over a batch function or an executor: items of concurrent requests share its batches.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function batchEndpoint<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
@@ -82,7 +82,7 @@ export function batchEndpoint<In, Out>(
 /**
  * An endpoint over a function of one item, which runs up to `concurrency` (default 8) of them at once: one request with
  * five items takes about as long as the slowest.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function itemEndpoint<In, Out>(
   runOne: (item: In, context: BatchContext) => Out | PromiseLike<Out>,

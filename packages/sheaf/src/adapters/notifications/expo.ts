@@ -55,7 +55,7 @@ export type ExpoPushOptions<Message> = Omit<
  * One push message in, its ticket out; up to 100 share a request. A message that Expo refuses rejects with `PushError`,
  * its neighbours have their tickets. A request that is refused for its content (400, 413, 422) has sent nothing and is
  * halved until the bad message stands alone; nothing else is sent twice by this adapter.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function expoPush<Message extends PushMessageLike>(
   client: ExpoClient<Message>,

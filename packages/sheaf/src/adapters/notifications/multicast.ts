@@ -15,7 +15,7 @@ export type MulticastOptions<Message, Recipient, Out> = BatcherOptions<Addressed
 /**
  * For services that take one message and many recipients in a request: calls with equal messages, made at the same time,
  * share one. `send` gives one result or `Error` a recipient, in their order.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function multicast<Message, Out, Recipient = string>(
   send: (

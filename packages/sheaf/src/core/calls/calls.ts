@@ -24,12 +24,12 @@ export interface Calls<In, Out> {
   enter(item: In, callOptions: CallOptions | undefined, waits: boolean): Promise<Out>;
   /**
    * How a call or a list of so many items waits, after `scheduler.arriving`.
-   * @throws what it must be rejected with when it may not even try.
+   * @throws the reason, when the call may not even try.
    */
   termsOf(callOptions: CallOptions | number | null | undefined, items: number): Terms;
 }
 
-/** One item at a time: what is done for each call, before its item waits in the queue. */
+/** One item at a time: the steps of each call before its item waits in the queue. */
 export function callsOf<In, Out>(
   { settings, queue, settlement, admission, epochs }: SchedulerParts<In, Out>,
   scheduler: Scheduler<In, Out>,

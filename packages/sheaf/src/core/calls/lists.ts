@@ -50,7 +50,7 @@ export function listsOf<In, Out>(
       ),
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
-      // Its own signal cancels what still waits when the consumer leaves early; the caller's signal is forwarded to it.
+      // Its own signal cancels waiting items when the consumer leaves early; the caller's signal is forwarded to it.
       const controller = newAbortController();
       const options = callOptions ?? {};
       checkCallOptions(options);

@@ -1,4 +1,4 @@
-/** What a batch function sees of the batch it runs. */
+/** A batch function's view of its batch. */
 export interface BatchContext {
   /** Aborts only when every caller of the batch has left, on `runTimeoutMs`, or when a grace period of `close` ends. */
   readonly signal: AbortSignal;

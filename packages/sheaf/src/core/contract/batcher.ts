@@ -4,7 +4,7 @@ import type { CallOptions } from "./options.ts";
 import type { BatcherStats } from "./stats.ts";
 
 /**
- * What a caller gets: an `Error` in a place rejects, so error classes drop out. Plain objects that look like one stay.
+ * The result of a call: an `Error` in a place rejects, so error classes drop out. Plain objects that look like one stay.
  */
 export type Result<Out> = Out extends Error ? ("stack" extends keyof Out ? never : Out) : Out;
 
@@ -16,7 +16,7 @@ export interface BatcherPending {
   readonly inFlight: number;
 }
 
-/** What a batcher may do at once. */
+/** The limits of a batcher. */
 export interface BatcherCapacity {
   /** Most items in a batch. */
   readonly maxBatchSize: number;
@@ -29,7 +29,7 @@ export interface Batcher<In, Out> {
   /**
    * One item in, its own result out. A second argument that is not an object is ignored, so that `items.map(batcher)`
    * works.
-   * @throws {BatcherError} `QUEUE_FULL`, `CLOSED`, `TIMEOUT`, `ITEM_TOO_LARGE`, or what became of its batch.
+   * @throws {BatcherError} `QUEUE_FULL`, `CLOSED`, `TIMEOUT`, `ITEM_TOO_LARGE`, or the error of its batch.
    */
   (item: In, options?: CallOptions | number): Promise<Out>;
   readonly name: string;
@@ -48,13 +48,13 @@ export interface Batcher<In, Out> {
    * error and closes its source. `timeoutMs` counts for each item from when it was pulled.
    */
   map(items: Iterable<In> | AsyncIterable<In>, options?: CallOptions): AsyncGenerator<Out, void, void>;
-  /** What waits now goes without further holding, as slots come free; resolves when those have settled. */
+  /** Sends the waiting items without further holding, as slots come free; resolves when they have settled. */
   flush(): Promise<void>;
   /** Flushes; resolves when everything accepted before it has settled. */
   drain(): Promise<void>;
   /**
-   * Takes no more calls (`CLOSED`), finishes what is in, then closes the executor. After `graceMs` (default none) what
-   * is left gets `CLOSED`. Always the same promise.
+   * Takes no more calls (`CLOSED`), finishes accepted ones, then closes the executor. After `graceMs` (default none)
+   * the others get `CLOSED`. Always the same promise.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
   /** Resolves when the executor can run batches; rejects with the reason it never will. */

@@ -1,4 +1,4 @@
-/** What the world does to a call. A caller's mistake is a TypeError or RangeError instead. */
+/** A failure of a call that is not the caller's mistake; that is a TypeError or RangeError. */
 export type ErrorCode =
   | "QUEUE_FULL"
   | "CLOSED"

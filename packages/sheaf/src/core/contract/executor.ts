@@ -11,12 +11,12 @@ export interface KeyedResults<Out> {
   has(key: never): boolean;
 }
 
-/** What a batch function returns: results in the order of the items, or a `Map` of them by key. */
+/** The return value of a batch function: results in the order of the items, or a `Map` of them by key. */
 export type BatchResults<Out> = ArrayLike<Out | Error> | KeyedResults<Out>;
 
 /**
  * Runs one batch: an array of results is positional, a `Map` goes by key; an `Error` rejects that caller only. After
- * `context.answer` the array may hold the results of the others alone; who answered all may return nothing, where `Out`
+ * `context.answer` the array may hold the results of the others alone; a function that answered all may return nothing, where `Out`
  * is given and need not be inferred.
  */
 export type BatchFunction<In, Out> = (items: In[], context: BatchContext) => Returned<Out> | PromiseLike<Returned<Out>>;
@@ -50,6 +50,6 @@ export interface Executor<In, Out> {
    */
   ready(): Promise<readonly RunTime[] | void>;
   run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
-  /** Finishes what runs, then releases every resource. Called once. */
+  /** Finishes its runs, then releases every resource. Called once. */
   close(): Promise<void>;
 }

@@ -3,8 +3,8 @@ import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts"
 import { describe } from "../../shared/describe.ts";
 
 /**
- * What an executor sees of the batch it runs, and how it reports on it. A batcher hands one to every run; make one to run
- * an executor by hand: then nothing is dispatched, and what is reported about dispatch has no effect. A part of a run reports on the whole.
+ * An executor's view of its batch, and its way to report on it. A batcher hands one to every run; make one to run
+ * an executor by hand: then nothing is dispatched, and reports about dispatch have no effect. A part of a run reports on the whole.
  */
 export class RunHandle implements BatchContext {
   readonly batchId: number;
@@ -70,7 +70,7 @@ export class RunHandle implements BatchContext {
 
   /**
    * Calls back with the reason when the signal aborts, and again past `runTimeoutMs`, or when a grace period ends, where it
-   * had aborted before. Costs less than the signal, which is made when it is read. Returns what ends it.
+   * had aborted before. Costs less than the signal, which is made when it is read. Returns a function that ends it.
    */
   onAborted(listener: (reason: unknown) => void): () => void {
     if (this.#whole !== undefined) return this.#whole.onAborted(listener);
@@ -104,7 +104,7 @@ export class RunHandle implements BatchContext {
     this.#isOver = true;
   }
 
-  /** What `answer` does while the run goes on, for the parts of a run too. Returns false where the item has an answer. */
+  /** Does the work of `answer` while the run goes on, for the parts of a run too. Returns false where the item has an answer. */
   deliver(index: number, result: unknown): boolean {
     if (this.#whole !== undefined) return this.#whole.deliver(this.#indices![index]!, result);
     if (this.isAnswered(index)) return false;

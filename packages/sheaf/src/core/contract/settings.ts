@@ -40,7 +40,7 @@ export interface Settings<In, Out> extends Omit<
 
 const policiesInUse = new WeakSet<Policy>();
 
-/** @throws {TypeError | RangeError} what is wrong, what is allowed, and what it got. */
+/** @throws {TypeError | RangeError} naming the wrong option, the allowed values, and the one it got. */
 export function settingsOf<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,

@@ -8,7 +8,7 @@ export interface Distribution {
   readonly max: number;
 }
 
-/** What batches cost: `fixedMs + perItemMs · size`, in milliseconds, with the 95 % range of each part. */
+/** The cost of batches: `fixedMs + perItemMs · size`, in milliseconds, with the 95 % range of each part. */
 export interface CostEstimate {
   readonly fixedMs: number;
   readonly perItemMs: number;
@@ -20,7 +20,7 @@ export interface CostEstimate {
   readonly basis: "runs" | "warm-up";
 }
 
-/** What batching gains, as far as recent batches support it. */
+/** The gain of batching, as far as recent batches support it. */
 export interface Verdict {
   /** `"gains"` (at least 1.1 times) and `"gains-nothing"` (less) only where the whole range supports it. */
   readonly verdict: "measuring" | "gains" | "gains-nothing";
@@ -65,7 +65,7 @@ export interface BatcherStats {
   readonly latencyMs: Distribution;
   /** Run time as a line through batch sizes, from the last 512 batches; null before ten of at least two sizes. */
   readonly costModel: CostEstimate | null;
-  /** What batching gains, from the same batches. */
+  /** The gain of batching, from the same batches. */
   readonly verdict: Verdict;
   /** In the unit of the `price` option; null without it. */
   readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;

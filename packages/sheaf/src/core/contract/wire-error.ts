@@ -58,7 +58,7 @@ export function abridged({ name, message, plain = {} }: WireError): WireError {
   };
 }
 
-/** Whether what arrived is a serialised error. */
+/** Whether a received value is a serialised error. */
 export function isWireError(value: unknown): value is WireError {
   if (typeof value !== "object" || value === null) return false;
   const { name, message } = value as Record<string, unknown>;

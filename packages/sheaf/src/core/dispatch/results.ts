@@ -4,7 +4,7 @@ import type { RunHandle } from "../contract/run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
 
-/** Puts what batch functions return in the order of their items, and checks it. */
+/** Puts the results of batch functions in the order of their items, and checks them. */
 export function resultsInOrder<In>({
   name,
   resultKey = (item) => item,
@@ -43,7 +43,7 @@ export function resultsInOrder<In>({
 }
 
 /**
- * Checks what a batch function returned: one result per item, in order. Where it has answered some itself, `open` are the
+ * Checks the results of a batch function: one per item, in order. Where it has answered some itself, `open` are the
  * indices of the others: their results may stand alone, and where there are none it may return anything.
  */
 export function checkResults(

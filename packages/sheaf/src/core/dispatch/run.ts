@@ -4,7 +4,7 @@ import { RunHandle } from "../contract/run-handle.ts";
 import { newAbortController } from "../runtime/globals.ts";
 import type { DispatchReason } from "../../policies/policy.ts";
 
-/** What a run may report before it has an outcome. */
+/** The reports of a run before its outcome. */
 export interface RunEvents<In> {
   /** It asks that nothing is dispatched for so many milliseconds. */
   paused(durationMs: number): void;

@@ -1,7 +1,7 @@
 import type { Utilisation } from "./utilisation.ts";
 import type { Distribution, CostEstimate, Verdict } from "../contract/stats.ts";
 
-/** What advice is derived from; see BatcherStats. */
+/** The figures behind advice; see BatcherStats. */
 export interface AdviceInput {
   readonly batches: number;
   readonly fillRate: number;
@@ -38,7 +38,7 @@ const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {
 const slotBound: Rule = ({ queueWaitMs, runMs, utilisation }) =>
   utilisation !== null && utilisation.slotShare > 0.8 && utilisation.cpuCores < 0.5 && queueWaitMs.p50 > runMs.p50
     ? `Items wait ${queueWaitMs.p50.toFixed(1)} ms for runs of ${runMs.p50.toFixed(1)} ms: every slot is taken while this ` +
-      `process uses ${percent(utilisation.cpuCores)} of a core. Raise concurrency, if what the runs wait for can take more.`
+      `process uses ${percent(utilisation.cpuCores)} of a core. Raise concurrency, if the service behind the runs can take more.`
     : undefined;
 
 /** Where batches hold hardly more than one item there is nothing to give up. */

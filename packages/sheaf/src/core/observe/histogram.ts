@@ -9,8 +9,8 @@ const zeros: (readonly number[])[] = [];
 
 /**
  * Durations in milliseconds in logarithmic buckets, in constant memory and without allocation. With 256 buckets an
- * octave, the default, a quantile is right within 0.2 %, with 8 within 7 %. What is shorter than 1 µs counts as 0, what is
- * longer than 35 minutes in the last bucket.
+ * octave, the default, a quantile is right within 0.2 %, with 8 within 7 %. A time below 1 µs counts as 0, one
+ * above 35 minutes in the last bucket.
  */
 export class Histogram {
   /** The longest; 0 without data, like every figure here. */
@@ -35,7 +35,7 @@ export class Histogram {
     if (durationMs > this.max) this.max = durationMs;
   }
 
-  /** Counts what the other one has counted, which has as many buckets. */
+  /** Adds the counts of another histogram, which has as many buckets. */
   add(other: Histogram): void {
     other.#counts.forEach((times, bucket) => (this.#counts[bucket]! += times));
     this.max = Math.max(this.max, other.max);

@@ -3,7 +3,7 @@ import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { Lane } from "../contract/settings.ts";
 
 /**
- * What settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
+ * Settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
  * is kept: rejecting is resolving with a rejected promise, and a second function per call would cost a third of its
  * bytes.
  */
@@ -20,7 +20,7 @@ export function reject(settler: Settler, error: unknown): void {
   else settler.reject(error);
 }
 
-/** What a running chunk knows of its batch. */
+/** A running chunk's facts about its batch. */
 export interface BatchInFlight {
   readonly batchId: number;
   readonly size: number;

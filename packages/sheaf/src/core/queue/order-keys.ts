@@ -84,7 +84,7 @@ export class OrderKeys<In> {
     order.holder = batch;
   }
 
-  /** The run of the batch has ended, no matter what happened to its callers. */
+  /** The run of the batch has ended, with or without its callers. */
   release(batch: Chunk<In>): void {
     for (const ref of batch.refs ?? []) {
       if (ref?.order?.holder !== batch) continue;

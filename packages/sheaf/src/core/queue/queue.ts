@@ -113,7 +113,7 @@ export class Queue<In> {
     const target = laneQueue.group.laneQueue(lane);
     target.keepAge(chunk.arrivedAtMs(index));
     this.#moveWithin(chunk, index, target, target);
-    const ref = chunk.refs![index]!; // only what can be found again is promoted
+    const ref = chunk.refs![index]!; // only entries that can be found again are promoted
     if (this.#order !== undefined) ref.place = this.#order.nextPlace();
   }
 

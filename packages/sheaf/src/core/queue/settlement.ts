@@ -10,7 +10,7 @@ export type Outcome = "ok" | "error" | "timeout" | "aborted" | "rejected";
 
 /**
  * The only place where calls settle: with the result of their batch, or because the caller has left. Taking the settler
- * out of its chunk is what makes it happen exactly once.
+ * out of its chunk makes it happen exactly once.
  */
 export class Settlement<In> implements Withdrawals<In> {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
@@ -180,5 +180,5 @@ function foreseenError(name: string, waitedMs: number, likelyMs: number): Batche
   );
 }
 
-/** Rounded to a microsecond: a difference of two times is slightly off what the caller gave. */
+/** Rounded to a microsecond: a difference of two times is slightly off the caller's value. */
 const round = (ms: number): number => Math.round(ms * 1000) / 1000;

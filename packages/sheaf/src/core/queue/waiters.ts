@@ -17,7 +17,7 @@ export interface Waiter<In> extends Terms {
 }
 
 /**
- * Calls that wait for room, admitted in order of arrival as room appears. What waits here stays in its
+ * Calls that wait for room, admitted in order of arrival as room appears. Their items stay in the
  * callers' arrays.
  */
 export class Waiters<In> {

@@ -37,7 +37,7 @@ export function startTimer(callback: () => void, delayMs: number): () => void {
   return () => clearTimeout(timer);
 }
 
-/** After the callbacks that are due now: what arrives in the same turn of the event loop can share a batch. */
+/** After the callbacks that are due now: items that arrive in the same turn of the event loop can share a batch. */
 export function setImmediateOrSoon(callback: () => void): () => void {
   if (typeof setImmediate !== "function") return startTimer(callback, 0);
   const immediate = setImmediate(callback);

@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "./options.ts";
 
-/** The end of the socket in the worker. Not stdin or stdout: what it prints must not get in between. */
+/** The end of the socket in the worker. Not stdin or stdout: its output must not get in between. */
 const descriptor = 3;
 /** Where sheaf_worker.py is, seen from `src` and from `dist`. */
 const pythonFolder = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "python");
@@ -37,7 +37,7 @@ export function startCommand({ command, args, cwd, env }: Command, index: number
   };
   child.on("exit", () => {
     hasExited = true;
-    // What it leaves behind ends with it. Not later: its number may be another's by then.
+    // Processes that it leaves behind end with it. Not later: its number may be another's by then.
     killGroup(child.pid);
   });
   return { child, pipe: pipe as Socket | undefined, output: [stdout, stderr].filter(Boolean) as Socket[], kill };

@@ -20,7 +20,7 @@ export type WorkerColumn =
 
 export type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;
 
-/** What a worker command says of itself once it is ready. */
+/** A worker command's declaration of itself once it is ready. */
 export interface WorkerDeclaration {
   /** The model's name, where the worker gives one. */
   readonly name: string | undefined;
@@ -54,7 +54,7 @@ const maxAxes = 16;
 /** Values in one tensor of one item. */
 const maxLength = 2 ** 28;
 
-/** Reads a `ready` message. @throws {TypeError} naming what is wrong with it. */
+/** Reads a `ready` message. @throws {TypeError} naming the fault. */
 export function readDeclaration(ready: Readonly<Record<string, unknown>>): WorkerDeclaration {
   const { name, inputs = "json", outputs = "json", sample = [], cacheable } = ready;
   if (name !== undefined && (typeof name !== "string" || name === "")) {

@@ -1,6 +1,6 @@
 import { readDeclaration, signatureOf, type WorkerDeclaration } from "./declaration.ts";
 
-/** What the first instance of a pool declared, which holds for all that follow: requests are checked against it. */
+/** The declaration of a pool's first instance. It holds for all later ones: requests are checked against it. */
 export class Declared {
   first: WorkerDeclaration | undefined;
 

@@ -5,7 +5,7 @@ import { columnText, lengthOf, typedArrayOf, type TensorColumn, type WorkerColum
 /** Columns begin at multiples of this many bytes of the payload. */
 const alignment = 64;
 
-/** What a `run` message says of one column. */
+/** The description of one column in a `run` message. */
 export interface ColumnHead {
   readonly name?: string | undefined;
   readonly kind: WorkerColumn["kind"];
@@ -26,7 +26,7 @@ export interface EncodedItems {
 
 /**
  * Items as the columns that the worker declares.
- * @throws {TypeError} with `itemIndex`: an item is not what the worker takes.
+ * @throws {TypeError} with `itemIndex`, for an item that is not of the worker's input type.
  */
 export function encodeItems(columns: readonly WorkerColumn[], items: readonly unknown[]): EncodedItems {
   const heads: ColumnHead[] = [];

@@ -39,7 +39,7 @@ export function writeFrame(
   writePieces(pipe, [start, ...pieces]);
 }
 
-/** Puts frames together from whatever pieces arrive. */
+/** Puts frames together from pieces of any size. */
 export class FrameReader {
   readonly #onFrame: (frame: Frame) => void;
   readonly #head: Buffer = Buffer.alloc(headBytes);
@@ -56,7 +56,7 @@ export class FrameReader {
     return this.#filler.filled > 0 || this.#filler.piece !== this.#head;
   }
 
-  /** @throws {Error} what came is not a frame. */
+  /** @throws {Error} for bytes that are not a frame. */
   push(chunk: Uint8Array): void {
     this.#filler.push(chunk);
   }

@@ -13,7 +13,7 @@ export interface Command {
 
 /** A line that a worker printed, or a message that it logged. */
 export interface WorkerLogLine {
-  /** What it prints, on stdout or stderr, is `"info"`. */
+  /** Its output, on stdout or stderr, is `"info"`. */
   readonly level: "debug" | "info" | "warning" | "error";
   readonly text: string;
   readonly pid: number | undefined;
@@ -65,7 +65,7 @@ const commandChecks: Record<keyof CommandOptions, Check> = {
 
 /**
  * Checks the options and fills in the defaults.
- * @throws {TypeError | RangeError} naming the option and what it got.
+ * @throws {TypeError | RangeError} naming the option and its value.
  */
 export function commandSettings(options: CommandOptions): CommandSettings {
   checkOptions(options, commandChecks);

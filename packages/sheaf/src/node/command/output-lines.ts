@@ -6,7 +6,7 @@ const tailLines = 50;
 /** How Python, Go, Rust and this project's own part of a worker begin the line that says why they end. */
 const lastWordsOf = /^(Fatal |panic: |thread '|sheaf_worker: |[\w.]*(Error|Exception)\b)/;
 
-/** What a worker printed, line by line; and of the last lines the one that says why it ended. */
+/** A worker's output, line by line; and of the last lines the one that says why it ended. */
 export class OutputLines {
   readonly #onLine: (line: string) => void;
   #tail: string[] = [];
@@ -29,14 +29,14 @@ export class OutputLines {
     stream.on("error", () => undefined);
   }
 
-  /** What it prints from now on belongs to something else. */
+  /** Its output from now on belongs to something else. */
   forget(): void {
     if (this.#tail.length > 0) this.#tail = [];
   }
 
   /** The line of the error that ended it. */
   get lastWords(): string | undefined {
-    // No other line: what a model prints may hold what other callers sent, and an error goes to its caller.
+    // No other line: a model's output may hold other callers' data, and an error goes to its caller.
     return this.#tail.findLast((line) => lastWordsOf.test(line));
   }
 

@@ -23,7 +23,7 @@ export interface ProtocolEvents {
   closed(): void;
 }
 
-/** Our side of the worker protocol over one pipe: what is sent when, and what may come. */
+/** Our side of the worker protocol over one pipe: the order of messages, and the allowed replies. */
 export class CommandProtocol {
   readonly #pipe: Socket | undefined;
   readonly #declared: Declared;

@@ -1,4 +1,4 @@
-/** What `run` knows about the batch beside its items. */
+/** The facts about a batch that `run` gets beside its items. */
 export interface RunContext {
   /**
    * Aborts when every caller of the batch has left. A run that keeps its thread busy never sees it: only one that
@@ -68,11 +68,11 @@ export interface WorkerDefinition<In, Out, Data = unknown> {
 export type InOf<Worker> = Worker extends WorkerDefinition<infer In, infer _Out, infer _Data> ? In : never;
 /** The result type of a worker. */
 export type OutOf<Worker> = Worker extends WorkerDefinition<infer _In, infer Out, infer _Data> ? Out : never;
-/** What the `load` of a worker takes. */
+/** The argument of a worker's `load`. */
 export type DataOf<Worker> = Worker extends WorkerDefinition<infer _In, infer _Out, infer Data> ? Data : never;
 
 /**
- * Defines what a worker does with a batch; the default export of a worker module. All but `run` are optional. Each step
+ * Defines a worker's steps for a batch; the default export of a worker module. All but `run` are optional. Each step
  * sees the whole batch: items in arrival order, results in the same order, an `Error` in the place of a bad item.
  * Typed arrays among the items are views of one buffer, back to back where they are of one kind.
  */

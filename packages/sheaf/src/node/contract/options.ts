@@ -27,7 +27,7 @@ export interface WorkerOptions<Data = unknown> {
   /** Batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
   readonly prefetch?: 0 | 1 | undefined;
   /**
-   * What happens to a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance,
+   * The fate of a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance,
    * until the bad items are found; for work that may be repeated, as a model's. `"fail"`: its callers get
    * `WORKER_CRASHED`.
    */
@@ -75,7 +75,7 @@ export interface EncodeRows {
   readonly wanted?: (() => boolean) | undefined;
 }
 
-/** What a pool is told, whatever its workers are. */
+/** The options of a pool, for every kind of worker. */
 export interface PoolSettings {
   readonly name: string;
   readonly instances: number;
@@ -123,7 +123,7 @@ const workerChecks: Record<keyof WorkerOptions, Check> = {
 
 /**
  * Checks the options and fills in the defaults.
- * @throws {TypeError | RangeError} naming the option and what it got.
+ * @throws {TypeError | RangeError} naming the option and its value.
  */
 export function workerSettings(url: string | URL, options: WorkerOptions): WorkerSettings {
   const moduleUrl = moduleUrlOf(url);

@@ -17,7 +17,7 @@ export interface WorkerConnection {
   run(id: number, attempt: number, items: readonly unknown[]): void;
   /** Every caller of this batch has left. */
   abort(id: number): void;
-  /** It finishes what it has, unloads and ends. */
+  /** It finishes its batches, unloads and ends. */
   close(): void;
   /** Ends it at once, whatever it does. False where that cannot be done safely: a thread inside native code. */
   kill(): boolean;

@@ -121,7 +121,7 @@ export class Instance {
     return runs;
   }
 
-  /** Finishes what it has, unloads and ends. */
+  /** Finishes its batches, unloads and ends. */
   drain(): void {
     if (this.draining || this.state === "dead") return;
     this.draining = true;
@@ -197,7 +197,7 @@ export class Instance {
     }
   }
 
-  /** What a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
+  /** A value that a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
   #resolve(run: Job, received: Received): void {
     let results: unknown[];
     try {

@@ -106,7 +106,7 @@ export class Instances {
     const error = new BatcherError(
       "WORKER_CRASHED",
       `${name}: a worker was not ready after ${loadTimeoutMs} ms (loadTimeoutMs) and was given up. ` +
-        "Look at what its load and warmUp wait for, or raise loadTimeoutMs.",
+        "Find out why its load or warmUp does not return, or raise loadTimeoutMs.",
       { instance: instance.id, loadTimeoutMs },
     );
     instance.loadError = error;

@@ -7,7 +7,7 @@ import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { Quarantine } from "./quarantine.ts";
 import type { InstanceEvent, InstanceInfo, WorkerExecutor, WorkerOutage } from "../contract/worker-executor.ts";
 
-/** What the pool needs to know, whether its workers are threads or processes. */
+/** The parameters of a pool, the same for threads and processes. */
 export interface PoolOptions extends InstancesOptions, SupervisorOptions {
   readonly prefetch: 0 | 1;
   readonly onWorkerCrash: "isolate" | "fail";

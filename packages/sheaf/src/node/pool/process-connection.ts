@@ -15,7 +15,7 @@ export interface ProcessOptions extends HostOptions {
   readonly wantsEncoded: (() => boolean) | undefined;
 }
 
-/** A worker process: frames over a pipe of its own, so that what it prints cannot get in between. */
+/** A worker process: frames over a pipe of its own, so that its output cannot get in between. */
 export function openProcess(
   { heapLimitMb, wantsEncoded, ...host }: ProcessOptions,
   events: WorkerConnectionEvents,

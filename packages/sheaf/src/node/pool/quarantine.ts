@@ -23,7 +23,7 @@ interface Suspect {
 /**
  * Runs the batches that were running when a worker crashed, one at a time, in one instance of its own, so that the
  * others go on serving: the whole batch again (most crashes come from outside), then halves, until the bad items stand
- * alone. At most ⌈log2 n⌉ + 2 crashes a batch; what is left then gets `WORKER_CRASHED`.
+ * alone. At most ⌈log2 n⌉ + 2 crashes a batch; the remaining items then get `WORKER_CRASHED`.
  */
 export class Quarantine {
   readonly #name: string;

@@ -41,7 +41,7 @@ interface Place {
 // A model that needs more than maxMemoryMb from the start must not be replaced after every batch.
 const minServiceMs = 10_000;
 
-/** Keeps `instances` places filled: restarts what crashed or hangs, with growing pauses, and recycles what is worn out. */
+/** Keeps `instances` places filled: restarts crashed and hanging instances, with growing pauses, and recycles worn-out ones. */
 export class Supervisor {
   restarts = 0;
   readonly #options: SupervisorOptions;

@@ -12,7 +12,7 @@ export interface ThreadOptions extends HostOptions {
 }
 
 /**
- * A worker thread: batches are transferred, not copied again, over a port of their own, so that what a module posts to its
+ * A worker thread: batches are transferred, not copied again, over a port of their own, so that a module's messages to its
  * `parentPort` cannot get in between.
  */
 export function openThread(
@@ -34,7 +34,7 @@ export function openThread(
   // Uncaught in the worker, or its heap is full; `exit` follows.
   worker.on("error", (error: unknown) => (uncaught = error instanceof Error ? error : new Error(String(error))));
   worker.on("exit", (code) => {
-    // What it posted before its end arrives before its end.
+    // Its last messages arrive before its end.
     for (let left = receiveMessageOnPort(port); left !== undefined; left = receiveMessageOnPort(port)) {
       events.message(receivedFrom(received(left.message as Posted)));
     }

@@ -11,13 +11,13 @@ export interface RowEncoder {
   write(row: Float32Array, target: Uint8Array, offset: number): number;
 }
 
-/** Batches whose rows may take more travel as they are: what is kept for writing is bounded. */
+/** Batches whose rows may take more travel as they are: the rows kept for writing are bounded. */
 const maxScratchBytes = 16 * 1024 * 1024;
 
 let scratch: Buffer = Buffer.alloc(0);
 let used = 0;
 
-/** Frees what was encoded before. Once a list, as its columns are written only when all of them are planned. */
+/** Frees the rows encoded before. Once a list, as its columns are written only when all of them are planned. */
 export function startEncoding(): void {
   used = 0;
 }
@@ -61,13 +61,13 @@ interface Encoded {
   [encoded]?: Uint8Array;
 }
 
-/** Notes what a worker made of a row. A property: a WeakMap takes 0.1 µs a row more. */
+/** Notes a worker's encoding of a row. A property: a WeakMap takes 0.1 µs a row more. */
 export function noteEncoded(row: Float32Array, bytes: Uint8Array): void {
   (row as Encoded)[encoded] = bytes;
 }
 
 /**
- * What the worker's `encodeRows` made of a row of its results: a window into the memory of the whole batch, to be copied.
+ * The worker's encoding of a row of its results, by `encodeRows`: a window into the memory of the whole batch, to be copied.
  * Undefined for any other array, and where the worker did not encode the batch.
  */
 export const encodedRow = (row: Float32Array): Uint8Array | undefined => (row as Encoded)[encoded];

@@ -28,7 +28,7 @@ export const headBytes: number = 40;
 
 export const Tag = { text: 1, number: 2, boolean: 3, rows: 4, record: 5, slots: 6, clone: 7 } as const;
 
-/** Flags of a column of rows: all are of the length in its header; what was made of each follows them. */
+/** Flags of a column of rows: all are of the length in its header; the encoding of each follows them. */
 export const uniformRows = 1;
 export const encodedRows = 2;
 

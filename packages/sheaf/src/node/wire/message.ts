@@ -85,10 +85,10 @@ export function decodeHead({ buffer, large }: Encoded): Message {
   };
 }
 
-/** What the head says about the pieces to come. @throws {Error} it is not a head: something else wrote to the pipe. */
+/** The head's description of the pieces to come. @throws {Error} if it is not a head: something else wrote to the pipe. */
 export function piecesOf(headOfBuffer: Uint8Array): { bufferBytes: number; largeRows: number } {
   new Uint8Array(head).set(headOfBuffer);
-  if (headWords[9] !== mark) throw new Error("what came over the pipe of a worker is not one of its messages");
+  if (headWords[9] !== mark) throw new Error("received malformed data from a worker: something else wrote to its pipe");
   return { bufferBytes: headFloats[3] as number, largeRows: headWords[8] as number };
 }
 

@@ -9,8 +9,8 @@ export { headBytes, largeRowBytes, type Packed, type RowOwnership } from "./layo
 const longestBytes = 2 ** 31;
 
 /**
- * Packs values by index. The values are read, never changed or detached; what no column takes goes through structured
- * clone. With an `encoder`, rows of float32 are followed by what it makes of them.
+ * Packs values by index. The values are read, never changed or detached; values that fit no column go through structured
+ * clone. With an `encoder`, rows of float32 are followed by their encodings.
  * @throws {TypeError} a value that structured clone refuses (a function, a symbol). {RangeError} more than 2 GiB beside the
  * rows of 64 KiB and up, or texts longer together than a string can be.
  */

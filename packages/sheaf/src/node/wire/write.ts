@@ -51,7 +51,7 @@ export interface Column {
   write(writer: Writer): void;
 }
 
-/** With an `encoder`, float32 rows travel with what it makes of them. */
+/** With an `encoder`, float32 rows travel with their encodings. */
 export function planSlots(values: ArrayLike<unknown>, encoder?: RowEncoder): Column {
   const errorAt: number[] = [];
   for (let i = 0; i < values.length; i++) if (isError(values[i])) errorAt.push(i);

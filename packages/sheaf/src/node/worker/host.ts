@@ -6,7 +6,7 @@ import { Kind, message, packError, type Message, type Port } from "../wire/messa
 import { pack, unpack, type Packed } from "../wire/pack.ts";
 import { lowerPriority } from "./priority.ts";
 
-/** What a worker is started with. */
+/** The start data of a worker. */
 export interface HostOptions {
   readonly url: string;
   readonly data: unknown;
@@ -16,14 +16,14 @@ export interface HostOptions {
   readonly niceness: number;
 }
 
-/** What differs between a thread and a process. */
+/** The differences between a thread and a process. */
 export interface WorkerRuntime {
   readonly port: Port;
-  /** Resolves when what was sent will survive the end of the worker; undefined where it always does. */
+  /** Resolves when sent messages will survive the end of the worker; undefined where they always do. */
   sent(): Promise<void> | undefined;
   /** Memory of the worker in bytes; sampled at most once a second. */
   memoryBytes(): number;
-  /** Ends the thread or process once what was sent is on its way. */
+  /** Ends the thread or process once sent messages are on their way. */
   exit(): void;
 }
 

@@ -7,7 +7,7 @@ import { post, received, type Posted } from "../wire/thread-message.ts";
 const { host: options, port } = workerData as ThreadData;
 const host = new Host({
   port: { send: (message) => post(port, message) },
-  // What was posted arrives, whatever happens to this thread.
+  // Posted messages arrive even if this thread ends.
   sent: () => undefined,
   memoryBytes: () => {
     const { heapUsed, external } = process.memoryUsage();

@@ -33,7 +33,7 @@ export interface ConnectionsOptions {
 }
 
 /**
- * Listens for gRPC, and bounds what clients hold: connections, calls, pings, uploads and replies that nobody reads. Takes
+ * Listens for gRPC, and bounds the resources of clients: connections, calls, pings, uploads and replies that nobody reads. Takes
  * connections itself and hands them to the gRPC server.
  */
 export class Connections {
@@ -99,7 +99,7 @@ export class Connections {
     stream.once("close", () => {
       this.#open.delete(stream);
       if (!this.#options.isStream(path)) {
-        // What gRPC itself refused, such as a message that is too large, no handler and no interceptor ever sees.
+        // No handler and no interceptor ever sees a call that gRPC itself refused, such as one with too large a message.
         const code = stream.sentTrailers?.["grpc-status"] ?? stream.sentHeaders?.["grpc-status"];
         const ended = nameOfCode(code === undefined ? status.CANCELLED : Number(code));
         this.#options.onEnd(path, ended, performance.now() - call.atMs);
@@ -132,7 +132,7 @@ export class Connections {
 }
 
 /**
- * grpc-js shows nobody its HTTP/2 server: what a client pings, and which call hangs or how it ended, is seen only there. Its
+ * grpc-js shows nobody its HTTP/2 server: pings, hanging calls and the way they end are seen only there. Its
  * minor version is pinned for this.
  */
 function http2ServerOf(server: Server): Http2Server {

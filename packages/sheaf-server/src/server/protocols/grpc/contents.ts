@@ -56,12 +56,12 @@ export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]
   };
 }
 
-/** A message that came in pieces is what its pieces say in turn. */
+/** A message in pieces: later pieces add to earlier ones. */
 function dataFromContents(pieces: readonly Buffer[], { path, tensor, elementCount: count }: NamedInput): TensorData {
   const { datatype } = tensor;
   const at = `${path}.contents`;
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  // An element takes a byte at least: what no message can hold is not allocated.
+  // An element takes a byte at least: nothing is allocated for more elements than a message can hold.
   if (count > bytes) throw wrongCount(at, count, `at most ${bytes}`);
   return decoded(`${at} is not an InferTensorContents`, () =>
     datatype === "BYTES" ? textsOf(pieces, at, count) : numbersOf(pieces, at, datatype, count),

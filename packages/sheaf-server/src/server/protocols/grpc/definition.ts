@@ -5,7 +5,7 @@ import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
 // Beside `dist` in the package too: the compiler copies no other files.
 const file = join(import.meta.dirname, ..."../../../../src/server/protocols/grpc/inference.proto".split("/"));
 
-/** What inference.proto defines. Names stay as they are there; 64-bit numbers are texts. */
+/** The types of inference.proto. Names stay as they are there; 64-bit numbers are texts. */
 export const protocol: PackageDefinition = loadSync(file, {
   keepCase: true,
   longs: String,

@@ -12,7 +12,7 @@ const lookMs = 500;
 
 type Status = "SERVING" | "NOT_SERVING";
 
-/** The health checking protocol: of the server (""), and of its inference service. @returns what ends it. */
+/** The health checking protocol: of the server (""), and of its inference service. @returns a function that ends it. */
 export function addHealth(server: Pick<Server, "addService">, models: Models): () => void {
   const statusNow = (): Status => (models.status === "ok" ? "SERVING" : "NOT_SERVING");
   let known = statusNow();
@@ -28,7 +28,7 @@ export function addHealth(server: Pick<Server, "addService">, models: Models): (
       server.addService(service, Object.fromEntries(entries));
     },
   });
-  // What is asked now is answered as it is now.
+  // A check gets the state of this moment.
   function fresh(method: UntypedServiceImplementation[string]): UntypedServiceImplementation[string] {
     return ((...words: readonly unknown[]) => {
       look();

@@ -30,7 +30,7 @@ export function inferMessage(bytes: Buffer): InferMessage {
   return decoded("The message is not a ModelInferRequest", () => fieldsOf(reader(bytes)));
 }
 
-/** What `read` reads. @throws {Problem} 400: an index out of range, a wrong wire type, a varint without an end. */
+/** The fields that `read` reads. @throws {Problem} 400: an index out of range, a wrong wire type, a varint without an end. */
 export function decoded<T>(mistake: string, read: () => T): T {
   try {
     return read();
@@ -148,7 +148,7 @@ function parameterOf(from: Reader): unknown {
 
 const toNumber = (long: unknown): number => (long as { toNumber(): number }).toNumber();
 
-/** Exact up to 2^53 - 1: beyond it a length or a time is refused whatever it is. */
+/** Exact up to 2^53 - 1: beyond it every length and every time is refused. */
 const int64 = (from: Reader): number => toNumber(from.int64());
 
 const some = (parameters: Record<string, unknown>): object =>

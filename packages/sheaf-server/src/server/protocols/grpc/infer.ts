@@ -20,7 +20,7 @@ import { statusNameOf, statusOf } from "./status.ts";
 /** Most requests of one stream that run or wait; the next one is read when a reply has been taken. */
 export const maxInFlightPerStream = 64;
 
-/** What inference needs of the server. */
+/** The parts of the server that inference needs. */
 export interface InferContext {
   readonly models: Models;
   readonly log: FastifyBaseLogger;
@@ -61,7 +61,7 @@ async function unary(
 ): Promise<void> {
   const controller = new AbortController();
   let isOver = false;
-  // It is also what grpc-js says after a reply.
+  // grpc-js also reports it after a reply.
   call.once("cancelled", () => {
     if (!isOver) controller.abort(clientClosedRequest());
   });
@@ -84,7 +84,7 @@ async function unary(
   }
 }
 
-/** Each message is a request of its own; replies come in their order. @returns what ends the stream. */
+/** Each message is a request of its own; replies come in their order. @returns a function that ends the stream. */
 function stream(
   context: InferContext,
   spanOf: SpanOfRequest | undefined,
@@ -179,7 +179,7 @@ async function infer(
 const headersOf = ({ metadata }: Call): Headers =>
   Object.fromEntries(Object.entries(metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === "string")); // prettier-ignore
 
-/** What the metadata asks, no longer than gRPC's own deadline. */
+/** The options in the metadata, with a timeout no longer than gRPC's own deadline. */
 const optionsFor =
   (call: Call, headers: Headers, signal: AbortSignal) =>
   (settings: Settings): InferOptions => {

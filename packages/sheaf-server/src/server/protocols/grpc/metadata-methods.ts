@@ -25,7 +25,7 @@ interface OfModel {
 
 type Method = handleUnaryCall<Buffer, object>;
 
-/** The methods that run nothing: what the server and its models are, and what they have done. */
+/** The methods that run nothing: descriptions and statistics of the server and its models. */
 export function metadataMethods(models: Models, log: FastifyBaseLogger): Readonly<Record<string, Method>> {
   const named = ({ name, version }: OfModel): ServedModel => {
     const model = models.describe(name, "name");

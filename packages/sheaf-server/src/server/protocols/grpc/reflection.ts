@@ -12,7 +12,7 @@ interface MessageType {
 }
 
 /**
- * What reflection may show of a definition. protobufjs calls the entries of a map `parameters` by the name `Parameters`;
+ * The part of a definition that reflection may show. protobufjs calls the entries of a map `parameters` by the name `Parameters`;
  * Go's tools, grpcurl among them, refuse a file in which they are not called `ParametersEntry`.
  */
 export function reflected(definition: PackageDefinition): PackageDefinition {

@@ -32,7 +32,7 @@ function aligned(pieces: readonly Buffer[], length: number, { headers }: Fastify
   const headerBytes = Number(headers[headerLength]);
   const shift = headerBytes >= 0 && headerBytes <= length ? (8 - (headerBytes % 8)) % 8 : 0;
   if (shift === 0) return joined(pieces, length);
-  // Of its own memory: what is read in place may wait in a queue, and must not keep a shared pool alive.
+  // Of its own memory: tensors read in place may wait in a queue, and must not keep a shared pool alive.
   const bytes = Buffer.allocUnsafeSlow(shift + length).subarray(shift);
   let at = 0;
   for (const piece of pieces) at += piece.copy(bytes, at);

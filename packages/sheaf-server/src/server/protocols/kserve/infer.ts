@@ -7,7 +7,7 @@ import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";
 import { readInputs, readOutputs, withParameters, type ReadData } from "./request.ts";
 import { malformed } from "./tensor-data.ts";
 
-/** A request in either encoding: its fields as in JSON, and what finds the elements of its inputs. */
+/** A request in either encoding: its fields as in JSON, and a function that finds the elements of its inputs. */
 export interface TensorRequest {
   readonly header: Readonly<Record<string, unknown>>;
   /** Whether outputs are bytes where the request does not say. */
@@ -22,7 +22,7 @@ export interface TensorReply {
   readonly outputs: readonly { readonly value: TensorValue; readonly isBinary: boolean }[];
 }
 
-/** Runs a model on the rows of a request; `options` without what its `parameters` ask. @throws {Problem} */
+/** Runs a model on the rows of a request; `options` without those of its `parameters`. @throws {Problem} */
 export async function inferTensors(
   model: ServedModel,
   { header, isBinary, readData, end }: TensorRequest,

@@ -20,7 +20,7 @@ export interface TensorValue {
   readonly data: TensorData;
 }
 
-// Any JSON value as a text a row: what a worker module takes and gives has no other shape in common.
+// Any JSON value as a text a row: items and results of worker modules have no other shape in common.
 const jsonTensor = (name: string): ProtocolTensor => ({ name, datatype: "BYTES", shape: [], hasBatchAxis: true });
 
 /** The inputs of a model, whatever its kind. */

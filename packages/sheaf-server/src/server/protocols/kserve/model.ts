@@ -8,13 +8,13 @@ import type { ModelState, ServedModel } from "../../contract/served-model.ts";
 import { packageVersion } from "../../../shared/version.ts";
 import { inputTensors, metadataShape, outputTensors, type ProtocolTensor } from "./model-tensors.ts";
 
-// What the protocol and Triton's extensions say of a model, apart from HTTP. Their documents:
+// The protocol's and Triton's descriptions of a model, apart from HTTP. Their documents:
 // https://github.com/triton-inference-server/server/tree/main/docs/protocol
 
 /** The version of every model that does not say another. */
 const onlyVersion = "1";
 
-/** What a version is called in a path and in a reply. */
+/** The name of a version in a path and in a reply. */
 export const versionOf = (model: ServedModel | undefined): string => model?.definition.versionName ?? onlyVersion;
 
 /** Refuses a version other than the one that serves. @throws {Problem} 404 */
@@ -140,7 +140,7 @@ function inferenceStats({ success, fail, queue, withoutRun }: ModelStatistics, c
   };
 }
 
-/** What goes to a worker and back is part of a run. */
+/** The way to a worker and back is part of a run. */
 const computeStats = (run: Duration): object => ({
   compute_input: durationStat({ count: run.count, ms: 0 }),
   compute_infer: durationStat(run),

@@ -80,7 +80,7 @@ export function readInputs(
   return { values, count: count ?? 1 };
 }
 
-/** Elements as JSON, or as `binary_data_size` bytes of what follows the JSON; `end` checks that no bytes are left. */
+/** Elements as JSON, or as `binary_data_size` bytes after the JSON; `end` checks that no bytes are left. */
 export function jsonOrBinary(binary: Buffer): { readonly readData: ReadData; end(): void } {
   let at = 0;
   return {
@@ -138,7 +138,7 @@ export function readOutputs(
 const ofRequest = ["priority", "timeout", "binary_data_output"];
 
 /**
- * The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on what it asks for.
+ * The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on it.
  */
 export function parametersOf(parameters: unknown, path: string, known: readonly string[]): Record<string, unknown> {
   if (parameters === undefined) return {};

@@ -87,7 +87,7 @@ function textsFromBytes(bytes: Buffer, path: string, count: number): string[] {
   return texts;
 }
 
-/** @throws {Problem} 422 for what is not UTF-8: decoded anyway it would be another text, with U+FFFD for wrong bytes. */
+/** @throws {Problem} 422 for bytes that are not UTF-8: decoded anyway they would be another text, with U+FFFD for wrong bytes. */
 export function textOf(content: Buffer, path: string): string {
   if (!isUtf8(content)) throw new Problem("INVALID_INPUT", `${path} must be UTF-8.`, { param: path });
   return content.toString("utf8");

@@ -69,7 +69,7 @@ export type WorkerBatcher<In, Out> = Pick<
 /**
  * The side of a NATS queue where batches run: answers callers with the batcher's results. Takes no
  * more than its free slots can run, so that what waits, waits where every worker can take it.
- * @throws {TypeError | RangeError} a wrong option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
   new Worker(batcher, options);

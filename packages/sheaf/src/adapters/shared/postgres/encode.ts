@@ -49,7 +49,7 @@ function arrayText(values: ArrayLike<unknown>, encoding: Encoding): string {
 
 function jsonText(value: unknown, label: string): string {
   const text = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`${label} takes what JSON can hold, got ${describe(value)}`);
+  if (text === undefined) throw new TypeError(`${label} takes a JSON value, got ${describe(value)}`);
   return text;
 }
 

@@ -22,7 +22,7 @@ const insertNames = ["table", "schema", "returning"] as const;
  * A row is sent again only after the server said that the statement which held it wrote nothing (see `isRowError`): a row
  * is written at most once. Where a connection is lost, its callers get that error and the outcome is unknown.
  * `onBatchError: "fail"` makes a batch atomic: all its rows are written, or none.
- * @throws {TypeError | RangeError} a wrong client or option, with what it got.
+ * @throws {TypeError | RangeError} for a wrong client or option; the message quotes it.
  */
 export function insertBatcher<Row extends object = InputRow, Returned extends object = ResultRow>(
   client: PostgresClient,

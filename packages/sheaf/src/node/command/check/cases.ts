@@ -11,13 +11,13 @@ import {
 import { maxPayloadBytes } from "../frame.ts";
 import type { CheckedWorker } from "./checked-worker.ts";
 
-/** One promise of the protocol. Rejects with what the worker does instead; resolves with a remark, if there is one. */
+/** One promise of the protocol. Rejects with the worker's actual behaviour; resolves with a remark, if there is one. */
 export interface Case {
   readonly name: string;
   run(start: () => CheckedWorker): Promise<string | void>;
 }
 
-/** What a worker that is ready keeps; `items` gives so many that it takes. */
+/** The promises of a ready worker; `items` makes as many valid items as asked. */
 const whenReady = (
   name: string,
   use: (worker: CheckedWorker, items: (size: number) => unknown[]) => Promise<string | void>,

@@ -1,7 +1,7 @@
 import { cases } from "./cases.ts";
 import { CheckedWorker, type CheckedCommand } from "./checked-worker.ts";
 
-/** How long it may take for whatever is not a load. */
+/** How long it may take for any step but the load. */
 const patienceMs = 10_000;
 
 /** What to check. */
@@ -18,16 +18,16 @@ export interface CheckOptions {
 
 /** One promise of the worker protocol. */
 export interface WorkerCheck {
-  /** What the worker must do, as a sentence about it. */
+  /** The worker's duty, as a sentence. */
   readonly name: string;
   readonly ok: boolean;
-  /** Why it failed, or what is worth knowing. */
+  /** Why it failed, or a remark. */
   readonly detail: string | undefined;
 }
 
 /**
- * Starts a worker again and again and sends it every message and every fault of the worker protocol. Yields what it
- * found, one promise after the other; after the first, which says whether it starts at all, the others follow only if it does.
+ * Starts a worker again and again and sends it every message and every fault of the worker protocol. Yields its
+ * findings, one promise after the other; after the first, which says whether it starts at all, the others follow only if it does.
  */
 export async function* checkWorker(options: CheckOptions): AsyncGenerator<WorkerCheck, void, undefined> {
   const { command, args = [], cwd, env = {}, data, loadTimeoutMs = 600_000 } = options;

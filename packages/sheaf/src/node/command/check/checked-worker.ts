@@ -58,7 +58,7 @@ export class CheckedWorker {
     });
     void this.#closed.then(() => {
       this.#hasEnded = true;
-      setImmediate(() => this.#arrived?.()); // after what it sent last
+      setImmediate(() => this.#arrived?.()); // after its last message
     });
   }
 
@@ -131,7 +131,7 @@ export class CheckedWorker {
     );
   }
 
-  /** Resolves once it has ended. What it sends until then is dropped. */
+  /** Resolves once it has ended. Messages until then are dropped. */
   async ended(timeoutMs: number = this.#command.patienceMs): Promise<void> {
     await this.#until(() => this.#hasEnded, timeoutMs);
     if (!this.#hasEnded) throw new Error(`it still runs after ${timeoutMs} ms`);
