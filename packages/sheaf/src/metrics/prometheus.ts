@@ -155,7 +155,11 @@ const table: readonly Row[] = [
     "Upper end of the 95 % range of the speed-up; absent while it is being measured.",
     ({ verdict }) => (verdict.verdict === "measuring" ? null : verdict.high),
   ),
-  counter("sheaf_cost_total", "Cost of the runs so far, in the currency of the price option.", ({ cost }) => cost?.total),
+  counter(
+    "sheaf_cost_total",
+    "Cost of the runs so far, in the currency of the price option.",
+    ({ cost }) => cost?.total,
+  ),
   counter("sheaf_bisections_total", "Extra runs that isolated failing items.", ({ bisectRuns }) => bisectRuns),
   gauge("sheaf_scheduler_fixed_seconds", "Fixed part of a run in the fitted cost model.", ({ costModel }) =>
     ofRuns(costModel, ({ fixedMs }) => fixedMs / 1000),
