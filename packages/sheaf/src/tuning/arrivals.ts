@@ -12,6 +12,7 @@ export const maxCalls = 1e7;
  * - burst: poisson at a high rate for onMs (mean), nothing for offMs (mean);
  * - clump: `size` calls (default 16) spread over spreadMs (default 0.3), clumps poisson: the fan-out of one request;
  * - ramp, step: poisson at a rate that moves from fromPerS to toPerS over durationMs, or at atMs;
+ * - surge: poisson at `factor` times ratePerS for forMs from atMs on, and at ratePerS before and after;
  * - closed: `clients`, each of which calls again thinkMs (mean, default 0) after its answer;
  * - trace: recorded moments, >= 0 and ascending.
  */
@@ -26,6 +27,13 @@ export type Arrivals =
     }
   | { readonly pattern: "ramp"; readonly fromPerS: number; readonly toPerS: number; readonly durationMs: number }
   | { readonly pattern: "step"; readonly fromPerS: number; readonly toPerS: number; readonly atMs: number }
+  | {
+      readonly pattern: "surge";
+      readonly ratePerS: number;
+      readonly factor: number;
+      readonly atMs: number;
+      readonly forMs: number;
+    }
   | { readonly pattern: "closed"; readonly clients: number; readonly thinkMs?: number | undefined }
   | { readonly pattern: "trace"; readonly atMs: readonly number[] };
 
@@ -63,6 +71,8 @@ function patternOf(arrivals: OpenArrivals, random: Random): () => number | undef
       return ramp(arrivals, random);
     case "step":
       return step(arrivals, random);
+    case "surge":
+      return surge(arrivals, random);
     case "trace":
       return trace(arrivals.atMs);
     default:
@@ -70,7 +80,7 @@ function patternOf(arrivals: OpenArrivals, random: Random): () => number | undef
   }
 }
 
-const patterns = '"poisson", "periodic", "burst", "clump", "ramp", "step", "closed" or "trace"';
+const patterns = '"poisson", "periodic", "burst", "clump", "ramp", "step", "surge", "closed" or "trace"';
 const pattern = (arrivals: unknown): unknown => (arrivals as { pattern?: unknown } | null | undefined)?.pattern;
 
 function bursts(arrivals: Extract<Arrivals, { pattern: "burst" }>, random: Random): () => number {
@@ -137,6 +147,22 @@ function step(arrivals: Extract<Arrivals, { pattern: "step" }>, random: Random):
   return () => {
     expected += random.exponential(1);
     return expected < before ? expected / fromPerMs : stepAtMs + (expected - before) / toPerMs;
+  };
+}
+
+function surge(arrivals: Extract<Arrivals, { pattern: "surge" }>, random: Random): () => number {
+  const perMs = of(arrivals, "ratePerS") / 1000;
+  const surgePerMs = perMs * of(arrivals, "factor");
+  const beginsAtMs = spanMs("atMs of arrivals", arrivals.atMs);
+  const forMs = spanMs("forMs of arrivals", arrivals.forMs);
+  const before = perMs * beginsAtMs;
+  const during = surgePerMs * forMs;
+  let expected = 0;
+  return () => {
+    expected += random.exponential(1);
+    if (expected < before) return expected / perMs;
+    if (expected < before + during) return beginsAtMs + (expected - before) / surgePerMs;
+    return beginsAtMs + forMs + (expected - before - during) / perMs;
   };
 }
 

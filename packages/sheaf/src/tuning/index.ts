@@ -5,5 +5,7 @@ export { manualClock, type ManualClock } from "./manual-clock.ts";
 export { virtualClock, type VirtualClock } from "./virtual-clock.ts";
 export { simulate, type SimulatedLatency, type SimulationOptions, type SimulationResult } from "./simulate.ts";
 export { seededRandom } from "./random.ts";
+export type { Retries } from "./clients.ts";
+export type { SimulatedGoodput } from "./goodput.ts";
 export type { Arrivals } from "./arrivals.ts";
 export type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";

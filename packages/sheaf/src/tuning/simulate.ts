@@ -7,6 +7,8 @@ import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls, type Arrivals } from "./arrivals.ts";
 import { share, spanMs, within } from "./checks.ts";
+import { Clients, gaveUp, type Retries } from "./clients.ts";
+import { Goodput, type SimulatedGoodput } from "./goodput.ts";
 import { Random } from "./random.ts";
 import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
 import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
@@ -23,6 +25,8 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly warmUp?: number | undefined;
   /** Shares of the calls with these priorities, 0 … 1, together at most 1; the rest is interactive. */
   readonly priorities?: { readonly immediate?: number | undefined; readonly bulk?: number | undefined } | undefined;
+  /** Each call becomes an operation of a client that gives up and tries again. Default: every call waits to its end. */
+  readonly retries?: Retries | undefined;
   /** A whole number. Default 1. */
   readonly seed?: number | undefined;
 }
@@ -41,8 +45,19 @@ export interface SimulationResult {
   readonly latencyMsByPriority: Readonly<Partial<Record<Priority, SimulatedLatency>>>;
   /** Results per second, from the first call to the last answer. */
   readonly throughputPerS: number;
-  /** Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. */
-  readonly items: { readonly ok: number; readonly timeout: number; readonly rejected: number; readonly error: number };
+  /**
+   * Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. With `retries`
+   * a call ends as its last attempt did, and as `gaveUp` where its client had left.
+   */
+  readonly items: {
+    readonly ok: number;
+    readonly timeout: number;
+    readonly rejected: number;
+    readonly error: number;
+    readonly gaveUp: number;
+  };
+  /** With `retries`. */
+  readonly goodput: SimulatedGoodput | undefined;
   readonly runs: number;
   readonly meanBatchSize: number;
   /** Batches by size. */
@@ -80,7 +95,9 @@ class Simulation {
   // By item: its latency, NaN until it has a result; and its priority.
   readonly #latencyMs: Float64Array;
   readonly #priority: Uint8Array;
-  readonly #ended = { ok: 0, timeout: 0, rejected: 0, error: 0 };
+  readonly #ended = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
+  readonly #clients: Clients | undefined;
+  readonly #goodput: Goodput | undefined;
   readonly #batchSizes = new Map<number, number>();
   readonly #reasons: Partial<Record<DispatchReason, number>> = {};
   #runs = 0;
@@ -93,7 +110,7 @@ class Simulation {
     if (typeof options !== "object" || options === null) {
       throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${describe(options)}`);
     }
-    const { arrivals, cost, noise = {}, items, warmUp, priorities = {}, seed = 1, ...batcherOptions } = options;
+    const { arrivals, cost, noise = {}, items, warmUp, priorities = {}, retries, seed = 1, ...batcherOptions } = options;
     if (typeof arrivals !== "object" || arrivals === null) {
       throw new TypeError(`arrivals must be { pattern, … }, got ${describe(arrivals)}`);
     }
@@ -118,6 +135,10 @@ class Simulation {
     );
     // Arrivals, run times and priorities draw apart: two policies see the same arrivals.
     this.#choice = new Random(seed ^ 0x5bd1e995);
+    if (retries !== undefined) {
+      this.#clients = new Clients(retries, this.#clock, new Random(seed ^ 0x1b873593));
+      this.#goodput = new Goodput(arrivals);
+    }
     this.#latencyMs = new Float64Array(this.#items).fill(Number.NaN);
     this.#priority = new Uint8Array(this.#items);
     const runMs = runTimesOf(cost);
@@ -197,13 +218,19 @@ class Simulation {
     const drawn = immediate + bulk > 0 ? this.#choice.uniform() : 1;
     const priority = drawn < immediate ? 0 : drawn < immediate + bulk ? 2 : 1;
     this.#priority[item] = priority;
+    const named = priority === 1 ? undefined : { priority: priorities[priority]! };
     try {
-      await (priority === 1 ? this.#batcher(item) : this.#batcher(item, { priority: priorities[priority]! }));
-      this.#latencyMs[item] = this.#clock.now() - calledAtMs;
+      if (this.#clients === undefined) {
+        await this.#batcher(item, named);
+        this.#latencyMs[item] = this.#clock.now() - calledAtMs;
+      } else {
+        this.#goodput!.begun(calledAtMs);
+        this.#latencyMs[item] = await this.#clients.operate((signal) => this.#batcher(item, { ...named, signal }));
+        this.#goodput!.answered(this.#clock.now());
+      }
       this.#ended.ok++;
     } catch (error) {
-      const code = error instanceof BatcherError ? error.code : undefined;
-      this.#ended[code === "TIMEOUT" ? "timeout" : code === "QUEUE_FULL" ? "rejected" : "error"]++;
+      this.#ended[endOf(error)]++;
     }
     this.#settled++;
     this.#lastAtMs = this.#clock.now();
@@ -222,6 +249,7 @@ class Simulation {
       latencyMsByPriority,
       throughputPerS: durationMs > 0 ? (1000 * this.#ended.ok) / durationMs : 0,
       items: this.#ended,
+      goodput: this.#goodput?.result(this.#called, this.#clients!.attempts),
       runs: this.#runs,
       meanBatchSize: this.#runs > 0 ? this.#ran / this.#runs : 0,
       batchSizes: new Map([...this.#batchSizes].sort(([a], [b]) => a - b)),
@@ -242,4 +270,10 @@ class Simulation {
     const sum = sorted.reduce((total, ms) => total + ms, 0);
     return { mean: sum / sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1)! };
   }
+}
+
+function endOf(error: unknown): keyof SimulationResult["items"] {
+  if (error === gaveUp) return "gaveUp";
+  const code = error instanceof BatcherError ? error.code : undefined;
+  return code === "TIMEOUT" ? "timeout" : code === "QUEUE_FULL" ? "rejected" : "error";
 }

@@ -1,0 +1,101 @@
+import { newAbortController } from "../core/runtime/globals.ts";
+import { BatcherError } from "../core/errors.ts";
+import type { Clock } from "../core/runtime/clock.ts";
+import { checkCount, checkOptions } from "../shared/checks.ts";
+import { notNegative, positive, share, spanMs } from "./checks.ts";
+import type { Random } from "./random.ts";
+
+/** Clients that give up when they have waited long enough, and try again. */
+export interface Retries {
+  /** How long a client waits for an answer before it gives up, in milliseconds: for all of them, or drawn between two. */
+  readonly patienceMs: number | readonly [number, number];
+  /** Attempts of a client, the first included; integer >= 1. Default 3, as openai's clients. */
+  readonly attempts?: number | undefined;
+  /**
+   * The pause before the first retry, doubled for each further one up to `maxMs`, less a random share of up to `jitter`.
+   * Default 500 ms, 8,000 ms and 0.25, as openai's clients.
+   */
+  readonly backOff?: { readonly baseMs: number; readonly maxMs: number; readonly jitter: number } | undefined;
+  /** Whether a refused client waits as long as the refusal asks (`drainMs`) instead. Default false. */
+  readonly obeyRetryAfter?: boolean | undefined;
+  /** Whether the batcher sees a client leave: its call is aborted. Default true. */
+  readonly seen?: boolean | undefined;
+}
+
+/** openai's clients ignore a longer request to wait. */
+const longestRetryAfterMs = 60_000;
+/** The failure of an attempt whose client left. */
+export const gaveUp: unique symbol = Symbol("gave up");
+
+/** Makes each call of a simulation an operation of a client with patience. */
+export class Clients {
+  /** Attempts so far, of all operations. */
+  attempts = 0;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #retries: Retries;
+  readonly #patience: readonly [number, number];
+
+  constructor(retries: Retries, clock: Clock, random: Random) {
+    checkOptions(
+      retries,
+      {
+        patienceMs: (name, value) => [value].flat().forEach((ms) => positive(name, ms)),
+        attempts: checkCount,
+        backOff: (name, value) => checkOptions(value, { baseMs: spanMs, maxMs: notNegative, jitter: share }, name),
+        obeyRetryAfter: () => undefined,
+        seen: () => undefined,
+      },
+      "retries",
+    );
+    this.#retries = retries;
+    this.#clock = clock;
+    this.#random = random;
+    const { patienceMs } = retries;
+    this.#patience = typeof patienceMs === "number" ? [patienceMs, patienceMs] : patienceMs;
+  }
+
+  /** One operation; rejects with the error of its last attempt. Resolves with the latency of the attempt that succeeded. */
+  async operate(call: (signal: AbortSignal | undefined) => Promise<unknown>): Promise<number> {
+    const { attempts = 3, backOff = openaiBackOff, obeyRetryAfter = false } = this.#retries;
+    const [least, most] = this.#patience;
+    const patienceMs = least + (most - least) * this.#random.uniform();
+    for (let attempt = 1; ; attempt++) {
+      const beganAtMs = this.#clock.now();
+      const failure = await this.#attempt(call, patienceMs);
+      if (failure === undefined) return this.#clock.now() - beganAtMs;
+      if (attempt >= attempts) throw failure.error;
+      const backOffMs = Math.min(backOff.maxMs, backOff.baseMs * 2 ** (attempt - 1));
+      const jittered = backOffMs * (1 - backOff.jitter * this.#random.uniform());
+      const drainMs = failure.error instanceof BatcherError ? (failure.error.details["drainMs"] as number) : undefined;
+      const obeyed = obeyRetryAfter && drainMs !== undefined && drainMs < longestRetryAfterMs;
+      await new Promise<void>((resolve) => void this.#clock.after(obeyed ? drainMs : jittered, resolve));
+    }
+  }
+
+  #attempt(
+    call: (signal: AbortSignal | undefined) => Promise<unknown>,
+    patienceMs: number,
+  ): Promise<{ readonly error: unknown } | undefined> {
+    this.attempts++;
+    return new Promise((resolve) => {
+      const controller = this.#retries.seen === false ? undefined : newAbortController();
+      const cancel = this.#clock.after(patienceMs, () => {
+        resolve({ error: gaveUp });
+        controller?.abort(gaveUp);
+      });
+      call(controller?.signal).then(
+        () => {
+          cancel();
+          resolve(undefined);
+        },
+        (error: unknown) => {
+          cancel();
+          resolve({ error });
+        },
+      );
+    });
+  }
+}
+
+const openaiBackOff = { baseMs: 500, maxMs: 8000, jitter: 0.25 };
