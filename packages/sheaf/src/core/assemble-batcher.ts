@@ -7,6 +7,7 @@ import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
 import { RateLimiter } from "./dispatch/rate-limit.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
+import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Admission } from "./queue/admission.ts";
 import { Epochs } from "./queue/epoch.ts";
 import { OrderKeys } from "./queue/order-keys.ts";
@@ -72,7 +73,8 @@ export function assembleBatcher<In, Out>(
     },
     freed: (nowMs) => scheduler.freed(nowMs),
   });
-  const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs };
+  const overload = new StandingOverload<In>(settings.maxBatchSize, queue, settlement, cost);
+  const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload };
   const scheduler = new Scheduler<In, Out>(parts);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
   // With a clock of its own, as in a simulation, a batcher reports nothing about this process.

@@ -42,7 +42,7 @@ export class NextBatch<In> {
   /** What the next batch of this group could be; `waiting` is 0 where all are blocked. */
   preview(group: Group<In>, nowMs: number): Preview {
     const { maxBatchSize } = this.#limits;
-    if (this.#isRow()) {
+    if (this.#isRow(group)) {
       return {
         waiting: group.waiting,
         oldestAtMs: group.oldestAtMs(),
@@ -60,7 +60,7 @@ export class NextBatch<In> {
     return {
       // What is beyond the next batch only shows a policy how long the queue is; with order keys it may be blocked.
       waiting: count === capacity && this.#order === undefined ? group.waiting : count,
-      oldestAtMs: this.#order === undefined ? group.oldestAtMs() : selection.oldestAtMs,
+      oldestAtMs: this.#order === undefined || group.newestFirst ? group.oldestAtMs() : selection.oldestAtMs,
       capacity,
       weight,
       closedByWeight,
@@ -75,18 +75,18 @@ export class NextBatch<In> {
     const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs, onlyAlone);
     if (batch === undefined) return undefined;
     if (batch.refs !== undefined) this.#leaveKeys(batch);
-    this.#queue.served(group);
+    this.#queue.served(group, batch.count);
     return batch;
   }
 
   /** Everything in front can go, in one batch. */
-  #isRow(): boolean {
-    return this.#order === undefined && this.#limits.maxBatchWeight === Infinity && this.#queue.alone === 0;
+  #isRow(group: Group<In>): boolean {
+    return !group.newestFirst && this.#order === undefined && this.#limits.maxBatchWeight === Infinity && this.#queue.alone === 0;
   }
 
   /** The usual case, one lane and nothing to skip: takes its front without choosing item by item. */
   #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
-    if (!this.#isRow()) return undefined;
+    if (!this.#isRow(group)) return undefined;
     const [immediate, interactive, bulk] = group.laneQueues;
     const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (laneQueue.live !== group.waiting) return undefined;

@@ -15,6 +15,7 @@ import type { RateLimiter } from "./rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
 import { StallWatch } from "./stall-watch.ts";
+import type { StandingOverload } from "./standing-overload.ts";
 
 /** Batches that end without a turn of the event loop (a synchronous batch function) may follow each other this long. */
 const longestTurnMs = 10;
@@ -32,6 +33,8 @@ export interface SchedulerParts<In, Out> {
   readonly limiter: RateLimiter;
   readonly cost: LearnedCost;
   readonly epochs: Epochs;
+  /** `undefined` where order of arrival is kept whatever comes. */
+  readonly overload: StandingOverload<In> | undefined;
 }
 
 /**
@@ -185,13 +188,15 @@ export class Scheduler<In, Out> {
   }
 
   #dispatchAll(nowMs: number): void {
-    const { admission, queue } = this.#parts;
+    const { admission, queue, dispatcher, settings, overload } = this.#parts;
     admission.admitWaiters();
     while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
       admission.admitWaiters();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
     }
+    // A slot that is left free shows that the items that wait are held, not too many.
+    if (settings.concurrency > dispatcher.inFlight) overload?.idle(nowMs);
     this.#keepWatch();
   }
 
@@ -213,10 +218,11 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
-    const { queue, next, limiter, dispatcher, admission, settings } = this.#parts;
+    const { queue, next, limiter, dispatcher, admission, settings, overload } = this.#parts;
     const freeSlots = this.#freeSlots();
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#shedding.shed(group, nowMs);
+    group.newestFirst = overload !== undefined && overload.isNewestFirst(group, nowMs);
     const preview = next.preview(group, nowMs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);

@@ -43,7 +43,10 @@ export class Selection<In> {
    * goes when it is first; others behind it may pass it. `onlyAlone`: the first of those.
    */
   choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
-    const cursors = group.laneQueues.map((laneQueue) => new Cursor(laneQueue, limit)) as Cursors<In>;
+    const { newestFirst } = group;
+    const cursors = group.laneQueues.map((laneQueue) =>
+      newestFirst && laneQueue.lane < 2 ? new NewestFirst(laneQueue, limit) : new Cursor(laneQueue, limit),
+    ) as Cursors<In>;
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
     let count = 0;
@@ -60,7 +63,7 @@ export class Selection<In> {
       if (immediate.atEnd()) {
         // Bulk fills what interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
         const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
-        if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.arrivedAtMs())) cursor = bulk;
+        if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.oldestAtMs())) cursor = bulk;
         else if (!interactive.atEnd()) cursor = interactive;
         else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
         else break;
@@ -95,7 +98,7 @@ export class Selection<In> {
       }
     }
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their queue.
-    for (const cursor of cursors) {
+    for (const cursor of newestFirst ? [] : cursors) {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
       if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.laneQueue.outOfPlaceAtMs);
     }
@@ -135,60 +138,114 @@ type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
 /** Walks the live entries of a lane queue without taking them, formerly blocked ones in their places. */
 class Cursor<In> {
   readonly laneQueue: LaneQueue<In>;
-  #chunk: Chunk<In> | undefined;
-  #index: number;
-  /** By place; what is before the index has been taken. */
-  #back: ItemRef<In>[] | undefined;
-  #backAt = 0;
+  protected chunk: Chunk<In> | undefined;
+  protected index = -1;
+  /** By place; what is before `backAt` has been taken. */
+  protected back: ItemRef<In>[] | undefined;
+  protected backAt = 0;
 
   constructor(laneQueue: LaneQueue<In>, limit: number) {
     this.laneQueue = laneQueue;
-    this.#chunk = laneQueue.head;
-    this.#index = (this.#chunk?.head ?? 0) - 1;
-    this.#advance();
-    // One more than can go: the oldest of those that stay.
-    if (laneQueue.blocked !== undefined) this.#back = laneQueue.blocked.ready.slice(0, limit + 1);
+    this.begin(limit);
   }
 
   atEnd(): boolean {
-    return this.#chunk === undefined && this.#back?.[this.#backAt] === undefined;
+    return this.chunk === undefined && this.back?.[this.backAt] === undefined;
   }
 
+  /** Arrival of the next entry. */
   arrivedAtMs(): number {
     const back = this.#nextBack();
-    return back === undefined ? this.#chunk!.arrivedAtMs(this.#index) : back.chunk.arrivedAtMs(back.index);
+    return back === undefined ? this.chunk!.arrivedAtMs(this.index) : back.chunk.arrivedAtMs(back.index);
+  }
+
+  /** Arrival of the oldest entry that is left. */
+  oldestAtMs(): number {
+    return this.arrivedAtMs();
   }
 
   take(): { readonly chunk: Chunk<In>; readonly index: number } {
     const back = this.#nextBack();
     if (back !== undefined) {
-      this.#backAt++;
+      this.backAt++;
       return back;
     }
-    const taken = { chunk: this.#chunk!, index: this.#index };
-    this.#advance();
+    const taken = { chunk: this.chunk!, index: this.index };
+    this.advance();
     return taken;
   }
 
   insert(ref: ItemRef<In>): void {
-    this.#back ??= [];
-    this.#back.splice(Math.max(this.#backAt, placeOf(this.#back, ref)), 0, ref);
+    this.back ??= [];
+    this.back.splice(Math.max(this.backAt, this.placeOf(this.back, ref)), 0, ref);
+  }
+
+  protected begin(limit: number): void {
+    const { head, blocked } = this.laneQueue;
+    this.chunk = head;
+    this.index = (head?.head ?? 0) - 1;
+    this.advance();
+    // One more than can go: the oldest of those that stay.
+    if (blocked !== undefined) this.back = blocked.ready.slice(0, limit + 1);
+  }
+
+  protected isBefore(place: number, other: number): boolean {
+    return place < other;
+  }
+
+  protected placeOf(sorted: readonly ItemRef<In>[], ref: ItemRef<In>): number {
+    return placeOf(sorted, ref);
+  }
+
+  /** To the next live entry. */
+  protected advance(): void {
+    this.index++;
+    while (this.chunk !== undefined) {
+      while (this.index < this.chunk.count && this.chunk.settlers[this.index] === undefined) this.index++;
+      if (this.index < this.chunk.count) return;
+      this.chunk = this.chunk.next;
+      this.index = 0;
+    }
   }
 
   /** The next entry, where it is a formerly blocked one. */
   #nextBack(): ItemRef<In> | undefined {
-    const back = this.#back?.[this.#backAt];
-    if (back === undefined || this.#chunk === undefined) return back;
-    return back.place < this.#chunk.refs![this.#index]!.place ? back : undefined;
+    const back = this.back?.[this.backAt];
+    if (back === undefined || this.chunk === undefined) return back;
+    return this.isBefore(back.place, this.chunk.refs![this.index]!.place) ? back : undefined;
+  }
+}
+
+/** The same walk from the newest entry to the oldest. */
+class NewestFirst<In> extends Cursor<In> {
+  override oldestAtMs(): number {
+    return this.laneQueue.oldestAtMs();
   }
 
-  #advance(): void {
-    this.#index++;
-    while (this.#chunk !== undefined) {
-      while (this.#index < this.#chunk.count && this.#chunk.settlers[this.#index] === undefined) this.#index++;
-      if (this.#index < this.#chunk.count) return;
-      this.#chunk = this.#chunk.next;
-      this.#index = 0;
+  protected override begin(limit: number): void {
+    const { tail, blocked } = this.laneQueue;
+    this.chunk = tail;
+    this.index = tail?.count ?? 0;
+    this.advance();
+    if (blocked !== undefined) this.back = blocked.ready.slice(-limit - 1).reverse();
+  }
+
+  protected override isBefore(place: number, other: number): boolean {
+    return place > other;
+  }
+
+  protected override placeOf(sorted: readonly ItemRef<In>[], { place }: ItemRef<In>): number {
+    const at = sorted.findIndex((ref) => ref.place < place);
+    return at === -1 ? sorted.length : at;
+  }
+
+  protected override advance(): void {
+    this.index--;
+    while (this.chunk !== undefined) {
+      while (this.index >= 0 && this.chunk.settlers[this.index] === undefined) this.index--;
+      if (this.index >= 0) return;
+      this.chunk = this.chunk.previous;
+      this.index = (this.chunk?.count ?? 0) - 1;
     }
   }
 }

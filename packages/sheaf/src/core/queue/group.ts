@@ -11,6 +11,8 @@ export class Group<In = unknown> {
   readonly laneQueues: readonly [LaneQueue<In>, LaneQueue<In>, LaneQueue<In>];
   /** The policy asked to hold it: the reason of its next batch is "hold" rather than "idle". */
   held = false;
+  /** Under standing overload: its newest items go first, in each lane but bulk. */
+  newestFirst = false;
   /** Waiting calls that a flush or drain sends without further holding. */
   released = 0;
   /** Which of the two, the last one if both. */

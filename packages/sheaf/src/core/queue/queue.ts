@@ -16,6 +16,12 @@ import type { Cancellation } from "./cancellation.ts";
 export class Queue<In> {
   /** Items waiting. */
   size = 0;
+  /** Items that have been taken as part of a batch. */
+  taken = 0;
+  /** Items that have left without running. */
+  left = 0;
+  /** How long the last of them had waited, the latest counting most. */
+  leftAfterMs = 0;
   /** Those of them that share their batch with no other item. */
   alone = 0;
   /** Waiting items by lane. */
@@ -61,7 +67,8 @@ export class Queue<In> {
   }
 
   /** A batch of this group has been taken. */
-  served(group: Group<In>): void {
+  served(group: Group<In>, items: number): void {
+    this.taken += items;
     if (this.onlyGroup === undefined) this.#groups.served(group);
   }
 
@@ -104,6 +111,13 @@ export class Queue<In> {
     if (chunk.live > 0) return;
     chunk.list!.unlink(chunk);
     if (this.onlyGroup === undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
+  }
+
+  /** The last caller of a waiting entry has left it after so long; its place is empty already. */
+  leave(chunk: Chunk<In>, index: number, waitedMs: number): void {
+    this.left++;
+    this.leftAfterMs += (waitedMs - this.leftAfterMs) / Math.min(this.left, 32);
+    this.removed(chunk, index);
   }
 
   /** Moves a waiting entry to the end of a higher lane of its group. */

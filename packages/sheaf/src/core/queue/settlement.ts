@@ -132,7 +132,7 @@ export class Settlement<In> implements Withdrawals<In> {
     if (chunk.laneQueue !== undefined) {
       chunk.items[index] = undefined as In;
       if (ref?.order !== undefined) this.#order!.leaves(ref);
-      this.#queue!.removed(chunk, index);
+      this.#queue!.leave(chunk, index, this.#clock.now() - chunk.arrivedAtMs(index));
       this.#changed();
     }
     if (chunk.live === 0) chunk.run?.abandonedByAll();

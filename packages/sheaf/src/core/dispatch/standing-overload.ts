@@ -1,0 +1,108 @@
+import type { Settlement } from "../queue/settlement.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import type { Group } from "../queue/group.ts";
+import type { Queue } from "../queue/queue.ts";
+
+/** An item has waited for too long after this many full runs: longer than any batch that is held or being filled. */
+const fullRuns = 5;
+/** Full runs in which the queue must have grown: a few lists that come at once are no standing overload. */
+const growingRuns = 5;
+/** Standard deviations of a Poisson stream by which arrivals must exceed what was served: small batches queue by chance. */
+const deviations = 3;
+/** Items that are served without a single arrival before the stream has ended: at least this many, over `fullRuns`. */
+const servedAlone = 20;
+
+/** Counts since the batcher was made. */
+interface Mark {
+  readonly atMs: number;
+  readonly arrived: number;
+  readonly served: number;
+  readonly left: number;
+}
+
+/**
+ * Tells standing overload from a burst. It stands while items wait for more than five full runs, all slots busy, and
+ * more arrived than was served. First in, first out would then serve nobody in time: every item would wait until its
+ * caller is about to leave, and callers who try again would keep the queue that long. So the newest go first.
+ * After "adaptive LIFO" in "Fail at Scale" (ACM Queue, 2015).
+ */
+export class StandingOverload<In> {
+  /** Since when it stands; undefined while it does not. */
+  sinceMs: number | undefined;
+  readonly #queue: Queue<In>;
+  readonly #calls: Settlement<In>;
+  readonly #cost: CostModel;
+  readonly #maxBatchSize: number;
+  /** Time before this was held: a slot was free, and no batch could go. */
+  #heldUntilMs = -Infinity;
+  /** The last look at which an item had waited for more than one full run. */
+  #pressedAtMs = -Infinity;
+  /** When that began. */
+  #first: Mark | undefined;
+  /** At most a full run ago. */
+  #last!: Mark;
+  #growing = 0;
+  #grewAtMs = -Infinity;
+  #lastArrival!: Mark;
+
+  constructor(maxBatchSize: number, queue: Queue<In>, calls: Settlement<In>, cost: CostModel) {
+    this.#maxBatchSize = maxBatchSize;
+    this.#queue = queue;
+    this.#calls = calls;
+    this.#cost = cost;
+  }
+
+  /** A slot is free, and nothing more can go: a rate limit, an order key or the policy holds the items that wait. */
+  idle(nowMs: number): void {
+    this.#heldUntilMs = nowMs;
+    if (this.#first !== undefined) this.#end();
+  }
+
+  /** Whether the newest items of the group go first. Called before each batch. */
+  isNewestFirst(group: Group<In>, nowMs: number): boolean {
+    const { size } = this.#queue;
+    if (size <= this.#maxBatchSize || this.#cost.batches < 4) return false;
+    const runMs = this.#cost.at(this.#maxBatchSize);
+    const waitedMs = nowMs - Math.max(group.oldestAtMs(), this.#heldUntilMs);
+    if (waitedMs > runMs) this.#pressedAtMs = nowMs;
+    // Other groups may have older items.
+    else if (nowMs - this.#pressedAtMs > fullRuns * runMs) return this.#end();
+    this.#look(nowMs, runMs);
+    return this.sinceMs !== undefined && waitedMs > this.#limitMs(runMs);
+  }
+
+  /** An item has waited for too long after five full runs, or after half the time in which callers are seen to leave. */
+  #limitMs(runMs: number): number {
+    const { left, leftAfterMs } = this.#queue;
+    const patienceMs = left > this.#first!.left ? leftAfterMs / 2 : Infinity;
+    return Math.max(runMs, Math.min(fullRuns * runMs, patienceMs));
+  }
+
+  #look(nowMs: number, runMs: number): void {
+    const { size, left, taken } = this.#queue;
+    const mark: Mark = { atMs: nowMs, arrived: size + left + taken + this.#calls.tally.rejected, served: taken, left };
+    const first = (this.#first ??= this.#last = this.#lastArrival = mark);
+    if (nowMs - this.#last.atMs >= runMs) {
+      if (growthOf(this.#last, mark) > 0) {
+        this.#growing++;
+        this.#grewAtMs = nowMs;
+      }
+      if (mark.arrived > this.#last.arrived) this.#lastArrival = mark;
+      this.#last = mark;
+    }
+    const limitMs = fullRuns * runMs;
+    const { atMs, served } = this.#lastArrival;
+    if (nowMs - atMs > limitMs && mark.served - served > servedAlone) return void this.#end();
+    if (this.sinceMs !== undefined || this.#growing < growingRuns || nowMs - this.#grewAtMs > limitMs) return;
+    if (growthOf(first, mark) > deviations * Math.sqrt(mark.arrived - first.arrived)) this.sinceMs = nowMs;
+  }
+
+  #end(): false {
+    this.#first = this.sinceMs = undefined;
+    this.#growing = 0;
+    return false;
+  }
+}
+
+/** By how many more items arrived than were served. */
+const growthOf = (from: Mark, to: Mark): number => to.arrived - from.arrived - (to.served - from.served);
