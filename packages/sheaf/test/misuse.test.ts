@@ -12,6 +12,7 @@ const wrongValues: Record<string, readonly unknown[]> = {
   concurrency: [0, -2, 1.5, Number.NaN, "4", null, {}],
   maxQueueSize: [0, -1, 2.5, Number.NaN, "10", "automatic", null, {}],
   onQueueFull: ["drop", "", true, null, 1],
+  overloadOrder: ["fifo", "", true, null, 1],
   maxBatchWeight: [-1, Number.NaN, "5", null],
   weigh: [5, "length", null, {}],
   batchWeight: ["max", "", true, null],

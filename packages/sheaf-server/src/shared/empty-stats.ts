@@ -18,6 +18,7 @@ export const emptyStats = (name: string): BatcherStats => ({
   latencyMs: none,
   costModel: null,
   verdict: { verdict: "measuring", batchSize: 0, speedup: null, low: null, high: null, runs: 0 },
+  overload: null,
   cost: null,
   reasons: { full: 0, idle: 0, hold: 0, window: 0, flush: 0, drain: 0, immediate: 0, weight: 0 },
   advice: [],

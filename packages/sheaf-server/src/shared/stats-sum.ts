@@ -3,7 +3,7 @@ import { emptyStats } from "./empty-stats.ts";
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
- * of the slowest, and cost model and verdict are those of the busiest.
+ * of the slowest, cost model and verdict are those of the busiest, and an overload is the longest.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
   const sum = (of: (stats: BatcherStats) => number): number => parts.reduce((total, part) => total + of(part), 0);
@@ -12,6 +12,8 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     batches === 0 ? 0 : sum((part) => of(part) * part.batches) / batches;
   const [first = emptyStats(name), ...others] = parts;
   const busiest = others.reduce((most, part) => (part.batches > most.batches ? part : most), first);
+  const overloadedMs = ({ overload }: BatcherStats): number => overload?.forMs ?? -1;
+  const longest = others.reduce((most, part) => (overloadedMs(part) > overloadedMs(most) ? part : most), first);
   const reasons = { ...first.reasons };
   for (const reason of Object.keys(reasons) as DispatchReason[]) reasons[reason] = sum((part) => part.reasons[reason]);
   return {
@@ -35,6 +37,7 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     latencyMs: slowest(parts.map((part) => part.latencyMs)),
     costModel: busiest.costModel,
     verdict: busiest.verdict,
+    overload: longest.overload,
     cost: null,
     reasons,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],

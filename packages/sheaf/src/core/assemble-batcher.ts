@@ -73,7 +73,10 @@ export function assembleBatcher<In, Out>(
     },
     freed: (nowMs) => scheduler.freed(nowMs),
   });
-  const overload = new StandingOverload<In>(settings.maxBatchSize, queue, settlement, cost);
+  const overload =
+    settings.overloadOrder === "arrival"
+      ? undefined
+      : new StandingOverload<In>(settings.maxBatchSize, queue, settlement, cost);
   const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload };
   const scheduler = new Scheduler<In, Out>(parts);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
@@ -103,7 +106,7 @@ export function assembleBatcher<In, Out>(
         items: { ...settlement.tally },
         abandonedRuns: dispatcher.abandonedRuns,
         latencyMs: settlement.latencyMs.distribution(nowMs),
-        ...statistics.snapshot(nowMs),
+        ...statistics.snapshot(nowMs, overload?.view(nowMs) ?? null),
       };
     },
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),

@@ -51,7 +51,7 @@ export class Goodput {
     const endBin = Math.ceil((atMs + forMs) / binMs);
     const before = this.#share(0, Math.floor(atMs / binMs));
     let since = endBin;
-    // No operation begins after the last call: what comes then is no traffic.
+    // Nothing begins after the last call, so the bins after it are left out.
     for (let bin = endBin; bin + binsPerS <= this.#begun.length; bin++) {
       if (this.#share(bin, bin + binsPerS) < 0.95 * before) since = bin + 1;
       else if (bin - since >= 2 * binsPerS) return Math.max(0, since * binMs - atMs - forMs);
@@ -60,7 +60,7 @@ export class Goodput {
   }
 
   #share(from: number, to: number): number {
-    const sum = (bins: readonly number[]): number => bins.slice(from, to).reduce((total, n = 0) => total + n, 0);
+    const sum = (bins: readonly number[]): number => bins.slice(from, to).reduce((total, n) => total + n, 0);
     return sum(this.#answered) / sum(this.#begun);
   }
 }

@@ -110,7 +110,17 @@ class Simulation {
     if (typeof options !== "object" || options === null) {
       throw new TypeError(`simulate needs options { arrivals, cost, … }, got ${describe(options)}`);
     }
-    const { arrivals, cost, noise = {}, items, warmUp, priorities = {}, retries, seed = 1, ...batcherOptions } = options;
+    const {
+      arrivals,
+      cost,
+      noise = {},
+      items,
+      warmUp,
+      priorities = {},
+      retries,
+      seed = 1,
+      ...batcherOptions
+    } = options;
     if (typeof arrivals !== "object" || arrivals === null) {
       throw new TypeError(`arrivals must be { pattern, … }, got ${describe(arrivals)}`);
     }

@@ -20,6 +20,7 @@ const healthy: AdviceInput = {
     basis: "runs",
   },
   verdict: { verdict: "gains", batchSize: 16, speedup: 8.6, low: 7, high: 10, runs: 300 },
+  overload: null,
   utilisation: { cpuCores: 0.1, slotShare: 0.9 },
 };
 const adviceFor = (changed: Partial<AdviceInput>): string => advise({ ...healthy, ...changed }).join("\n");

@@ -212,6 +212,7 @@ held("users of exactOptionalPropertyTypes may pass undefined for every option", 
 held("the literals of the contract are the only ones", () => {
   expectTypeOf<NonNullable<CallOptions["priority"]>>().toEqualTypeOf<"immediate" | "interactive" | "bulk">();
   expectTypeOf<NonNullable<BatcherOptions<string>["onQueueFull"]>>().toEqualTypeOf<"reject" | "wait">();
+  expectTypeOf<NonNullable<BatcherOptions<string>["overloadOrder"]>>().toEqualTypeOf<"newest" | "arrival">();
   expectTypeOf<NonNullable<BatcherOptions<string>["onBatchError"]>>().toEqualTypeOf<"fail" | "bisect">();
   expectTypeOf<NonNullable<BatcherOptions<string>["batchWeight"]>>().toEqualTypeOf<"sum" | "padded">();
   expectTypeOf<NonNullable<BatcherOptions<string>["maxQueueSize"]>>().toEqualTypeOf<number | "auto">();

@@ -56,7 +56,8 @@ export interface VectorStoreOptions {
   readonly queries?: StoreBatcherOptions | undefined;
 }
 
-export const upsertDefaults = { maxBatchSize: 200 } as const;
+// Of two writes of one id the later one must win, whatever the load.
+export const upsertDefaults = { maxBatchSize: 200, overloadOrder: "arrival" } as const;
 
 /** The options as a batcher of any items takes them. */
 export function given<In, Out>(options: StoreBatcherOptions = {}): Omit<BatcherOptions<In, Out>, OwnOptions> {

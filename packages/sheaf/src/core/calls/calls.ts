@@ -69,7 +69,7 @@ export function callsOf<In, Out>(
 
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
     const isObject = typeof callOptions === "object" && callOptions !== null;
-    const { signal, timeoutMs, priority, tag, alone = false } = isObject ? callOptions : {};
+    const { signal, timeoutMs, priority, tag, alone = false, overloadOrder } = isObject ? callOptions : {};
     if (lifecycle.refusal !== undefined) {
       settlement.tally.rejected += items;
       throw lifecycle.refusal.error;
@@ -85,7 +85,7 @@ export function callsOf<In, Out>(
     const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
     if (settings.refuseLate !== undefined && waitMs !== Infinity) admission.refuseLate(items, lane, waitMs);
     const deadlineMs = arrivedAtMs + waitMs;
-    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone };
+    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone, keepsPlace: overloadOrder === "arrival" };
   };
 
   const detailed = (item: In, callOptions?: CallOptions): Promise<DetailedResult<Out>> =>

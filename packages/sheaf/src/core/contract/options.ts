@@ -17,6 +17,8 @@ export interface CallOptions {
    * orderKey; what waits behind it may fill the batch before it. In a list each item is alone. Default false.
    */
   readonly alone?: boolean | undefined;
+  /** Under standing overload this call and others with it go in order of arrival, before the newest of the rest. */
+  readonly overloadOrder?: "arrival" | undefined;
   /** Anything; the record of the batch that the item rides in lists it under `tags`, so that an observer knows whose it is. */
   readonly tag?: unknown;
 }
@@ -48,6 +50,11 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly maxQueueSize?: number | "auto" | undefined;
   /** `"reject"` (default): one more item fails with `QUEUE_FULL`. `"wait"`: the call waits for room. */
   readonly onQueueFull?: "reject" | "wait" | undefined;
+  /**
+   * Under standing overload (items wait for more than five full runs while more arrives than is served) the `"newest"`
+   * (default) go first, or those that arrived first as always: `"arrival"`. Lanes and `orderKey` are obeyed either way.
+   */
+  readonly overloadOrder?: "newest" | "arrival" | undefined;
   /** Most weight in a batch; needs `weigh`. Default none. */
   readonly maxBatchWeight?: number | undefined;
   /** Weight of an item (tokens, bytes); finite, >= 0. Called once, on arrival. */
@@ -108,6 +115,7 @@ export const defaults = {
  */
 export const defaultChoices = {
   onQueueFull: "reject",
+  overloadOrder: "newest",
   batchWeight: "sum",
   onBatchError: "fail",
   dedupe: "waiting",

@@ -64,6 +64,7 @@ export function settingsOf<In, Out>(
     prefetch: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.prefetch ?? 0),
     maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,
     onQueueFull: options.onQueueFull,
+    overloadOrder: options.overloadOrder,
     maxBatchWeight: options.maxBatchWeight,
     weigh: options.weigh,
     batchWeight: options.batchWeight,
@@ -101,11 +102,12 @@ function own(policy: Policy): Policy {
 }
 
 /** @throws {TypeError | RangeError} for options of one call. */
-export function checkCallOptions({ signal, timeoutMs, priority, alone }: CallOptions): void {
+export function checkCallOptions({ signal, timeoutMs, priority, alone, overloadOrder }: CallOptions): void {
   if (signal !== undefined) checkSignal("signal", signal);
   if (timeoutMs !== undefined) checkPositive("timeoutMs", timeoutMs);
   if (priority !== undefined) checkPriority("priority", priority);
   if (alone !== undefined) check(typeof alone === "boolean", "alone", "true or false", alone, TypeError);
+  if (overloadOrder !== undefined) check(overloadOrder === "arrival", "overloadOrder", '"arrival"', overloadOrder);
 }
 
 /** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
@@ -131,6 +133,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
     if (value !== "auto") checkCountOrInfinity(name, value, ` or "auto"`);
   },
   onQueueFull: oneOf("reject", "wait"),
+  overloadOrder: oneOf("newest", "arrival"),
   maxBatchWeight: checkPositive,
   weigh: checkFunction,
   batchWeight: oneOf("sum", "padded"),

@@ -57,6 +57,11 @@ export interface BatcherStats {
   readonly meanBatchSize: number;
   /** 0…1: mean of size / maxBatchSize or weight / maxBatchWeight, whichever is larger for the batch; 0 if unlimited. */
   readonly fillRate: number;
+  /**
+   * While overload stands and the newest items go first (`overloadOrder`): for how long, and how many items a second
+   * arrived and were served since the queue began to grow. Otherwise null.
+   */
+  readonly overload: { readonly forMs: number; readonly arrivedPerS: number; readonly servedPerS: number } | null;
   /** Arrival → dispatch, mean of each batch. */
   readonly queueWaitMs: Distribution;
   /** Dispatch → results. */

@@ -81,7 +81,12 @@ export class NextBatch<In> {
 
   /** Everything in front can go, in one batch. */
   #isRow(group: Group<In>): boolean {
-    return !group.newestFirst && this.#order === undefined && this.#limits.maxBatchWeight === Infinity && this.#queue.alone === 0;
+    return (
+      !group.newestFirst &&
+      this.#order === undefined &&
+      this.#limits.maxBatchWeight === Infinity &&
+      this.#queue.alone === 0
+    );
   }
 
   /** The usual case, one lane and nothing to skip: takes its front without choosing item by item. */

@@ -188,15 +188,13 @@ export class Scheduler<In, Out> {
   }
 
   #dispatchAll(nowMs: number): void {
-    const { admission, queue, dispatcher, settings, overload } = this.#parts;
+    const { admission, queue } = this.#parts;
     admission.admitWaiters();
     while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
       admission.admitWaiters();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
     }
-    // A slot that is left free shows that the items that wait are held, not too many.
-    if (settings.concurrency > dispatcher.inFlight) overload?.idle(nowMs);
     this.#keepWatch();
   }
 
@@ -256,7 +254,10 @@ export class Scheduler<In, Out> {
   }
 
   #keepWatch(): void {
+    const { dispatcher, settings, overload } = this.#parts;
     this.#keepDeadlines();
+    // A slot that is left free shows that the waiting items are held, not too many.
+    if (!this.#turnEndPending && dispatcher.inFlight < settings.concurrency) overload?.slotIsIdle();
     const isBlocked = this.#parts.queue.size > 0 && this.#freeSlots() <= 0;
     if (!isBlocked) this.#stallWatch.set(Infinity);
     else if (this.#stallWatch.atMs === Infinity) this.#stallWatch.watchFrom(this.#clock.now());

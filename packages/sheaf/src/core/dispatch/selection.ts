@@ -44,9 +44,11 @@ export class Selection<In> {
    */
   choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
     const { newestFirst } = group;
-    const cursors = group.laneQueues.map((laneQueue) =>
-      newestFirst && laneQueue.lane < 2 ? new NewestFirst(laneQueue, limit) : new Cursor(laneQueue, limit),
-    ) as Cursors<In>;
+    const cursors = group.laneQueues.map((laneQueue) => {
+      const cursor = newestFirst && laneQueue.lane < 2 ? new NewestFirst(laneQueue) : new Cursor(laneQueue);
+      cursor.begin(limit);
+      return cursor;
+    }) as Cursors<In>;
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
     let count = 0;
@@ -144,9 +146,18 @@ class Cursor<In> {
   protected back: ItemRef<In>[] | undefined;
   protected backAt = 0;
 
-  constructor(laneQueue: LaneQueue<In>, limit: number) {
+  constructor(laneQueue: LaneQueue<In>) {
     this.laneQueue = laneQueue;
-    this.begin(limit);
+  }
+
+  /** At most `limit` entries will go. */
+  begin(limit: number): void {
+    const { head, blocked } = this.laneQueue;
+    this.chunk = head;
+    this.index = (head?.head ?? 0) - 1;
+    this.advance();
+    // One more than can go: the oldest of those that stay.
+    if (blocked !== undefined) this.back = blocked.ready.slice(0, limit + 1);
   }
 
   atEnd(): boolean {
@@ -180,15 +191,6 @@ class Cursor<In> {
     this.back.splice(Math.max(this.backAt, this.placeOf(this.back, ref)), 0, ref);
   }
 
-  protected begin(limit: number): void {
-    const { head, blocked } = this.laneQueue;
-    this.chunk = head;
-    this.index = (head?.head ?? 0) - 1;
-    this.advance();
-    // One more than can go: the oldest of those that stay.
-    if (blocked !== undefined) this.back = blocked.ready.slice(0, limit + 1);
-  }
-
   protected isBefore(place: number, other: number): boolean {
     return place < other;
   }
@@ -216,18 +218,37 @@ class Cursor<In> {
   }
 }
 
-/** The same walk from the newest entry to the oldest. */
+/** The same walk from the newest entry to the oldest, after the entries that keep their place. */
 class NewestFirst<In> extends Cursor<In> {
+  /** From the oldest on. */
+  #keeping: { readonly chunk: Chunk<In>; readonly index: number }[] | undefined;
+
+  override atEnd(): boolean {
+    return this.#keeping === undefined && super.atEnd();
+  }
+
+  override arrivedAtMs(): number {
+    const keeping = this.#keeping?.[0];
+    return keeping === undefined ? super.arrivedAtMs() : keeping.chunk.arrivedAtMs(keeping.index);
+  }
+
   override oldestAtMs(): number {
     return this.laneQueue.oldestAtMs();
   }
 
-  protected override begin(limit: number): void {
-    const { tail, blocked } = this.laneQueue;
+  override take(): { readonly chunk: Chunk<In>; readonly index: number } {
+    const next = this.#keeping?.shift() ?? super.take();
+    if (this.#keeping?.length === 0) this.#keeping = undefined;
+    return next;
+  }
+
+  override begin(limit: number): void {
+    const { head, tail, blocked, keeping } = this.laneQueue;
     this.chunk = tail;
     this.index = tail?.count ?? 0;
     this.advance();
     if (blocked !== undefined) this.back = blocked.ready.slice(-limit - 1).reverse();
+    if (keeping > 0) this.#findKeeping(head, limit);
   }
 
   protected override isBefore(place: number, other: number): boolean {
@@ -242,10 +263,21 @@ class NewestFirst<In> extends Cursor<In> {
   protected override advance(): void {
     this.index--;
     while (this.chunk !== undefined) {
-      while (this.index >= 0 && this.chunk.settlers[this.index] === undefined) this.index--;
+      const { settlers, keepsPlace } = this.chunk;
+      while (this.index >= 0 && (settlers[this.index] === undefined || keepsPlace?.[this.index] === true)) this.index--;
       if (this.index >= 0) return;
       this.chunk = this.chunk.previous;
       this.index = (this.chunk?.count ?? 0) - 1;
     }
+  }
+
+  #findKeeping(head: Chunk<In> | undefined, limit: number): void {
+    const found: { readonly chunk: Chunk<In>; readonly index: number }[] = [];
+    for (let chunk = head; chunk !== undefined && found.length <= limit; chunk = chunk.next) {
+      if (chunk.keepsPlace === undefined) continue;
+      for (let index = chunk.head; index < chunk.count; index++)
+        if (chunk.keepsPlace[index] === true && chunk.settlers[index] !== undefined) found.push({ chunk, index });
+    }
+    if (found.length > 0) this.#keeping = found;
   }
 }

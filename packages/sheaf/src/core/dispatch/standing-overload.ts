@@ -1,11 +1,12 @@
 import type { Settlement } from "../queue/settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
+import type { BatcherStats } from "../contract/stats.ts";
 import type { Group } from "../queue/group.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** An item has waited for too long after this many full runs: longer than any batch that is held or being filled. */
 const fullRuns = 5;
-/** Full runs in which the queue must have grown: a few lists that come at once are no standing overload. */
+/** Full runs in which the queue must have grown: a few lists that come at once are a burst. */
 const growingRuns = 5;
 /** Standard deviations of a Poisson stream by which arrivals must exceed what was served: small batches queue by chance. */
 const deviations = 3;
@@ -33,7 +34,9 @@ export class StandingOverload<In> {
   readonly #calls: Settlement<In>;
   readonly #cost: CostModel;
   readonly #maxBatchSize: number;
-  /** Time before this was held: a slot was free, and no batch could go. */
+  /** A slot was free since the last look, and no batch could go. */
+  #wasIdle = false;
+  /** No item counts as waiting before the first look after that. */
   #heldUntilMs = -Infinity;
   /** The last look at which an item had waited for more than one full run. */
   #pressedAtMs = -Infinity;
@@ -53,15 +56,19 @@ export class StandingOverload<In> {
   }
 
   /** A slot is free, and nothing more can go: a rate limit, an order key or the policy holds the items that wait. */
-  idle(nowMs: number): void {
-    this.#heldUntilMs = nowMs;
-    if (this.#first !== undefined) this.#end();
+  slotIsIdle(): void {
+    this.#wasIdle = true;
   }
 
   /** Whether the newest items of the group go first. Called before each batch. */
   isNewestFirst(group: Group<In>, nowMs: number): boolean {
     const { size } = this.#queue;
-    if (size <= this.#maxBatchSize || this.#cost.batches < 4) return false;
+    if (this.#wasIdle) {
+      this.#wasIdle = false;
+      this.#heldUntilMs = nowMs;
+      return this.#end();
+    }
+    if (size <= this.#maxBatchSize || this.#cost.batches < 4) return this.#end();
     const runMs = this.#cost.at(this.#maxBatchSize);
     const waitedMs = nowMs - Math.max(group.oldestAtMs(), this.#heldUntilMs);
     if (waitedMs > runMs) this.#pressedAtMs = nowMs;
@@ -76,6 +83,17 @@ export class StandingOverload<In> {
     const { left, leftAfterMs } = this.#queue;
     const patienceMs = left > this.#first!.left ? leftAfterMs / 2 : Infinity;
     return Math.max(runMs, Math.min(fullRuns * runMs, patienceMs));
+  }
+
+  view(nowMs: number): BatcherStats["overload"] {
+    // Nothing looks when nothing waits.
+    if (this.sinceMs === undefined || this.#queue.size === 0 || this.#wasIdle) return null;
+    const perS = 1000 / Math.max(1, this.#last.atMs - this.#first!.atMs);
+    return {
+      forMs: nowMs - this.sinceMs,
+      arrivedPerS: (this.#last.arrived - this.#first!.arrived) * perS,
+      servedPerS: (this.#last.served - this.#first!.served) * perS,
+    };
   }
 
   #look(nowMs: number, runMs: number): void {
@@ -98,6 +116,7 @@ export class StandingOverload<In> {
   }
 
   #end(): false {
+    if (this.#first === undefined) return false;
     this.#first = this.sinceMs = undefined;
     this.#growing = 0;
     return false;

@@ -1,5 +1,5 @@
 import type { Utilisation } from "./utilisation.ts";
-import type { Distribution, CostEstimate, Verdict } from "../contract/stats.ts";
+import type { BatcherStats, CostEstimate, Distribution, Verdict } from "../contract/stats.ts";
 
 /** The figures behind advice; see BatcherStats. */
 export interface AdviceInput {
@@ -9,6 +9,7 @@ export interface AdviceInput {
   readonly runMs: Distribution;
   readonly costModel: CostEstimate | null;
   readonly verdict: Verdict;
+  readonly overload: BatcherStats["overload"];
   /** Null where it is not known. */
   readonly utilisation: Utilisation | null;
 }
@@ -18,10 +19,17 @@ const batchesNeeded = 50;
 /** Sentences that say what the figures mean and what to do; none before 50 batches. */
 export function advise(stats: AdviceInput): string[] {
   if (stats.batches < batchesNeeded) return [];
-  return [bottleneck, slotBound, gainsNothing].flatMap((rule) => rule(stats) ?? []);
+  return [overloaded, bottleneck, slotBound, gainsNothing].flatMap((rule) => rule(stats) ?? []);
 }
 
 type Rule = (stats: AdviceInput) => string | undefined;
+
+const overloaded: Rule = ({ overload }) =>
+  overload === null
+    ? undefined
+    : `More arrives (${Math.round(overload.arrivedPerS)} items a second) than is served (${Math.round(overload.servedPerS)}): ` +
+      `for ${(overload.forMs / 1000).toFixed(1)} s the newest items have gone first, so that their callers still wait, and ` +
+      "the oldest go last. Add capacity, or call less often.";
 
 /** Only where twice the size would take less time per item by a tenth, even at the least fixed cost. */
 const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {

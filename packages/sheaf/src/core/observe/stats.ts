@@ -50,6 +50,7 @@ export class Statistics {
   /** The part of a snapshot that comes from batches. */
   snapshot(
     nowMs: number,
+    overload: BatcherStats["overload"] = null,
   ): Omit<BatcherStats, "name" | "queued" | "inFlight" | "items" | "abandonedRuns" | "latencyMs"> {
     const derived = {
       batches: this.#batches,
@@ -60,6 +61,7 @@ export class Statistics {
       queueWaitMs: this.queueWaitMs.distribution(nowMs),
       runMs: this.runMs.distribution(nowMs),
       ...this.#learned.judgement(),
+      overload,
       cost: this.#costs(),
       reasons: { ...this.#reasons },
     };

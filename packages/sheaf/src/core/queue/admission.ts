@@ -212,7 +212,7 @@ export class Admission<In, Out> {
 
   #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
     const { item, weight, orderKey, dedupeKey } = arrival;
-    const { arrivedAtMs, lane, alone } = terms;
+    const { arrivedAtMs, lane, alone, keepsPlace } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
@@ -222,6 +222,7 @@ export class Admission<In, Out> {
     const index = chunk.count - 1;
     if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
     if (alone) this.#queue.isolate(chunk, index);
+    if (keepsPlace) this.#queue.keepPlace(chunk, index);
     this.#note(chunk, index, terms);
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
@@ -258,6 +259,9 @@ export class Admission<In, Out> {
     if (laneQueue !== undefined && lane < laneQueue.lane) {
       if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);
       this.#queue.promote(ref.chunk, ref.index, lane);
+    } else if (laneQueue?.group.newestFirst === true && ref.order === undefined) {
+      // Under standing overload its place is that of the latest caller who shares it.
+      this.#queue.renew(ref.chunk, ref.index);
     }
     return true;
   }

@@ -53,6 +53,7 @@ export interface LaneList<In> extends List<In> {
   readonly group: LaneGroup<In>;
   readonly lane: Lane;
   live: number;
+  keeping: number;
   blocked: BlockedList<In> | undefined;
   outOfPlaceAtMs: number;
   count(calls: number): void;
@@ -64,6 +65,7 @@ export interface LaneList<In> extends List<In> {
 export interface LaneGroup<In> {
   readonly key: unknown;
   readonly waiting: number;
+  readonly newestFirst: boolean;
   released: number;
   releasedBy: "flush" | "drain";
   laneQueue(lane: Lane): LaneList<In>;
@@ -137,6 +139,8 @@ export class Chunk<In = unknown> {
   tags: unknown[] | undefined;
   /** True for an entry that shares its batch with no other. */
   alone: boolean[] | undefined;
+  /** True for an entry that no newer one overtakes under standing overload. */
+  keepsPlace: boolean[] | undefined;
   refs: ItemRef<In>[] | undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
   listeners: Map<AbortSignalLike, () => void> | undefined;

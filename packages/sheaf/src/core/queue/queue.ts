@@ -103,10 +103,17 @@ export class Queue<In> {
     this.alone++;
   }
 
+  /** No newer entry overtakes it under standing overload. */
+  keepPlace(chunk: Chunk<In>, index: number): void {
+    (chunk.keepsPlace ??= [])[index] = true;
+    chunk.laneQueue!.keeping++;
+  }
+
   /** An entry of a waiting chunk has been taken or has left, and its place is empty already. */
   removed(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;
+    if (chunk.keepsPlace?.[index] === true) laneQueue.keeping--;
     this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
     chunk.list!.unlink(chunk);
@@ -131,6 +138,13 @@ export class Queue<In> {
     if (this.#order !== undefined) ref.place = this.#order.nextPlace();
   }
 
+  /** Moves a waiting entry to the end of its lane. */
+  renew(chunk: Chunk<In>, index: number): void {
+    const laneQueue = chunk.laneQueue!;
+    laneQueue.keepAge(chunk.arrivedAtMs(index));
+    this.#moveWithin(chunk, index, laneQueue, laneQueue);
+  }
+
   /** Its order key blocks it: it leaves the lane queue until it is the first of a key that no batch holds. */
   setAside(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
@@ -141,6 +155,7 @@ export class Queue<In> {
   takeHead(laneQueue: LaneQueue<In>): Chunk<In> {
     const head = laneQueue.head!;
     this.#count(laneQueue, head.epoch, -head.count);
+    if (laneQueue.keeping > 0) laneQueue.keeping -= head.keepsPlace?.filter(Boolean).length ?? 0;
     laneQueue.unlink(head);
     if (head.items.length > head.count) head.items.length = head.count; // there was room for more
     return head;
@@ -159,6 +174,7 @@ export class Queue<In> {
     if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
+    if (from.keepsPlace?.[index] === true && to.laneQueue !== undefined) this.keepPlace(to, at);
     if (from.refs !== undefined) {
       const ref = from.refs[index]!;
       from.laneQueue!.blocked?.withdraw(ref);

@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createBatcher, fixedWindow, type BatcherOptions, type CallOptions } from "../../dist/index.js";
+import { simulate, virtualClock } from "../../dist/tuning/index.js";
+
+/** Ten items in 10 ms, one batch at a time: 1,000 items a second. */
+const runMs = 10;
+const maxBatchSize = 10;
+
+function rig(options: Partial<BatcherOptions<number, number>> = {}) {
+  const clock = virtualClock();
+  const batches: number[][] = [];
+  const ended = new Map<number, string>();
+  const batcher = createBatcher<number, number>(
+    async (items) => {
+      batches.push([...items]);
+      await clock.sleep(runMs);
+      return items;
+    },
+    { maxBatchSize, concurrency: 1, clock, ...options },
+  );
+  let called = 0;
+  const call = (callOptions?: CallOptions, item = called): number => {
+    called = Math.max(called, item + 1);
+    batcher(item, callOptions).then(
+      () => ended.set(item, "ok"),
+      (error: unknown) =>
+        ended.set(item, error instanceof Error && "code" in error ? String(error.code) : String(error)),
+    );
+    return item;
+  };
+  /** One call every `everyMs` for so long; what `options` gives for it. */
+  const stream = async (everyMs: number, forMs: number, optionsOf?: (item: number) => CallOptions | undefined) => {
+    const endsAtMs = clock.now() + forMs;
+    for (let atMs = clock.now(); atMs < endsAtMs; atMs += everyMs) clock.at(atMs, () => call(optionsOf?.(called)));
+    await new Promise<void>((resolve) => void clock.at(endsAtMs, resolve));
+  };
+  const finish = async (): Promise<void> => {
+    await clock.idle();
+    await batcher.close();
+  };
+  return { clock, batcher, batches, ended, call, stream, finish, ran: () => batches.flat(), called: () => called };
+}
+
+const isAscending = (items: readonly number[]): boolean => items.every((item, at) => at === 0 || items[at - 1]! < item);
+
+test("under standing overload the newest go first, and every call is answered in the end", async () => {
+  const { batches, stream, finish, ended, called, ran, batcher } = rig();
+  await stream(0.4, 1000);
+  const first = batches.findIndex((batch) => !isAscending(batch));
+  assert.ok(first > 5 && first < 15, `newest first from batch ${first} on`);
+  assert.ok(isAscending(batches.slice(0, first).flat()));
+  for (const batch of batches.slice(first)) {
+    assert.ok(batch[0]! >= Math.max(...ran().slice(0, ran().indexOf(batch[0]!)), 0), "the newest item is in front");
+  }
+  assert.ok(batcher.stats().overload!.arrivedPerS > 2 * batcher.stats().overload!.servedPerS);
+  await finish();
+  assert.equal(ended.size, called());
+  assert.deepEqual(new Set(ended.values()), new Set(["ok"]));
+  assert.equal(batcher.stats().overload, null);
+});
+
+test('overloadOrder: "arrival" keeps the order of arrival', async () => {
+  const { stream, finish, ran } = rig({ overloadOrder: "arrival" });
+  await stream(0.4, 1000);
+  await finish();
+  assert.ok(isAscending(ran()));
+});
+
+test('a call with overloadOrder: "arrival" keeps its place', async () => {
+  const { stream, finish, ran, batches } = rig();
+  await stream(0.4, 2000, (item) => (item % 100 === 0 ? { overloadOrder: "arrival" } : undefined));
+  const marked = ran().filter((item) => item % 100 === 0);
+  assert.ok(isAscending(marked));
+  assert.ok(batches.length > 150 && marked.length === 50, `${marked.length} of 50 have run`);
+  await finish();
+});
+
+test("10,000 calls at once, a list longer than the queue, several lists and an endless map go in order", async () => {
+  const all = rig();
+  for (let i = 0; i < 10_000; i++) all.call();
+  await all.finish();
+  assert.ok(isAscending(all.ran()));
+
+  const numbers = Array.from({ length: 20_000 }, (_, i) => i);
+  const list = rig();
+  const results = list.batcher.many(numbers);
+  await list.finish();
+  assert.deepEqual(await results, numbers);
+  assert.ok(isAscending(list.ran()));
+
+  const lists = rig();
+  for (let i = 0; i < 4; i++) {
+    lists.clock.at(i * 30, () => void lists.batcher.many(numbers.slice(i * 1000, (i + 1) * 1000)));
+  }
+  await lists.finish();
+  assert.equal(lists.ran().length, 4000);
+  assert.ok(isAscending(lists.ran()));
+
+  const endless = rig();
+  let taken = 0;
+  function* source(): Generator<number> {
+    for (let i = 0; ; i++) yield i;
+  }
+  for await (const result of endless.batcher.map(source())) {
+    assert.equal(result, taken++);
+    if (taken === 5000) break;
+  }
+  await endless.finish();
+  assert.ok(isAscending(endless.ran()));
+});
+
+test("a backlog goes in order while less arrives than is served", async () => {
+  const { call, stream, finish, ran } = rig();
+  for (let i = 0; i < 3000; i++) call();
+  await stream(1.5, 3000);
+  await finish();
+  assert.ok(isAscending(ran()));
+});
+
+test("after a stream that ended, its backlog goes in order again", async () => {
+  const { batches, stream, finish, clock } = rig();
+  await stream(0.4, 500);
+  await new Promise<void>((resolve) => void clock.after(100, resolve));
+  const from = batches.length;
+  await finish();
+  assert.ok(batches.length > from + 20);
+  assert.ok(isAscending(batches.slice(from).flat()));
+});
+
+test("time held by a policy, a rate limit, a pause or a worker that is not ready does not count", async () => {
+  const window = rig({ policy: fixedWindow(), maxWaitMs: 2000, maxBatchSize: 1000 });
+  await window.stream(2.5, 1900);
+  await window.finish();
+  assert.ok(isAscending(window.ran()));
+
+  const limited = rig({ rateLimit: { items: 100, perMs: 1000 } });
+  await limited.stream(2.5, 3000);
+  await limited.finish();
+  assert.ok(isAscending(limited.ran()));
+
+  let runs = 0;
+  const clock = virtualClock();
+  const order: number[] = [];
+  const paused = createBatcher<number, number>(
+    async (items) => {
+      await clock.sleep(runMs);
+      if (++runs % 4 === 0) throw Object.assign(new Error("too many"), { retryAfterMs: 30 });
+      order.push(...items);
+      return items;
+    },
+    { maxBatchSize, concurrency: 1, clock },
+  );
+  for (let i = 0; i < 3000; i++) clock.at(i * 0.9, () => void paused(i).catch(() => undefined));
+  await clock.idle();
+  assert.ok(isAscending(order));
+
+  const started = virtualClock();
+  const late: number[] = [];
+  const executor = {
+    slots: 1,
+    ready: () => started.sleep(5000),
+    run: async (items: readonly number[]) => {
+      late.push(...items);
+      await started.sleep(runMs);
+      return items;
+    },
+    close: async () => undefined,
+  };
+  const pool = createBatcher<number, number>(executor, { maxBatchSize, clock: started });
+  for (let i = 0; i < 3000; i++) started.at(i * 2, () => void pool(i));
+  await started.idle();
+  assert.ok(isAscending(late));
+});
+
+test("items of one order key never pass each other, whatever else goes first", async () => {
+  const keys = 40;
+  const { stream, finish, ran, called } = rig({ orderKey: (item) => (item % 2 === 0 ? item % keys : undefined) });
+  await stream(0.4, 1000);
+  await finish();
+  const items = ran();
+  assert.equal(items.length, called());
+  assert.ok(!isAscending(items));
+  for (let key = 0; key < keys; key += 2) assert.ok(isAscending(items.filter((item) => item % keys === key)));
+
+  const one = rig({ orderKey: () => 0 });
+  await one.stream(0.4, 1000);
+  await one.finish();
+  assert.ok(isAscending(one.ran()));
+});
+
+test("groups, weights, alone and bulk keep their rules", async () => {
+  const { stream, finish, batches, ran, called } = rig({
+    groupKey: (item) => item % 2,
+    weigh: (item) => 1 + (item % 3),
+    maxBatchWeight: 15,
+  });
+  await stream(0.4, 1000, (item) =>
+    item % 50 === 7 ? { alone: true } : item % 50 === 8 ? { priority: "bulk" } : undefined,
+  );
+  const fresh = batches.slice(50).flat();
+  assert.ok(!isAscending(fresh));
+  assert.ok(!fresh.some((item) => item % 50 === 8), "bulk takes no room from interactive items");
+  await finish();
+  assert.equal(new Set(ran()).size, called());
+  for (const batch of batches) {
+    assert.equal(new Set(batch.map((item) => item % 2)).size, 1);
+    assert.ok(batch.reduce((sum, item) => sum + 1 + (item % 3), 0) <= 15);
+    if (batch.some((item) => item % 50 === 7)) assert.equal(batch.length, 1);
+  }
+});
+
+test("an item that a later caller shares takes that caller's place", async () => {
+  const { clock, call, stream, finish, batches } = rig({ dedupeKey: (item) => item });
+  await stream(0.4, 1000);
+  const buried = Array.from({ length: 2400 }, (_, i) => i).find((item) => !batches.flat().includes(item))!;
+  call(undefined, buried);
+  const from = batches.length;
+  await new Promise<void>((resolve) => void clock.after(2 * runMs, resolve));
+  assert.ok(batches.slice(from).flat().includes(buried));
+  await finish();
+});
+
+const storm = {
+  cost: { fixedMs: 20, perItemMs: 1 },
+  concurrency: 1,
+  maxBatchSize: 16,
+  arrivals: { pattern: "surge", ratePerS: 360, factor: 3, atMs: 4000, forMs: 10_000 },
+  items: 360 * 51,
+  warmUp: 0,
+} as const;
+
+for (const seen of [true, false]) {
+  test(`a storm of retries ends within seconds, ${seen ? "callers seen to leave" : "leaving unseen"}`, async () => {
+    const retries = { patienceMs: 1000, seen };
+    const { goodput } = await simulate({ ...storm, retries, seed: 7 });
+    assert.ok(goodput!.recoveryMs! <= 2000, `back after ${goodput!.recoveryMs} ms`);
+    const during = goodput!.answeredPerS.slice(5, 14);
+    assert.ok(
+      during.every((answers) => answers > 0.9 * 444),
+      `${during}`,
+    );
+
+    const inOrder = await simulate({ ...storm, retries, seed: 7, overloadOrder: "arrival" });
+    assert.equal(inOrder.goodput!.recoveryMs, Infinity);
+  });
+}
