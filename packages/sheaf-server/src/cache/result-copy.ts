@@ -1,3 +1,5 @@
+import { typedArrays } from "sheaf/node";
+
 /** A result in memory of its own. */
 export interface ResultCopy {
   readonly value: unknown;
@@ -10,12 +12,7 @@ const objectBytes = 64;
 const typedArrayBytes = 200;
 const slotBytes = 16;
 
-const typedArrays: ReadonlySet<object> = new Set(
-  [
-    Float32Array, Float64Array, BigInt64Array, BigUint64Array, Int32Array, Uint32Array, Int16Array, Uint16Array, Int8Array,
-    Uint8Array, Uint8ClampedArray,
-  ].map(({ prototype }) => prototype),
-); // prettier-ignore
+const copied: ReadonlySet<object> = new Set(typedArrays.map(({ prototype }) => prototype));
 
 /** Deeper results are not kept, so that a result that holds itself has an end. */
 const deepest = 100;
@@ -41,7 +38,7 @@ class Copier {
     if (typeof value !== "object" || value === null || !this.isExact) return value;
     const prototype: object | null = Object.getPrototypeOf(value) as object | null;
     // Not a Buffer: its JSON is another.
-    if (prototype !== null && typedArrays.has(prototype)) {
+    if (prototype !== null && copied.has(prototype)) {
       const copy = (value as Float32Array).slice();
       this.bytes += typedArrayBytes + copy.byteLength;
       return copy;

@@ -22,6 +22,18 @@ export function scaling(axes: readonly OnnxAxis[], outputAxes = axes): Uint8Arra
   });
 }
 
+/** output = input · 2 + 1 on `[batch, 4]` halves. */
+export function halves(): Uint8Array {
+  const graph = new OnnxGraph();
+  const wide = graph.node("Cast", ["x"], { to: 1 });
+  const sum = graph.node("Add", [graph.node("Mul", [wide, graph.scalar("two", 2)]), graph.scalar("one", 1)]);
+  const y = graph.rename(graph.node("Cast", [sum], { to: 10 }), "y");
+  return graph.model({
+    inputs: [{ name: "x", type: "float16", axes: ["batch", 4] }],
+    outputs: [{ name: y, type: "float16", axes: ["batch", 4] }],
+  });
+}
+
 /** Embeds int64 ids `[batch, tokens]` in 4 dimensions, adds `bias` float `[batch, 4]`; also gives `ids + 1`. */
 export function twoInputs(): Uint8Array {
   const graph = new OnnxGraph();

@@ -6,10 +6,12 @@ import { createBatcher, greedy, type Batcher } from "sheaf";
 import { workerThread } from "sheaf/node";
 import type { ModuleSpec } from "../../dist/runners/contract/model-spec.js";
 import { onnxFileSpec } from "../../dist/runners/onnx/file.js";
+import { halfOf, numberOfHalf } from "../../dist/runners/tensors/half.js";
 import {
   argMaxOfBatch,
   dynamicInt8,
   folder,
+  halves,
   lyingBatchAxis,
   noisy,
   scaling,
@@ -216,4 +218,20 @@ test("a missing file, a broken file and an unknown type are refused by name", as
   );
   const cut = scaling(["batch", 4]).subarray(0, 60);
   await assert.rejects(onnxFileSpec(write("cut.onnx", cut)), /cut\.onnx cannot be served/);
+});
+
+test("halves are their bits, batched, and the self-test compares them as numbers", async () => {
+  const spec = await onnxFileSpec(write("halves.onnx", halves()));
+  const tensor = (name: string): object => ({ name, datatype: "FP16", shape: [4] });
+  assert.deepEqual([spec.input, spec.output].map((kind) => kind.kind === "tensors" && kind.tensors), [[tensor("x")], [tensor("y")]]); // prettier-ignore
+  assert.equal(spec.selfTest, "independent");
+  await served(spec, async (infer) => {
+    const numbers = [0, 0.5, -3, 1000];
+    const items = Array.from({ length: 10 }, (_, i) => ({ x: Uint16Array.from(numbers, (n) => halfOf(n + i)) }));
+    const results = (await Promise.all(items.map((item) => infer(item as never)))) as unknown as { y: Uint16Array }[];
+    assert.deepEqual(
+      results.map(({ y }) => Array.from(y, numberOfHalf)),
+      items.map((_, i) => numbers.map((n) => (n + i) * 2 + 1)),
+    );
+  });
 });

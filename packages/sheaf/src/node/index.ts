@@ -18,5 +18,7 @@ export { pipeline } from "./pipeline.ts";
 export type { PipelineOptions } from "./pipeline.ts";
 export { workerCommand, type CommandExecutor } from "./worker-command.ts";
 export type { CommandOptions, WorkerLogLine } from "./command/options.ts";
-export type { TensorDtype, WorkerColumn, WorkerDeclaration } from "./command/declaration.ts";
+export { elementTypes, typedArrays } from "../shared/element-types.ts";
+export type { ElementType, TensorDtype } from "../shared/element-types.ts";
+export type { WorkerColumn, WorkerDeclaration } from "./command/declaration.ts";
 export { checkWorker, type CheckOptions, type WorkerCheck } from "./command/check/check-worker.ts";

@@ -1,10 +1,9 @@
-import type { WorkerExecutor } from "sheaf/node";
+import type { ElementType, WorkerExecutor } from "sheaf/node";
 import type { PythonSettings } from "./python-settings.ts";
 import type { SelfTest } from "./self-test.ts";
 
 /** A tensor's element type, by its name in the Open Inference Protocol. */
-export type TensorDatatype =
-  "FP32" | "FP64" | "INT64" | "UINT64" | "INT32" | "UINT32" | "INT16" | "UINT16" | "INT8" | "UINT8" | "BOOL" | "BYTES";
+export type TensorDatatype = ElementType["datatype"] | "BYTES";
 
 /** A named tensor of one item: the batch axis is left out, `null` is an axis of any length. */
 export interface TensorSpec {

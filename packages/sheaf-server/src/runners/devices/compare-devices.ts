@@ -3,6 +3,7 @@ import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import { closedOn } from "../workers/inspection.ts";
 import { compareResults } from "../self-test/compare-results.ts";
 import { largestSteadyRate } from "../self-test/self-test.ts";
+import { comparable } from "../tensors/comparable.ts";
 import { trialItems } from "./trial-items.ts";
 import { workersOn } from "../workers/workers-on.ts";
 
@@ -33,7 +34,9 @@ export async function compareDevices(
     for (let round = 0; round < rounds; round++) {
       for (const i of [0, 1] as const) times[i].push((await run(executors[i], items)).runMs);
     }
-    const pairs = onDevice.results.map((result, i) => [result, onCpu.results[i]] as const);
+    const tensors = spec.output.kind === "tensors" ? spec.output.tensors : [];
+    const [results, expected] = [onDevice, onCpu].map((runs) => comparable(runs.results, tensors));
+    const pairs = results!.map((result, i) => [result, expected![i]] as const);
     const differenceRate = Math.max(0, ...compareResults(pairs).values());
     return gainOf({ size, differenceRate, deviceMs: medianOf(times[0]), cpuMs: medianOf(times[1]) });
   } finally {

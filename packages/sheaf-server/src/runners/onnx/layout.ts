@@ -1,6 +1,6 @@
 import type { InferenceSession } from "./runtime.ts";
 import type { TensorSpec } from "../contract/model-spec.ts";
-import { datatypeOf } from "./tensor-rows.ts";
+import { datatypeOf } from "../tensors/elements.ts";
 
 /** How items lie in a model's tensors. */
 export interface OnnxLayout {

@@ -4,6 +4,7 @@ import { runOnnx, type OnnxModel } from "./onnx-worker.ts";
 import type { SelfTest } from "../contract/self-test.ts";
 import { selfTest } from "../self-test/self-test.ts";
 import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
+import { comparable } from "../tensors/comparable.ts";
 import { probeItems } from "../self-test/probe-items.ts";
 
 export interface OnnxInspectionRequest extends SessionSettings {
@@ -43,7 +44,9 @@ async function tryOut(session: ModelSession, layout: OnnxLayout, maxBatchSize?: 
   const [sample] = items;
   if (layout.axis !== "batch") return { layout, sample };
   try {
-    return { layout, sample, selfTest: await selfTest((batch) => runOnnx(batch, model), items, maxBatchSize) };
+    const run = async (batch: readonly unknown[]): Promise<readonly unknown[]> =>
+      comparable(await runOnnx(batch, model), layout.outputs);
+    return { layout, sample, selfTest: await selfTest(run, items, maxBatchSize) };
   } catch (error) {
     const reason = `it fails for two items at once: ${messageOf(error)}`;
     return { layout: { ...layout, axis: "one-row", reason }, sample };

@@ -1,28 +1,8 @@
 import { Tensor } from "./runtime.ts";
-import { joinRows, type NumberArray } from "../tensors/join-rows.ts";
-import type { TensorDatatype, TensorSpec } from "../contract/model-spec.ts";
+import { elements, type NumberArray } from "../tensors/elements.ts";
+import { joinRows } from "../tensors/join-rows.ts";
+import type { TensorSpec } from "../contract/model-spec.ts";
 import { shapeOf, type TensorItem } from "../tensors/tensor-item.ts";
-
-const runtimeTypes = {
-  FP32: "float32",
-  FP64: "float64",
-  INT64: "int64",
-  UINT64: "uint64",
-  INT32: "int32",
-  UINT32: "uint32",
-  INT16: "int16",
-  UINT16: "uint16",
-  INT8: "int8",
-  UINT8: "uint8",
-  BOOL: "bool",
-  BYTES: "string",
-} as const satisfies Record<TensorDatatype, string>;
-
-/** The protocol's name of one of the runtime's element types; undefined for one that is not served, such as float16. */
-export function datatypeOf(runtimeType: string): TensorDatatype | undefined {
-  const names = Object.keys(runtimeTypes) as TensorDatatype[];
-  return names.find((name) => runtimeTypes[name] === runtimeType);
-}
 
 /**
  * Items as one tensor, `[items, …shape]`; without a batch axis, the one item's own shape.
@@ -37,18 +17,16 @@ export function joinItems(spec: TensorSpec, items: readonly TensorItem[], hasBat
   }
   const axes = hasBatchAxis ? [items.length, ...shape] : [...shape];
   const rows = items.map((item) => item[spec.name]);
-  const type = runtimeTypes[spec.datatype];
-  if (type === "string") return new Tensor("string", rows.flat() as string[], axes);
-  return new Tensor(type, joinRows(rows as NumberArray[]) as never, axes);
+  if (spec.datatype === "BYTES") return new Tensor("string", rows.flat() as string[], axes);
+  const { dtype } = elements[spec.datatype];
+  return new Tensor(dtype as "float32", joinRows(rows as NumberArray[]) as Float32Array, axes);
 }
 
 /** The rows of a tensor as results, in order; each is a view of the tensor's memory. */
-export function cutRows(
-  spec: TensorSpec,
-  { dims, data }: Tensor,
-  results: readonly TensorItem[],
-  hasBatchAxis: boolean,
-): void {
+export function cutRows(spec: TensorSpec, tensor: Tensor, results: readonly TensorItem[], hasBatchAxis: boolean): void {
+  const { dims } = tensor;
+  // Where Node has a Float16Array, the runtime gives one.
+  const data = tensor.type === "float16" ? bitsOf(tensor.data as Uint16Array) : tensor.data;
   const itemAxes = hasBatchAxis ? dims.slice(1) : dims;
   const length = itemAxes.reduce((product, axis) => product * axis, 1);
   const rows = hasBatchAxis ? dims[0] : 1;
@@ -61,3 +39,6 @@ export function cutRows(
     if (spec.shape.includes(null)) result[`shape:${spec.name}`] = Int32Array.from(itemAxes);
   }
 }
+
+const bitsOf = ({ buffer, byteOffset, length }: Uint16Array): Uint16Array =>
+  new Uint16Array(buffer, byteOffset, length);

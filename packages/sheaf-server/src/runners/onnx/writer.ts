@@ -12,6 +12,7 @@ const elementTypes = {
   int64: 7,
   string: 8,
   bool: 9,
+  float16: 10,
   double: 11,
   uint32: 12,
   uint64: 13,

@@ -1,22 +1,9 @@
-import type { WorkerColumn, WorkerDeclaration } from "sheaf/node";
-import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../contract/model-spec.ts";
+import { elementTypes, type WorkerColumn, type WorkerDeclaration } from "sheaf/node";
+import type { ModelInput, ModelOutput, TensorSpec } from "../contract/model-spec.ts";
+import { elements } from "../tensors/elements.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 
 type TensorColumn = Extract<WorkerColumn, { readonly kind: "tensor" }>;
-
-const elements = {
-  float32: { datatype: "FP32", array: Float32Array },
-  float64: { datatype: "FP64", array: Float64Array },
-  int64: { datatype: "INT64", array: BigInt64Array },
-  uint64: { datatype: "UINT64", array: BigUint64Array },
-  int32: { datatype: "INT32", array: Int32Array },
-  uint32: { datatype: "UINT32", array: Uint32Array },
-  int16: { datatype: "INT16", array: Int16Array },
-  uint16: { datatype: "UINT16", array: Uint16Array },
-  int8: { datatype: "INT8", array: Int8Array },
-  uint8: { datatype: "UINT8", array: Uint8Array },
-  bool: { datatype: "BOOL", array: Uint8Array },
-} as const satisfies Record<TensorColumn["dtype"], { readonly datatype: TensorDatatype; readonly array: unknown }>;
 
 /** A worker's inputs in the server's terms. */
 export function inputOf({ inputs }: WorkerDeclaration): ModelInput {
@@ -41,7 +28,7 @@ const bareInput = "input";
 const bareOutput = "output";
 
 function tensorOf(column: WorkerColumn, name: string = column.name!): TensorSpec {
-  if (column.kind === "tensor") return { name, datatype: elements[column.dtype].datatype, shape: column.shape };
+  if (column.kind === "tensor") return { name, datatype: elementTypes[column.dtype].datatype, shape: column.shape };
   return { name, datatype: "BYTES", shape: [], isJson: column.kind === "json" };
 }
 
@@ -81,10 +68,11 @@ export function itemFromJson({ inputs }: WorkerDeclaration): (value: unknown) =>
 const elementsOf =
   ({ dtype }: TensorColumn) =>
   (value: unknown): unknown => {
-    const { array } = elements[dtype];
+    const { array: Elements, stored } = elements[elementTypes[dtype].datatype];
     const flat = [value].flat(Infinity) as number[];
-    if (array === BigInt64Array || array === BigUint64Array) return array.from(flat.map(BigInt));
-    return (array as typeof Float32Array).from(flat);
+    const data = new Elements(flat.length);
+    for (const [i, entry] of flat.entries()) data[i] = stored === undefined ? entry : stored(entry);
+    return data;
   };
 
 interface Mapping {

@@ -1,4 +1,5 @@
 import type { TensorSpec } from "../contract/model-spec.ts";
+import { elements } from "../tensors/elements.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 
 /** A model file's description of the axes of a tensor: lengths and names. */
@@ -38,30 +39,12 @@ function content({ datatype }: TensorSpec, length: number, index: number): unkno
   const noise = (i: number): number => Math.sin((i + 1) * 12.9898 + index) * 8 ** index;
   // No two items are alike, and none is all zeros: a mask that hides everything breaks a model.
   const bit = (i: number): number => (index < 2 ? i + index : (i + index - 1) >> 1) % 2;
-  const fill = <Value>(value: (i: number) => Value): Value[] => Array.from({ length }, (_, i) => value(i));
-  switch (datatype) {
-    case "FP32":
-      return Float32Array.from(fill(noise));
-    case "FP64":
-      return Float64Array.from(fill(noise));
-    case "INT64":
-      return BigInt64Array.from(fill((i) => BigInt(bit(i))));
-    case "UINT64":
-      return BigUint64Array.from(fill((i) => BigInt(bit(i))));
-    case "INT32":
-      return Int32Array.from(fill(bit));
-    case "UINT32":
-      return Uint32Array.from(fill(bit));
-    case "INT16":
-      return Int16Array.from(fill(bit));
-    case "UINT16":
-      return Uint16Array.from(fill(bit));
-    case "INT8":
-      return Int8Array.from(fill(bit));
-    case "UINT8":
-    case "BOOL":
-      return Uint8Array.from(fill(bit));
-    case "BYTES":
-      return fill((i) => (bit(i) === 0 ? "warm" : "up"));
+  if (datatype === "BYTES") return Array.from({ length }, (_, i) => (bit(i) === 0 ? "warm" : "up"));
+  const { array: Elements, isWhole, stored } = elements[datatype];
+  const data = new Elements(length);
+  for (let i = 0; i < length; i++) {
+    const value = isWhole ? bit(i) : noise(i);
+    data[i] = stored === undefined ? value : stored(value);
   }
+  return data;
 }

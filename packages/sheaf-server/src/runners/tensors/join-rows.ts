@@ -1,14 +1,4 @@
-export type NumberArray =
-  | Float32Array
-  | Float64Array
-  | BigInt64Array
-  | BigUint64Array
-  | Int32Array
-  | Uint32Array
-  | Int16Array
-  | Uint16Array
-  | Int8Array
-  | Uint8Array;
+import type { NumberArray } from "./elements.ts";
 
 /** Rows that stand back to back in one buffer, as a worker gets them, are one tensor already; others are copied. */
 export function joinRows<Row extends NumberArray>(rows: readonly Row[]): Row {

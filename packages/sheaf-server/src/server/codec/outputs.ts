@@ -1,4 +1,5 @@
 import type { ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
+import { shownElements } from "../../runners/tensors/elements.ts";
 import type { JsonParts } from "./json-bytes.ts";
 
 /** A worker's result for one item, as far as replies look into it. A model of JSON may give anything, also null. */
@@ -54,13 +55,13 @@ function plainArrays(_key: string, value: unknown): unknown {
     : value;
 }
 
-/** Nested arrays by name; 64-bit integers as JSON numbers. */
+/** Nested arrays by name. */
 function tensorsJson(output: Record<string, unknown>, tensors: readonly TensorSpec[]): Record<string, unknown> {
   const nested = tensors.map(({ name, shape, datatype, isJson }) => {
     if (isJson === true) return [name, output[name]];
-    const data = Array.from(output[name] as ArrayLike<number | bigint | string>, (value) =>
-      datatype === "BOOL" ? value !== 0 : typeof value === "bigint" ? Number(value) : value,
-    );
+    const held = output[name];
+    const data =
+      datatype === "BYTES" ? (held as string[]) : shownElements(held as ArrayLike<number | bigint>, datatype);
     const actual = output[`shape:${name}`] as ArrayLike<number> | undefined;
     return [name, nest(data, actual === undefined ? (shape as number[]) : Array.from(actual))];
   });

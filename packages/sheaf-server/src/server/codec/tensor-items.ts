@@ -1,51 +1,7 @@
-import type { NumberArray } from "../../runners/tensors/join-rows.ts";
-import type { TensorDatatype, TensorSpec } from "../../runners/contract/model-spec.ts";
+import { elements } from "../../runners/tensors/elements.ts";
+import type { TensorSpec } from "../../runners/contract/model-spec.ts";
 import { boundedDepth } from "../../problems/depth.ts";
 import { invalid } from "../../problems/problem.ts";
-
-export interface Element {
-  readonly expected: string;
-  /** Of a number. */
-  readonly minimum?: number | undefined;
-  readonly maximum?: number | undefined;
-  make(length: number): NumberArray;
-  /** Whether a JSON value is one. */
-  holds(value: unknown): boolean;
-}
-
-const whole = (min: number, max: number, make: (length: number) => NumberArray): Element => ({
-  expected: `an integer from ${min} to ${max}`,
-  minimum: min,
-  maximum: max,
-  make,
-  holds: (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
-});
-const real = (max: number, make: (length: number) => NumberArray): Element => ({
-  expected: "a finite number",
-  minimum: -max,
-  maximum: max,
-  make,
-  holds: (value) => typeof value === "number" && value >= -max && value <= max,
-});
-
-// 64-bit integers come as JSON numbers, exact up to 2^53 − 1.
-export const elements: { readonly [Datatype in TensorDatatype]?: Element } = {
-  FP32: real(3.4028234663852886e38, (length) => new Float32Array(length)),
-  FP64: real(Number.MAX_VALUE, (length) => new Float64Array(length)),
-  INT64: whole(-Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, (length) => new BigInt64Array(length)),
-  UINT64: whole(0, Number.MAX_SAFE_INTEGER, (length) => new BigUint64Array(length)),
-  INT32: whole(-(2 ** 31), 2 ** 31 - 1, (length) => new Int32Array(length)),
-  UINT32: whole(0, 2 ** 32 - 1, (length) => new Uint32Array(length)),
-  INT16: whole(-(2 ** 15), 2 ** 15 - 1, (length) => new Int16Array(length)),
-  UINT16: whole(0, 2 ** 16 - 1, (length) => new Uint16Array(length)),
-  INT8: whole(-128, 127, (length) => new Int8Array(length)),
-  UINT8: whole(0, 255, (length) => new Uint8Array(length)),
-  BOOL: {
-    expected: "true or false",
-    make: (length) => new Uint8Array(length),
-    holds: (value) => typeof value === "boolean",
-  },
-};
 
 /**
  * One item from nested JSON arrays: `{ name: [[…]] }`, or the bare array where the model has one input. Gives one typed
@@ -90,13 +46,13 @@ function flatten(content: unknown, path: string, { datatype, shape }: TensorSpec
   }
   const length = actual.reduce((product, axis) => product * axis, 1);
   if (datatype === "BYTES") return { data: texts(content, path, actual), shape: actual };
-  const element = elements[datatype]!;
-  const data = element.make(length);
+  const element = elements[datatype];
+  const { stored } = element;
+  const data = new element.array(length);
   let filled = 0;
   walk(content, path, actual, (value, at) => {
     if (!element.holds(value)) throw invalid(at(), element.expected, value);
-    data[filled++] =
-      data instanceof BigInt64Array || data instanceof BigUint64Array ? BigInt(value as number) : Number(value);
+    data[filled++] = stored === undefined ? (value as number) : stored(value);
   });
   return { data, shape: actual };
 }

@@ -1,5 +1,5 @@
 import { natsFrontEnd } from "sheaf/adapters/nats";
-import { elements } from "../codec/tensor-items.ts";
+import { elements } from "../../runners/tensors/elements.ts";
 import { orAborted, type LearnModel } from "../models/deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { noRun } from "../models/worker-model.ts";

@@ -2,7 +2,7 @@ import { Type, type OptionalSchema, type Schema } from "../../http/schema/json-s
 import { count, json, problemResponses, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { largestFloat32 } from "../codec/inputs.ts";
-import { elements } from "../codec/tensor-items.ts";
+import { elements, type Element } from "../../runners/tensors/elements.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
 import type { ServedModel } from "../contract/served-model.ts";
@@ -66,19 +66,16 @@ function itemSchema(input: ModelInput, { maxTextChars }: Settings): Schema {
 /** Nested arrays of a tensor's elements. */
 function tensorSchema({ shape, datatype, isJson }: TensorSpec): Schema {
   if (isJson === true) return Type.Unknown({ description: "Any JSON value." });
-  const { minimum = 0, maximum = 0 } = elements[datatype] ?? {};
-  const element =
-    datatype === "BYTES"
-      ? Type.String()
-      : datatype === "BOOL"
-        ? Type.Boolean()
-        : datatype.startsWith("FP")
-          ? Type.Number({ minimum, maximum })
-          : Type.Integer({ minimum, maximum });
+  const element = datatype === "BYTES" ? Type.String() : elementSchema(elements[datatype]);
   return shape.reduceRight<Schema>(
     (inner, length) => Type.Array(inner, { minItems: length ?? 1, ...(length === null ? {} : { maxItems: length }) }),
     element,
   );
+}
+
+function elementSchema({ datatype, isWhole, minimum, maximum }: Element): Schema {
+  if (datatype === "BOOL") return Type.Boolean();
+  return isWhole ? Type.Integer({ minimum, maximum }) : Type.Number({ minimum, maximum });
 }
 
 export const nullable = (schema: Schema): OptionalSchema => Type.Optional(Type.Union([schema, Type.Null()]));

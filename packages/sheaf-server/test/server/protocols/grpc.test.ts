@@ -92,6 +92,23 @@ test("raw and typed contents of every datatype give the same bytes", async (t) =
   assert.deepEqual(reply.outputs.map(({ name }: any) => name), ["INT8"]); // prettier-ignore
 });
 
+test("halves come as raw contents, and go back the same; typed contents have no place for them", async (t) => {
+  const tensor = { name: "x", datatype: "FP16", shape: [2] } as const;
+  const kind = { kind: "tensors", tensors: [tensor] } as const;
+  const server = await grpcServing(t, [{ name: "halves", input: kind, output: kind, run: (items: object[]) => items }]);
+  await server.ready();
+  const inputs = [{ ...tensor, shape: [1, 2] }];
+  const ask = (more: object): any => server.call("ModelInfer", { model_name: "halves", ...more });
+  const bytes = Buffer.from(Uint16Array.of(0x3c00, 0xc000).buffer);
+  const { status, reply } = await ask({ inputs, raw_input_contents: [bytes] });
+  assert.deepEqual([status, reply.raw_output_contents[0]], ["OK", bytes]);
+  const typed = [{ ...inputs[0], contents: { fp32_contents: [1, -2] } }];
+  const refused = await ask({ inputs: typed });
+  assert.deepEqual([refused.status, /raw_input_contents/.test(refused.details)], ["INVALID_ARGUMENT", true]);
+  const infinite = await ask({ inputs, raw_input_contents: [Buffer.from(Uint16Array.of(0x3c00, 0x7c00).buffer)] });
+  assert.deepEqual([infinite.status, /finite number/.test(infinite.details)], ["INVALID_ARGUMENT", true]);
+});
+
 test("what is wrong is said with the path of the wrong value, and nothing runs", async (t) => {
   const model = doubling();
   const server = await grpcServing(t, [model, echo, measuringTexts()], { maxTextChars: 10 });

@@ -1,9 +1,5 @@
 import { describe } from "../../shared/describe.ts";
-import type { RowConstructor } from "../wire/layout.ts";
-
-/** Element types of a tensor that a worker command takes or returns. A `bool` is a byte, 0 or 1. */
-export type TensorDtype =
-  "float32" | "float64" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64" | "bool";
+import { elementTypes, type TensorDtype, type TypedArrayConstructor } from "../../shared/element-types.ts";
 
 /**
  * One value of an item or a result. Without a name the value is all of it; with names the item is an object. `shape` is
@@ -35,19 +31,10 @@ export interface WorkerDeclaration {
   readonly cacheable: boolean | undefined;
 }
 
-export const typedArrayOf: Readonly<Record<TensorDtype, RowConstructor & { readonly name: string }>> = {
-  float32: Float32Array,
-  float64: Float64Array,
-  int8: Int8Array,
-  uint8: Uint8Array,
-  int16: Int16Array,
-  uint16: Uint16Array,
-  int32: Int32Array,
-  uint32: Uint32Array,
-  int64: BigInt64Array,
-  uint64: BigUint64Array,
-  bool: Uint8Array,
-};
+/** The element types of the protocol, with the arrays that hold them. */
+export const typedArrayOf: Readonly<Record<TensorDtype, TypedArrayConstructor>> = Object.fromEntries(
+  Object.entries(elementTypes).flatMap(([dtype, { array }]) => (dtype === "float16" ? [] : [[dtype, array]])),
+) as Record<TensorDtype, TypedArrayConstructor>;
 
 const maxColumns = 64;
 const maxAxes = 16;

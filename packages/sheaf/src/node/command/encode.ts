@@ -1,5 +1,6 @@
 import { describe } from "../../shared/describe.ts";
-import { largeRowBytes, type TypedArray } from "../wire/layout.ts";
+import type { TypedArray } from "../../shared/element-types.ts";
+import { largeRowBytes } from "../wire/layout.ts";
 import { columnText, lengthOf, typedArrayOf, type TensorColumn, type WorkerColumn } from "./declaration.ts";
 
 /** Columns begin at multiples of this many bytes of the payload. */

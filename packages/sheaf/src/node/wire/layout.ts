@@ -1,3 +1,5 @@
+import { typedArrays } from "../../shared/element-types.ts";
+
 /**
  * One list of values as bytes: one buffer that holds everything small, column by column, and one buffer each for rows of
  * `largeRowBytes` and up. A worker message then carries a handful of transferred buffers instead of a tree of objects.
@@ -35,44 +37,12 @@ export const encodedRows = 2;
 /** Of a column. */
 export const headerBytes = 8;
 
-// Spelt out: a user's compiler reads this file, and may have no types of Node.
-export type TypedArray =
-  | Int8Array
-  | Uint8Array
-  | Uint8ClampedArray
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | Float32Array
-  | Float64Array
-  | BigInt64Array
-  | BigUint64Array;
-export interface RowConstructor {
-  new (buffer: ArrayBuffer, byteOffset: number, length: number): TypedArray;
-  readonly BYTES_PER_ELEMENT: number;
-  readonly prototype: TypedArray;
-}
-
-// The index is the kind on the wire. Subclasses other than Buffer go through structured clone.
-export const rowConstructors: readonly RowConstructor[] = [
-  Int8Array,
-  Uint8Array,
-  Uint8ClampedArray,
-  Int16Array,
-  Uint16Array,
-  Int32Array,
-  Uint32Array,
-  Float32Array,
-  Float64Array,
-  BigInt64Array,
-  BigUint64Array,
-];
-export const float32Kind: number = rowConstructors.indexOf(Float32Array);
-export const bufferKind: number = rowConstructors.length;
+// The kind of a row is the index of its constructor. Subclasses other than Buffer go through structured clone.
+export const float32Kind: number = typedArrays.indexOf(Float32Array);
+export const bufferKind: number = typedArrays.length;
 export const arrayBufferKind: number = bufferKind + 1;
 export const kindOfPrototype: ReadonlyMap<unknown, number> = new Map<unknown, number>([
-  ...rowConstructors.map((constructor, kind): [unknown, number] => [constructor.prototype, kind]),
+  ...typedArrays.map((constructor, kind): [unknown, number] => [constructor.prototype, kind]),
   [Buffer.prototype, bufferKind],
   [ArrayBuffer.prototype, arrayBufferKind],
 ]);
@@ -80,7 +50,7 @@ export const kindOfPrototype: ReadonlyMap<unknown, number> = new Map<unknown, nu
 // Not with bit operations, which wrap at 2 GiB.
 export const padded = (bytes: number): number => Math.ceil(bytes / 8) * 8;
 
-export const bytesPerElement = (kind: number): number => rowConstructors[kind]?.BYTES_PER_ELEMENT ?? 1;
+export const bytesPerElement = (kind: number): number => typedArrays[kind]?.BYTES_PER_ELEMENT ?? 1;
 
 // Unlike `new ArrayBuffer`, not cleared first: every byte that is read is written before. Not from Buffer's pool, which
 // cannot be transferred.

@@ -1,3 +1,4 @@
+import { typedArrays } from "../../shared/element-types.ts";
 import { deserialize } from "node:v8";
 import { noteEncoded } from "./encoded-rows.ts";
 import { rebuildError, type WireError } from "../../core/contract/wire-error.ts";
@@ -9,10 +10,8 @@ import {
   headerBytes,
   largeRowBytes,
   padded,
-  rowConstructors,
   Tag,
   uniformRows,
-  type RowConstructor,
   type RowOwnership,
 } from "./layout.ts";
 
@@ -130,7 +129,7 @@ function readEncoded(reader: Reader, rows: readonly Float32Array[]): void {
 function rowOver(kind: number, buffer: ArrayBuffer, byteOffset: number, length: number): unknown {
   if (kind === arrayBufferKind) return buffer;
   if (kind === bufferKind) return Buffer.from(buffer, byteOffset, length);
-  return new (rowConstructors[kind] as RowConstructor)(buffer, byteOffset, length);
+  return new typedArrays[kind]!(buffer, byteOffset, length);
 }
 
 function readRecord(reader: Reader, count: number, keyCount: number): Record<string, unknown>[] {

@@ -1,3 +1,4 @@
+import { typedArrays, type TypedArray } from "../../shared/element-types.ts";
 import { constants } from "node:buffer";
 import { serialize } from "node:v8";
 import { isNativeError } from "node:util/types";
@@ -12,11 +13,9 @@ import {
   kindOfPrototype,
   largeRowBytes,
   padded,
-  rowConstructors,
   Tag,
   uniformRows,
   uninitialised,
-  type TypedArray,
 } from "./layout.ts";
 
 // Lists up to this size are written into a reused buffer and copied out in one go: cheaper than new views.
@@ -202,7 +201,7 @@ function writeRows(
   kind: number,
   smallElements: number,
 ): void {
-  const Elements = rowConstructors[kind] ?? Uint8Array;
+  const Elements = typedArrays[kind] ?? Uint8Array;
   const place = new Elements(writer.buffer, writer.at, smallElements) as unknown as Uint8Array;
   if (isOneBlock(rows, kind)) {
     const { buffer, byteOffset } = rows[0] as TypedArray;

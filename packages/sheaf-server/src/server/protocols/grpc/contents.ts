@@ -1,5 +1,4 @@
-import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
-import { elements } from "../../codec/tensor-items.ts";
+import { elements, type NumberType } from "../../../runners/tensors/elements.ts";
 import { invalid } from "../../../problems/problem.ts";
 import type { NamedInput, ReadData } from "../kserve/request.ts";
 import { parametersOf } from "../kserve/request.ts";
@@ -16,7 +15,9 @@ interface Contents {
 
 const int: Contents = { field: 2, name: "int_contents", wireType: 0, read: (from) => from.int32() };
 const uint: Contents = { field: 4, name: "uint_contents", wireType: 0, read: (from) => from.uint32() };
-const contentsOf: Readonly<Record<Exclude<TensorDatatype, "BYTES">, Contents>> = {
+const contentsOf: Readonly<Record<NumberType, Contents | undefined>> = {
+  // The protocol has no field for it.
+  FP16: undefined,
   BOOL: { field: 1, name: "bool_contents", wireType: 0, read: (from) => Number(from.bool()) },
   INT8: int,
   INT16: int,
@@ -83,15 +84,12 @@ function textsOf(pieces: readonly Buffer[], path: string, count: number): string
   return data;
 }
 
-function numbersOf(
-  pieces: readonly Buffer[],
-  path: string,
-  datatype: Exclude<TensorDatatype, "BYTES">,
-  count: number,
-): TensorData {
-  const { field: wanted, name, wireType: ofOne, read } = contentsOf[datatype];
-  const { make, expected, minimum = -Infinity, maximum = Infinity } = elements[datatype]!;
-  const data = make(count);
+function numbersOf(pieces: readonly Buffer[], path: string, datatype: NumberType, count: number): TensorData {
+  const contents = contentsOf[datatype];
+  if (contents === undefined) throw malformed(`${path}: ${datatype} must come in raw_input_contents.`);
+  const { field: wanted, name, wireType: ofOne, read } = contents;
+  const { array: Elements, expected, minimum, maximum } = elements[datatype];
+  const data = new Elements(count);
   const isBounded = ofOne === 0 && !(data instanceof BigInt64Array || data instanceof BigUint64Array);
   let length = 0;
   const take = (from: Reader): void => {

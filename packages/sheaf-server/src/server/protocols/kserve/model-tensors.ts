@@ -3,7 +3,7 @@ import { joinRows } from "../../../runners/tensors/join-rows.ts";
 import { boundedDepth } from "../../../problems/depth.ts";
 import { jsonText, vectorOf } from "../../codec/outputs.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
-import type { NumberArray } from "../../../runners/tensors/join-rows.ts";
+import type { NumberArray } from "../../../runners/tensors/elements.ts";
 import { malformed, type TensorData } from "./tensor-data.ts";
 
 /** A tensor of a model as the protocol names it; `shape` is one item's. */

@@ -2,8 +2,8 @@ import { describe } from "sheaf/checks";
 import { isUtf8 } from "node:buffer";
 import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
-import type { NumberArray } from "../../../runners/tensors/join-rows.ts";
-import { elements } from "../../codec/tensor-items.ts";
+import { elements, shownElements, type NumberArray, type NumberType } from "../../../runners/tensors/elements.ts";
+import { isFiniteHalf, numberOfHalf } from "../../../runners/tensors/half.ts";
 
 /** A tensor's elements in row order: texts for BYTES, 0 and 1 for BOOL. */
 export type TensorData = NumberArray | string[];
@@ -20,12 +20,12 @@ export function dataFromJson(value: unknown, path: string, datatype: TensorDatat
     });
     return flat as string[];
   }
-  const element = elements[datatype]!;
-  const data = element.make(count);
-  const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
+  const element = elements[datatype];
+  const { stored } = element;
+  const data = new element.array(count);
   for (let i = 0; i < count; i++) {
     if (!element.holds(flat[i])) throw invalid(`${path}[${i}]`, element.expected, flat[i]);
-    data[i] = isBig ? BigInt(flat[i] as number) : Number(flat[i]);
+    data[i] = stored === undefined ? (flat[i] as number) : stored(flat[i]);
   }
   return data;
 }
@@ -38,7 +38,7 @@ const maxDepth = 16;
  */
 export function dataFromBytes(bytes: Buffer, path: string, datatype: TensorDatatype, count: number): TensorData {
   if (datatype === "BYTES") return textsFromBytes(bytes, path, count);
-  const expected = count * elements[datatype]!.make(0).BYTES_PER_ELEMENT;
+  const expected = count * elements[datatype].array.BYTES_PER_ELEMENT;
   if (bytes.length !== expected)
     throw malformed(`${path} must have ${expected} bytes for ${count} × ${datatype}, got ${bytes.length}.`);
   return checkedNumbers(numbersOver(bytes, datatype, count), path, datatype);
@@ -51,6 +51,11 @@ export function checkedNumbers(data: NumberArray, path: string, datatype: Tensor
     for (let i = 0; i < data.length; i++)
       if (!Number.isFinite(data[i])) throw invalid(`${path}[${i}]`, "a finite number", data[i]);
   }
+  if (datatype === "FP16") {
+    const halves = data as Uint16Array;
+    for (let i = 0; i < halves.length; i++)
+      if (!isFiniteHalf(halves[i]!)) throw invalid(`${path}[${i}]`, "a finite number", numberOfHalf(halves[i]!));
+  }
   if (datatype === "BOOL") {
     const index = (data as Uint8Array).findIndex((value) => value > 1);
     if (index >= 0) throw invalid(`${path}[${index}]`, "0 or 1", data[index]);
@@ -59,16 +64,12 @@ export function checkedNumbers(data: NumberArray, path: string, datatype: Tensor
 }
 
 /** In place where the bytes stand at a multiple of an element's size, else as a copy. */
-function numbersOver(bytes: Buffer, datatype: TensorDatatype, count: number): NumberArray {
-  const { make } = elements[datatype]!;
-  const none = make(0);
-  if (bytes.byteOffset % none.BYTES_PER_ELEMENT !== 0) {
-    const data = make(count);
-    new Uint8Array(data.buffer).set(bytes);
-    return data;
-  }
-  const Elements = none.constructor as new (buffer: ArrayBufferLike, at: number, length: number) => NumberArray;
-  return new Elements(bytes.buffer, bytes.byteOffset, count);
+function numbersOver(bytes: Buffer, datatype: NumberType, count: number): NumberArray {
+  const { array: Elements } = elements[datatype];
+  if (bytes.byteOffset % Elements.BYTES_PER_ELEMENT === 0) return new Elements(bytes.buffer, bytes.byteOffset, count);
+  const data = new Elements(count);
+  new Uint8Array(data.buffer).set(bytes);
+  return data;
 }
 
 function textsFromBytes(bytes: Buffer, path: string, count: number): string[] {
@@ -109,9 +110,7 @@ export function bytesOf(data: TensorData): Buffer {
 /** The elements as JSON values; float32 stays as it is, to be written straight into bytes. */
 export function jsonOfData(data: TensorData, datatype: TensorDatatype): string | Float32Array {
   if (data instanceof Float32Array) return data;
-  if (datatype === "BOOL") return JSON.stringify(Array.from(data as Uint8Array, (value) => value !== 0));
-  const values = Array.from(data as ArrayLike<string | number | bigint>);
-  return JSON.stringify(values.map((value) => (typeof value === "bigint" ? Number(value) : value)));
+  return JSON.stringify(datatype === "BYTES" ? data : shownElements(data as NumberArray, datatype));
 }
 
 /** The protocol was broken, whatever the model takes. Status 400. */

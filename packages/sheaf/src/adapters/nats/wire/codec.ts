@@ -1,3 +1,5 @@
+import { typedArrays } from "../../../shared/element-types.ts";
+
 /** How items and results become bytes. Both sides of a queue must use the same. */
 export interface Codec {
   /** @throws {TypeError} for a value that it cannot carry. */
@@ -7,19 +9,6 @@ export interface Codec {
 
 const Kind = { none: 0, text: 1, floats: 2, json: 3, jsonWithBinary: 4 } as const;
 
-const typedArrays = [
-  Int8Array,
-  Uint8Array,
-  Uint8ClampedArray,
-  Int16Array,
-  Uint16Array,
-  Int32Array,
-  Uint32Array,
-  Float32Array,
-  Float64Array,
-  BigInt64Array,
-  BigUint64Array,
-] as const;
 type TypedArray = ArrayBufferView & { readonly length: number };
 
 /** Prefix of the text that replaces a typed array in JSON: no text of an item may begin with it. */
