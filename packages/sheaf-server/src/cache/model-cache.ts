@@ -32,6 +32,8 @@ export class ModelCache implements CachePart {
   readonly ttlMs: number | undefined;
   readonly store: ResultCache;
   readonly #part: string;
+  /** Keys of the items that run now. */
+  readonly #keys: Map<unknown, string> = new Map();
   #isClosed = false;
 
   constructor(store: ResultCache, { ttlMs, counts = noCounts() }: ModelCacheOptions = {}) {
@@ -41,13 +43,19 @@ export class ModelCache implements CachePart {
     this.#part = store.nextPart();
   }
 
+  /**
+   * The key of an item, the same for equal items: the `dedupeKey` of the batcher that runs the misses, so that equal items
+   * in flight share a run. It is not computed again for an item that the cache has just looked for. Can be destructured.
+   */
+  readonly keyOf = (item: unknown): string => this.#keys.get(item) ?? this.#part + itemKey(item);
+
   /** The result of one item: kept, or run now and then kept. An error is not kept. */
   async infer(item: unknown, { cacheUse }: Asking, run: () => Promise<Served>): Promise<Served> {
     const look = this.#look(item);
     const { kept } = look;
     cacheUse?.note(1, kept === undefined ? 0 : 1);
     if (kept !== undefined) return kept;
-    const served = await run();
+    const served = await this.#withKeys([item], [look], run);
     this.#keep(look, served);
     return served;
   }
@@ -60,8 +68,9 @@ export class ModelCache implements CachePart {
   ): Promise<PromiseSettledResult<Served>[]> {
     const looks = items.map((item) => this.#look(item));
     const missing = items.filter((_, i) => looks[i]!.kept === undefined);
+    const misses = looks.filter(({ kept }) => kept === undefined);
     cacheUse?.note(items.length, items.length - missing.length);
-    const ran = missing.length === 0 ? [] : await run(missing);
+    const ran = missing.length === 0 ? [] : await this.#withKeys(missing, misses, () => run(missing));
     let next = 0;
     return looks.map((look) => {
       const { kept } = look;
@@ -76,6 +85,19 @@ export class ModelCache implements CachePart {
   close(): void {
     this.#isClosed = true;
     this.store.removeAll(this.counts);
+  }
+
+  /** `keyOf` knows the keys of these items while `run` goes on. */
+  async #withKeys<T>(items: readonly unknown[], looks: readonly Look[], run: () => Promise<T>): Promise<T> {
+    items.forEach((item, i) => {
+      // A Map takes 0 and -0 for the same number.
+      if (typeof item !== "number") this.#keys.set(item, looks[i]!.key);
+    });
+    try {
+      return await run();
+    } finally {
+      for (const item of items) this.#keys.delete(item);
+    }
   }
 
   #look(item: unknown): Look {

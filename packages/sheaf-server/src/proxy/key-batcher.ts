@@ -1,6 +1,5 @@
 import type { Batcher, BatcherStats } from "sheaf";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
-import { itemKey } from "../cache/item-key.ts";
 import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -35,7 +34,7 @@ export class KeyBatcher {
         timeoutMs: settings.requestTimeoutMs,
         runTimeoutMs: settings.runTimeoutMs,
         policy: strategies[settings.schedulerStrategy].policy(settings),
-        dedupeKey: cache && itemKey,
+        dedupeKey: cache?.keyOf,
         dedupe: cache && "running",
         rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,
       },

@@ -132,3 +132,43 @@ test("a part that is closed gives its memory back, and keeps nothing that comes 
   assert.deepEqual([old.counts.items, old.counts.bytes, next.counts.items], [0, 0, 1]);
   assert.equal(((await next.infer("a", {}, async () => served("none"))) as any).value, "new");
 });
+
+test("the key of a miss is computed once, for the cache and for the batcher that runs it, alone and in a list", async () => {
+  let reads = 0;
+  const item = {
+    get value() {
+      return ++reads && 1;
+    },
+  };
+  const cache = new ModelCache(new ResultCache({ maxBytes: 10_000, clock }));
+  let sharedKey = "";
+  await cache.infer(item, {}, async () => {
+    sharedKey = cache.keyOf(item);
+    return served(1);
+  });
+  assert.equal(reads, 1);
+  assert.equal(sharedKey, cache.keyOf({ value: 1 }));
+  const other = {
+    get value() {
+      return ++reads && 2;
+    },
+  };
+  await cache.inferAll([other, item], {}, async (missing) => {
+    assert.deepEqual(missing.map(cache.keyOf), [cache.keyOf({ value: 2 })]);
+    return [{ status: "fulfilled", value: served(2) }];
+  });
+  assert.equal(reads, 3);
+});
+
+test("0 and -0 have keys of their own while one of them runs, and a failed run leaves no key behind", async () => {
+  const cache = new ModelCache(new ResultCache({ maxBytes: 10_000, clock }));
+  const failed = cache.infer(0, {}, async () => {
+    assert.notEqual(cache.keyOf(0), cache.keyOf(-0));
+    throw new Error("no run");
+  });
+  await assert.rejects(failed, /no run/);
+  const item = { value: 1 };
+  await assert.rejects(cache.infer(item, {}, () => Promise.reject(new Error("no run"))));
+  item.value = 2;
+  assert.equal(cache.keyOf(item), cache.keyOf({ value: 2 }));
+});

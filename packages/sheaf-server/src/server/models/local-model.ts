@@ -9,7 +9,6 @@ import {
 } from "sheaf";
 import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
 import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
-import { itemKey } from "../../cache/item-key.ts";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import { inputParser } from "../codec/inputs.ts";
 import { CrashedInputs } from "./crashed-inputs.ts";
@@ -80,7 +79,7 @@ export class LocalModel implements ServedModel {
       batchWeight: weigh && "padded",
       maxBatchWeight: weigh && maxBatchWeight,
       // Whose result may be kept may be shared before it is there.
-      dedupeKey: cache && itemKey,
+      dedupeKey: cache?.keyOf,
       dedupe: cache && "running",
     });
     this.batcher = tracedBatcher(batcher);
