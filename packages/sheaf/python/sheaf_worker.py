@@ -110,7 +110,8 @@ def serve(
 
     run(items, model, context): one result per item, in order. An exception in a position fails that item only; one
         that is raised fails the batch. It may take fewer parameters.
-    load(data): loads the model, once in each process; `data` is the option of that name. Its result is `model`.
+    load(data): loads the model, once in each process; `data` is the option of that name, {} without it. Its result is
+        `model`.
     unload(model): releases the model when the worker is closed.
     inputs: what `run` gets, whatever the size of the batch. "text": a list of str. "json": a list of values.
         "float32[768]" or "uint8[224,224,3]": one writable array of shape [n, …]; without NumPy a list of
@@ -512,7 +513,8 @@ class _Worker:
         """Loads and warms up. Returns the `ready` message."""
         hello, _ = channel.receive()
         if self._load is not None:
-            self._model = self._load(hello.get("data"))
+            data = hello.get("data")
+            self._model = self._load({} if data is None else data)
         channel.send({"type": "warming"})
         _import_numpy([*self._inputs.values(), *self._outputs.values()])
         sample = self._warm_up()

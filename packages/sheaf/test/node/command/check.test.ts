@@ -1,5 +1,8 @@
 // checkWorker finds what a worker does wrong, and nothing else; `sheaf check-worker` prints it.
 import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { checkWorker, type WorkerCheck } from "../../../dist/node/index.js";
 import { cases } from "../../../dist/node/command/check/cases.js";
@@ -9,7 +12,7 @@ import { pathOf, skipWithoutPython } from "./setup.js";
 /** What it finds up to the first broken promise. */
 async function check(script: string, ...args: string[]): Promise<{ kept: number; broken: WorkerCheck | undefined }> {
   let kept = 0;
-  for await (const found of checkWorker({ command: "python3", args: [pathOf(script), ...args] })) {
+  for await (const found of checkWorker({ command: "python3", args: [resolve(pathOf("."), script), ...args] })) {
     if (!found.ok) return { kept, broken: found };
     kept++;
   }
@@ -20,6 +23,23 @@ describe("checkWorker", { skip: skipWithoutPython }, () => {
   test("sheaf_worker keeps every promise", async () => {
     assert.deepEqual(await check("broken.py", "in no way"), { kept: 19, broken: undefined });
     assert.deepEqual(await check("arrays.py"), { kept: 19, broken: undefined });
+  });
+
+  test("a worker whose load reads its data passes without any, as python.md's first model does", async () => {
+    const page = readFileSync(new URL("../../../../../docs/guide/python.md", import.meta.url), "utf8");
+    const [, source] = /^```python\n# shout\.py\n([^]*?)^```$/m.exec(page)!;
+    const folder = mkdtempSync(join(tmpdir(), "sheaf-shout-"));
+    writeFileSync(join(folder, "shout.py"), source!);
+    const broken = source!.replace("data.get", "data.got");
+    writeFileSync(join(folder, "broken.py"), broken);
+    assert.deepEqual(await check(join(folder, "shout.py")), { kept: 19, broken: undefined });
+    const line = broken.split("\n").findIndex((text) => text.includes("data.got")) + 1;
+    const found = await check(join(folder, "broken.py"));
+    assert.equal(
+      found.broken?.detail,
+      `it cannot load: AttributeError: 'dict' object has no attribute 'got' (${folder}/broken.py, line ${line})`,
+    );
+    rmSync(folder, { recursive: true });
   });
 
   for (const [how, name, detail] of [

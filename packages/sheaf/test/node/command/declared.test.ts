@@ -16,7 +16,7 @@ const inline = (code: string): Parameters<typeof workerCommand>[0] => ({
   ...quiet,
 });
 
-describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency: false, timeout: 120_000 }, () => {
+describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency: false, timeout: 600_000 }, () => {
   test("arrays, texts and JSON travel by column, writable, the same for one item and for many", async () => {
     type Row = { row: Float32Array | number[]; text: string; flags: Uint8Array };
     const executor = workerCommand<Row, Record<string, unknown>>({

@@ -28,7 +28,7 @@ async function oneFails(
   return (outcomes[2] as PromiseRejectedResult).reason;
 }
 
-describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeout: 120_000 }, () => {
+describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeout: 600_000 }, () => {
   test("an exception in the place of an item fails that item, with its type, message and traceback", async () => {
     const error = await oneFails({ do: "error", message: "not this one" });
     assert.deepEqual([error.name, error.message], ["ValueError", "not this one"]);

@@ -22,7 +22,7 @@ function open(...args: string[]): CommandExecutor<unknown, unknown> {
 
 describe(
   "a worker that speaks the protocol by hand",
-  { skip: skipWithoutPython, concurrency: false, timeout: 120_000 },
+  { skip: skipWithoutPython, concurrency: false, timeout: 600_000 },
   () => {
     for (const [how, why] of [
       ["result-before-ready", /it sent "result" out of order/],

@@ -6,6 +6,7 @@ import { encodeItems } from "../encode.ts";
 import { FrameReader, writeFrame, type Frame } from "../frame.ts";
 import { OutputLines } from "../output-lines.ts";
 import { checkResult, readResult } from "../results.ts";
+import { workerError } from "../worker-error.ts";
 
 export interface CheckedCommand extends Command {
   readonly data: unknown;
@@ -94,7 +95,10 @@ export class CheckedWorker {
   }
 
   #declare(header: Frame["header"]): WorkerDeclaration {
-    if (header.type === "failed") throw new Error(`it cannot load: ${JSON.stringify(header["error"])}`);
+    if (header.type === "failed") {
+      const { name, message, place } = workerError(header["error"]) as Error & { place?: string };
+      throw new Error(`it cannot load: ${name}: ${message}${place === undefined ? "" : ` (${place})`}`);
+    }
     if (header.type !== "ready") throw new Error(`it sent ${describe(header.type)} where "ready" was due`);
     return (this.declaration = readDeclaration(header));
   }
