@@ -24,8 +24,8 @@ const options = [
   `--test-reporter=${root}/scripts/lib/reporter.mjs`,
   // Two processes: most suites wait for sockets and workers part of the time, and every machine that counts has two cores.
   "--test-concurrency=2",
-  // Of a file and of each test in it: a hang fails, with its name. No forced exit: an open handle is a failure too.
-  "--test-timeout=240000",
+  // Of a file and of each test in it: a hang fails, with its name, and a crowded machine does not. No forced exit: an open handle is a failure too.
+  "--test-timeout=900000",
 ];
 const { status } = spawnSync(process.execPath, [...options, ...files], { cwd: root, stdio: "inherit" });
 process.exit(status ?? 1);

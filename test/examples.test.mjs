@@ -56,7 +56,7 @@ test("a copy of an example says what to do where sheaf is missing, and runs once
   t.after(() => rmSync(folder, { recursive: true }));
   const copy = join(folder, "hello");
   cpSync(`${root}/examples/hello`, copy, { recursive: true });
-  const npm = (...words) => promisify(execFile)("npm", words, { cwd: copy, env: userEnvironment(), timeout: 60_000 });
+  const npm = (...words) => promisify(execFile)("npm", words, { cwd: copy, env: userEnvironment(), timeout: 300_000 });
   await assert.rejects(npm("start"), ({ stderr }) => {
     assert.match(stderr, /^Not installed: sheaf\. Run npm install here\.$/m);
     assert.match(stderr, /npm pack -w sheaf -w sheaf-server; then npm install the \.tgz files here\.$/m);

@@ -37,7 +37,7 @@ test("a tarball holds the build, its sources, a README and the license, and noth
 });
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
-const shell = (command) => promisify(execFile)("sh", ["-c", command], { ...options, timeout: 120_000 });
+const shell = (command) => promisify(execFile)("sh", ["-c", command], { ...options, timeout: 300_000 });
 
 test("they install without a warning that a dependency does not support this Node", () => {
   // Of the oldest Node that is supported, in CI; a newer one has less to warn of.
@@ -106,7 +106,11 @@ for (const { command, output } of readmeSteps().filter(({ kind }) => kind === "s
       const brief = line
         .replace(/--max-time \d+s/, "--max-time 1s")
         .replace(/--duration \d+s/, "--duration 1s --warm-up 0s");
-      const { stdout } = await shell(brief);
+      // A measurement on a busy machine may say that nothing is settled, and end with 1.
+      const { stdout } = await shell(brief).catch((error) => {
+        if (!error.stdout.includes("not settled")) throw error;
+        return error;
+      });
       assert.notEqual(stdout, "");
       if (output !== undefined)
         assert.equal(stdout.trim(), output.trim(), `README.md shows something else. Now it is:\n${stdout}`);

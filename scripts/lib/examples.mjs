@@ -46,14 +46,17 @@ export function complaintsOnManifest({ name, manifest }) {
   return complaints;
 }
 
+/** An example takes seconds; on a crowded machine many times as long. This ends one that hangs. */
+const longestMs = 300_000;
+
 /** Runs an example as its user would. Rejects with its output where it fails or does not end. */
 export async function runExample({ name, manifest }) {
   const script = manifest.scripts.test === undefined ? "start" : "test";
-  const options = { cwd: `${root}/examples/${name}`, env: userEnvironment(), timeout: 60_000 };
+  const options = { cwd: `${root}/examples/${name}`, env: userEnvironment(), timeout: longestMs };
   try {
     await promisify(execFile)("npm", ["run", "--loglevel=error", script], options);
   } catch (error) {
-    const how = error.killed ? "did not end within 60 s" : `ended with ${error.code}`;
+    const how = error.killed ? "did not end within ${longestMs / 1000} s" : `ended with ${error.code}`;
     throw new Error(`examples/${name} ${how}:\n${error.stdout}${error.stderr}`, { cause: error });
   }
 }

@@ -63,7 +63,7 @@ export function compileSnippets(blocks, folder = join(root, "artifacts/snippets"
 
 /** Runs a compiled snippet; what is wrong with it, or undefined. */
 export function complaintOnRun({ document, line, output }, file) {
-  const { status, stdout, stderr, error } = spawnSync(process.execPath, [file], { encoding: "utf8", timeout: 30_000 });
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, [file], { encoding: "utf8", timeout: 300_000 });
   const place = `${document}:${line} (${basename(file)})`;
   if (status !== 0) return `${place} failed: ${error?.message ?? stderr}`;
   if (output === undefined || stdout.trim() === output.trim()) return undefined;

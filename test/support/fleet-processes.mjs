@@ -11,7 +11,7 @@ import { startCuttable } from "./cuttable-proxy.mjs";
 
 const command = fileURLToPath(new URL("../../packages/sheaf-server/bin/sheaf.js", import.meta.url));
 const model = fileURLToPath(new URL("fleet-worker.mjs", import.meta.url));
-const readyWithinMs = 30_000;
+const readyWithinMs = 240_000;
 const gateways = 2;
 
 /** The model as its author has edited it: the same name and shape, other code. The caller removes the folder. */
@@ -150,7 +150,7 @@ class Member {
 
 async function statusOf(url) {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(20_000) });
     await response.arrayBuffer();
     return response.status;
   } catch {

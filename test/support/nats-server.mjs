@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./serving.mjs";
 
-const startMs = 10_000;
+const startMs = 120_000;
 
 /** Why no nats-server can be started here, or undefined. Where CI=true that is an error. */
 export function whyNoNats() {

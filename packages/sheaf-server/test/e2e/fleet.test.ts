@@ -33,7 +33,7 @@ async function fleet(t: TestContext, env: Record<string, string> = {}): Promise<
 
 /** Waits until it holds; what it waits for must come. */
 async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let i = 0; i < 1200; i++) {
+  for (let i = 0; i < 6000; i++) {
     if (await holds()) return;
     await sleep(50);
   }

@@ -33,7 +33,7 @@ export async function post(url: string, body: unknown): Promise<Reply> {
 
 /** Waits until it holds; what it waits for must come. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let i = 0; i < 1200; i++) {
+  for (let i = 0; i < 6000; i++) {
     if (await holds()) return;
     await sleep(50);
   }
