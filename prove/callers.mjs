@@ -50,7 +50,7 @@ async function atOnce(server, callers) {
   const latenciesMs = [];
   const ask = async (connection, number) => {
     const body = JSON.stringify({ input: { id: `k${number}`, number } });
-    const head = `POST /infer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    const head = `POST /infer HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
     const startedAtMs = performance.now();
     let timer;
     const late = new Promise((resolve) => (timer = setTimeout(resolve, hungAfterMs, "hung")));

@@ -101,7 +101,7 @@ function request(connection) {
       isChunked: fc.boolean(),
     })
     .map((parts) => {
-      const lines = [`${parts.method} ${parts.path} HTTP/1.1`, "host: fuzz", `connection: ${parts.connection}`];
+      const lines = [`${parts.method} ${parts.path} HTTP/1.1`, "host: localhost", `connection: ${parts.connection}`];
       if (parts.type !== "") lines.push(`content-type: ${parts.type}`);
       for (const [name, text] of parts.headers) lines.push(`${name}: ${text}`);
       lines.push(parts.isChunked ? "transfer-encoding: chunked" : `content-length: ${parts.body.length}`);
@@ -137,7 +137,7 @@ function longHeaders() {
     .tuple(fc.integer({ min: 1000, max: 40_000 }), fc.integer({ min: 1, max: 30 }))
     .map(([length, count]) => [
       Buffer.from(
-        `POST /infer HTTP/1.1\r\nhost: fuzz\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 7\r\n${`x-long: ${"y".repeat(Math.ceil(length / count))}\r\n`.repeat(count)}\r\n[1,2,3]`,
+        `POST /infer HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 7\r\n${`x-long: ${"y".repeat(Math.ceil(length / count))}\r\n`.repeat(count)}\r\n[1,2,3]`,
       ),
     ]);
 }

@@ -74,7 +74,7 @@ export class Callers {
 /** A POST of JSON as bytes: a text that is cut between two surrogates would not stay the same. */
 export function postOf(path, headers, body) {
   const lines = [
-    "host: chaos",
+    "host: localhost",
     "content-type: application/json",
     `content-length: ${Buffer.byteLength(body)}`,
     ...headers,

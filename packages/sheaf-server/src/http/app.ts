@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Fastify, { LogController, type FastifyError, type FastifyInstance } from "fastify";
 import { pino } from "pino";
+import { checkHosts, hostWarning } from "./allowed-hosts.ts";
 import { answerClientErrors } from "./client-errors.ts";
 import { logDestination } from "../observe/log-destination.ts";
 import { logProblem } from "../observe/log.ts";
@@ -42,6 +43,7 @@ export function openApp(settings: Settings, longestAnswerMs: number = settings.r
     return503OnClosing: false,
   }) as unknown as FastifyInstance;
   app.server.maxConnections = settings.maxConnections;
+  checkHosts(app, settings);
   return app;
 }
 
@@ -70,6 +72,8 @@ export function answerProblems(app: FastifyInstance, server: { readonly isDraini
 /** Starts to listen. @returns the URL it listens on. */
 export async function listen(app: FastifyInstance, settings: Settings): Promise<string> {
   const { host, port } = settings;
+  const warning = hostWarning(settings);
+  if (warning !== undefined) app.log.warn(warning);
   return urlOnce(app.listen({ host, port }), app.server, settings);
 }
 

@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Problem } from "../problems/problem.ts";
+import { changedValues, type ChangedValue } from "./changed-values.ts";
+import { JsonBounds, type JsonLimits } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
 
 /**
@@ -37,13 +39,29 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
   return new Problem("UNSUPPORTED_MEDIA_TYPE", `Send the body in UTF-8: charset ${charset} is not accepted.`);
 }
 
-/** The body as JSON. @throws {Problem} 400 with the place of the mistake. */
-export function jsonOf(body: unknown): unknown {
+/**
+ * The body as JSON.
+ * @throws {Problem} 400 with the place of the mistake; 422 for more than `limits` allow, found before it is parsed.
+ */
+export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(body, new JsonBounds(limits)).json;
+
+/** The same, with the values that are not what the body says. Where others get what was read, they must be refused. */
+export function exactJsonOf(
+  body: unknown,
+  limits: JsonLimits,
+): { readonly json: unknown; readonly changed: readonly ChangedValue[] } {
+  const bounds = new JsonBounds(limits);
+  const { bytes, json } = parsed(body, bounds);
+  return { json, changed: changedValues(bytes, bounds, "") };
+}
+
+function parsed(body: unknown, bounds: JsonBounds): { readonly bytes: Buffer; readonly json: unknown } {
   if (!Buffer.isBuffer(body) || body.length === 0)
     throw new Problem("NOT_JSON", "The body is empty; send JSON, with the header content-type: application/json.");
   if (!isUtf8(body)) throw new Problem("NOT_JSON", "The body is not UTF-8.");
+  bounds.check(body, "");
   try {
-    return JSON.parse(body.toString("utf8")) as unknown;
+    return { bytes: body, json: JSON.parse(body.toString("utf8")) as unknown };
   } catch (error) {
     throw new Problem("NOT_JSON", `The body is not JSON: ${(error as Error).message}`, { cause: error });
   }

@@ -26,34 +26,34 @@ export function callOptionsOf(request: FastifyRequest, settings: Settings): Infe
   return settings.cacheMaxBytes > 0 ? { ...options, cacheUse: cacheUseOf(request) } : options;
 }
 
-/** The same of headers, or of metadata with their names. */
+/** The same of headers, or of metadata with their names; `named` is how errors name one. */
 export function optionsOf(
   headers: FastifyRequest["headers"],
   signal: AbortSignal,
   { requestTimeoutMs }: Settings,
+  named: (header: string) => string = (header) => header,
 ): InferOptions & { readonly timeoutMs: number } {
   return {
-    priority: priorityOf(headers["x-sheaf-priority"]),
-    timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs),
+    priority: priorityOf(headers["x-sheaf-priority"], named("X-Sheaf-Priority")),
+    timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs, named("X-Request-Timeout-Ms")),
     signal,
     traceparent: traceparentOf({ headers }),
   };
 }
 
-function priorityOf(header: string | string[] | undefined): Priority | undefined {
+function priorityOf(header: string | string[] | undefined, name: string): Priority | undefined {
   if (header === undefined) return undefined;
-  if (!priorities.includes(header as string))
-    throw invalid("X-Sheaf-Priority", `one of ${priorities.join(", ")}`, header);
+  if (!priorities.includes(header as string)) throw invalid(name, `one of ${priorities.join(", ")}`, header);
   return header as Priority;
 }
 
-function timeoutOf(header: string | string[] | undefined, longestMs: number): number {
+function timeoutOf(header: string | string[] | undefined, longestMs: number, name: string): number {
   if (header === undefined) return longestMs;
   const timeoutMs = /^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(String(header)) ? Number(header) : 0;
   // A longer one is not cut: its caller would wait for an answer that cannot come.
   if (!(timeoutMs > 0 && timeoutMs <= longestMs)) {
     const expected = `a number of milliseconds above 0 and at most ${longestMs} (REQUEST_TIMEOUT_MS)`;
-    throw invalid("X-Request-Timeout-Ms", expected, header);
+    throw invalid(name, expected, header);
   }
   return timeoutMs;
 }

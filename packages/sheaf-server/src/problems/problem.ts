@@ -27,6 +27,7 @@ const httpStatusOf = {
   REQUEST_TIMEOUT: 408,
   BODY_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
+  WRONG_HOST: 421,
   LOAD_FAILED: 422,
   CRASHING_INPUT: 422,
   HEADERS_TOO_LARGE: 431,
@@ -90,18 +91,21 @@ const typedMessage = (thrown: unknown): string =>
     ? `${thrown.name}: ${thrown.message}`
     : messageOf(thrown);
 
-/** The problem document for anything thrown. An error of a model keeps its message. */
-export function problemOf(error: unknown): Problem {
+/**
+ * The problem document for anything thrown. An error of a model keeps its message. `deadline` is how a caller asks for more
+ * time.
+ */
+export function problemOf(error: unknown, deadline = "X-Request-Timeout-Ms"): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof BatcherError) return problemOfCrash(error) ?? problemOfBatcher(error);
+  if (error instanceof BatcherError) return problemOfCrash(error) ?? problemOfBatcher(error, deadline);
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
   return new Problem("MODEL_ERROR", `The model failed: ${typedMessage(error)}`, { cause: error });
 }
 
-const problemOfBatcher = (error: BatcherError): Problem =>
-  new Problem(error.code, messageOfBatcher(error), { cause: error });
+const problemOfBatcher = (error: BatcherError, deadline: string): Problem =>
+  new Problem(error.code, messageOfBatcher(error, deadline), { cause: error });
 
 /** An input that is not run because it crashed a worker, or a model whose workers pause after many crashes. */
 function problemOfCrash(error: BatcherError): Problem | undefined {
@@ -121,7 +125,7 @@ export const retryAfter = (ms: number): Record<string, string> => ({
  * The library's messages name its own options, which neither a client nor the operator of a server has: these say what
  * they can do.
  */
-function messageOfBatcher({ code, message, details }: BatcherError): string {
+function messageOfBatcher({ code, message, details }: BatcherError, deadline: string): string {
   const { timeoutMs, waiting, likelyMs, runTimeoutMs, size, weight, maxBatchWeight } = details;
   switch (code) {
     case "TIMEOUT": {
@@ -132,7 +136,7 @@ function messageOfBatcher({ code, message, details }: BatcherError): string {
           : waiting === true
             ? "it was still waiting and will not run"
             : "its batch was running and its result is dropped";
-      return `No result within ${timeoutMs as number} ms: ${reason}. ${afterTimeout}`;
+      return `No result within ${timeoutMs as number} ms: ${reason}. ${afterTimeout(deadline)}`;
     }
     case "RUN_TIMEOUT":
       if (runTimeoutMs === undefined) return message;
@@ -150,8 +154,8 @@ function messageOfBatcher({ code, message, details }: BatcherError): string {
   }
 }
 
-const afterTimeout =
-  "Retry later, or allow more time: X-Request-Timeout-Ms, at most the server's REQUEST_TIMEOUT_MS. " +
+const afterTimeout = (deadline: string): string =>
+  `Retry later, or allow more time: ${deadline}, at most the server's REQUEST_TIMEOUT_MS. ` +
   "If it happens often, the server needs more capacity.";
 
 /** The queue of a fleet: the problems differ in whether a request can be sent again at once. */

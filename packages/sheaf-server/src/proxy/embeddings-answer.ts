@@ -1,5 +1,6 @@
-import { deepest, isTooDeep } from "../problems/depth.ts";
+import { deepest } from "../http/json-bounds.ts";
 import { Problem } from "../problems/problem.ts";
+import { isTooDeep } from "./too-deep.ts";
 
 /** The fields beside `data` go to every caller of the request. */
 const longestEnvelope = 65_536;

@@ -1,10 +1,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
 import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
-import { jsonOf } from "../http/body.ts";
+import { exactJsonOf } from "../http/body.ts";
 import { callOptionsOf } from "../http/call-options.ts";
 import { traceIdOf } from "../observe/traceparent.ts";
-import { boundedDepth } from "../problems/depth.ts";
 import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../problems/problem.ts";
 import { problemFor } from "../http/replies.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -25,7 +24,10 @@ export async function answerEmbeddings(
   }: { readonly keyBatchers: KeyBatchers; readonly base: string; readonly settings: Settings },
 ): Promise<FastifyReply> {
   if (keyBatchers.isDraining) throw draining();
-  const batchable = batchableRequest(boundedDepth(jsonOf(request.body), ""));
+  const { json, changed } = exactJsonOf(request.body, settings);
+  // The upstream would get another request than the caller sent, and the cache would know both by one key.
+  if (changed[0] !== undefined) throw changed[0].problem;
+  const batchable = batchableRequest(json);
   const options = callOptionsOf(request, settings);
   if (batchable === undefined)
     return passOn(reply, await alone(request, upstreamUrl(base, request.url), options, settings));

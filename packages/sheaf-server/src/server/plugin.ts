@@ -95,7 +95,8 @@ export async function serveHttp(
     await kserveRoutes(app, models);
   }
   // Someone who may load a model may run code: not without a key.
-  if (models.repository !== undefined && settings.apiKey !== undefined) repositoryRoutes(app, models.repository);
+  if (models.repository !== undefined && settings.apiKey !== undefined)
+    repositoryRoutes(app, models.repository, settings);
   const more = () => [...workerFamilies(models), ...cacheFamilies(models.all), ...fleetFamilies(models)];
   metricsRoute(app, models, more, requests);
   await dashboardRoutes(app, models);

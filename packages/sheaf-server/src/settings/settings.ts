@@ -27,6 +27,8 @@ export interface Settings {
   readonly python: string | undefined;
   readonly watch: boolean;
   readonly maxBodyBytes: number;
+  readonly maxJsonKeys: number;
+  readonly maxJsonArrays: number;
   readonly maxInputs: number;
   readonly maxTextChars: number;
   readonly maxHeaderBytes: number;
@@ -35,6 +37,7 @@ export interface Settings {
   readonly replyTimeoutMs: number;
   readonly keepAliveTimeoutMs: number;
   readonly corsOrigins: readonly string[];
+  readonly allowedHosts: readonly string[];
   readonly host: string;
   readonly port: number;
   readonly grpcPort: number | undefined;
@@ -187,6 +190,8 @@ const rows = {
       "How long an input that crashed a worker is refused; 0 lets it run again.",
     ),
     maxBodyBytes: integer(10_485_760, 1, 1_073_741_824, "Largest request body in bytes."),
+    maxJsonKeys: integer(100_000, 1, 1_000_000_000, "Most keys of all objects in a JSON body."),
+    maxJsonArrays: integer(1_000_000, 1, 1_000_000_000, "Most arrays and objects in a JSON body."),
     maxInputs: integer(2048, 1, 1_000_000, "Most inputs in one request."),
     maxTextChars: integer(100_000, 1, 100_000_000, "Longest text in UTF-16 characters."),
     maxHeaderBytes: integer(16_384, 1024, 1_048_576, "Largest header section of a request in bytes."),
@@ -203,6 +208,14 @@ const rows = {
       expects: 'origins with commas (https://example.org), or "*"',
       description: "Origins whose pages may call the server; none means no CORS headers at all.",
       parse: (raw) => origins(raw),
+    },
+    allowedHosts: {
+      default: [],
+      valueName: "hosts",
+      range: 'example.org, several with commas, or "*"',
+      expects: 'host names with commas, or "*"',
+      description: "Host names that requests may be sent to, beside loopback ones. Off loopback, without it: any.",
+      parse: (raw) => names(raw),
     },
   }),
   ...inGroup("Process", {

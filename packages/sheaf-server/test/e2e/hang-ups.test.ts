@@ -11,7 +11,7 @@ const worker = fileURLToPath(new URL("../load/fixtures/per-item-worker.js", impo
 async function begun(t: TestContext, url: string, bodyBytes: number): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   t.after(() => socket.destroy());
-  const head = ["POST /infer HTTP/1.1", "host: x", "content-type: application/json", "expect: 100-continue"];
+  const head = ["POST /infer HTTP/1.1", "host: localhost", "content-type: application/json", "expect: 100-continue"];
   socket.write(`${head.join("\r\n")}\r\ncontent-length: ${bodyBytes}\r\n\r\n`);
   await once(socket, "data");
   return socket;

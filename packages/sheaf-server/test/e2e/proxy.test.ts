@@ -25,7 +25,7 @@ test("what was sent before SIGTERM is answered, also if the proxy had not read i
   const api = await embeddingApi(t, {});
   const proxy = sheaf(t, ["proxy", "--upstream", api.baseURL, "--port", "0"]);
   const body = JSON.stringify({ model: "tiny", input: "text" });
-  const head = `POST /v1/embeddings HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-a\r\ncontent-type: application/json`;
+  const head = `POST /v1/embeddings HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer sk-a\r\ncontent-type: application/json`;
   const statuses = await statusesOfUnread(t, proxy, `${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
   assert.deepEqual(
     [...statuses].filter((status) => status !== 200 && status !== 503),

@@ -108,7 +108,7 @@ test("what the grace period cuts off gets 503, and the exit code is 1", async (t
 
 test("what was sent before SIGTERM is answered, also if the server had not read it yet", async (t) => {
   const served = sheaf(t, ["serve", "mlp", "--port", "0", "--warmup-batches", "0"]);
-  const statuses = await statusesOfUnread(t, served, "GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n");
+  const statuses = await statusesOfUnread(t, served, "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n");
   assert.deepEqual(
     [...statuses].filter((status) => status !== 200 && status !== 503),
     [],

@@ -33,7 +33,7 @@ async function open(t: TestContext, url: string): Promise<{ socket: Socket; text
 }
 
 const upload = (headers: string): string =>
-  `POST /v1/files HTTP/1.1\r\nhost: x\r\n${headers}content-length: 2\r\n\r\nab`;
+  `POST /v1/files HTTP/1.1\r\nhost: localhost\r\n${headers}content-length: 2\r\n\r\nab`;
 
 test("each side keeps or ends its own connection: neither side is affected by the other's", async (t) => {
   const proxy = await proxying(t, await upstream(t, echo));
@@ -74,7 +74,7 @@ test("what the upstream cuts off in the middle is cut off for the client too, ne
   const proxy = await proxying(t, await upstream(t, halves));
   await assert.rejects(proxy.get("/v1/models"));
   const { socket, text } = await open(t, proxy.url);
-  socket.write("GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n");
+  socket.write("GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await once(socket, "close");
   assert.doesNotMatch(text(), /\r\n0\r\n/, "no last chunk");
 });
@@ -88,7 +88,7 @@ test("a client that hangs up ends its request to the upstream", async (t) => {
   const proxy = await proxying(t, await upstream(t, endless));
   const ended = once(told, "ended");
   const { socket } = await open(t, proxy.url);
-  socket.write("GET /v1/stream HTTP/1.1\r\nhost: x\r\n\r\n");
+  socket.write("GET /v1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await once(socket, "data");
   socket.destroy();
   await ended;

@@ -28,7 +28,7 @@ async function allOf(socket: Socket): Promise<string> {
 }
 
 const post = (headers: string, body: string): string =>
-  `POST /infer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}\r\n${body}`;
+  `POST /infer HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${headers}\r\n${body}`;
 
 test("headers over MAX_HEADER_BYTES get 431, and no HTTP at all gets 400, both as problem documents", async (t) => {
   const server = await serving(t, [doubling()], { maxHeaderBytes: 2048 });

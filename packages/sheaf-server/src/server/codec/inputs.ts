@@ -1,9 +1,9 @@
 import { describe, nearestOf } from "sheaf/checks";
 import type { ModelInput, TensorSpec } from "../../runners/contract/model-spec.ts";
-import { boundedDepth } from "../../problems/depth.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import type { InputParser } from "../contract/served-model.ts";
 import { tensorItem } from "./tensor-items.ts";
+import { textAt } from "./text-at.ts";
 
 export const largestFloat32 = 3.4028234663852886e38;
 
@@ -24,12 +24,16 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
     case "tensors":
       return (value, path) => tensorItem(value, path, input.tensors);
     case "json":
-      return (value, path) => boundedDepth(value, path);
+      return (value) => value;
   }
 }
 
 /** Whether a bare JSON object is itself an item of this model, when it has neither `input` nor `inputs`. */
 export const takesObjects = (input: ModelInput): boolean => input.kind === "text-pair" || input.kind === "tensors";
+
+/** Whether an item is JSON that the model gets as it came, or has such a part. */
+export const takesJson = (input: ModelInput): boolean =>
+  input.kind === "json" || (input.kind === "tensors" && input.tensors.some(({ isJson }) => isJson === true));
 
 /** The type of an item, in words, for messages and model lists. */
 export function describeInput(input: ModelInput): string {
@@ -46,10 +50,10 @@ const describeTensor = ({ name, datatype, shape, isJson }: TensorSpec): string =
     : `${name}: ${datatype} [${shape.map((length) => length ?? "any").join(", ")}]`;
 
 function textItem(value: unknown, path: string, maxChars: number): string {
-  if (typeof value !== "string") throw invalid(path, "a text", value);
-  if (value === "") throw invalid(path, "a text that is not empty", value);
-  if (value.length > maxChars) throw invalid(path, `a text of at most ${maxChars} characters (MAX_TEXT_CHARS)`, value);
-  return value;
+  const text = textAt(value, path);
+  if (text === "") throw invalid(path, "a text that is not empty", text);
+  if (text.length > maxChars) throw invalid(path, `a text of at most ${maxChars} characters (MAX_TEXT_CHARS)`, text);
+  return text;
 }
 
 /** One pass over the numbers: type, finiteness and copy together. */

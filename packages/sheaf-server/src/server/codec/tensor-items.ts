@@ -1,7 +1,7 @@
 import { elements } from "../../runners/tensors/elements.ts";
 import type { TensorSpec } from "../../runners/contract/model-spec.ts";
-import { boundedDepth } from "../../problems/depth.ts";
 import { invalid } from "../../problems/problem.ts";
+import { textAt } from "./text-at.ts";
 
 /**
  * One item from nested JSON arrays: `{ name: [[…]] }`, or the bare array where the model has one input. Gives one typed
@@ -23,7 +23,7 @@ export function tensorItem(value: unknown, path: string, tensors: readonly Tenso
     const at = isNamed ? (path === "" ? tensor.name : `${path}.${tensor.name}`) : path;
     if (tensor.isJson === true) {
       if (content === undefined) throw invalid(at, "any JSON value", content);
-      item[tensor.name] = boundedDepth(content, at);
+      item[tensor.name] = content;
       continue;
     }
     const { data, shape } = flatten(content, at, tensor);
@@ -60,8 +60,7 @@ function flatten(content: unknown, path: string, { datatype, shape }: TensorSpec
 function texts(content: unknown, path: string, shape: readonly number[]): string[] {
   const data: string[] = [];
   walk(content, path, shape, (value, at) => {
-    if (typeof value !== "string") throw invalid(at(), "a text", value);
-    data.push(value);
+    data.push(typeof value === "string" && value.isWellFormed() ? value : textAt(value, at()));
   });
   return data;
 }

@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { CallOptions } from "sheaf";
-import { jsonOf } from "../../http/body.ts";
+import { exactJsonOf, jsonOf } from "../../http/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
+import type { ChangedValue } from "../../http/changed-values.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
-import { objectOf, takesObjects } from "../codec/inputs.ts";
+import { objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
 import type { Served } from "../../cache/served.ts";
 import type { ServedModel } from "../contract/served-model.ts";
@@ -49,17 +50,27 @@ function readInput(body: unknown, model: ServedModel): Input {
   const { maxInputs, queueMaxSize } = model.settings;
   const floats =
     takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
-  if (floats === undefined) return readJson(jsonOf(body), model);
+  if (floats === undefined) {
+    const { settings } = model;
+    if (!takesJson(takes)) return readJson(jsonOf(body, settings), model, []);
+    const { json, changed } = exactJsonOf(body, settings);
+    return readJson(json, model, changed);
+  }
   return "item" in floats ? floats : { inputs: floats.items.map((item) => ({ item })) };
 }
 
-function readJson(body: unknown, model: ServedModel): Input {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return { item: model.parse(body, "") };
+function readJson(body: unknown, model: ServedModel, changed: readonly ChangedValue[]): Input {
+  const parse = (value: unknown, path: string): unknown => {
+    const wrong = path.startsWith("inputs[") ? changed.find(({ element }) => element === path) : changed[0];
+    if (wrong !== undefined) throw wrong.problem;
+    return model.parse(value, path);
+  };
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return { item: parse(body, "") };
   const isEnvelope = "input" in body || "inputs" in body;
-  if (!isEnvelope && takesObjects(model.definition.input)) return { item: model.parse(body, "") };
+  if (!isEnvelope && takesObjects(model.definition.input)) return { item: parse(body, "") };
   const { input, inputs } = objectOf(body, "", "an input", ["input", "inputs"]);
   if (input !== undefined && inputs !== undefined) throw invalid("", 'either "input" or "inputs"', body);
-  if (inputs === undefined) return { item: model.parse(input, "input") };
+  if (inputs === undefined) return { item: parse(input, "input") };
   if (!Array.isArray(inputs)) throw invalid("inputs", "an array of inputs", inputs);
   if (inputs.length === 0) throw invalid("inputs", "an array that is not empty", inputs);
   const { maxInputs, queueMaxSize } = model.settings;
@@ -70,12 +81,12 @@ function readJson(body: unknown, model: ServedModel): Input {
       `an array of at most ${queueMaxSize}, all that the queue can hold (QUEUE_MAX_SIZE)`,
       inputs,
     );
-  return { inputs: inputs.map((value: unknown, index) => parseItem(value, `inputs[${index}]`, model)) };
+  return { inputs: inputs.map((value: unknown, index) => parseItem(() => parse(value, `inputs[${index}]`))) };
 }
 
-function parseItem(value: unknown, path: string, model: ServedModel): Item {
+function parseItem(parse: () => unknown): Item {
   try {
-    return { item: model.parse(value, path) };
+    return { item: parse() };
   } catch (error) {
     if (error instanceof Problem) return { problem: error };
     throw error;

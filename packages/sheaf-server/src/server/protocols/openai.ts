@@ -23,7 +23,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
   app.post("/v1/embeddings", { schema: embeddings(), config: { describe: embeddings } }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
-    const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body));
+    const { name, input, isBase64, dimensions } = readEmbeddings(jsonOf(request.body, models.settings));
     const model = models.take(name, "model");
     const items = readTexts(input, model);
     const length = readDimensions(dimensions, model);

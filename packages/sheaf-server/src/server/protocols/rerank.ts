@@ -19,7 +19,7 @@ export function rerankRoute(app: FastifyInstance, models: Models): void {
   app.post("/rerank", { schema: schema(), config: { describe: schema } }, async (request, reply) => {
     // The model is named in the body: a draining server says so before it reads one.
     if (models.isDraining) models.take(undefined, "model");
-    const { query, texts, name, rawScores, truncate, returnText } = readRerank(jsonOf(request.body));
+    const { query, texts, name, rawScores, truncate, returnText } = readRerank(jsonOf(request.body, models.settings));
     const model = models.take(name ?? models.all.find(({ definition }) => ranksTexts(definition))?.name, "model");
     if (!ranksTexts(model.definition)) {
       const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;

@@ -153,6 +153,26 @@ test("what is wrong is said with the path of the wrong value, and nothing runs",
   assert.equal((await server.call("ModelInfer", good)).status, "OK");
 });
 
+test("errors speak of metadata, deadlines and shapes as they were sent, not of HTTP", async (t) => {
+  const model = gated();
+  const server = await grpcServing(t, [model], { apiKey: "k" });
+  const key = { authorization: "Bearer k" };
+  const asking = async (shape: string[], metadata: Record<string, string> = key): Promise<string> => {
+    const input = { name: "input", datatype: "FP32", shape, contents: { fp32_contents: [1, 2, 3] } };
+    return (await server.call("ModelInfer", { model_name: model.name, inputs: [input] }, metadata)).details;
+  };
+  assert.equal(await asking(["-1", "3"]), "inputs[0].shape[0] must be a length, from 0 to 2^53 − 1, got -1.");
+  assert.match(await asking(["1", String(2n ** 62n)]), /^inputs\[0\]\.shape\[1\] must .*, got 4611686018427387904\.$/);
+  assert.equal(await asking(["1", "3"], {}), "Send the key as metadata, authorization: Bearer KEY.");
+  assert.match(
+    await asking(["1", "3"], { ...key, "x-sheaf-priority": "urgent" }),
+    /^metadata x-sheaf-priority must be one of/,
+  );
+  const late = await asking(["1", "3"], { ...key, "x-request-timeout-ms": "1" });
+  assert.match(late, /^No result within 1 ms: .* allow more time: the call's deadline, at most/);
+  model.release();
+});
+
 test("a call's id comes back, or a new one; priority and deadline are taken from its metadata too", async (t) => {
   const server = await grpcServing(t, [doubling()]);
   await server.ready();
@@ -162,7 +182,7 @@ test("a call's id comes back, or a new one; priority and deadline are taken from
   const refused = await server.call("ModelInfer", request, { "x-sheaf-priority": "urgent", "x-request-id": "mine" });
   assert.deepEqual([refused.status, refused.trailers["x-request-id"]], ["INVALID_ARGUMENT", "mine"]);
   const late = await server.call("ModelInfer", request, { "x-request-timeout-ms": "0" });
-  assert.match(late.details, /X-Request-Timeout-Ms must be/);
+  assert.match(late.details, /^metadata x-request-timeout-ms must be/);
   const asked = { priority: { int64_param: 2 }, timeout: { int64_param: 1_000_000 } };
   assert.equal((await server.call("ModelInfer", { ...request, parameters: asked })).status, "OK");
   const final = { triton_enable_empty_final_response: { bool_param: true } };

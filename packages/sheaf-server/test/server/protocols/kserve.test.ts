@@ -354,7 +354,10 @@ test("what breaks the protocol is a 400 with its reason, and the server serves o
     ["inputs must be an array", server.post(path, {})],
     ["must be an object", server.post(path, "[]")],
     ["must hold 3 elements", server.post(path, { inputs: [{ ...input, data: [1, 2] }] })],
-    ["shape must be an array of lengths", server.post(path, { inputs: [{ ...input, shape: [1, -3], data: [] }] })],
+    [
+      "inputs[0].shape[1] must be a length, from 0 to 2^53 − 1, got -3",
+      server.post(path, { inputs: [{ ...input, shape: [1, -3], data: [] }] }),
+    ],
     ["shape must be an array of lengths", server.post(path, { inputs: [{ ...input, shape: "3", data: [] }] })],
     [
       "outputs[0].name must be one of output",

@@ -1,5 +1,6 @@
 import { Metadata, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
 import { digestOf, refusalOf } from "../../../http/api-key.ts";
+import { hostCheck } from "../../../http/allowed-hosts.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { requestId } from "../../../http/request-id.ts";
 import type { Settings } from "../../../settings/settings.ts";
@@ -13,11 +14,15 @@ const isOpen = (path: string): boolean => path.startsWith("/grpc.health.") || /\
  * Every call, before its message is read: refused without the key, or where as many are open as there may be connections.
  * Its status carries its id.
  */
-export function callGuard({ apiKey, maxConnections }: Settings, connections: () => Connections): ServerInterceptor {
+export function callGuard(settings: Settings, connections: () => Connections): ServerInterceptor {
+  const { apiKey, maxConnections } = settings;
+  const hostRefusal = hostCheck(settings);
   const expected = apiKey === undefined ? undefined : digestOf(apiKey);
-  const refusal = (path: string, metadata: Metadata): Problem | undefined => {
+  const refusal = (path: string, authority: string, metadata: Metadata): Problem | undefined => {
+    const wrongHost = hostRefusal?.(authority);
+    if (wrongHost !== undefined) return wrongHost;
     if (expected !== undefined && !isOpen(path)) {
-      const refused = refusalOf(first(metadata, "authorization"), expected);
+      const refused = refusalOf(first(metadata, "authorization"), expected, "as metadata,");
       if (refused !== undefined) return refused;
     }
     if (connections().calls < maxConnections) return undefined;
@@ -32,7 +37,7 @@ export function callGuard({ apiKey, maxConnections }: Settings, connections: () 
           onReceiveMetadata: (metadata, proceed) => {
             id = requestId({ headers: { "x-request-id": first(metadata, "x-request-id") } });
             metadata.set("x-request-id", id);
-            const refused = refusal(path, metadata);
+            const refused = refusal(path, call.getHost(), metadata);
             if (refused === undefined) proceed(metadata);
             else intercepted.sendStatus(statusOf(refused));
           },

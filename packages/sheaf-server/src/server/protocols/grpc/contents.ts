@@ -50,7 +50,8 @@ export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]
       const contents = input["contents"] as readonly Buffer[] | undefined;
       if (raw.length === 0) return dataFromContents(contents ?? [], named);
       if (contents !== undefined) throw malformed(`${path} must have either contents or raw_input_contents.`);
-      return dataFromBytes(raw[index]!, `raw_input_contents[${index}]`, tensor.datatype, elementCount);
+      const at = `raw_input_contents[${index}]`;
+      return { data: dataFromBytes(raw[index]!, at, tensor.datatype, elementCount), path: at };
     },
     // Its length was compared already.
     end: () => undefined,
@@ -58,27 +59,35 @@ export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]
 }
 
 /** A message in pieces: later pieces add to earlier ones. */
-function dataFromContents(pieces: readonly Buffer[], { path, tensor, elementCount: count }: NamedInput): TensorData {
+function dataFromContents(
+  pieces: readonly Buffer[],
+  { path, tensor, elementCount: count }: NamedInput,
+): ReturnType<ReadData> {
   const { datatype } = tensor;
   const at = `${path}.contents`;
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   // An element takes a byte at least: nothing is allocated for more elements than a message can hold.
   if (count > bytes) throw wrongCount(at, count, `at most ${bytes}`);
-  return decoded(`${at} is not an InferTensorContents`, () =>
+  const data = decoded(`${at} is not an InferTensorContents`, () =>
     datatype === "BYTES" ? textsOf(pieces, at, count) : numbersOf(pieces, at, datatype, count),
   );
+  return { data, path: datatype === "BYTES" ? `${at}.${texts.name}` : at };
 }
 
 function textsOf(pieces: readonly Buffer[], path: string, count: number): string[] {
   const data: string[] = [];
   for (const piece of pieces) {
     const from = reader(piece);
-    eachField(from, (field, wireType) => {
-      if (field !== texts.field || wireType !== 2) throw otherField(path, texts.name, "BYTES");
-      if (data.length === count) throw wrongCount(path, count, "more");
-      data.push(textOf(bytesAt(from), `${path}.${texts.name}[${data.length}]`));
-      return true;
-    });
+    eachField(
+      from,
+      (field, wireType) => {
+        if (field !== texts.field || wireType !== 2) throw otherField(path, texts.name, "BYTES");
+        if (data.length === count) throw wrongCount(path, count, "more");
+        data.push(textOf(bytesAt(from), `${path}.${texts.name}[${data.length}]`));
+        return true;
+      },
+      count + 1,
+    );
   }
   if (data.length !== count) throw wrongCount(path, count, data.length);
   return data;
@@ -101,12 +110,16 @@ function numbersOf(pieces: readonly Buffer[], path: string, datatype: NumberType
   };
   for (const piece of pieces) {
     const from = reader(piece);
-    eachField(from, (field, wireType) => {
-      if (field !== wanted || (wireType !== 2 && wireType !== ofOne)) throw otherField(path, name, datatype);
-      if (wireType === ofOne) take(from);
-      else for (const packed = reader(bytesAt(from)); packed.pos < packed.len;) take(packed);
-      return true;
-    });
+    eachField(
+      from,
+      (field, wireType) => {
+        if (field !== wanted || (wireType !== 2 && wireType !== ofOne)) throw otherField(path, name, datatype);
+        if (wireType === ofOne) take(from);
+        else for (const packed = reader(bytesAt(from)); packed.pos < packed.len;) take(packed);
+        return true;
+      },
+      count + 1,
+    );
   }
   if (length !== count) throw wrongCount(path, count, length);
   return checkedNumbers(data, `${path}.${name}`, datatype);

@@ -18,7 +18,7 @@ export interface InferMessage {
 interface InputFields extends Record<string, unknown> {
   name: string;
   datatype: string;
-  shape: number[];
+  shape: (number | bigint)[];
   contents?: Buffer[];
 }
 
@@ -45,9 +45,20 @@ export const reader = (bytes: Buffer): Reader => protobuf.Reader.create(bytes);
 /** The bytes of an embedded message or of a bytes field, without a copy. */
 export const bytesAt = (from: Reader): Buffer => from.bytes() as Buffer;
 
-/** Calls `read` for each field with its number; a field that it does not read is skipped. */
-export function eachField(from: Reader, read: (field: number, wireType: number) => boolean): void {
-  while (from.pos < from.len) {
+/** Most fields of one message. No valid one but that of elements, which says its own, has more. */
+const mostFields = 4096;
+
+/**
+ * Calls `read` for each field with its number; a field that it does not read is skipped. Every field costs time, whatever its
+ * bytes: 10 MB can hold five million.
+ */
+export function eachField(
+  from: Reader,
+  read: (field: number, wireType: number) => boolean,
+  most: number = mostFields,
+): void {
+  for (let fields = 0; from.pos < from.len; fields++) {
+    if (fields >= most) throw malformed(`A message has more than ${most} fields.`);
     const tag = from.uint32();
     if (!read(tag >>> 3, tag & 7)) from.skipType(tag & 7);
   }
@@ -148,8 +159,12 @@ function parameterOf(from: Reader): unknown {
 
 const toNumber = (long: unknown): number => (long as { toNumber(): number }).toNumber();
 
-/** Exact up to 2^53 - 1: beyond it every length and every time is refused. */
-const int64 = (from: Reader): number => toNumber(from.int64());
+/** Beyond 2^53 - 1 a bigint: a length or a time is refused then, with the number that was sent. */
+function int64(from: Reader): number | bigint {
+  const long = from.int64();
+  const number = toNumber(long);
+  return Number.isSafeInteger(number) ? number : BigInt((long as { toString(): string }).toString());
+}
 
 const some = (parameters: Record<string, unknown>): object =>
   Object.keys(parameters).length === 0 ? {} : { parameters };

@@ -15,7 +15,7 @@ import { bytesOf } from "../kserve/tensor-data.ts";
 import { rawOrContents } from "./contents.ts";
 import { serviceName } from "./definition.ts";
 import { inferMessage, type InferMessage } from "./infer-request.ts";
-import { statusNameOf, statusOf } from "./status.ts";
+import { detailsOf, statusNameOf, statusOf } from "./status.ts";
 
 /** Most requests of one stream that run or wait; the next one is read when a reply has been taken. */
 export const maxInFlightPerStream = 64;
@@ -142,7 +142,7 @@ function stream(
       status = controller.signal.aborted ? "CANCELLED" : statusNameOf(problem);
       logFailure(context, headers, problem, controller.signal);
       const id = message?.header["id"] ?? "";
-      return { error_message: problem.message, infer_response: { model_name: message?.model, id } };
+      return { error_message: detailsOf(problem), infer_response: { model_name: message?.model, id } };
     } finally {
       context.requests.record(`/${serviceName}/ModelStreamInfer`, status, performance.now() - startedAtMs);
     }
@@ -183,7 +183,7 @@ const headersOf = ({ metadata }: Call): Headers =>
 const optionsFor =
   (call: Call, headers: Headers, signal: AbortSignal) =>
   (settings: Settings): InferOptions => {
-    const options = optionsOf(headers, signal, settings);
+    const options = optionsOf(headers, signal, settings, (header) => `metadata ${header.toLowerCase()}`);
     const leftMs = Number(call.getDeadline()) - Date.now();
     return leftMs < options.timeoutMs ? { ...options, timeoutMs: Math.max(1, leftMs) } : options;
   };

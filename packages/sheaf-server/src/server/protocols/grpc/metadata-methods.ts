@@ -13,6 +13,7 @@ import {
   serverMetadata,
   statisticsOf,
 } from "../kserve/model.ts";
+import { malformed } from "../kserve/tensor-data.ts";
 import { first } from "./calls.ts";
 import { decode } from "./definition.ts";
 import { decoded } from "./infer-request.ts";
@@ -51,11 +52,16 @@ export function metadataMethods(models: Models, log: FastifyBaseLogger): Readonl
   return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, answering(name, answer, log)]));
 }
 
+/** They hold a name and a version. */
+const mostBytes = 65_536;
+
 type Answer = (message: never) => object | Promise<object>;
 
 function answering(name: string, answer: Answer, log: FastifyBaseLogger): Method {
-  const answered = async (request: Buffer): Promise<object> =>
-    answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never);
+  const answered = async (request: Buffer): Promise<object> => {
+    if (request.length > mostBytes) throw malformed(`A ${name}Request must have at most ${mostBytes} bytes.`);
+    return answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never);
+  };
   return ({ request, metadata }, reply) => {
     answered(request).then(
       (message) => reply(null, message),

@@ -1,5 +1,6 @@
 import { status as grpc, Metadata, type StatusObject } from "@grpc/grpc-js";
-import type { Problem } from "../../../problems/problem.ts";
+import { BatcherError } from "sheaf";
+import { problemOf, type Problem } from "../../../problems/problem.ts";
 
 /** The status of gRPC for each status of HTTP that an error can have: /infer and gRPC refuse the same for the same reason. */
 const codes = {
@@ -10,6 +11,7 @@ const codes = {
   408: grpc.DEADLINE_EXCEEDED,
   413: grpc.RESOURCE_EXHAUSTED,
   415: grpc.UNIMPLEMENTED,
+  421: grpc.PERMISSION_DENIED,
   422: grpc.INVALID_ARGUMENT,
   429: grpc.RESOURCE_EXHAUSTED,
   431: grpc.RESOURCE_EXHAUSTED,
@@ -27,6 +29,10 @@ export const statusNameOf = ({ status }: Pick<Problem, "status">): string => grp
 
 export const nameOfCode = (code: number): string => grpc[code] ?? "UNKNOWN";
 
+/** The message of a problem in the words of gRPC: its callers have a deadline, and no headers. */
+export const detailsOf = ({ cause, message }: Problem): string =>
+  cause instanceof BatcherError && cause.code === "TIMEOUT" ? problemOf(cause, "the call's deadline").message : message;
+
 /** How a call ends with this problem. When to come back stands in the metadata, also as gRPC's retry policies read it. */
 export function statusOf(problem: Problem): StatusObject {
   const metadata = new Metadata();
@@ -36,5 +42,9 @@ export function statusOf(problem: Problem): StatusObject {
     if (name === "retry-after-ms") metadata.set("grpc-retry-pushback-ms", value);
   }
   // grpc-js writes it with encodeURI, which throws at half a surrogate pair.
-  return { code: codeOf(problem.status), details: problem.message.replaceAll(/\p{Surrogate}/gu, "\uFFFD"), metadata };
+  return {
+    code: codeOf(problem.status),
+    details: detailsOf(problem).replaceAll(/\p{Surrogate}/gu, "\uFFFD"),
+    metadata,
+  };
 }

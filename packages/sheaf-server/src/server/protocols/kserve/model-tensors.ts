@@ -1,7 +1,9 @@
 import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../../runners/contract/model-spec.ts";
 import { joinRows } from "../../../runners/tensors/join-rows.ts";
-import { boundedDepth } from "../../../problems/depth.ts";
+import { changedValues } from "../../../http/changed-values.ts";
+import { JsonBounds } from "../../../http/json-bounds.ts";
 import { jsonText, vectorOf } from "../../codec/outputs.ts";
+import type { ServedModel } from "../../contract/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import type { NumberArray } from "../../../runners/tensors/elements.ts";
 import { malformed, type TensorData } from "./tensor-data.ts";
@@ -18,6 +20,11 @@ export interface TensorValue {
   readonly datatype: TensorDatatype;
   readonly shape: readonly number[];
   readonly data: TensorData;
+}
+
+/** A tensor of a request, with the path of its elements in it. */
+export interface RequestTensor extends TensorValue {
+  readonly path: string;
 }
 
 // Any JSON value as a text a row: items and results of worker modules have no other shape in common.
@@ -82,13 +89,13 @@ function mismatch(path: string, expected: readonly number[], shape: readonly num
   return new Problem("INVALID_INPUT", message, { param: path });
 }
 
-/** Cuts a request's tensors into items. `parse` checks those that are not tensors in the end, such as texts. */
+/** Cuts a request's tensors into items of the model, which checks those that are not tensors in the end, such as texts. */
 export function itemsOf(
-  input: ModelInput,
-  values: readonly TensorValue[],
+  { definition: { input }, parse, settings }: Pick<ServedModel, "definition" | "parse" | "settings">,
+  values: readonly RequestTensor[],
   count: number,
-  parse: (value: unknown, path: string) => unknown,
 ): unknown[] {
+  const bounds = new JsonBounds(settings);
   const rows = (value: TensorValue): TensorData[] => {
     const length = value.data.length / count;
     return Array.from({ length: count }, (_, i) => {
@@ -100,7 +107,7 @@ export function itemsOf(
   if (first === undefined) throw malformed("The model has no inputs.");
   switch (input.kind) {
     case "text":
-      return rows(first).map(([text], i) => parse(text, `inputs[0].data[${i}]`));
+      return rows(first).map(([text], i) => parse(text, `${first.path}[${i}]`));
     case "text-pair": {
       const [queries, texts] = ["query", "text"].map((name) => rows(values.find((value) => value.name === name)!));
       return queries!.map(([query], i) => parse({ query, text: texts![i]![0] }, `row ${i}`));
@@ -112,10 +119,10 @@ export function itemsOf(
       const hasBatchAxis = input.hasBatchAxis ?? true;
       return Array.from({ length: count }, (_, i) => {
         const item: Record<string, unknown> = {};
-        for (const [k, { value, rows: ofValue }] of cut.entries()) {
+        for (const { value, rows: ofValue } of cut) {
           const spec = input.tensors.find(({ name }) => name === value.name);
-          const at = `inputs[${k}].data[${i}]`;
-          item[value.name] = spec?.isJson === true ? boundedDepth(jsonValue(ofValue[i]![0], at), at) : ofValue[i];
+          const row = ofValue[i]!;
+          item[value.name] = spec?.isJson === true ? jsonValue(row[0], `${value.path}[${i}]`, bounds) : row;
           if (spec?.shape.includes(null) === true)
             item[`shape:${value.name}`] = Int32Array.from(hasBatchAxis ? value.shape.slice(1) : value.shape);
         }
@@ -123,16 +130,23 @@ export function itemsOf(
       });
     }
     case "json":
-      return rows(first).map(([text], i) => parse(jsonValue(text, `inputs[0].data[${i}]`), `row ${i}`));
+      return rows(first).map(([text], i) => jsonValue(text, `${first.path}[${i}]`, bounds));
   }
 }
 
-function jsonValue(text: TensorData[number] | undefined, path: string): unknown {
+/** The value that a text holds as JSON; `bounds` are those of all texts of a request. @throws {Problem} 422. */
+function jsonValue(text: TensorData[number] | undefined, path: string, bounds: JsonBounds): unknown {
+  const bytes = Buffer.from(text as string);
+  bounds.check(bytes, path);
+  let value: unknown;
   try {
-    return JSON.parse(text as string);
+    value = JSON.parse(text as string);
   } catch {
     throw invalid(path, 'a text of JSON, such as "[1, 2]"', text);
   }
+  const [changed] = changedValues(bytes, bounds, path);
+  if (changed !== undefined) throw changed.problem;
+  return value;
 }
 
 /** Joins results into one tensor. @throws {Problem} rows of different shapes have no tensor in common. */

@@ -3,17 +3,18 @@ import { objectOf } from "../../codec/inputs.ts";
 import { jsonOf } from "../../../http/body.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import type { Repository } from "../../models/models.ts";
+import type { Settings } from "../../../settings/settings.ts";
 import * as schemas from "./schemas.ts";
 
 /**
  * Load and unload of Triton's model repository extension, for a folder of models:
  * https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
  */
-export function repositoryRoutes(v2: FastifyInstance, repository: Repository): void {
+export function repositoryRoutes(v2: FastifyInstance, repository: Repository, settings: Settings): void {
   for (const action of ["load", "unload"] as const) {
     const path = `/v2/repository/models/:model/${action}`;
     v2.post(path, { schema: schemas.repositoryAction(action) }, async (request) => {
-      readParameters(request, action);
+      readParameters(request, action, settings);
       const { model } = request.params as { readonly model: string };
       await patiently(request, () => repository[action](model));
       return {};
@@ -22,12 +23,12 @@ export function repositoryRoutes(v2: FastifyInstance, repository: Repository): v
 }
 
 /** A browser sends no JSON to another site without asking: a page somewhere must not load a model here. */
-function readParameters({ headers, body }: FastifyRequest, action: "load" | "unload"): void {
+function readParameters({ headers, body }: FastifyRequest, action: "load" | "unload", settings: Settings): void {
   const type = headers["content-type"];
   if (type === undefined || !/^application\/json\s*(?:;|$)/iu.test(type))
     throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the header content-type: application/json; the body may be {}.");
   if (!Buffer.isBuffer(body) || body.length === 0) return;
-  const { parameters = {} } = objectOf(jsonOf(body), "", "an object", ["parameters"]);
+  const { parameters = {} } = objectOf(jsonOf(body, settings), "", "an object", ["parameters"]);
   if (typeof parameters !== "object" || parameters === null) throw invalid("parameters", "an object", parameters);
   for (const [name, value] of Object.entries(parameters)) {
     // tritonclient always sends it.

@@ -2,14 +2,18 @@ import { describe } from "sheaf/checks";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../../../http/body.ts";
+import type { JsonLimits } from "../../../http/json-bounds.ts";
 import type { ServedModel } from "../../contract/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { headerLength } from "./binary-body.ts";
-import { itemCountOf, type ProtocolTensor, type TensorValue } from "./model-tensors.ts";
+import { itemCountOf, type ProtocolTensor, type RequestTensor } from "./model-tensors.ts";
 import { dataFromBytes, dataFromJson, malformed, type TensorData } from "./tensor-data.ts";
 
 /** The JSON of a request, and the bytes of binary tensors after it. */
-export function splitBody({ headers, body }: FastifyRequest): { header: Record<string, unknown>; binary: Buffer } {
+export function splitBody(
+  { headers, body }: FastifyRequest,
+  limits: JsonLimits,
+): { header: Record<string, unknown>; binary: Buffer } {
   if (!Buffer.isBuffer(body)) throw malformed("The body is empty.");
   const given = headers[headerLength];
   if (given === undefined && headers["content-type"]?.startsWith("application/octet-stream") === true)
@@ -19,7 +23,7 @@ export function splitBody({ headers, body }: FastifyRequest): { header: Record<s
     throw malformed(
       `Inference-Header-Content-Length must be the length of the JSON, at most the body's ${body.length} bytes, got ${String(given).slice(0, 40)}.`,
     );
-  const header = jsonOf(body.subarray(0, length));
+  const header = jsonOf(body.subarray(0, length), limits);
   if (!isObject(header)) throw malformed(`The request must be an object, got ${describe(header)}.`);
   return { header, binary: body.subarray(length) };
 }
@@ -39,8 +43,8 @@ export interface NamedInput {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** The elements of an input. @throws {Problem} */
-export type ReadData = (named: NamedInput) => TensorData;
+/** The elements of an input, and the path where they stand. @throws {Problem} */
+export type ReadData = (named: NamedInput) => { readonly data: TensorData; readonly path: string };
 
 /** The tensors of a request, whose elements `readData` finds. @throws {Problem} 400 or 422, naming the path. */
 export function readInputs(
@@ -48,9 +52,9 @@ export function readInputs(
   readData: ReadData,
   tensors: readonly ProtocolTensor[],
   { settings }: ServedModel,
-): { values: TensorValue[]; count: number } {
+): { values: RequestTensor[]; count: number } {
   if (!Array.isArray(inputs)) throw malformed(`inputs must be an array, got ${describe(inputs)}.`);
-  const values: TensorValue[] = [];
+  const values: RequestTensor[] = [];
   let count: number | undefined;
   for (const [index, input] of (inputs as unknown[]).entries()) {
     const path = `inputs[${index}]`;
@@ -63,8 +67,10 @@ export function readInputs(
     }
     if (datatype !== tensor.datatype)
       throw malformed(`${path}.datatype must be ${tensor.datatype} for ${tensor.name}, got ${describe(datatype)}.`);
-    if (!Array.isArray(shape) || !shape.every((axis) => Number.isSafeInteger(axis) && (axis as number) >= 0))
-      throw malformed(`${path}.shape must be an array of lengths, got ${describe(shape)}.`);
+    if (!Array.isArray(shape)) throw malformed(`${path}.shape must be an array of lengths, got ${describe(shape)}.`);
+    const wrong = shape.findIndex((axis) => !(Number.isSafeInteger(axis) && (axis as number) >= 0));
+    if (wrong >= 0)
+      throw malformed(`${path}.shape[${wrong}] must be a length, from 0 to 2^53 − 1, got ${describe(shape[wrong])}.`);
     const rows = itemCountOf(tensor, shape as number[], `${path}.shape`);
     const most = Math.min(settings.maxInputs, settings.queueMaxSize);
     if (rows > most) throw invalid(`${path}.shape[0]`, `at most ${most} (MAX_INPUTS, QUEUE_MAX_SIZE)`, rows);
@@ -72,8 +78,8 @@ export function readInputs(
     count = rows;
 
     const elementCount = (shape as number[]).reduce((product, axis) => product * axis, 1);
-    const data = readData({ index, path, tensor, elementCount, input });
-    values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], data });
+    const read = readData({ index, path, tensor, elementCount, input });
+    values.push({ name: tensor.name, datatype: tensor.datatype, shape: shape as number[], ...read });
   }
   const missing = tensors.find(({ name }) => !values.some((value) => value.name === name));
   if (missing !== undefined) throw malformed(`inputs lacks ${missing.name}.`);
@@ -86,7 +92,8 @@ export function jsonOrBinary(binary: Buffer): { readonly readData: ReadData; end
   return {
     readData({ path, tensor: { datatype }, elementCount, input: { parameters, data } }) {
       const { binary_data_size: byteLength } = parametersOf(parameters, `${path}.parameters`, ["binary_data_size"]);
-      if (byteLength === undefined) return dataFromJson(data, `${path}.data`, datatype, elementCount);
+      if (byteLength === undefined)
+        return { data: dataFromJson(data, `${path}.data`, datatype, elementCount), path: `${path}.data` };
       if (data !== undefined) throw malformed(`${path} must have either data or binary_data_size.`);
       const left = binary.length - at;
       if (!Number.isSafeInteger(byteLength) || (byteLength as number) < 0 || (byteLength as number) > left)
@@ -95,7 +102,7 @@ export function jsonOrBinary(binary: Buffer): { readonly readData: ReadData; end
         );
       const bytes = binary.subarray(at, at + (byteLength as number));
       at += bytes.length;
-      return dataFromBytes(bytes, path, datatype, elementCount);
+      return { data: dataFromBytes(bytes, path, datatype, elementCount), path };
     },
     end() {
       if (at !== binary.length) throw malformed(`${binary.length - at} bytes follow that belong to no input.`);

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { jsonOf } from "../../../http/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
+import type { JsonLimits } from "../../../http/json-bounds.ts";
 import { objectOf } from "../../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";
@@ -37,7 +38,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       return reply.code(ready ? 200 : 503).send({ ready });
     });
     v2.post("/v2/repository/index", { schema: schemas.index }, ({ body }) =>
-      repositoryIndex(models, { readyOnly: readIndexRequest(body) }),
+      repositoryIndex(models, { readyOnly: readIndexRequest(body, models.settings) }),
     );
     v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
     for (const versioned of [false, true]) {
@@ -84,15 +85,15 @@ interface VersionPath {
 }
 
 /** Whether only ready models are asked for. Clients send an object, or nothing at all. */
-function readIndexRequest(body: unknown): boolean {
+function readIndexRequest(body: unknown, limits: JsonLimits): boolean {
   if (!Buffer.isBuffer(body) || body.length === 0) return false;
-  const { ready } = objectOf(jsonOf(body), "", "an object", ["ready"]);
+  const { ready } = objectOf(jsonOf(body, limits), "", "an object", ["ready"]);
   if (ready !== undefined && typeof ready !== "boolean") throw invalid("ready", "true or false", ready);
   return ready === true;
 }
 
 async function infer(model: ServedModel, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const { header, binary } = splitBody(request);
+  const { header, binary } = splitBody(request, model.settings);
   const options = callOptionsOf(request, model.settings);
   const { id, outputs } = await inferTensors(model, { header, isBinary: false, ...jsonOrBinary(binary) }, options);
   return sendOutputs(reply, { model, id, outputs });

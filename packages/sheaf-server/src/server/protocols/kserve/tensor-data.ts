@@ -4,6 +4,7 @@ import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { elements, shownElements, type NumberArray, type NumberType } from "../../../runners/tensors/elements.ts";
 import { isFiniteHalf, numberOfHalf } from "../../../runners/tensors/half.ts";
+import { textAt } from "../../codec/text-at.ts";
 
 /** A tensor's elements in row order: texts for BYTES, 0 and 1 for BOOL. */
 export type TensorData = NumberArray | string[];
@@ -15,10 +16,7 @@ export function dataFromJson(value: unknown, path: string, datatype: TensorDatat
   if (flat.length !== count)
     throw malformed(`${path} must hold ${count} elements, as its shape says, got ${flat.length}.`);
   if (datatype === "BYTES") {
-    flat.forEach((text, i) => {
-      if (typeof text !== "string") throw invalid(`${path}[${i}]`, "a text", text);
-    });
-    return flat as string[];
+    return flat.map((text, i) => textAt(text, `${path}[${i}]`));
   }
   const element = elements[datatype];
   const { stored } = element;

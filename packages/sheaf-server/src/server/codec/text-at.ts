@@ -1,0 +1,9 @@
+import { wholeUnicode } from "../../http/changed-values.ts";
+import { invalid } from "../../problems/problem.ts";
+
+/** The value as a text. @throws {Problem} 422; half of a surrogate pair would be another character in UTF-8. */
+export function textAt(value: unknown, path: string): string {
+  if (typeof value !== "string") throw invalid(path, "a text", value);
+  if (!value.isWellFormed()) throw invalid(path, wholeUnicode, value);
+  return value;
+}
