@@ -3,7 +3,7 @@ import type { DescribedModel } from "../../runners/contract/model-spec.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonDemand } from "./json-demand.ts";
 
-/** A model to serve: what goes in and out, and what runs it. */
+/** A model to serve: its inputs and outputs, and the executor that runs it. */
 export interface ModelDefinition extends Omit<DescribedModel, "task" | "groupKey" | "weigh" | "sample"> {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
   readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;

@@ -1,6 +1,6 @@
 const createdAtS = Math.floor(Date.now() / 1000);
 
-/** What OpenAI's API says of every model. */
+/** The fields of every model in OpenAI's API. */
 export const modelHead = (name: string): object => ({
   id: name,
   object: "model",

@@ -61,6 +61,6 @@ export interface ServedModel {
   readonly local?: ServedModel | undefined;
   /** Keeps it open, for a request that goes in piece by piece, until the returned function is called. */
   hold(): () => void;
-  /** Finishes what is in; what is left after `graceMs` gets `CLOSED`. Once. */
+  /** Finishes accepted items; those left after `graceMs` get `CLOSED`. Once. */
   close(graceMs: number): Promise<void>;
 }

@@ -11,10 +11,10 @@ import type { ModelSource } from "./deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { definitionOf, runsElsewhere, workersOf } from "./worker-model.ts";
 
-/** What a model is called that an entry names. */
+/** The name of the model in an entry. */
 export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
 
-/** A model by its built-in name, its file or its folder. `log` gets what a Python model prints. */
+/** A model by its built-in name, its file or its folder. `log` gets the output of a Python model. */
 export function fileSource(entry: ModelEntry, shared: Settings, log: (line: WorkerLogLine) => void): ModelSource {
   const name = nameOf(entry);
   const settings = { ...shared, ...entry.settings };

@@ -1,6 +1,6 @@
 import { within } from "../../shared/within.ts";
 
-/** Requests that go in piece by piece: what they go to stays open until the last piece is in. */
+/** Requests that go in piece by piece: their model stays open until the last piece is in. */
 export class Holds {
   #count = 0;
   #released: (() => void) | undefined;

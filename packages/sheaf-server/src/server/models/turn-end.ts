@@ -2,7 +2,7 @@
 export class TurnEnd {
   #end: Promise<void> | undefined;
 
-  /** Resolves after what was due at the end of the turn before this was called. */
+  /** Resolves after the callbacks that were due at the end of the turn before this was called. */
   reached(): Promise<void> {
     return (this.#end ??= new Promise((resolve) => {
       setImmediate(() => {

@@ -4,8 +4,8 @@ import { doubling } from "../../shared/doubling.ts";
 
 /**
  * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once. Straight on the
- * executor: what a cold model takes must not teach the scheduler.
- * @returns what the runs took, without the first of each size on each slot.
+ * executor: the run times of a cold model must not teach the scheduler.
+ * @returns the run times, without the first of each size on each slot.
  */
 export async function warmUp(
   executor: Executor<unknown, unknown>,

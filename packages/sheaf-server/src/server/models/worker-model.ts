@@ -19,7 +19,7 @@ export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | 
 export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefinition {
   if ("executor" in spec) {
     const { executor, sample, ...described } = spec;
-    // Nothing is made up for it: only its author knows what it takes beyond what it declares.
+    // Nothing is made up for it: only its author knows more about its inputs than it declares.
     return { ...described, run: executor, warmUpItem: sample, settings: { workerIsolation: "process" } };
   }
   const { workerUrl, data, sample, ...described } = spec;
@@ -49,7 +49,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
   };
 }
 
-/** What a gateway has in the place of a model. */
+/** A gateway's stand-in for a model. */
 export const noRun = (): never => {
   throw new Error("A gateway runs no model.");
 };

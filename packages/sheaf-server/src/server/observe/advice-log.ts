@@ -9,7 +9,7 @@ interface Advised {
 }
 
 /**
- * Logs what `stats().advice` says of each model: once a minute at most, and only while batches run. Advice that was
+ * Logs `stats().advice` of each model: once a minute at most, and only while batches run. Advice that was
  * logged before and differs in its figures alone is not logged again.
  */
 export class AdviceLog {

@@ -46,7 +46,7 @@ export type QdrantFilter = Readonly<Record<string, unknown>>;
 
 /**
  * A Qdrant collection, through the official REST client. Ids are unsigned integers or UUIDs. A batch of upserts is one
- * request that waits until the points are stored; a batch of queries is one request whatever their limits and filters. A
+ * request that waits until the points are stored; a batch of queries is one request with any limits and filters. A
  * request that Qdrant refuses as wrong (400, 422) is taken apart until the wrong point stands alone; writing the others
  * again changes nothing. Other failures are the service's: their callers get them, and 429 pauses as long as Qdrant asks.
  */

@@ -17,7 +17,7 @@ export interface Bisection<In> {
 /**
  * Isolates the items that a batch failed for: halves are run left then right, and a half that fails is halved again,
  * until each bad item is alone. k bad items among n cost at most about 2k·log2(n/k) + 2k runs (group testing by
- * binary splitting), so the default bound finds at least 4 exactly. What is left when the runs are spent gets the
+ * binary splitting), so the default bound finds at least 4 exactly. Items left when the runs are spent get the
  * batch's error.
  */
 export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisection<In>): Promise<void> {

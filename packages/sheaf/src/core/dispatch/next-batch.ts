@@ -4,14 +4,14 @@ import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Selection, type BatchLimits } from "./selection.ts";
 
-/** What the next batch of a group would be. */
+/** The next batch of a group, as it would be now. */
 export interface Preview {
   /** Items that could go; too many where counting exactly would cost a scan. */
   waiting: number;
   oldestAtMs: number;
   /** Most items the batch can hold: fewer than maxBatchSize where its weight closes it. */
   capacity: number;
-  /** Weight of what could go; the number of items without weights. */
+  /** Weight of the items that could go; the number of items without weights. */
   weight: number;
   closedByWeight: boolean;
   /** It is one item that shares its batch with no other. */
@@ -39,7 +39,7 @@ export class NextBatch<In> {
     this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
   }
 
-  /** What the next batch of this group could be; `waiting` is 0 where all are blocked. */
+  /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. */
   preview(group: Group<In>, nowMs: number): Preview {
     const { maxBatchSize } = this.#limits;
     if (this.#isRow(group)) {
@@ -58,7 +58,7 @@ export class NextBatch<In> {
     const { closedByWeight, weight, withImmediate, isAlone } = selection;
     const capacity = closedByWeight || isAlone ? count : maxBatchSize;
     return {
-      // What is beyond the next batch only shows a policy how long the queue is; with order keys it may be blocked.
+      // Items beyond the next batch only show a policy how long the queue is; with order keys it may be blocked.
       waiting: count === capacity && this.#order === undefined ? group.waiting : count,
       oldestAtMs: this.#order === undefined || group.newestFirst ? group.oldestAtMs() : selection.oldestAtMs,
       capacity,

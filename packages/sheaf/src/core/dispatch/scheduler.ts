@@ -33,7 +33,7 @@ export interface SchedulerParts<In, Out> {
   readonly limiter: RateLimiter;
   readonly cost: LearnedCost;
   readonly epochs: Epochs;
-  /** `undefined` where order of arrival is kept whatever comes. */
+  /** `undefined` where the order of arrival is always kept. */
   readonly overload: StandingOverload<In> | undefined;
 }
 

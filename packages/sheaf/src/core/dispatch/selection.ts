@@ -3,7 +3,7 @@ import type { Chunk, ItemRef } from "../queue/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
 import type { LaneQueue } from "../queue/lane-queue.ts";
 
-/** What may go in one batch. */
+/** The limits of one batch. */
 export interface BatchLimits {
   readonly maxBatchSize: number;
   readonly maxBatchWeight: number;
@@ -63,7 +63,7 @@ export class Selection<In> {
     while (count < limit) {
       let cursor = immediate;
       if (immediate.atEnd()) {
-        // Bulk fills what interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
+        // Bulk fills the places that interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
         const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
         if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.oldestAtMs())) cursor = bulk;
         else if (!interactive.atEnd()) cursor = interactive;
@@ -89,7 +89,7 @@ export class Selection<In> {
         heaviest = Math.max(heaviest, itemWeight);
         weight = heavier;
       }
-      // Only one that goes counts: behind a blocked one, bulk may be what it waits for, in this group or in another.
+      // Only one that goes counts: behind a blocked one, it may wait for bulk, in this group or in another.
       if (chunk.laneQueue!.lane === 0) this.withImmediate = true;
       this.chunks[count] = chunk;
       this.indices[count] = index;
@@ -142,7 +142,7 @@ class Cursor<In> {
   readonly laneQueue: LaneQueue<In>;
   protected chunk: Chunk<In> | undefined;
   protected index = -1;
-  /** By place; what is before `backAt` has been taken. */
+  /** By place; entries before `backAt` have been taken. */
   protected back: ItemRef<In>[] | undefined;
   protected backAt = 0;
 

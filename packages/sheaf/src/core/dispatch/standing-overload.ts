@@ -8,7 +8,7 @@ import type { Queue } from "../queue/queue.ts";
 const fullRuns = 5;
 /** Full runs in which the queue must have grown: a few lists that come at once are a burst. */
 const growingRuns = 5;
-/** Standard deviations of a Poisson stream by which arrivals must exceed what was served: small batches queue by chance. */
+/** Standard deviations of a Poisson stream by which arrivals must exceed served items: small batches queue by chance. */
 const deviations = 3;
 /** Items that are served without a single arrival before the stream has ended: at least this many, over `fullRuns`. */
 const servedAlone = 20;

@@ -55,7 +55,7 @@ export interface WorkerOptions<Data = unknown> {
   readonly resultRows?: "own" | "view" | undefined;
   /**
    * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do it
-   * next. `module` is the URL of a module that exports what a `RowEncoder` has; `wanted` is asked for each batch (default:
+   * next. `module` is the URL of a module that exports the members of a `RowEncoder`; `wanted` is asked for each batch (default:
    * always). The results stay as they are; `encodedRow(row)` gives the bytes of one. Default none.
    */
   readonly encodeRows?: EncodeRows | undefined;

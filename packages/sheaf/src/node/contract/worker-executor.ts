@@ -1,11 +1,11 @@
 import type { Executor } from "../../core/contract/executor.ts";
 
 /**
- * The life of an instance. `ready` and `busy` serve; `draining` finishes what it has; `dead` is the end.
+ * The life of an instance. `ready` and `busy` serve; `draining` finishes its batches; `dead` is the end.
  */
 export type InstanceState = "starting" | "warming" | "ready" | "busy" | "draining" | "dead";
 
-/** What is known of one instance: one loaded copy of the model, in a thread or process of its own. */
+/** The state of one instance: one loaded copy of the model, in a thread or process of its own. */
 export interface InstanceInfo {
   /** 1, 2, 3 … per executor; a replacement has a new one. */
   readonly id: number;

@@ -171,7 +171,7 @@ export class Pool<In, Out> implements WorkerExecutor<In, Out> {
     this.#dispatch();
   }
 
-  /** Nothing runs until the pause is over: what waits would only time out. */
+  /** Nothing runs until the pause is over: waiting items would only time out. */
   #refuseWaiting(): void {
     if (this.#waiting.length === 0) return;
     const { outage } = this;

@@ -5,7 +5,7 @@ import { unpack, type RowOwnership } from "./pack.ts";
 export interface Received extends Pick<Message, "kind" | "id" | "value" | "memoryBytes"> {
   /**
    * `results`: one value or `Error` for each item; `answer`: that of the item; `failure` and `loadFailed`: the error. Read
-   * once. @throws {Error} what came cannot be read.
+   * once. @throws {Error} for a message that cannot be read.
    */
   values(ownership: RowOwnership): unknown[];
 }

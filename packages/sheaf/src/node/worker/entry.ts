@@ -7,7 +7,7 @@ const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
 export const threadEntry: URL = new URL(`./thread-main${extension}`, import.meta.url);
 export const processEntry: URL = new URL(`./process-main${extension}`, import.meta.url);
 
-/** What a worker thread is started with. */
+/** The start data of a worker thread. */
 export interface ThreadData {
   readonly host: HostOptions;
   readonly port: MessagePort;

@@ -5,7 +5,7 @@ import { modelName } from "../../../runners/resolve-model.ts";
 
 /** A version of a model in a folder of models. */
 export interface FoundModel {
-  /** Path of what is to be served, as `sheaf serve` takes it. */
+  /** Path of the model, as `sheaf serve` takes it. */
   readonly model: string;
   /** Its folder's number; undefined where the model has no versions of its own. */
   readonly versionName: string | undefined;
@@ -18,7 +18,7 @@ const maxEntries = 1000;
 const maxFiles = 10_000;
 
 const isModelFile = (name: string): boolean => /\.(?:onnx|py|m?[jt]s)$/u.test(name);
-/** Hidden ones, and what Python and npm keep beside a model. */
+/** Hidden ones, and files that Python and npm keep beside a model. */
 const isLeftOut = (name: string): boolean =>
   name.startsWith(".") || name === "__pycache__" || name === "node_modules" || name === "venv";
 const isVersion = (name: string): boolean => /^[1-9]\d{0,14}$/u.test(name);
@@ -31,7 +31,7 @@ export function isModelsFolder(word: string): boolean {
   return ![...textFiles, "model.onnx", "onnx"].some((name) => existsSync(join(word, name)));
 }
 
-/** The names of the models in a folder, sorted, each with what it is there: one path, or several that share the name. */
+/** The names of the models in a folder, sorted, each with its paths: one, or several that share the name. */
 export async function modelsIn(root: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const entries = (await readdir(root)).filter((entry) => !isLeftOut(entry)).sort();
   if (entries.length > maxEntries)
@@ -48,7 +48,7 @@ export async function modelsIn(root: string): Promise<ReadonlyMap<string, readon
 }
 
 /**
- * What a name of `modelsIn` stands for now. A folder's highest number is the version that is served.
+ * The model of a name of `modelsIn`, as it is now. A folder's highest number is the version that is served.
  * @throws {Error} saying why nothing of this name can be served.
  */
 export async function findModel(root: string, name: string, paths: readonly string[]): Promise<FoundModel> {

@@ -44,7 +44,7 @@ export class ModelRepository {
     this.#log = log;
   }
 
-  /** Begins to load what is in the folder. @throws {Error} it cannot be read. */
+  /** Begins to load the models in the folder. @throws {Error} it cannot be read. */
   static async open(folder: FolderEntry, parts: RepositoryParts): Promise<ModelRepository> {
     const repository = new ModelRepository(folder, parts);
     const { models } = parts;
@@ -63,7 +63,7 @@ export class ModelRepository {
   }
 
   /**
-   * Loads what the folder has under this name now; a version that serves goes on until the new one is ready. Calls while
+   * Loads the folder's present model of this name; a version that serves goes on until the new one is ready. Calls while
    * its load waits for its turn share it.
    * @throws {Problem} 404; 422 with why it did not load; 503.
    */
@@ -98,11 +98,11 @@ export class ModelRepository {
       );
     }
     await this.#leaving.get(name);
-    // What is gone from the folder too is forgotten.
+    // A model that is gone from the folder too is forgotten.
     if (!(await modelsIn(this.folder)).has(name)) this.#loadedFiles.delete(name);
   }
 
-  /** Of a name, whether its files are those of its last load; `files` is what `filesOf` gives. */
+  /** Of a name, whether its files are those of its last load; `files` is the result of `filesOf`. */
   hasLoaded(name: string, files: string): boolean {
     return this.#loadedFiles.get(name) === files;
   }

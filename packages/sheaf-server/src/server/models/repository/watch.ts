@@ -13,8 +13,8 @@ interface Change {
 }
 
 /**
- * Looks at a folder of models once a second: loads what is new or has changed once it has stood still for two looks,
- * unloads what is gone. A failed load is tried again when its files change.
+ * Looks at a folder of models once a second: loads a new or changed model once its files have stood still for two looks,
+ * unloads removed ones. A failed load is tried again when its files change.
  */
 export class FolderWatch {
   readonly #repository: ModelRepository;

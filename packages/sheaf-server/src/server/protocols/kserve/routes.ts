@@ -19,8 +19,8 @@ import * as schemas from "./schemas.ts";
 import { bytesOf, jsonOfData } from "./tensor-data.ts";
 
 /**
- * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and what clients of Triton
- * ask besides: https://github.com/kserve/open-inference-protocol. Rows of the batch axis are items.
+ * The Open Inference Protocol (KServe v2) for every model, with the binary tensor extension and the further routes of Triton's
+ * clients: https://github.com/kserve/open-inference-protocol. Rows of the batch axis are items.
  */
 export async function kserveRoutes(app: FastifyInstance, models: Models): Promise<void> {
   await app.register(async (v2) => {

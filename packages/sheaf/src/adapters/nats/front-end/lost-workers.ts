@@ -26,7 +26,7 @@ export interface LostWorkersParts {
   readonly names: QueueNames;
   readonly link: QueueConnection;
   readonly routing: Routing;
-  /** What this side is called in keys. */
+  /** The name of this side in keys. */
   readonly token: string;
   /** Calls that are not answered. */
   readonly open: () => Iterable<Call>;
@@ -35,7 +35,7 @@ export interface LostWorkersParts {
 
 /**
  * Has the items of a worker that is gone given to others at once. The NATS server tells it from one that merely hangs: the
- * subject of a worker whose connection is closed has no listener, and a request to it is answered so. What hangs, or is on
+ * subject of a worker whose connection is closed has no listener, and a request to it is answered so. A worker that hangs, or is on
  * a machine that vanished, keeps its items for the ack wait.
  */
 export class LostWorkers {
@@ -98,7 +98,7 @@ export class LostWorkers {
     if (!isDone && clock.now() < untilMs) clock.after(againMs, () => void this.#handOver(worker, untilMs));
   }
 
-  /** What the queue had given out, and no worker that is there holds, was at the lost one. False where that is unknown. */
+  /** Items that the queue gave out, and that no living worker holds, were at the lost one. False where that is unknown. */
   async #tryHandOver({ id, route }: WorkerInfo): Promise<boolean> {
     const { settings, names, link, routing, token, giveUp } = this.#parts;
     const suspected = new Set(

@@ -67,7 +67,7 @@ export class Publisher {
     return [...this.#unanswered.values()];
   }
 
-  /** At the end of the turn: what comes in one turn goes in one write to the socket, which costs more than all the rest. */
+  /** At the end of the turn: items of one turn go in one write to the socket, which costs more than all the rest. */
   publish(call: Call): void {
     call.publishes++;
     call.publishedAtMs = this.#settings.clock.now();

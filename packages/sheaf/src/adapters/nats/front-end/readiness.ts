@@ -44,7 +44,7 @@ export class Readiness {
     return this.#link.unavailableReason ?? this.#provisioner.unavailableReason;
   }
 
-  /** Creates the queue, and follows what workers and the server report about it. */
+  /** Creates the queue, and follows the reports of workers and the server about it. */
   begin(): void {
     this.#link.subscribe(namesOf(this.#settings).alive, ({ data }) => {
       this.routing.heard(workerInfoOf(data));

@@ -10,7 +10,7 @@ const remembered = 1024;
 
 export type Outcome = keyof BatcherStats["items"];
 
-/** What a front end knows of the batches of its items, in the shape of every batcher's figures. */
+/** A front end's view of the batches of its items, in the shape of every batcher's figures. */
 export class SeenBatches {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
@@ -21,7 +21,7 @@ export class SeenBatches {
   readonly #statistics: Statistics;
   #batches = 0;
 
-  /** `maxBatchSize` is what the workers run; without it fill rates are unknown and stay 0. */
+  /** `maxBatchSize` is that of the workers; without it fill rates are unknown and stay 0. */
   constructor(name: string, maxBatchSize: number) {
     this.#name = name;
     this.#statistics = new Statistics({ maxBatchSize, maxBatchWeight: Infinity }, undefined, this.#cost);

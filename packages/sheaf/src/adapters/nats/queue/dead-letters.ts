@@ -6,10 +6,10 @@ import type { QueueSettings } from "./options.ts";
 import { jetStream, type QueueNames } from "./topology.ts";
 
 const longestReason = 500;
-/** What the headers of a dead letter take at most, without its reason and the stream's name. */
+/** Most bytes of a dead letter's headers, without its reason and the stream's name. */
 const otherHeadersBytes = 150;
 
-/** What is stored of a dead-lettered item. */
+/** The stored form of a dead-lettered item. */
 export interface DeadItem {
   readonly head: RequestHead;
   readonly body: Uint8Array;
@@ -61,7 +61,7 @@ export class DeadLetters {
     headers.set("Nats-Msg-Id", `dlq-${this.#names.stream}-${sequence}`);
     headers.set("Sheaf-Sequence", sequence);
     headers.set("Sheaf-Deliveries", String(deliveries));
-    // The item was as large as a message may be: what its head took is all the room there is.
+    // The item was as large as a message may be: the place of its head is all the room there is.
     const most = this.#settings.connection.info?.max_payload ?? Infinity;
     const taken = body.byteLength + otherHeadersBytes + this.#names.stream.length;
     const room = Math.max(0, Math.min(longestReason, most - taken));

@@ -31,7 +31,7 @@ interface ConsumerList {
 export async function laneFigures(settings: QueueSettings): Promise<LaneFigures[]> {
   if (settings.durability === "none") return [];
   const { stream, consumer } = namesOf(settings);
-  // Of every version: an old one finishes what it has.
+  // Of every version: an old one finishes its items.
   const { consumers = [] } = await jetStream<ConsumerList>(settings, `CONSUMER.LIST.${stream}`);
   return lanes.map((lane) => {
     const own = consumers.filter(({ name }) => name?.endsWith(consumer("", lane)));

@@ -16,13 +16,13 @@ import type { Priority } from "../../../core/contract/options.ts";
 import type { NatsClient } from "../wire/client.ts";
 import { binaryCodec, type Codec } from "../wire/codec.ts";
 
-/** What front ends and workers of one queue must agree on. */
+/** The options on which front ends and workers of one queue must agree. */
 export interface NatsQueueOptions extends NatsClient {
   /** Names the queue; front ends and workers of one name meet. Any text of at most 100 characters. */
   readonly queue: string;
   /**
    * `"file"` (default): an accepted item survives a restart of the NATS server. `"memory"`: it does not, but survives its
-   * worker. `"none"`: core NATS without JetStream, the cheapest: what a crash or a cut connection hits is lost.
+   * worker. `"none"`: core NATS without JetStream, the cheapest: a crash or a cut connection loses its items.
    */
   readonly durability?: "file" | "memory" | "none" | undefined;
   /** Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's value counts. Default 1000. */
@@ -38,12 +38,12 @@ export interface NatsQueueOptions extends NatsClient {
   /** Copies of the queue in a NATS cluster. Default 1. */
   readonly replicas?: number | undefined;
   /**
-   * What the queue is for, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that have another
+   * The purpose of the queue, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that have another
    * else. Default: nothing, which fits all.
    */
   readonly serves?: string | undefined;
   readonly codec?: Codec | undefined;
-  /** Hears what an operator should know, such as a queue that the server refuses. Default: `console.warn`. */
+  /** Gets warnings for the operator, such as a queue that the server refuses. Default: `console.warn`. */
   readonly onWarning?: ((message: string, cause?: unknown) => void) | undefined;
   /** Where replies arrive; as `inboxPrefix` of the connection. Default `"_INBOX"`. */
   readonly inboxPrefix?: string | undefined;
@@ -84,8 +84,8 @@ const queueChecks: Record<keyof NatsQueueOptions, Check> = {
 };
 
 /**
- * `own`: the checks of what a side takes beyond the queue's options.
- * @throws {TypeError | RangeError} naming the option and what it got.
+ * `own`: the checks of a side's options beyond those of the queue.
+ * @throws {TypeError | RangeError} naming the option and its value.
  */
 export function queueSettings<Options extends NatsQueueOptions>(
   options: Options,

@@ -14,7 +14,7 @@ export interface QueueNames {
   worker(id: string): string;
   readonly discover: string;
   readonly careful: string;
-  /** What the server reports about the queue. */
+  /** The server's report about the queue. */
   readonly maxDeliveries: string;
   readonly streamDeleted: string;
   readonly consumerDeleted: string;
@@ -82,7 +82,7 @@ interface StreamInfo {
 }
 
 /**
- * Creates what is missing of a queue. What is there stays, except that a front end brings the limits up to its own, and a
+ * Creates the missing parts of a queue. Existing ones stay, except that a front end brings the limits up to its own, and a
  * worker the consumers of its `route`; a front end has none. Safe to repeat, on either side.
  * @returns the stream's identity: another one than last time means that the queue was lost.
  */
@@ -96,7 +96,7 @@ export async function ensureQueue(settings: QueueSettings, route: string | undef
 
 /**
  * A stream on disk is known by its description, set once: `created` moves when the server restarts after an update. One in
- * memory keeps its description over a restart, and loses what it held: there the moved `created` tells the truth.
+ * memory keeps its description over a restart, and loses its items: there the moved `created` tells the truth.
  */
 const identityOf = ({ durability }: QueueSettings, { config, created = "" }: StreamInfo): string => {
   const description = config?.description ?? "";

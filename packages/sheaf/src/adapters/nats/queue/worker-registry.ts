@@ -1,7 +1,7 @@
 import type { Clock } from "../../../core/runtime/clock.ts";
 import { recordOf } from "../wire/envelope.ts";
 
-/** What a worker reports every second. */
+/** A worker's report, sent every second. */
 export interface WorkerInfo {
   readonly id: string;
   readonly slots: number;
@@ -11,9 +11,9 @@ export interface WorkerInfo {
   /** Run time of the largest recent batch in milliseconds, and its size; 0 before the first. */
   readonly runMs: number;
   readonly runSize: number;
-  /** What it serves, as given to the worker, for front ends to compare. */
+  /** The description of its model, as given to the worker, for front ends to compare. */
   readonly serves?: string | undefined;
-  /** What version of it, as given to the worker. */
+  /** The version of the model, as given to the worker. */
   readonly version?: string | undefined;
   /** Where the items of that version go. */
   readonly route: string;

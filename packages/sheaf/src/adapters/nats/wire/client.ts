@@ -18,7 +18,7 @@ export interface NatsMessage {
 
 export interface NatsSubscription {
   unsubscribe(): void;
-  /** Ends the subscription after what has been delivered already. */
+  /** Ends the subscription after the messages already delivered. */
   drain(): Promise<void>;
 }
 

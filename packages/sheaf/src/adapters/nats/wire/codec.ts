@@ -18,7 +18,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /**
- * The default codec: what JSON can hold, and typed arrays at any depth as their bytes (little-endian, as every machine
+ * The default codec: JSON values, and typed arrays at any depth as their bytes (little-endian, as every machine
  * that runs Node has them). A text or a Float32Array alone costs one copy and no JSON.
  */
 export const binaryCodec: Codec = {

@@ -50,7 +50,7 @@ export class QueueConnection {
     return this.refusal ?? (silentMs > silentAfterMs ? "NATS does not answer" : undefined);
   }
 
-  /** False where it is down: what is published then may or may not be sent later, so nothing is. */
+  /** False where it is down: a message published then may or may not be sent later, so none is. */
   publish(...[subject, payload, options]: Parameters<NatsConnection["publish"]>): boolean {
     if (!this.isConnected || this.#connection.isClosed()) return false;
     try {

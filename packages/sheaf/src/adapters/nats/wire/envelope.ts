@@ -1,6 +1,6 @@
 import { isWireError, type WireError } from "../../../core/contract/wire-error.ts";
 
-/** What travels before an item. Short names: it is part of every message. */
+/** The head before an item. Short names: it is part of every message. */
 export interface RequestHead {
   /** Inbox of the front end. */
   readonly f: string;
@@ -12,7 +12,7 @@ export interface RequestHead {
   readonly t?: string | undefined;
 }
 
-/** What travels before a result. */
+/** The head before a result. */
 export interface ReplyHead {
   /** Items in its batch, and the batch's number at that worker. */
   readonly n: number;

@@ -27,7 +27,7 @@ export interface ArrivalParts {
   readonly isTaking: () => boolean;
 }
 
-/** Messages that arrive at a worker: what each is, and where it goes. */
+/** Messages that arrive at a worker: the kind of each, and its way. */
 export class Arrivals {
   readonly counts: { delivered: number; redelivered: number } = { delivered: 0, redelivered: 0 };
   readonly #parts: ArrivalParts;
@@ -69,7 +69,7 @@ export class Arrivals {
     }
   }
 
-  /** Core NATS: a worker gets what is pushed to it, and refuses what it has no room for. */
+  /** Core NATS: a worker gets pushed items, and refuses those for which it has no room. */
   pushed(message: NatsMessage, lane: Delivery["lane"]): void {
     const { settings, pending, inFlight, runs, replies } = this.#parts;
     const request = this.#read(message);

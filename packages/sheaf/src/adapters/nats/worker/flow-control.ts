@@ -23,8 +23,8 @@ export interface FlowControlParts {
 }
 
 /**
- * How much a worker takes from the queue, and when the batcher gets it: no more than its free slots can run, so that what
- * waits, waits where every worker can take it.
+ * How much a worker takes from the queue, and when the batcher gets it: no more than its free slots can run, so that
+ * items wait where every worker can take them.
  */
 export class FlowControl {
   readonly #parts: FlowControlParts;
@@ -53,7 +53,7 @@ export class FlowControl {
     return this.#arrived.splice(0);
   }
 
-  /** Something changed: requests what free slots could run, or passes on what has arrived. */
+  /** Something changed: requests items for free slots, or passes on those that have arrived. */
   advance(): void {
     const { limits, poisonMode, pulls, timers } = this.#parts;
     const { maxBatchSize } = limits;
@@ -96,7 +96,7 @@ export class FlowControl {
     return this.#arrived.reduce((count, { lane }) => count + (lane === "bulk" ? 0 : 1), 0);
   }
 
-  /** Passes on what has arrived, as much as free slots can run, the highest lane first. */
+  /** Passes on arrived items, as many as free slots can run, the highest lane first. */
   #release(capacity: number): void {
     this.#parts.timers.cancel("release");
     this.#hasToppedUp = false;

@@ -12,7 +12,7 @@ export class InFlight {
     return this.#deliveries.get(key);
   }
 
-  /** What is here now. */
+  /** The items that are here now. */
   all(): Delivery[] {
     return [...this.#deliveries.values()];
   }
@@ -45,7 +45,7 @@ export class InFlight {
     return this.#cancelled.delete(key);
   }
 
-  /** The keys of what is here of one front end, that `prefix` is of. */
+  /** The keys of the items here of one front end, whose prefix is `prefix`. */
   keysOf(prefix: Uint8Array): string[] {
     const text = new TextDecoder().decode(prefix);
     return [...this.#deliveries.keys()].filter((key) => key.startsWith(text));

@@ -14,7 +14,7 @@ export class MessageAges {
   #smallestBefore = Infinity;
   #sliceEndsAtMs = -Infinity;
 
-  /** Nothing is older than `longestMs`: what seems so means that a clock was set. */
+  /** Nothing is older than `longestMs`: a greater age means that a clock was set. */
   constructor(longestMs: number) {
     this.#longestMs = longestMs;
   }

@@ -5,7 +5,7 @@ import type { QueueConnection } from "../wire/connection.ts";
 import { lanes, newInbox, type QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
 
-/** An open request of a lane: gives what waits, or waits for what comes first. */
+/** An open request of a lane: gives the waiting items, or waits for the first to come. */
 interface Pull {
   readonly number: string;
   readonly asked: number;
@@ -16,7 +16,7 @@ interface Pull {
 
 export interface PullEvents {
   arrived(message: NatsMessage, token: AckToken): void;
-  /** No request has more on its way, so what has arrived can go. `isEmpty`: nothing arrived. */
+  /** No request has more on its way, so the items that have arrived can go. `isEmpty`: none arrived. */
   quiet(): void;
   /** The server has no such queue, takes no more requests, or does not answer. */
   refused(): void;
@@ -26,7 +26,7 @@ export interface PullEvents {
 const expiresMs = 5000;
 /**
  * A server says when it has no more, but one in a hundred of these messages is lost (2.9): after this long without
- * another item the worker stops waiting, and what comes later goes with the next batch.
+ * another item the worker stops waiting, and later items go with the next batch.
  */
 const quietMs = 3;
 const nanosPerMs = 1_000_000;
@@ -75,7 +75,7 @@ export class Pulls {
     this.#open.clear();
   }
 
-  /** Takes no more; resolves when what the server had sent has arrived. */
+  /** Takes no more; resolves when the messages that the server had sent have arrived. */
   async stop(): Promise<void> {
     this.forget();
     await this.#link.withTimeout(() => this.#subscription.drain(), this.#settings.clock);

@@ -10,7 +10,7 @@ import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 const reasonsKept = 64;
 const nothing = new Uint8Array();
 
-/** Answers front ends. What cannot be sent now is sent when the connection is back. */
+/** Answers front ends. A reply that cannot be sent now is sent when the connection is back. */
 export class Replies {
   readonly #settings: QueueSettings;
   readonly #link: QueueConnection;

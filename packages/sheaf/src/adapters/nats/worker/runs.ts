@@ -45,7 +45,7 @@ export class ItemRuns {
     this.#parts = parts;
   }
 
-  /** Resolves when the batcher has no items left. What it still has after `graceMs` goes back to the queue. */
+  /** Resolves when the batcher has no items left. Items that it still has after `graceMs` go back to the queue. */
   async idle(graceMs: number): Promise<void> {
     if (this.#serving === 0) return;
     const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
@@ -112,7 +112,7 @@ export class ItemRuns {
       this.counts.cancelled++;
       return this.#finish(delivery, AckKind.end);
     }
-    // What was abandoned has been handed back.
+    // Abandoned items have been handed back.
     if (this.#isGivenUp && delivery.departure.aborted) return;
     const code = error instanceof BatcherError ? error.code : undefined;
     // No worker could still answer it in time, and its caller gets that error.

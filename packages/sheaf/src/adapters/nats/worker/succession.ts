@@ -15,7 +15,7 @@ export interface SuccessionParts {
   readonly settings: QueueSettings;
   readonly names: QueueNames;
   readonly link: QueueConnection;
-  /** What this worker says of itself. */
+  /** This worker's own report. */
   readonly about: () => WorkerInfo;
   /** Called when front ends should be notified. */
   readonly changed: () => void;

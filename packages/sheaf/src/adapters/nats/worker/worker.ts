@@ -23,7 +23,7 @@ import { namesOf, type QueueNames } from "../queue/topology.ts";
 import { routeOf } from "../queue/versions.ts";
 import { aliveEveryMs, type WorkerInfo } from "../queue/worker-registry.ts";
 
-/** What happened to items at a worker. */
+/** Counts of items at a worker, by outcome. */
 export interface WorkerCounts {
   readonly delivered: number;
   readonly redelivered: number;
@@ -33,10 +33,10 @@ export interface WorkerCounts {
   readonly deadLetters: number;
 }
 
-/** Options of `natsWorker`: those of the queue, and what only a worker knows. */
+/** Options of `natsWorker`: those of the queue, and those of a worker alone. */
 export interface NatsWorkerOptions extends NatsQueueOptions {
   /**
-   * Which version of what it serves runs here, in any words. Front ends send items to one version at a time: a new one
+   * The version of the model that runs here, in any words. Front ends send items to one version at a time: a new one
    * takes over when as many slots serve it as serve the one before. Default: none, which is a version of its own.
    */
   readonly version?: string | undefined;
@@ -47,14 +47,14 @@ export interface NatsWorkerOptions extends NatsQueueOptions {
 export interface NatsWorker {
   /** Resolves when the batcher is ready and items are taken; rejects with the reason it never will. */
   ready(): Promise<void>;
-  /** What happened to items here since the start. */
+  /** Counts of items here since the start, by outcome. */
   readonly counts: WorkerCounts;
   /** Why it gets no items; undefined while it gets some. */
   readonly unavailableReason: string | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
   /**
-   * Takes no more, finishes what it has, gives back what it has not begun. After `graceMs` (default none) the rest goes
+   * Takes no more, finishes the items it has begun, gives back the others. After `graceMs` (default none) the rest goes
    * back too. The batcher and the connection stay yours to close.
    */
   drain(options?: { readonly graceMs?: number | undefined }): Promise<void>;
@@ -68,7 +68,7 @@ export type WorkerBatcher<In, Out> = Pick<
 
 /**
  * The side of a NATS queue where batches run: answers callers with the batcher's results. Takes no
- * more than its free slots can run, so that what waits, waits where every worker can take it.
+ * more than its free slots can run, so that items wait where every worker can take them.
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
