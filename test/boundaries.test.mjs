@@ -25,7 +25,7 @@ test("one wrong import in a source of the package is complained about", () => {
   const path = "packages/sheaf/src/policies/greedy.ts";
   const { text } = sources.find((source) => source.path === path);
   const wrong = { path, text: `import { greedyWindow } from "./auto/index.ts";\n${text}` };
-  const complaint = `${path} imports ./auto/index.ts: . is not above auto in packages/sheaf/src/policies`;
+  const complaint = `${path} imports ./auto/index.ts: room . is not above room auto in packages/sheaf/src/policies`;
   assert.deepEqual(complaintsAbout([wrong], entries), [complaint]);
 });
 

@@ -60,7 +60,7 @@ export function floorComplaint(from, to, plan = floorPlan) {
     const [floor, targetFloor] = [room, target].map((name) => floorOf(floors, name));
     if (floor === -1 || targetFloor === -1)
       return `${floor === -1 ? room : target} stands on no floor of ${area}; see scripts/lib/floors.mjs`;
-    if (floor >= targetFloor) return `${room} is not above ${target} in ${area}`;
+    if (floor >= targetFloor) return `room ${room} is not above room ${target} in ${area}`;
   }
   return undefined;
 }
