@@ -1,6 +1,6 @@
 /**
  * `npm run prove -- packages`: the packed tarballs in an empty project: every entry point imported and required, and the
- * command with a model in a worker, on this Node and on Node 22 and 24; their types from TypeScript 5.2 to the newest; and
+ * command with a model in a worker, on this Node and on Node 22, 24 and 26; their types from TypeScript 5.2 to the newest; and
  * what attw says of them. Adapters load without the clients that they adapt. Fails if one of these fails. About 2 minutes.
  */
 import { execFileSync } from "node:child_process";
@@ -10,6 +10,7 @@ import { basename, join } from "node:path";
 import { strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { installTarballs, packTarballs, userEnvironment } from "../scripts/lib/tarballs.mjs";
+import { attw, attwCommand, installTools } from "../scripts/lib/tools.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
 
 const typescripts = ["5.2", "5.5", "5.9", "6", "latest"];
@@ -29,7 +30,7 @@ const requires = points.map((point) => `require("${point}");`).join(" ");
 writeFileSync(join(project, "use.mjs"), `import { createBatcher } from "sheaf"; ${imports} ${use}`);
 writeFileSync(join(project, "use.cjs"), `const { createBatcher } = require("sheaf"); ${requires} ${use}`);
 const command = ["node_modules/sheaf-server/bin/sheaf.js", "tune", "mlp", "--sizes", "1,8", "--max-time", "1s"];
-for (const { name, command: node } of installRuntimes(folder, ["Node 22", "Node 24"])) {
+for (const { name, command: node } of installRuntimes(folder, ["Node 22", "Node 24", "Node 26"])) {
   for (const file of ["use.mjs", "use.cjs"])
     step(`${name} runs ${file}: ${points.length} entry points`, [...node, file]);
   step(`${name} runs sheaf tune mlp`, [...node, ...command]);
@@ -39,28 +40,11 @@ writeFileSync(join(project, "use.ts"), useOfTypes(pointsOf("sheaf")));
 writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: strictestOptions, files: ["use.ts"] }));
 writeFileSync(join(project, "package.json"), JSON.stringify({ name: "user", private: true, type: "module" }));
 const aliases = typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`);
-npmInstall([...aliases, "@arethetypeswrong/cli@0.18"]);
+const tool = installTools(join(folder, "tools"), [...aliases, attw]);
 for (const version of typescripts)
-  step(`TypeScript ${version} compiles use.ts`, [
-    process.execPath,
-    join(folder, `node_modules/typescript-${version}/bin/tsc`),
-    "-p",
-    ".",
-  ]);
+  step(`TypeScript ${version} compiles use.ts`, [process.execPath, tool(`typescript-${version}/bin/tsc`), "-p", "."]);
 
-for (const { path } of tarballs)
-  step(`attw on ${basename(path)}`, [
-    process.execPath,
-    join(folder, "node_modules/@arethetypeswrong/cli/dist/index.js"),
-    "--profile=esm-only",
-    "--no-emoji",
-    path,
-  ]);
-
-function npmInstall(packages) {
-  const parameters = ["install", "--ignore-scripts", "--no-audit", "--no-fund", ...packages];
-  execFileSync("npm", parameters, { cwd: folder, env: userEnvironment(), stdio: ["ignore", "ignore", "inherit"] });
-}
+for (const { path } of tarballs) step(`attw on ${basename(path)}`, attwCommand(tool, path));
 
 function step(name, [command, ...parameters]) {
   try {

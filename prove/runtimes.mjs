@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- runtimes`: the built core and the batch endpoint, unchanged, on this Node, on Node 22 and 24, Bun,
+ * `npm run prove -- runtimes`: the built core and the batch endpoint, unchanged, on this Node, on Node 22, 24 and 26, Bun,
  * Deno and Cloudflare's workerd, all installed from npm into a temporary folder; in workerd also requests one after
  * another. Fails if one behaviour fails on one of them.
  */

@@ -1,17 +1,20 @@
-// `node scripts/record.mjs [exports] [size] [headless] [floors]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [exports] [size] [headless] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { drawnPlan } from "./lib/floors.mjs";
 import { headlessCounts } from "./lib/headless.mjs";
 import { declaredExports } from "./lib/public-exports.mjs";
+import { packageNames, readMetadata, withMetadata } from "./lib/release/metadata.mjs";
 import { coreSizes } from "./lib/size.mjs";
 
+/** The files that each record writes, with their contents. */
 const records = {
-  exports: () => ["test/fixtures/public-exports.json", asJson(declaredExports())],
-  size: async () => ["test/fixtures/size.json", asJson(await coreSizes())],
-  headless: () => ["test/fixtures/headless.json", asJson(headlessCounts())],
-  floors: () => ["ARCHITECTURE.md", withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8"))],
+  exports: () => ({ "test/fixtures/public-exports.json": asJson(declaredExports()) }),
+  size: async () => ({ "test/fixtures/size.json": asJson(await coreSizes()) }),
+  headless: () => ({ "test/fixtures/headless.json": asJson(headlessCounts()) }),
+  floors: () => ({ "ARCHITECTURE.md": withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8")) }),
+  metadata: () => Object.fromEntries(packageNames.map(manifestWithMetadata)),
 };
 
 const names = process.argv.slice(2);
@@ -24,9 +27,15 @@ const build = spawnSync(process.execPath, ["scripts/build.mjs"], { cwd: root, st
 if (build.status !== 0) process.exit(build.status ?? 1);
 mkdirSync(`${root}/test/fixtures`, { recursive: true });
 for (const name of names.length > 0 ? names : Object.keys(records)) {
-  const [file, content] = await records[name]();
-  writeFileSync(`${root}/${file}`, content);
-  console.log(file);
+  for (const [file, content] of Object.entries(await records[name]())) {
+    writeFileSync(`${root}/${file}`, content);
+    console.log(file);
+  }
+}
+
+function manifestWithMetadata(name) {
+  const path = `packages/${name}/package.json`;
+  return [path, asJson(withMetadata(JSON.parse(readFileSync(`${root}/${path}`, "utf8")), readMetadata()))];
 }
 
 function asJson(value) {

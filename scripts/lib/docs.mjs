@@ -5,7 +5,7 @@ import { anchors, links, sections, tableRows } from "./markdown.mjs";
 
 /** Every Markdown file that a reader of the repository or of a package meets. */
 export function documents() {
-  const top = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "CHANGELOG"].map((name) =>
+  const top = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY", "RELEASING", "CHANGELOG"].map((name) =>
     join(root, `${name}.md`),
   );
   const packages = ["sheaf", "sheaf-server"].map((name) => join(root, `packages/${name}/README.md`));
