@@ -1,7 +1,8 @@
 # The CPU image: docker build -t sheaf . && docker run -p 8000:8000 sheaf
+# For both architectures: docker buildx build --platform linux/amd64,linux/arm64 -t sheaf .
 # `npm run prove -- images` builds and runs it; `npm run prove -- dockerfile` runs these steps without an engine.
 
-FROM node:20-slim AS build
+FROM node:26-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc tsconfig.base.json ./
 COPY packages/sheaf/package.json packages/sheaf/
@@ -10,10 +11,11 @@ RUN npm ci
 COPY scripts scripts
 COPY packages packages
 RUN npm run build
-# Leave what serves: no compiler, no linters, no binaries of other systems.
-RUN npm prune --omit=dev && rm -rf node_modules/onnxruntime-node/bin/*/darwin node_modules/onnxruntime-node/bin/*/win32
+# Leave what serves: no compiler, no linters, no binaries of other systems and architectures.
+RUN npm prune --omit=dev && cd node_modules/onnxruntime-node/bin/napi-v6 && rm -rf darwin win32 \
+  && find linux -mindepth 1 -maxdepth 1 ! -name "$(node -p process.arch)" -exec rm -r {} +
 
-FROM node:20-slim
+FROM node:26-slim
 # Inside a container 127.0.0.1 is reached by nobody else.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8000
 # Sheaf turns the telemetry of ONNX Runtime off itself; this covers whatever else runs in the container.

@@ -3,7 +3,7 @@
  * engine runs. Every stage is a folder in a temporary one; COPY takes what git holds less .dockerignore, RUN runs in the
  * stage's folder (steps that an earlier image has run are taken from it, as an engine's cache would), and the last stage's
  * CMD serves as another user until its HEALTHCHECK passes and a real embedding comes back. It shows that the steps work,
- * not that the base images are there: the Node and the Linux are this machine's. A step that would change this machine
+ * not that the base images are there: the Node is the images' version from npm, the Linux this machine's. A step that would change this machine
  * (apt-get) is left out with its stage, and said: `npm run prove -- images` has an engine run it. Of the GPU image it shows
  * that the server refuses to start where there is no CUDA, and says why, and that it serves on the CPU where that is allowed.
  */
@@ -11,11 +11,12 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { copyOf, envOf, isIgnored, parseDockerfile } from "../scripts/lib/dockerfile.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { freePort, until } from "../test/support/serving.mjs";
+import { imageNode } from "./lib/runtimes.mjs";
 
 const temporary = mkdtempSync(join(tmpdir(), "sheaf-image-"));
 chmodSync(temporary, 0o755);
@@ -26,11 +27,13 @@ const files = { cpu: "Dockerfile", gpu: "Dockerfile.gpu" };
 const images = values.image === undefined ? Object.keys(files) : [values.image];
 for (const image of images) assert.ok(Object.hasOwn(files, image), `--image must be cpu or gpu, got ${image}`);
 
-const environment = { PATH: process.env.PATH, HOME: process.env.HOME };
 const context = copyContext();
 const stagesOf = new Map(
   images.map((image) => [image, parseDockerfile(readFileSync(`${root}/${files[image]}`, "utf8"))]),
 );
+const { name: nodeName, path: nodePath } = imageNode(join(temporary, "node"), stagesOf.values().next().value[0].from);
+console.log(`${nodeName}, as in the base image`);
+const environment = { PATH: `${dirname(nodePath)}${delimiter}${process.env.PATH}`, HOME: process.env.HOME };
 const built = [];
 for (const [image, stages] of stagesOf) {
   console.log(`${files[image]}:`);
@@ -41,6 +44,8 @@ for (const [image, stages] of stagesOf) {
     else build(stage, stages, join(temporary, `${image}-${index}`));
   }
   const last = stages.at(-1);
+  const [size] = execFileSync("du", ["-s", "-m", last.folder], { encoding: "utf8" }).split("\t");
+  console.log(`The last stage adds ${size} MB to its base image.`);
   if (image === "cpu") await serve(last, {});
   else {
     await refuse(last);

@@ -1,6 +1,6 @@
 /**
  * `npm run prove -- images [--image cpu,python,gpu]`: builds the images with a real engine and runs them. The base image is
- * made here, under the name that FROM asks for: Debian with this machine's Node. Each image serves as its own user,
+ * made here, under the name that FROM asks for: Debian with that Node from npm. Each image serves as its own user,
  * without capabilities and with a root file system that cannot be written, until its health check passes and its model
  * has answered; SIGTERM must end it with 0. Needs root, Debian's buildah, runc and mmdebstrap, and about 3 GB of disk.
  *
@@ -17,6 +17,7 @@ import { root } from "../scripts/lib/files.mjs";
 import { freePort, until } from "../test/support/serving.mjs";
 import { startContainer } from "./lib/container.mjs";
 import { command, openEngine } from "./lib/image-engine.mjs";
+import { imageNode } from "./lib/runtimes.mjs";
 
 const text = { path: "/v1/embeddings", body: { model: "use-lite", input: "The cat sits outside" } };
 const digit = { path: "/infer", body: { input: new Array(64).fill(0) } };
@@ -51,7 +52,8 @@ const engine = openEngine(folder);
 try {
   console.log(`${command("buildah", ["--version"]).trim()}, storage: ${engine.driver}`);
   const [{ from }] = parseDockerfile(readFileSync(`${root}/Dockerfile`, "utf8"));
-  timed(`${from}, made here: Debian's smallest system, Node ${process.versions.node}`, () => engine.makeBase(from));
+  const node = imageNode(join(folder, "node"), from);
+  timed(`${from}, made here: Debian's smallest system, ${node.name}`, () => engine.makeBase(from, node.path));
   for (const name of wanted) await prove(name, images[name]);
 } finally {
   engine.close();

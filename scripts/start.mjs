@@ -4,7 +4,7 @@ import "./build.mjs";
 
 if (process.env.npm_lifecycle_event !== undefined) endWith(process.ppid);
 process.argv.splice(2, 0, "serve");
-await import("../packages/sheaf-server/dist/cli/main.js");
+await import("../packages/sheaf-server/bin/sheaf.js");
 
 /** Has the server drain when the process of that number has ended, unless it does already. */
 function endWith(parent) {

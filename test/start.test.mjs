@@ -1,7 +1,7 @@
 // `npm start` in a copy of the repository: it builds, and a build here would take the files away that other tests run.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -19,6 +19,14 @@ function copyOfRepository(t) {
   symlinkSync(`${root}/node_modules`, `${folder}/node_modules`);
   return folder;
 }
+
+test("npm start runs with the flags of the command", () => {
+  const { start } = JSON.parse(readFileSync(`${root}/package.json`, "utf8")).scripts;
+  const [shebang] = readFileSync(`${root}/packages/sheaf-server/bin/sheaf.js`, "utf8").split("\n");
+  const flags = (line) => line.match(/--[\w-]+=\S+/g);
+  assert.ok(flags(shebang).length > 0);
+  assert.deepEqual(flags(start), flags(shebang));
+});
 
 const answers = (port) => fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok);
 

@@ -29,11 +29,11 @@ export function openEngine(folder) {
   return {
     driver,
 
-    /** An image under the name of a base image: Debian's smallest system, with this machine's Node and npm. */
-    makeBase(name) {
+    /** An image under the name of a base image: Debian's smallest system, with a Node and this machine's npm. */
+    makeBase(name, node) {
       const system = join(folder, "base.tar");
       const hook = join(folder, "add-node.sh");
-      writeFileSync(hook, addNode(), { mode: 0o755 });
+      writeFileSync(hook, addNode(node), { mode: 0o755 });
       command("mmdebstrap", [
         "--quiet",
         "--variant=minbase",
@@ -72,12 +72,12 @@ export function openEngine(folder) {
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** As in node:20-slim: Node and npm in /usr/local, and the user `node` with the number 1000. */
-function addNode() {
+function addNode(node) {
   const npm = join(dirname(realpathSync(process.execPath)), "../lib/node_modules/npm");
   assert.ok(existsSync(npm), `npm is not beside Node: ${npm}`);
   return `#!/bin/sh
 set -eu
-install -D ${realpathSync(process.execPath)} "$1/usr/local/bin/node"
+install -D ${realpathSync(node)} "$1/usr/local/bin/node"
 mkdir -p "$1/usr/local/lib/node_modules"
 cp -R ${npm} "$1/usr/local/lib/node_modules/"
 ln -s ../lib/node_modules/npm/bin/npm-cli.js "$1/usr/local/bin/npm"

@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { root } from "./files.mjs";
+import { filesBelow, root } from "./files.mjs";
 
 /** The suite a test file belongs to: its package and, where there is one, the kind of test its folder names. */
 export function suiteOf(file) {
@@ -9,3 +9,23 @@ export function suiteOf(file) {
   const [, name, folder] = inPackage;
   return `${name} ${["properties", "simulation", "e2e"].includes(folder) ? folder : "unit"}`;
 }
+
+/** Every test file that is built, or those whose path holds one of the words, or whose suite is one of them. */
+export function testFiles(words) {
+  // node --test takes no globs on Node 20: list the files.
+  return [
+    ...filesBelow("packages/sheaf/dist-test", ".test.js"),
+    ...filesBelow("packages/sheaf-server/dist-test", ".test.js"),
+    ...filesBelow("test", ".test.mjs"),
+  ].filter((file) => words.length === 0 || words.some((word) => file.includes(word) || suiteOf(file) === word));
+}
+
+/** How Node runs them. */
+export const testOptions = [
+  "--test",
+  `--test-reporter=${root}/scripts/lib/reporter.mjs`,
+  // Two processes: most suites wait for sockets and workers part of the time, and every machine that counts has two cores.
+  "--test-concurrency=2",
+  // Of a file and of each test in it: a hang fails, with its name, and a crowded machine does not. No forced exit: an open handle is a failure too.
+  "--test-timeout=900000",
+];
