@@ -30,7 +30,8 @@ const serve = steps.find(({ kind }) => kind === "serve");
 await whileServing(clone, serve.command, () => {
   for (const { command } of steps.filter(({ kind }) => kind === "ask")) ask(clone, command);
 });
-for (const step of steps.filter(({ kind }) => kind === "sheaf" || kind === "pack")) shell(clone, step);
+for (const step of steps.filter(({ kind }) => kind === "sheaf")) shell(clone, step);
+shell(clone, { command: "npm pack -w sheaf -w sheaf-server" });
 
 const project = join(folder, "project");
 mkdirSync(project);

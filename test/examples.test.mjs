@@ -41,28 +41,16 @@ test("a missing script, an import that package.json does not name, and a missing
   assert.deepEqual(complaintsOnManifest({ name: "gone", manifest: undefined }), ["examples/gone has no package.json"]);
   assert.deepEqual(complaintsOnManifest({ name: "hello", manifest: { dependencies: {} } }), [
     `examples/hello/package.json has no "start" script`,
-    "examples/hello/package.json does not run installed.mjs before it starts",
     "examples/hello/package.json does not name sheaf",
   ]);
 });
 
-test("every example has the same installed.mjs", () => {
-  const texts = all.map(({ name }) => read(`examples/${name}/installed.mjs`));
-  assert.equal(new Set(texts).size, 1);
-});
-
-test("a copy of an example says what to do where sheaf is missing, and runs once it is installed from a tarball", async (t) => {
+test("a copy of an example runs once sheaf is installed from its tarball", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-example-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const copy = join(folder, "hello");
   cpSync(`${root}/examples/hello`, copy, { recursive: true });
   const npm = (...words) => promisify(execFile)("npm", words, { cwd: copy, env: userEnvironment(), timeout: 300_000 });
-  await assert.rejects(npm("start"), ({ stderr }) => {
-    assert.match(stderr, /^Not installed: sheaf\. Run npm install here\.$/m);
-    assert.match(stderr, /npm pack -w sheaf -w sheaf-server; then npm install the \.tgz files here\.$/m);
-    assert.doesNotMatch(stderr, /ERR_MODULE_NOT_FOUND/);
-    return true;
-  });
   const [tarball] = await packTarballs(["sheaf"], folder);
   await npm("install", "--no-audit", "--no-fund", tarball.path);
   assert.match((await npm("start")).stdout, /one query for 2, 3, 4/);

@@ -31,8 +31,6 @@ export function complaintsOnManifest({ name, manifest }) {
   if (manifest === undefined) return [`examples/${name} has no package.json`];
   const complaints = [];
   if (manifest.scripts?.start === undefined) complaints.push(`examples/${name}/package.json has no "start" script`);
-  if (manifest.scripts?.prestart !== "node installed.mjs")
-    complaints.push(`examples/${name}/package.json does not run installed.mjs before it starts`);
   const files = filesBelow(`examples/${name}`, "").filter((file) => /\.m?[jt]sx?$/.test(file) && !/\/(node_modules|dist)\//.test(file)); // prettier-ignore
   const imported = new Set(
     files

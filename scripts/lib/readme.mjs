@@ -5,14 +5,14 @@ import { codeBlocks } from "./markdown.mjs";
 const kinds = {
   serve: (command) => command === "npm ci && npm start",
   test: (command) => command === "npm ci && npm test",
-  pack: (command) => command === "npm ci && npm run build && npm pack -w sheaf -w sheaf-server",
+  install: (command) => command.split("\n").every((line) => /^npm install sheaf(-server)?\b/.test(line)),
   ask: (command) => command.startsWith("curl localhost:8000/"),
   sheaf: (command) => command.split("\n").every((line) => line.startsWith("npx sheaf ")),
 };
 
 /**
  * The shell blocks of README.md in their order: `{ kind, command, output }`, the output undefined where the document shows
- * none. test/readme.test.mjs and test/tarballs.test.mjs run each kind, `npm run prove -- newcomer` runs all as they stand.
+ * none. test/readme.test.mjs and test/tarballs.test.mjs run each kind but the installs, which `npm run prove -- release` types; `npm run prove -- newcomer` types the others.
  * @throws {Error} for a block that none of them would run.
  */
 export function readmeSteps(markdown = readFileSync(`${root}/README.md`, "utf8")) {

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { documents } from "./docs.mjs";
 import { root } from "./files.mjs";
 import { codeBlocks } from "./markdown.mjs";
@@ -61,9 +61,10 @@ export function compileSnippets(blocks, folder = join(root, "artifacts/snippets"
   return { ok: messages.length === 0, messages: messages.join("\n"), files };
 }
 
-/** Runs a compiled snippet; what is wrong with it, or undefined. */
-export function complaintOnRun({ document, line, output }, file) {
-  const { status, stdout, stderr, error } = spawnSync(process.execPath, [file], { encoding: "utf8", timeout: 300_000 });
+/** Runs a compiled snippet with this Node or another command, in the file's folder; what is wrong with it, or undefined. */
+export function complaintOnRun({ document, line, output }, file, [command, ...parameters] = [process.execPath]) {
+  const options = { cwd: dirname(file), encoding: "utf8", timeout: 300_000 };
+  const { status, stdout, stderr, error } = spawnSync(command, [...parameters, file], options);
   const place = `${document}:${line} (${basename(file)})`;
   if (status !== 0) return `${place} failed: ${error?.message ?? stderr}`;
   if (output === undefined || stdout.trim() === output.trim()) return undefined;
