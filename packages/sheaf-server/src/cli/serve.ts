@@ -5,7 +5,7 @@ import type { Settings } from "../settings/settings.ts";
 import type { SheafServer } from "../server/server.ts";
 import { isModelsFolder } from "../server/models/repository/folder.ts";
 import { fileSource, nameOf } from "../server/models/file-source.ts";
-import { runsElsewhere } from "../server/models/worker-model.ts";
+import { roleOf } from "../settings/role.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { within } from "../shared/within.ts";
@@ -22,7 +22,7 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
   const entries: readonly ModelEntry[] = named.length > 0 ? named : models;
   if (settings.role !== "all" && settings.natsUrl === undefined)
     throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
-  if (settings.role === "worker" && settings.grpcPort !== undefined)
+  if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
     throw new ConfigError("GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.");
   return serveModels(withoutFolder(entries, settings), settings);
 });
@@ -70,7 +70,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
   const { listenDuringStartup } = await import("../server/startup-listener.ts");
   const app = openApp(settings);
   // A gateway loads no model: it starts in a moment.
-  const holdMs = runsElsewhere(settings) ? settings.natsHoldMs : 0;
+  const holdMs = roleOf(settings) === "gateway" ? settings.natsHoldMs : 0;
   const names = entries.map(nameOf);
   const early = await listenDuringStartup(app, settings, names, holdMs);
   app.log.info({ models: names }, `listening on ${early.url}`);

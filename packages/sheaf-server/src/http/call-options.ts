@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
+import { priorities } from "sheaf/adapters/http";
 import { cacheUseOf, type CacheUse } from "../cache/cache-use.ts";
 import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";
@@ -14,8 +15,6 @@ export interface InferOptions extends CallOptions {
   /** Is told how many items were looked for in the cache, and found. */
   readonly cacheUse?: CacheUse | undefined;
 }
-
-const priorities: readonly string[] = ["immediate", "interactive", "bulk"] satisfies Priority[];
 
 /**
  * The call options in a request's headers: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
@@ -43,7 +42,7 @@ export function optionsOf(
 
 function priorityOf(header: string | string[] | undefined, name: string): Priority | undefined {
   if (header === undefined) return undefined;
-  if (!priorities.includes(header as string)) throw invalid(name, `one of ${priorities.join(", ")}`, header);
+  if (!priorities.includes(header as Priority)) throw invalid(name, `one of ${priorities.join(", ")}`, header);
   return header as Priority;
 }
 

@@ -1,23 +1,11 @@
 import { STATUS_CODES } from "node:http";
 import { BatcherError, type ErrorCode } from "sheaf";
+import { httpStatusOf } from "sheaf/adapters/http";
 import { NatsQueueError } from "sheaf/adapters/nats";
 import { describe } from "sheaf/checks";
 
-/** Status of every error of a batcher. A new code without a status does not compile. */
-const statusOf = {
-  QUEUE_FULL: 429,
-  CLOSED: 503,
-  TIMEOUT: 504,
-  RUN_TIMEOUT: 504,
-  ITEM_TOO_LARGE: 422,
-  RESULT_COUNT: 500,
-  MISSING_RESULT: 500,
-  WORKER_CRASHED: 500,
-  INVALID_INPUT: 422,
-} satisfies Record<ErrorCode, number>;
-
 /** Status of every error that the server itself finds. */
-const httpStatusOf = {
+const ownStatusOf = {
   BAD_REQUEST: 400,
   NOT_JSON: 400,
   UNAUTHORIZED: 401,
@@ -40,10 +28,10 @@ const httpStatusOf = {
   DRAINING: 503,
 } as const;
 
-export type ProblemCode = ErrorCode | keyof typeof httpStatusOf;
+export type ProblemCode = ErrorCode | keyof typeof ownStatusOf;
 
 /** Status of every code. */
-export const statusOfCode: Readonly<Record<ProblemCode, number>> = { ...httpStatusOf, ...statusOf };
+export const statusOfCode: Readonly<Record<ProblemCode, number>> = { ...ownStatusOf, ...httpStatusOf };
 
 /** An error with its place in the protocol. `param` is the path of the wrong value: `inputs[3]`. */
 export class Problem extends Error {

@@ -31,6 +31,7 @@ import { unauthorized as unauthorizedV2 } from "./protocols/kserve/schemas.ts";
 import { defaultSettings, type Settings } from "../settings/settings.ts";
 import { traceRequests } from "../observe/tracing.ts";
 import { workerFamilies } from "./observe/worker-metrics.ts";
+import { roleOf } from "../settings/role.ts";
 
 export interface SheafPluginOptions {
   /** What to serve; the first answers `/infer`. At least one. */
@@ -88,7 +89,7 @@ export async function serveHttp(
   traceRequests(app);
   healthRoutes(app, () => healthOf(models));
   // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.
-  if (settings.natsUrl === undefined || settings.role !== "worker") {
+  if (roleOf(settings) !== "worker") {
     inferRoutes(app, models);
     openaiRoutes(app, models);
     rerankRoute(app, models);

@@ -14,6 +14,7 @@ import { RequestMetrics } from "../observe/request-metrics.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "../settings/settings.ts";
 import { crossOrigin } from "../http/cross-origin.ts";
+import { roleOf } from "../settings/role.ts";
 
 export interface ServerOptions {
   /** What to serve; the first answers `/infer`. At least one. */
@@ -57,7 +58,7 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
 export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<SheafServer> {
   const settings = { ...defaultSettings, ...options.settings };
   // Only where they are asked for: the clients of NATS and gRPC take megabytes.
-  const { joinFleet } = settings.natsUrl === undefined ? {} : await import("./fleet/join-fleet.ts");
+  const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");
   const { serveGrpc } = settings.grpcPort === undefined ? {} : await import("./protocols/grpc/service.ts");
   const fleet = joinFleet?.(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);

@@ -12,6 +12,7 @@ import { RequestMetrics } from "../observe/request-metrics.ts";
 import { isTraced } from "../observe/tracing.ts";
 import type { Settings } from "../settings/settings.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
+import { roleOf } from "../settings/role.ts";
 
 /** V8 has compiled most of the path after so many: 0.8 s of a core. */
 const mostRequests = 3000;
@@ -33,7 +34,7 @@ const echo: ModelDefinition = {
  * is done with WARMUP_BATCHES=0, nor by a worker of a fleet, which gets its items another way.
  */
 export async function warmUpHttp(settings: Settings, server: Server): Promise<void> {
-  if (settings.warmupBatches === 0 || settings.role === "worker" || isTraced()) return;
+  if (settings.warmupBatches === 0 || roleOf(settings) === "worker" || isTraced()) return;
   let left = mostRequests;
   whenUsed(server, () => (left = 0));
   const own: Settings = { ...settings, logLevel: "silent", apiKey: undefined, natsUrl: undefined };

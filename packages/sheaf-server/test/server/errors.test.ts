@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError } from "sheaf";
+import { httpStatusOf } from "sheaf/adapters/http";
 import type { ModelDefinition } from "../../dist/index.js";
 import { problemOf, statusOfCode, type ProblemCode } from "../../dist/problems/problem.js";
 import { doubling, gated, measuringTexts, serving, type Reply } from "./serving.js";
@@ -243,10 +244,12 @@ test("a missing or wrong key gets 401 with WWW-Authenticate; health routes stay 
 });
 
 test("every error code of a batcher has its status", () => {
-  const expected = { QUEUE_FULL: 429, CLOSED: 503, TIMEOUT: 504, RUN_TIMEOUT: 504, ITEM_TOO_LARGE: 422, INVALID_INPUT: 422, RESULT_COUNT: 500, MISSING_RESULT: 500, WORKER_CRASHED: 500 } as const; // prettier-ignore
+  const expected = { QUEUE_FULL: 429, CLOSED: 503, TIMEOUT: 504, RUN_TIMEOUT: 504, ITEM_TOO_LARGE: 422, INVALID_INPUT: 422, RESULT_COUNT: 500, MISSING_RESULT: 404, WORKER_CRASHED: 500 } as const; // prettier-ignore
   for (const [code, status] of Object.entries(expected)) {
     assert.equal(problemOf(new BatcherError(code as keyof typeof expected, "…")).status, status, code);
   }
+  // An endpoint of the library answers with the same.
+  assert.deepEqual(httpStatusOf, expected);
   for (const [code, status] of Object.entries(statusOfCode)) assert.ok(status >= 400 && status < 600, code);
 });
 

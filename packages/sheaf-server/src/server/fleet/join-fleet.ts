@@ -11,6 +11,7 @@ import { FleetConnection } from "./connection.ts";
 import { FleetModel } from "./fleet-model.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
+import { roleOf } from "../../settings/role.ts";
 
 export interface Fleet {
   readonly models: Models;
@@ -24,15 +25,16 @@ export function joinFleet(
   settings: Settings,
   log: FleetLog,
 ): Fleet {
-  log.info({ role: settings.role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
+  const role = roleOf(settings);
+  log.info({ role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
   const connection = new FleetConnection(settings, log);
   const open = (definition: ModelDefinition): ServedModel => {
     const own = { ...settings, ...definition.settings };
-    if (settings.role === "gateway") return new FleetModel(definition, own, { connection, log });
+    if (role === "gateway") return new FleetModel(definition, own, { connection, log });
     const local = fedModel(definition, own, connection, log);
-    return settings.role === "worker" ? local : new FleetModel(definition, own, { connection, log, local });
+    return role === "worker" ? local : new FleetModel(definition, own, { connection, log, local });
   };
-  const learn = settings.role === "gateway" ? announcedModels(connection, log) : undefined;
+  const learn = role === "gateway" ? announcedModels(connection, log) : undefined;
   return { models: new Models(models, settings, open, learn), leave: () => connection.close() };
 }
 

@@ -9,7 +9,8 @@ import { secretVariables, type Settings } from "../../settings/settings.ts";
 import { threadsPerWorker } from "./cores.ts";
 import type { ModelSource } from "./deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
-import { definitionOf, runsElsewhere, workersOf } from "./worker-model.ts";
+import { definitionOf, workersOf } from "./worker-model.ts";
+import { roleOf } from "../../settings/role.ts";
 
 /** The name of the model in an entry. */
 export const nameOf = ({ model, name }: ModelEntry): string => name ?? modelName(model);
@@ -19,7 +20,7 @@ export function fileSource(entry: ModelEntry, shared: Settings, log: (line: Work
   const name = nameOf(entry);
   const settings = { ...shared, ...entry.settings };
   // Only its worker knows what it takes.
-  const isLearnt = runsElsewhere(settings) && entry.model.endsWith(".py");
+  const isLearnt = roleOf(settings) === "gateway" && entry.model.endsWith(".py");
   return {
     name,
     waitsFor: isLearnt ? `a worker of ${name}` : basename(entry.model),
@@ -55,8 +56,8 @@ async function specOf(model: string, settings: Settings, { name, log, signal }: 
   });
   const spec = { ...resolved, name };
   // A gateway runs no model: it has no device.
-  if (runsElsewhere(settings)) return { ...spec, device: undefined };
-  const version = settings.modelVersion ?? (settings.natsUrl === undefined ? undefined : await contentHash(model));
+  if (roleOf(settings) === "gateway") return { ...spec, device: undefined };
+  const version = settings.modelVersion ?? (roleOf(settings) === "alone" ? undefined : await contentHash(model));
   const versioned = { ...spec, version };
   // An open executor has been tried out already.
   const isUntried = "workerUrl" in versioned && spec.input.kind === "json";

@@ -24,6 +24,7 @@ import { strategies } from "../../shared/strategies.ts";
 import { TurnEnd } from "./turn-end.ts";
 import { warmUp } from "./warm-up.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
+import { roleOf } from "../../settings/role.ts";
 
 /** A model behind its own batcher. */
 export class LocalModel implements ServedModel {
@@ -71,7 +72,7 @@ export class LocalModel implements ServedModel {
       maxQueueSize: settings.queueMaxSize,
       timeoutMs: settings.requestTimeoutMs,
       // A worker of a fleet takes no more than its slots can run: late items were refused at the gateway.
-      refuseLate: settings.natsUrl === undefined ? refuseLate : undefined,
+      refuseLate: roleOf(settings) === "alone" ? refuseLate : undefined,
       runTimeoutMs: settings.runTimeoutMs,
       policy: strategies[settings.schedulerStrategy].policy(settings),
       groupKey,

@@ -1,11 +1,12 @@
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { roleOf } from "../../settings/role.ts";
 
 /** Why results of a model are not kept although CACHE_MAX_BYTES says so; undefined where they are. */
-export function uncachedReason(definition: ModelDefinition, { cacheExcept, natsUrl }: Settings): string | undefined {
+export function uncachedReason(definition: ModelDefinition, settings: Settings): string | undefined {
   const { name, isCacheable, selfTest, maxBatchSize } = definition;
-  if (natsUrl !== undefined) return "a fleet keeps none";
-  if (cacheExcept.includes(name)) return "CACHE_EXCEPT names it";
+  if (roleOf(settings) !== "alone") return "a fleet keeps none";
+  if (settings.cacheExcept.includes(name)) return "CACHE_EXCEPT names it";
   if (isCacheable === false) return "it says that its results are not to be kept";
   if (isCacheable === true) return undefined;
   if (selfTest === "not-deterministic") return "its self-test found that it is not deterministic";

@@ -5,11 +5,9 @@ import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { JsonDemand } from "../contract/json-demand.ts";
 import { warmUpItemOf } from "./warm-up.ts";
+import { roleOf } from "../../settings/role.ts";
 
 const jsonRowEncoderUrl = new URL("../codec/json-row-encoder.js", import.meta.url);
-
-/** A gateway only validates and passes on; its batches run on the fleet's workers. */
-export const runsElsewhere = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
 
 /** The function that starts workers, as isolated as the settings say. */
 export const workersOf = ({ workerIsolation }: Settings): typeof workerThread | typeof workerProcess =>
@@ -25,20 +23,21 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
   const { workerUrl, data, sample, ...described } = spec;
   const isolated = { ...settings, ...(noThreadsBecause(spec.device) && ({ workerIsolation: "process" } as const)) };
   const jsonDemand = new JsonDemand();
-  const run: ModelDefinition["run"] = runsElsewhere(settings)
-    ? noRun
-    : workersOf(isolated)<never, unknown>(workerUrl, {
-        instances: settings.workers,
-        data,
-        name: spec.name,
-        niceness: settings.workerNiceness,
-        // A result is written into its reply and dropped: it needs no memory of its own.
-        resultRows: "view",
-        // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by
-        // its gateways.
-        encodeRows:
-          settings.natsUrl === undefined ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
-      });
+  const run: ModelDefinition["run"] =
+    roleOf(settings) === "gateway"
+      ? noRun
+      : workersOf(isolated)<never, unknown>(workerUrl, {
+          instances: settings.workers,
+          data,
+          name: spec.name,
+          niceness: settings.workerNiceness,
+          // A result is written into its reply and dropped: it needs no memory of its own.
+          resultRows: "view",
+          // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by
+          // its gateways.
+          encodeRows:
+            roleOf(settings) === "alone" ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
+        });
   const { workerIsolation } = isolated;
   return {
     ...described,

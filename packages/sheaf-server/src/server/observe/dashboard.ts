@@ -3,7 +3,8 @@ import type { DashboardBatcher, DashboardState, Playground } from "../../dashboa
 import { dashboardPlugin } from "../../dashboard/plugin.ts";
 import type { Link } from "../../dashboard/ticks.ts";
 import { describeInput } from "../codec/inputs.ts";
-import { isGateway, limitsOf } from "./limits.ts";
+import { roleOf } from "../../settings/role.ts";
+import { limitsOf } from "./limits.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../contract/served-model.ts";
 import type { Models } from "../models/models.ts";
@@ -54,7 +55,7 @@ function linksOf(app: FastifyInstance, { settings }: Models): Link[] {
 
 /** None on a worker of a fleet, whose items come only from the queue. */
 function playgroundOf({ name, settings, definition: { input, example: sample } }: ServedModel): Playground | undefined {
-  if (settings.natsUrl !== undefined && settings.role === "worker") return undefined;
+  if (roleOf(settings) === "worker") return undefined;
   const path = `infer/${encodeURIComponent(name)}`;
   const description = describeInput(input);
   if (input.kind === "floats") return { path, description, sample, input: { kind: "floats", length: input.length } };
@@ -71,7 +72,8 @@ function stateOf(models: Models): DashboardState {
           state,
           reason,
           workers:
-            workers?.instances().map(({ id, state }) => ({ id, state })) ?? (isGateway(settings) ? [] : undefined),
+            workers?.instances().map(({ id, state }) => ({ id, state })) ??
+            (roleOf(settings) === "gateway" ? [] : undefined),
           restarts: workers?.restarts,
         },
       ]),

@@ -4,9 +4,7 @@ import { uncachedReason } from "../models/uncached-reason.ts";
 import { strategies } from "../../shared/strategies.ts";
 import type { ServedModel } from "../contract/served-model.ts";
 import type { Settings } from "../../settings/settings.ts";
-
-/** Whether its batches are made elsewhere: by the workers of a fleet, by their own settings. */
-export const isGateway = ({ natsUrl, role }: Settings): boolean => natsUrl !== undefined && role === "gateway";
+import { roleOf } from "../../settings/role.ts";
 
 /** Policy and limits in force for a model, in words: a model may hold less than the settings allow. */
 export function limitsOf(model: ServedModel): Limit[] {
@@ -20,7 +18,7 @@ export function limitsOf(model: ServedModel): Limit[] {
     { label: "Wait with a slot free", value: `at most ${inWords(settings.maxWaitMs)}` },
   ];
   return [
-    ...(isGateway(settings) ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
+    ...(roleOf(settings) === "gateway" ? [{ label: "Policy", value: "that of the fleet's workers" }] : batching),
     { label: "Queue", value: `at most ${queueMaxSize.toLocaleString("en")} items` },
     { label: "Answer", value: `within ${inWords(requestTimeoutMs)}` },
     { label: "Run", value: `within ${inWords(runTimeoutMs)}` },

@@ -1,3 +1,4 @@
+import { priorities } from "sheaf/adapters/http";
 import { Type, type OptionalSchema, type Schema } from "../../http/schema/json-schema.ts";
 import { count, json, problemResponses, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 import type { ModelInput, ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
@@ -13,9 +14,7 @@ const ms = (description: string): Schema =>
 
 export const inferenceHeaders = ({ requestTimeoutMs }: Settings): Schema =>
   Type.Object({
-    "x-sheaf-priority": Type.Optional(
-      Type.Union([Type.Literal("immediate"), Type.Literal("interactive"), Type.Literal("bulk")]),
-    ),
+    "x-sheaf-priority": Type.Optional(Type.Union(priorities.map((priority) => Type.Literal(priority)))),
     "x-request-timeout-ms": Type.Optional(
       Type.Number({
         exclusiveMinimum: 0,

@@ -9,5 +9,6 @@ export {
 } from "./endpoint.ts";
 export type { FastifyLike } from "./fastify.ts";
 export { HttpError } from "./http-error.ts";
-export type { ItemError } from "./item-error.ts";
+export { priorities } from "../../core/contract/settings.ts";
+export { httpStatusOf, type ItemError } from "./item-error.ts";
 export type { WireError } from "./wire.ts";

@@ -10,18 +10,20 @@ export interface ItemError extends WireError {
 /** A message of an item travels up to here: a thousand of them are one reply. */
 const longestMessage = 1000;
 
-/** Status of every error of a batcher. A new code without a status does not compile. */
-const statusOfCode = {
+/** The HTTP status of every error of a batcher. A new code without a status does not compile. */
+export const httpStatusOf: Readonly<Record<ErrorCode, number>> = {
   QUEUE_FULL: 429,
   CLOSED: 503,
   TIMEOUT: 504,
   RUN_TIMEOUT: 504,
-  ITEM_TOO_LARGE: 413,
+  // The item is at fault, not the size of the body.
+  ITEM_TOO_LARGE: 422,
   RESULT_COUNT: 500,
+  // The batch ran, and found nothing for the item's key.
   MISSING_RESULT: 404,
   WORKER_CRASHED: 500,
   INVALID_INPUT: 422,
-} satisfies Record<ErrorCode, number>;
+};
 
 /** An estimate for clients: whole milliseconds, 10 ms to a minute. */
 export const boundedWaitMs = (ms: number): number => Math.min(60_000, Math.max(10, Math.ceil(ms)));
@@ -38,7 +40,7 @@ export function itemErrorOf(error: unknown): ItemError {
   const drainMs = isBatchers ? error.details["drainMs"] : undefined;
   const waitMs = typeof drainMs === "number" ? boundedWaitMs(drainMs) : retryAfterMs;
   return {
-    status: isBatchers ? statusOfCode[error.code] : (given ?? 500),
+    status: isBatchers ? httpStatusOf[error.code] : (given ?? 500),
     code: typeof code === "string" ? code.slice(0, 100) : "ITEM_FAILED",
     message: (typeof message === "string" ? message : `The item failed with ${String(error)}`).slice(0, longestMessage),
     retry_after_ms: typeof waitMs === "number" && waitMs > 0 ? Math.ceil(waitMs) : undefined,
