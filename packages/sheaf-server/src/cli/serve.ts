@@ -98,6 +98,6 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
       );
       early.open();
     },
-    abandon: () => server.models.close(0),
+    abandon: () => server.models.abandon(),
   });
 }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { ready, sheaf } from "./sheaf-process.js";
@@ -116,10 +118,15 @@ test("what was sent before SIGTERM is answered, also if the server had not read 
   assert.equal(await served.ended, 0);
 });
 
-test("a second signal ends with 1 at once, and without an abort", async (t) => {
-  const served = sheaf(t, ["serve", "mlp", "--port", "0", "--max-batch-size", "1"]);
+test("a second signal ends with 1 at once, however much waits, and without an abort", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-slow-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const slow = join(folder, "slow.mjs");
+  // What waits would take minutes.
+  writeFileSync(slow, "export default { run: (items) => new Promise((r) => setTimeout(r, 200, items)) };");
+  const served = sheaf(t, ["serve", slow, "--port", "0", "--max-batch-size", "1", "--warmup-batches", "0"]);
   const url = await ready(served);
-  const body = JSON.stringify({ inputs: Array.from({ length: 1000 }, () => new Array(768).fill(0.5)) });
+  const body = JSON.stringify({ inputs: Array.from({ length: 1000 }, () => "text") });
   // Not fetch: that of Node 24 throws where nobody can catch it when a connection ends in the middle of a reply.
   const asked = request(`${url}/infer`, { method: "POST", headers: { "content-type": "application/json" } });
   asked.on("error", () => undefined).on("response", (reply) => reply.on("error", () => undefined).resume());

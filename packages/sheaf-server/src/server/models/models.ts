@@ -165,9 +165,20 @@ export class Models {
     return this.#closing;
   }
 
+  /** Cuts off what is in, also while `close` waits for it. Resolves when no native code runs. */
+  async abandon(): Promise<void> {
+    const closed = this.close(0);
+    await Promise.all(this.#closable.map((deployment) => deployment.close(0)));
+    await closed;
+  }
+
+  get #closable(): readonly Deployment[] {
+    return [...this.deployments, ...this.#leaving];
+  }
+
   async #close(graceMs: number): Promise<boolean> {
     this.#isDraining = true;
-    const all = [...this.deployments, ...this.#leaving];
+    const all = this.#closable;
     await Promise.all(all.map((deployment) => deployment.close(graceMs)));
     return all.every(({ cutOff }) => cutOff === 0);
   }
