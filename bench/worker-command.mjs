@@ -6,7 +6,7 @@
 import { spawnSync } from "node:child_process";
 import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
-import { RunHandle } from "sheaf";
+import { runHandle } from "sheaf/executors";
 import { workerCommand, workerProcess } from "sheaf/node";
 import { machine, median, table } from "./lib/machine.mjs";
 
@@ -89,7 +89,7 @@ async function slice({ executor, times, inside }, items) {
   const here = [];
   const endAtMs = performance.now() + sliceMs;
   for (let i = 0; i < unmeasured + fewest || performance.now() < endAtMs; i++) {
-    const handle = new RunHandle(1, items.length, signal);
+    const handle = runHandle({ size: items.length, signal });
     const startedAtMs = performance.now();
     await executor.run(items, handle);
     if (i < unmeasured) continue;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { RunHandle } from "sheaf";
+import { runHandle } from "sheaf/executors";
 import { workerProcess, workerThread } from "sheaf/node";
 import { writeEncoderFolder } from "../bench/lib/encoder-folder.mjs";
 import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
@@ -51,7 +51,7 @@ function imageModel() {
 /** Results of items one by one, and of all of them in one batch. */
 async function resultsOn(executor, items) {
   try {
-    const run = async (batch) => Array.from(await executor.run(batch, new RunHandle(1, batch.length)));
+    const run = async (batch) => Array.from(await executor.run(batch, runHandle({ size: batch.length })));
     await executor.ready();
     const alone = [];
     for (const item of items) alone.push(...(await run([item])));
@@ -150,7 +150,8 @@ describe("on WebGPU", { skip: skipWithoutSoftwareGpu }, () => {
       t.after(() => executor.close());
       return executor;
     };
-    const fails = (executor, expected) => assert.rejects(async () => executor.run([1], new RunHandle(1, 1)), expected);
+    const fails = (executor, expected) =>
+      assert.rejects(async () => executor.run([1], runHandle({ size: 1 })), expected);
     const there = open();
     await fails(there, { message: "the run failed" });
     assert.equal(there.restarts, 0);

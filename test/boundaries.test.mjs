@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { complaintAbout, complaintsAbout } from "../scripts/lib/boundaries.mjs";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { importsOf, readsEnvironment } from "../scripts/lib/imports.mjs";
-import { entryPoints } from "../scripts/lib/public-exports.mjs";
+import { entryPoints, internalEntry } from "../scripts/lib/public-exports.mjs";
 
 const sources = ["sheaf", "sheaf-server"]
   .flatMap((name) => filesBelow(`packages/${name}/src`, ".ts"))
@@ -14,7 +14,7 @@ const tools = ["bench", "integration", "prove", "scripts", "test"]
   .flatMap((folder) => filesBelow(folder, ".mjs"))
   .filter((file) => !file.includes("/integration/node_modules/"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
-const entries = entryPoints("sheaf").map(({ specifier }) => specifier);
+const entries = [...entryPoints("sheaf").map(({ specifier }) => specifier), internalEntry];
 
 test("no module imports what its area may not (ARCHITECTURE.md: floor plan)", () => {
   assert.ok(tools.length > 150, `only ${tools.length} tools were found`);

@@ -20,7 +20,7 @@ export function complaintsAbout(sources, entries) {
 
 /**
  * What is wrong with the module at `path` (from the repository's root) naming `specifier`, or undefined.
- * `entries` are the public entry points of sheaf: "sheaf", "sheaf/node" …
+ * `entries` are the entry points of sheaf: "sheaf", "sheaf/node" …
  */
 export function complaintAbout(path, specifier, entries) {
   if (!path.startsWith("packages/")) return complaintAboutTool(path, specifier);

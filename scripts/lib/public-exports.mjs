@@ -3,6 +3,9 @@ import { Visitor } from "oxc-parser";
 import { root } from "./files.mjs";
 import { parsed } from "./imports.mjs";
 
+/** The entry point of sheaf that only sheaf-server imports. */
+export const internalEntry = "sheaf/internal";
+
 /** The public entry points of a package as its package.json declares them: specifier and declaration file. */
 export function entryPoints(name) {
   const { exports } = JSON.parse(readFileSync(`${root}/packages/${name}/package.json`, "utf8"));
@@ -11,7 +14,8 @@ export function entryPoints(name) {
     .map(([subpath, { types }]) => ({
       specifier: name + subpath.slice(1),
       types: `${root}/packages/${name}/${types}`,
-    }));
+    }))
+    .filter(({ specifier }) => specifier !== internalEntry);
 }
 
 /** Whether a module only lists what others declare: its own text says all that it exports. */

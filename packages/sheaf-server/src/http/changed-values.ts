@@ -1,4 +1,4 @@
-import { describe } from "sheaf/checks";
+import { describe } from "sheaf/internal";
 import { Problem } from "../problems/problem.ts";
 import { afterSpace, colon, endOfString, isDigit, type JsonBounds } from "./json-bounds.ts";
 

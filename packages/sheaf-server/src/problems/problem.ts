@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { BatcherError, type ErrorCode } from "sheaf";
 import { httpStatusOf } from "sheaf/adapters/http";
 import { NatsQueueError } from "sheaf/adapters/nats";
-import { describe } from "sheaf/checks";
+import { describe } from "sheaf/internal";
 
 /** Status of every error that the server itself finds. */
 const ownStatusOf = {

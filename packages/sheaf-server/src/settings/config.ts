@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { describe, nearestOf } from "sheaf/checks";
+import { describe, nearestOf } from "sheaf/internal";
 import { devicesOf, noThreadsBecause } from "../runners/contract/devices.ts";
 import { settingsTable, type Setting, type Settings } from "./settings.ts";
 

@@ -5,12 +5,30 @@ import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
 
 /**
+ * Makes a batcher over a batch function or an executor. With `onMissing: "error"` a result is never undefined.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
+ * @example
+ * const embed = createBatcher(async (texts: string[]) => (await api.embed(texts)).vectors, { maxBatchSize: 100 });
+ * const vector = await embed("hello");
+ */
+export function createBatcher<In, Out>(
+  run: BatchFunction<In, Out> | Executor<In, Out>,
+  options: BatcherOptions<In, Out> & { readonly onMissing: "error" },
+): Batcher<In, Exclude<Result<Out>, undefined>>;
+/**
  * Makes a batcher over a batch function or an executor.
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
+ * @example
+ * const embed = createBatcher(async (texts: string[]) => (await api.embed(texts)).vectors, { maxBatchSize: 100 });
+ * const vector = await embed("hello");
  */
-export function createBatcher<In, Out, OnMissing extends "undefined" | "error" = "undefined" | "error">(
+export function createBatcher<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
-  options: BatcherOptions<In, Out> & { readonly onMissing?: OnMissing | undefined } = {},
-): Batcher<In, [OnMissing] extends ["error"] ? Exclude<Result<Out>, undefined> : Result<Out>> {
-  return assembleBatcher(run, options, auto) as never;
+  options?: BatcherOptions<In, Out>,
+): Batcher<In, Result<Out>>;
+export function createBatcher<In, Out>(
+  run: BatchFunction<In, Out> | Executor<In, Out>,
+  options: BatcherOptions<In, Out> = {},
+): Batcher<In, Result<Out>> {
+  return assembleBatcher(run, options, auto);
 }

@@ -1,6 +1,5 @@
 export { defineWorker } from "./contract/define-worker.ts";
 export type { RunContext, WorkerDefinition } from "./contract/define-worker.ts";
-export { executorOf, wrapExecutor, type ExecutorWrap } from "../core/wrap-executor.ts";
 export type { EncodeRows, WorkerOptions } from "./contract/options.ts";
 export { encodedRow, type RowEncoder } from "./wire/encoded-rows.ts";
 export type {

@@ -1,7 +1,8 @@
 import { checkResults } from "../core/dispatch/results.ts";
 import type { BatchContext } from "../core/contract/batch-context.ts";
 import type { Executor } from "../core/contract/executor.ts";
-import { RunHandle, runHandleOf } from "../core/contract/run-handle.ts";
+import { BaseRunHandle, runHandleOf } from "../core/contract/base-run-handle.ts";
+import type { RunHandle } from "../core/contract/run-handle.ts";
 import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
@@ -12,7 +13,7 @@ type StageFunction<In, Out> = (
 ) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;
 
 /** A stage: a function, or an executor's `run`. */
-type RunStage = (items: unknown[], handle: RunHandle) => ArrayLike<unknown> | PromiseLike<ArrayLike<unknown>>;
+type RunStage = (items: unknown[], handle: BaseRunHandle) => ArrayLike<unknown> | PromiseLike<ArrayLike<unknown>>;
 
 /** Options of `pipeline`. */
 export interface PipelineOptions<In, Prepared, Raw, Out> {
@@ -88,7 +89,7 @@ class Pipeline implements Executor<unknown, unknown> {
     await this.#executor.close();
   }
 
-  async #run(items: unknown[], handle: RunHandle, previous: Promise<unknown>): Promise<unknown[]> {
+  async #run(items: unknown[], handle: BaseRunHandle, previous: Promise<unknown>): Promise<unknown[]> {
     const batch = new PipelineBatch(items, handle);
     await this.#before.pass(batch);
     await this.#middle.pass(batch);
@@ -104,9 +105,9 @@ class PipelineBatch {
   values: unknown[];
   /** Time spent in stages, without the waits between them. */
   runMs = 0;
-  readonly #handle: RunHandle;
+  readonly #handle: BaseRunHandle;
 
-  constructor(items: unknown[], handle: RunHandle) {
+  constructor(items: unknown[], handle: BaseRunHandle) {
     this.values = items.slice();
     this.#handle = handle;
   }
@@ -136,10 +137,10 @@ class PipelineBatch {
 }
 
 /** The context of a stage's function; the pipeline measures how long a stage takes. */
-class StageHandle extends RunHandle {
+class StageHandle extends BaseRunHandle {
   startedAtMs: number = performance.now();
 
-  constructor(whole: RunHandle, indices: readonly number[]) {
+  constructor(whole: BaseRunHandle, indices: readonly number[]) {
     super(whole.batchId, indices.length);
     this.isPartOf(whole, indices);
   }

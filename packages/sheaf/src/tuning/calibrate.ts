@@ -2,7 +2,7 @@ import { check, checkCount, checkPositive, integerFrom } from "../shared/checks.
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import { checkResults } from "../core/dispatch/results.ts";
 import type { BatchFunction, Executor } from "../core/contract/executor.ts";
-import { RunHandle } from "../core/contract/run-handle.ts";
+import { BaseRunHandle } from "../core/contract/base-run-handle.ts";
 import { fitLine, type MeasuredCost } from "./cost-line.ts";
 
 export interface CalibrateOptions<In> {
@@ -67,7 +67,7 @@ export async function calibrate<In, Out>(
   options: CalibrateOptions<In>,
 ): Promise<Calibration> {
   const executor = typeof run === "function" ? undefined : run;
-  const runBatch = (items: In[], handle: RunHandle): ReturnType<BatchFunction<In, Out>> =>
+  const runBatch = (items: In[], handle: BaseRunHandle): ReturnType<BatchFunction<In, Out>> =>
     typeof run === "function" ? run(items, handle) : run.run(items, handle);
   const settings = settingsOf(options, executor?.slots ?? 1);
   const { clock, signal } = settings;
@@ -85,7 +85,7 @@ export async function calibrate<In, Out>(
 
   async function runOnce(size: number): Promise<number> {
     const items = Array.from({ length: size }, () => settings.sample(itemIndex++));
-    const handle = new RunHandle(++batchId, size, abort.signal);
+    const handle = new BaseRunHandle(++batchId, size, abort.signal);
     const startedAtMs = clock.now();
     const results = await runBatch(items, handle);
     const elapsedMs = clock.now() - startedAtMs;

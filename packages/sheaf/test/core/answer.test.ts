@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BatchContext, type BatchRecord, createBatcher, RunHandle } from "../../dist/index.js";
+import { type BatchContext, type BatchRecord, createBatcher } from "../../dist/index.js";
+import { runHandle } from "../../dist/executors.js";
 import { assertCode, heldBatcher, statuses, values, watch, watchAll } from "../support/rig.js";
 
 test("an answer reaches its caller at once; the others wait for the end of the run", async () => {
@@ -272,7 +273,7 @@ test("a batch function that is run by hand may answer too", async () => {
     context.answer(1, "b");
     return items.slice(1);
   };
-  const handle = new RunHandle(1, 2);
+  const handle = runHandle({ size: 2 });
   seen.push(handle.unanswered());
   run(["a", "b"], handle);
   seen.push(handle.unanswered(), handle.part([1]).unanswered(), handle.part([0, 1]).unanswered());

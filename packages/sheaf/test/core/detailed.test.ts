@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RunHandle } from "../../dist/index.js";
+import type { RunHandle } from "../../dist/executors.js";
 import { assertCode, heldBatcher, timedBatcher, watch, watchAll } from "../support/rig.js";
 
 test("detailed gives a result with the batch that the item rode in, and how long it waited and ran", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BatcherError, type RunHandle } from "../../dist/index.js";
+import { BatcherError } from "../../dist/index.js";
+import type { RunHandle } from "../../dist/executors.js";
 import { assertCode, heldBatcher, statuses, watchAll } from "../support/rig.js";
 
 const letter = (item: string): string => item[0]!;

@@ -21,7 +21,7 @@ const executor = (
       sizes.push(items.length);
       const startsAtMs = Math.max(clock.now() + 2, freeAtMs);
       freeAtMs = startsAtMs + 10;
-      context.runMs = 10;
+      context.measured(10);
       await new Promise<void>((resolve) => void clock.at(startsAtMs + 10, resolve));
       holding--;
       return items;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, greedy, type RunHandle } from "../../dist/index.js";
+import { createBatcher, greedy } from "../../dist/index.js";
+import type { RunHandle } from "../../dist/executors.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { assertCode, heldBatcher, statuses, watch, watchAll } from "../support/rig.js";
 

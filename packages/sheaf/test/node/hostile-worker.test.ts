@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { getPriority, setPriority } from "node:os";
 import { describe, test } from "node:test";
-import { createBatcher, RunHandle } from "../../dist/index.js";
+import { createBatcher } from "../../dist/index.js";
+import { runHandle } from "../../dist/executors.js";
 import { workerProcess, workerThread } from "../../dist/node/index.js";
 import type { Mischief } from "./hostile-worker.js";
 import type hostile from "./hostile-worker.js";
@@ -67,7 +68,7 @@ for (const kind of ["thread", "process"] as const) {
       setPriority(Math.min(19, own + 2));
       const executor = probes[kind](probeUrl, { niceness: 3 });
       await executor.ready();
-      const [priority] = Array.from(await executor.run([{ do: "niceness" }], new RunHandle(1, 1)));
+      const [priority] = Array.from(await executor.run([{ do: "niceness" }], runHandle({ size: 1 })));
       assert.equal(priority, Math.min(19, own + 5));
       await executor.close();
     });

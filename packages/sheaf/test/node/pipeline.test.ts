@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, greedy, RunHandle } from "../../dist/index.js";
-import { pipeline, workerProcess, wrapExecutor } from "../../dist/node/index.js";
+import { BaseRunHandle } from "../../dist/core/contract/base-run-handle.js";
+import { type RunHandle, runHandle, wrapExecutor } from "../../dist/executors.js";
+import { createBatcher, greedy } from "../../dist/index.js";
+import { pipeline, workerProcess } from "../../dist/node/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
 import { statuses, watch, watchAll } from "../support/rig.js";
 import type probe from "./probe-worker.js";
 
-const handle = (): RunHandle => new RunHandle(1, 1);
+const handle = (): RunHandle => runHandle({ size: 1 });
 
 /** A stage whose batches end when the test says so. */
 class Gate {
@@ -144,7 +146,7 @@ test("the inner executor is notified that a run is given up, also after its call
     close: () => Promise.resolve(),
   };
   let giveUp: ((reason: unknown) => void) | undefined;
-  class Outer extends RunHandle {
+  class Outer extends BaseRunHandle {
     override onAborted(listener: (reason: unknown) => void): () => void {
       giveUp = listener;
       return () => (giveUp = undefined);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, RunHandle } from "../../dist/index.js";
+import { createBatcher } from "../../dist/index.js";
+import { runHandle } from "../../dist/executors.js";
 import { workerThread } from "../../dist/node/index.js";
 import type probe from "./probe-worker.js";
 
@@ -92,7 +93,7 @@ test("a run that can look sees that its caller has left", async () => {
   const executor = workerThread<typeof probe>(probeUrl);
   await executor.ready();
   const controller = new AbortController();
-  const results = executor.run([{ do: "until-abort" }], new RunHandle(1, 1, controller.signal));
+  const results = executor.run([{ do: "until-abort" }], runHandle({ size: 1, signal: controller.signal }));
   controller.abort();
   assert.deepEqual(await results, ["aborted"]);
   await executor.close();

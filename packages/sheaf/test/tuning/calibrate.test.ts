@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RunHandle } from "../../dist/index.js";
+import type { RunHandle } from "../../dist/executors.js";
 import { calibrate, virtualClock } from "../../dist/tuning/index.js";
 
 /** A batch function that takes what `costMs` says, on a clock that jumps. */

@@ -12,8 +12,8 @@ import {
   type CallOptions,
   createBatcher,
   type Executor,
-  type RunHandle,
 } from "../../dist/index.js";
+import type { RunHandle } from "../../dist/executors.js";
 
 const held = (_promise: string, _types: () => void): void => {};
 

@@ -1,4 +1,4 @@
-import { RunHandle, type Executor } from "sheaf";
+import { runHandle, type Executor } from "sheaf/executors";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import { closedOn } from "../workers/inspection.ts";
 import { compareResults } from "../self-test/compare-results.ts";
@@ -69,7 +69,7 @@ async function run(
   executor: Executor<never, unknown>,
   items: readonly unknown[],
 ): Promise<{ readonly results: readonly unknown[]; readonly runMs: number }> {
-  const handle = new RunHandle(1, items.length);
+  const handle = runHandle({ size: items.length });
   const startedAtMs = performance.now();
   const results = Array.from(await executor.run([...items] as never[], handle));
   return { results, runMs: handle.runMs ?? performance.now() - startedAtMs };

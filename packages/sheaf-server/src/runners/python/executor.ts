@@ -1,4 +1,5 @@
-import { wrapExecutor, type WorkerDeclaration, type WorkerExecutor } from "sheaf/node";
+import { wrapExecutor } from "sheaf/executors";
+import type { WorkerDeclaration, WorkerExecutor } from "sheaf/node";
 import { fromWorker, toWorker } from "./columns.ts";
 
 /** A worker's executor that takes the server's items and gives the server's results. */

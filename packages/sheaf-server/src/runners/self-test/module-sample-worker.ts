@@ -1,4 +1,4 @@
-import { describe } from "sheaf/checks";
+import { describe } from "sheaf/internal";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 
 /** How many items of a sample are asked for. */

@@ -1,4 +1,4 @@
-import { RunHandle, type Executor } from "sheaf";
+import { runHandle, type Executor } from "sheaf/executors";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
 import { closedOn, inspectionExecutor } from "../workers/inspection.ts";
@@ -65,6 +65,6 @@ export async function testOn(
   settings: Pick<RunnerSettings, "batchDependent" | "maxBatchSize">,
 ): Promise<BatchVerdict> {
   const run = async (items: readonly unknown[]): Promise<ArrayLike<unknown>> =>
-    executor.run([...items] as never[], new RunHandle(1, items.length));
+    executor.run([...items] as never[], runHandle({ size: items.length }));
   return batchVerdict(await selfTest(run, samples, settings.maxBatchSize), settings);
 }

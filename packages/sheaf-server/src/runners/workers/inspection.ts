@@ -1,4 +1,5 @@
-import { BatcherError, RunHandle, type Executor } from "sheaf";
+import { BatcherError } from "sheaf";
+import { runHandle, type Executor } from "sheaf/executors";
 
 /** As long as a worker may take to load. */
 const longestAnswerMs = 600_000;
@@ -15,7 +16,7 @@ export function inspectionExecutor<Request, Answer>(
     const timer = setTimeout(giveUp, longestAnswerMs);
     try {
       await executor.ready();
-      const [answer] = Array.from(await executor.run([request], new RunHandle(1, 1, givenUp.signal)));
+      const [answer] = Array.from(await executor.run([request], runHandle({ size: 1, signal: givenUp.signal })));
       if (answer instanceof Error) throw answer;
       return answer as Answer;
     } finally {

@@ -1,4 +1,4 @@
-import { describe, nearestOf } from "sheaf/checks";
+import { describe, nearestOf } from "sheaf/internal";
 import type { ModelInput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import type { InputParser } from "../contract/served-model.ts";

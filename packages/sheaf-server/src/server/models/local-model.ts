@@ -8,7 +8,8 @@ import {
   type Executor,
 } from "sheaf";
 import type { NatsWorker, WorkerBatcher } from "sheaf/adapters/nats";
-import { executorOf, wrapExecutor, type WorkerExecutor } from "sheaf/node";
+import { executorOf, wrapExecutor } from "sheaf/executors";
+import type { WorkerExecutor } from "sheaf/node";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import { inputParser } from "../codec/inputs.ts";
 import { CrashedInputs } from "./crashed-inputs.ts";

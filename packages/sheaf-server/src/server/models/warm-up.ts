@@ -1,4 +1,4 @@
-import { RunHandle, type Executor, type RunTime } from "sheaf";
+import { runHandle, type Executor, type RunTime } from "sheaf/executors";
 import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import { doubling } from "../../shared/doubling.ts";
 
@@ -17,7 +17,7 @@ export async function warmUp(
   for (let batch = 0; batch < batches; batch++) {
     const size = sizes[batch % sizes.length]!;
     const runs = Array.from({ length: executor.slots }, async (_, slot) => {
-      const handle = new RunHandle(-1 - slot, size);
+      const handle = runHandle({ batchId: -1 - slot, size });
       const startedAtMs = performance.now();
       const results = await executor.run(new Array<unknown>(size).fill(item), handle);
       if (batch >= sizes.length) runTimes.push({ size, runMs: handle.runMs ?? performance.now() - startedAtMs });

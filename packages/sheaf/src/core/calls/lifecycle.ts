@@ -59,7 +59,7 @@ export class Lifecycle<In, Out> {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.refusal ??= { error: this.closedError("closed; it takes no more calls.") };
+    this.refusal ??= { error: this.closedError("closed.") };
     this.#closing ??= this.#finish();
     if (graceMs !== undefined && graceMs !== Infinity) {
       const cancel = this.#parts.settings.clock.after(graceMs, () => this.#cutOff(graceMs));

@@ -95,5 +95,5 @@ function iteratorOf<In>(source: Source<In>): Iterator<In> | AsyncIterator<In> {
   if (typeof asAsync === "function") return asAsync.call(source);
   const asSync = (source as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator];
   if (typeof asSync === "function") return asSync.call(source);
-  throw new TypeError("map(items) needs an iterable or async iterable");
+  throw new TypeError("items must be an iterable or async iterable");
 }

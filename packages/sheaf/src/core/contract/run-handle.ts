@@ -1,131 +1,35 @@
 import type { BatchContext } from "./batch-context.ts";
-import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
-import { describe } from "../../shared/describe.ts";
 
-/**
- * An executor's view of its batch, and its way to report on it. A batcher hands one to every run; make one to run
- * an executor by hand: then nothing is dispatched, and reports about dispatch have no effect. A part of a run reports on the whole.
- */
-export class RunHandle implements BatchContext {
-  readonly batchId: number;
-  readonly size: number;
-  attempt: number = 1;
-  /** As the executor measured it. */
-  runMs: number | undefined;
-  #signal: AbortSignal | undefined;
-  #answered: Set<number> | undefined;
-  #isOver = false;
-  #whole: RunHandle | undefined;
-  #indices: readonly number[] | undefined;
-
-  /** Without `signal` its signal never aborts. */
-  constructor(batchId: number, size: number, signal?: AbortSignal) {
-    this.batchId = batchId;
-    this.size = size;
-    this.#signal = signal;
-  }
-
-  get signal(): AbortSignal {
-    return (this.#signal ??= this.#whole?.signal ?? newAbortController().signal);
-  }
-
-  pause(durationMs: number): void {
-    this.#whole?.pause(durationMs);
-  }
-
-  /** Counts one more run, of so many items, on `rateLimit`. Default: all of them. */
-  countRun(items: number = this.size): void {
-    this.attempt++;
-    this.#whole?.countRun(items);
-  }
-
-  /** The executor runs the batch again, after a crash of its worker. */
-  runsAgain(): void {
-    this.attempt++;
-    this.#whole?.runsAgain();
-  }
-
-  /** The run as the executor measured it, start of run → results, without its own queueing. Default: from dispatch. */
-  measured(runMs: number): void {
-    this.runMs = runMs;
-  }
-
-  /** For an executor that `reportsStart`: the run begins now, again for each attempt. */
-  started(): void {
-    this.#whole?.started();
-  }
-
-  /** For the same executor: the run was cut short, by a crash of its worker, and waits to begin again. */
-  stopped(): void {
-    this.#whole?.stopped();
-  }
-
+/** The handle that an executor gets with a batch: everything that a batch function sees, and methods to report on the run. */
+export interface RunHandle extends BatchContext {
+  /** Reports the run time in milliseconds, from start to results. Without a report the time from dispatch counts. */
+  measured(runMs: number): void;
+  /** For an executor that `reportsStart`: the run begins now. Call it again for each attempt. */
+  started(): void;
+  /** For an executor that `reportsStart`: a crash of the worker cut the run short, and it waits to begin again. */
+  stopped(): void;
+  /** Reports that the executor runs the batch again after a crash of its worker; `attempt` counts up. */
+  runsAgain(): void;
   /**
-   * For an executor that settles a run it gave up before the run has ended (a thread cannot be stopped): until `ended`
-   * settles, the batch's orderKeys stay blocked.
+   * For an executor that settles a run before the run has ended (a thread cannot be stopped): the batch's order keys stay
+   * blocked until `ended` settles.
    */
-  runsUntil(ended: Promise<unknown>): void {
-    this.#whole?.runsUntil(ended);
-  }
-
+  runsUntil(ended: Promise<unknown>): void;
   /**
-   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs`, or when a grace period ends, where it
-   * had aborted before. Costs less than the signal, which is made when it is read. Returns a function that ends it.
+   * Calls back with the reason when the signal aborts, and again past `runTimeoutMs` or at the end of a grace period. Costs
+   * less than `signal`, which is made when it is read. Returns a function that ends it.
    */
-  onAborted(listener: (reason: unknown) => void): () => void {
-    if (this.#whole !== undefined) return this.#whole.onAborted(listener);
-    const signal = this.#signal as AbortSignalLike | undefined;
-    const aborted = (): void => listener(signal!.reason);
-    signal?.addEventListener("abort", aborted);
-    return () => signal?.removeEventListener("abort", aborted);
-  }
-
-  get answer(): BatchContext["answer"] {
-    return (index, result) => {
-      if (!(Number.isInteger(index) && index >= 0 && index < this.size)) {
-        throw new RangeError(`answer: index must be an integer, 0 to ${this.size - 1}, got ${describe(index)}`);
-      }
-      if (!this.#isOver) this.deliver(index, result);
-    };
-  }
-
-  /** The indices of the items that have no answer yet; undefined where none of the batch has one. */
-  unanswered(): number[] | undefined {
-    if ((this.#whole === undefined ? this.#answered : this.#whole.unanswered()) === undefined) return undefined;
-    return Array.from({ length: this.size }, (_, index) => index).filter((index) => !this.isAnswered(index));
-  }
-
-  isAnswered(index: number): boolean {
-    return this.#whole?.isAnswered(this.#indices![index]!) ?? this.#answered?.has(index) === true;
-  }
-
-  /** The run has ended: answers have no effect from now on. */
-  end(): void {
-    this.#isOver = true;
-  }
-
-  /** Does the work of `answer` while the run goes on, for the parts of a run too. Returns false where the item has an answer. */
-  deliver(index: number, result: unknown): boolean {
-    if (this.#whole !== undefined) return this.#whole.deliver(this.#indices![index]!, result);
-    if (this.isAnswered(index)) return false;
-    (this.#answered ??= new Set()).add(index);
-    return true;
-  }
-
-  /** Reports on `whole` from now on, of which it runs these items, except how long it took. */
-  protected isPartOf(whole: RunHandle, indices: readonly number[]): this {
-    this.#whole = whole;
-    this.#indices = indices;
-    this.attempt = whole.attempt;
-    return this;
-  }
-
-  /** The handle of a run of some of its items, such as half of a failed batch or a stage of a pipeline: by their indices. */
-  part(indices: readonly number[]): RunHandle {
-    return new RunHandle(this.batchId, indices.length).isPartOf(this, indices);
-  }
+  onAborted(listener: (reason: unknown) => void): () => void;
+  /** The indices of the items without an early answer; undefined if no item of the batch has one. */
+  unanswered(): number[] | undefined;
+  /** Whether the item has an early answer: an executor that runs a batch again leaves it out. */
+  isAnswered(index: number): boolean;
+  /** A handle for a run of some of the items, such as one stage of several; its reports count for the whole run. */
+  part(indices: readonly number[]): RunPart;
 }
 
-/** `context` itself, or a handle for someone who runs an executor by hand with a plain object. */
-export const runHandleOf = (context: Pick<BatchContext, "batchId" | "size" | "signal">): RunHandle =>
-  context instanceof RunHandle ? context : new RunHandle(context.batchId, context.size, context.signal);
+/** The handle of a part of a run. */
+export interface RunPart extends RunHandle {
+  /** The part has ended: its early answers have no effect from now on. */
+  end(): void;
+}

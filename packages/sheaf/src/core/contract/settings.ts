@@ -93,9 +93,7 @@ export function settingsOf<In, Out>(
 /** @throws {TypeError} for a policy that another batcher has: it would see the arrivals of both. */
 function own(policy: Policy): Policy {
   if (policiesInUse.has(policy)) {
-    throw new TypeError(
-      `policy ${describe(policy.name)} belongs to another batcher already; make one for each batcher`,
-    );
+    throw new TypeError(`policy ${describe(policy.name)} belongs to another batcher; make one for each`);
   }
   policiesInUse.add(policy);
   return policy;
@@ -170,7 +168,7 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   needs('maxQueueSize "auto"', maxQueueSize === "auto", "timeoutMs");
   needs('dedupe "running"', dedupe === "running", "dedupeKey");
   if (dedupe === "running" && orderKey !== undefined) {
-    throw new RangeError('dedupe "running" cannot go with orderKey');
+    throw new RangeError('dedupe "running" excludes orderKey');
   }
   for (const option of ["runOne", "shouldBisect", "maxBisectRuns"] as const) {
     if (options[option] !== undefined && onBatchError !== "bisect") {

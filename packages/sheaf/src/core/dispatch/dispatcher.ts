@@ -7,7 +7,7 @@ import { BatcherError } from "../contract/errors.ts";
 import type { Executor } from "../contract/executor.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import { Run, type RunEvents } from "./run.ts";
-import type { RunHandle } from "../contract/run-handle.ts";
+import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
 
@@ -40,7 +40,7 @@ export class Dispatcher<In, Out> {
   readonly #order: OrderKeys<In> | undefined;
   readonly #events: DispatchEvents<In>;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
-  readonly #inOrder: (results: unknown, items: readonly In[], handle: RunHandle) => ArrayLike<unknown>;
+  readonly #inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #warn = warnOnce();
 
   constructor(
@@ -177,7 +177,7 @@ export class Dispatcher<In, Out> {
   }
 
   /** One run of a batch or a part of it, under runTimeoutMs. */
-  #attempt(run: Run<In>, handle: RunHandle, items: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
+  #attempt(run: Run<In>, handle: BaseRunHandle, items: readonly In[], executor: Runner<In, Out>): Promise<unknown> {
     const { runTimeoutMs } = this.#settings;
     if (runTimeoutMs === undefined) return started(executor, items, handle);
     return new Promise((resolve, reject) => {
@@ -286,7 +286,7 @@ function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {
 }
 
 /** A sync throw becomes a rejection, a plain value a promise of it. */
-function started<In>(executor: Runner<In, unknown>, items: readonly In[], handle: RunHandle): Promise<unknown> {
+function started<In>(executor: Runner<In, unknown>, items: readonly In[], handle: BaseRunHandle): Promise<unknown> {
   try {
     // The batch function may change its array; results by key and a bisection need the items again.
     return Promise.resolve(executor.run(items.slice(), handle));

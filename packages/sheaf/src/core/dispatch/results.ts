@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import { BatcherError } from "../contract/errors.ts";
-import type { RunHandle } from "../contract/run-handle.ts";
+import type { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { warnOnce } from "../runtime/globals.ts";
 import type { Settings } from "../contract/settings.ts";
 
@@ -12,7 +12,7 @@ export function resultsInOrder<In>({
 }: Pick<Settings<In, unknown>, "name" | "resultKey" | "onMissing">): (
   results: unknown,
   items: readonly In[],
-  handle: Pick<RunHandle, "unanswered">,
+  handle: Pick<BaseRunHandle, "unanswered">,
 ) => ArrayLike<unknown> {
   const warn = warnOnce();
   return (results, items, handle) => {

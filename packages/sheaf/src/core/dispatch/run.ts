@@ -1,6 +1,6 @@
 import type { Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
-import { RunHandle } from "../contract/run-handle.ts";
+import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { newAbortController } from "../runtime/globals.ts";
 import type { DispatchReason } from "../../policies/policy.ts";
 
@@ -15,7 +15,7 @@ export interface RunEvents<In> {
 }
 
 /** One batch in flight. */
-export class Run<In> extends RunHandle {
+export class Run<In> extends BaseRunHandle {
   readonly weight: number;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;

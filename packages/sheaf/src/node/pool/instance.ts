@@ -1,5 +1,5 @@
 import { invariant } from "../../core/runtime/invariant.ts";
-import type { RunHandle } from "../../core/contract/run-handle.ts";
+import type { BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import { openOrEnd, type OpenConnection, type WorkerConnection, type WorkerConnectionEvents } from "./connection.ts";
 import type { InstanceInfo, InstanceRole, InstanceState } from "../contract/worker-executor.ts";
 import { Kind } from "../wire/message.ts";
@@ -9,7 +9,7 @@ import type { Received } from "../wire/received.ts";
 /** One batch on its way through a pool. Settled once, by its current holder. */
 export interface Job {
   readonly items: readonly unknown[];
-  readonly handle: RunHandle;
+  readonly handle: BaseRunHandle;
   readonly attempt: number;
   resolve(results: unknown[]): void;
   reject(error: unknown): void;

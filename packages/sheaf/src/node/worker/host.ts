@@ -1,5 +1,5 @@
 import { checkResults } from "../../core/dispatch/results.ts";
-import { RunHandle } from "../../core/contract/run-handle.ts";
+import { BaseRunHandle } from "../../core/contract/base-run-handle.ts";
 import { workerOf, type LoadedWorker, type RunContext } from "../contract/define-worker.ts";
 import { encoderOf, type RowEncoder } from "../wire/encoded-rows.ts";
 import { Kind, message, packError, type Message, type Port } from "../wire/message.ts";
@@ -167,7 +167,7 @@ export class Host {
 }
 
 /** Sends the early answers of a run, one for each item at most. */
-class AnswerHandle extends RunHandle {
+class AnswerHandle extends BaseRunHandle {
   readonly #send: (index: number, result: unknown) => void;
 
   constructor(id: number, size: number, send: (index: number, result: unknown) => void) {

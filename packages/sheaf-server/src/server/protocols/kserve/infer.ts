@@ -1,4 +1,4 @@
-import { describe } from "sheaf/checks";
+import { describe } from "sheaf/internal";
 import type { InferOptions } from "../../../http/call-options.ts";
 import type { ServedModel } from "../../contract/served-model.ts";
 import { inferEvery } from "../requests.ts";

@@ -1,4 +1,4 @@
-import { describe } from "sheaf/checks";
+import { describe } from "sheaf/internal";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../../../http/body.ts";

@@ -1,4 +1,4 @@
-import { describe } from "sheaf/checks";
+import { describe } from "sheaf/internal";
 import { isUtf8 } from "node:buffer";
 import type { TensorDatatype } from "../../../runners/contract/model-spec.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";

@@ -183,7 +183,7 @@ export class PendingCalls {
     const { signal, timeoutMs, priority = "interactive", traceparent } = options;
     checkCallOptions({ signal, priority });
     if (signal?.aborted === true) throw signal.reason;
-    if (this.#closing !== undefined) throw new BatcherError("CLOSED", `${this.#name}: closed; it takes no more calls.`);
+    if (this.#closing !== undefined) throw new BatcherError("CLOSED", `${this.#name}: closed.`);
     if (!(timeoutMs > 0) || timeoutMs > this.#settings.maxAgeMs)
       throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
     this.#outage.check();

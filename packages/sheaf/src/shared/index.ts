@@ -1,2 +1,0 @@
-export { nearestOf } from "./checks.ts";
-export { describe } from "./describe.ts";
