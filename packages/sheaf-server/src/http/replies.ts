@@ -42,6 +42,13 @@ const shortestRetryMs = 10;
 const longestRetryMs = 60_000;
 const guessedRetryMs = 1000;
 
+/**
+ * Not before the queue can be empty, and spread over the same time again: clients that were refused together must not
+ * come back together.
+ */
+const spreadMs = (drainMs: number): number =>
+  Math.min(longestRetryMs, Math.ceil(Math.max(shortestRetryMs, drainMs) * (1 + Math.random())));
+
 /** The problem that a request ends with; a full queue says when to come back, and names this server's settings. */
 export function problemFor(error: unknown, { name, settings }: Queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
@@ -54,7 +61,7 @@ export function problemFor(error: unknown, { name, settings }: Queue): Problem {
     timeoutMs,
   } = error.details as Refusal;
   const held = atWorkers === undefined ? `${queued} items wait` : `${queued} items wait, ${atWorkers} are at workers`;
-  const retryMs = Math.min(longestRetryMs, Math.max(shortestRetryMs, Math.ceil(drainMs)));
+  const retryMs = spreadMs(drainMs);
   const reason =
     expectedMs === undefined
       ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`

@@ -3,7 +3,7 @@ import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf
 import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
-import { strategies } from "../shared/strategies.ts";
+import { overloadOrderOf, strategies } from "../shared/strategies.ts";
 import { embeddingsAnswer } from "./embeddings-answer.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
@@ -34,6 +34,7 @@ export class KeyBatcher {
         timeoutMs: settings.requestTimeoutMs,
         runTimeoutMs: settings.runTimeoutMs,
         policy: strategies[settings.schedulerStrategy].policy(settings),
+        overloadOrder: overloadOrderOf(settings),
         dedupeKey: cache?.keyOf,
         dedupe: cache && "running",
         rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,

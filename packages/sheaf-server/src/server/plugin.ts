@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./observe/advice-log.ts";
+import { OverloadLog } from "./observe/overload-log.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import { cacheOpener } from "./models/open-cache.ts";
 import { digestOf, refusalOf } from "../http/api-key.ts";
@@ -84,8 +85,8 @@ export async function serveHttp(
     const ends = [logModel(app.log, deployment), publishBatches(deployment)];
     return () => ends.forEach((end) => end());
   });
-  const adviceLog = new AdviceLog(app.log, () => models.deployments);
-  app.addHook("onClose", async () => adviceLog.close());
+  const logs = [AdviceLog, OverloadLog].map((Log) => new Log(app.log, () => models.deployments));
+  app.addHook("onClose", async () => logs.forEach((log) => log.close()));
   traceRequests(app);
   healthRoutes(app, () => healthOf(models));
   // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.

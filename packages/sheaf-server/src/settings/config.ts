@@ -54,6 +54,7 @@ const perModel: ReadonlySet<string> = new Set<keyof Settings>([
   "queueMaxSize",
   "inferenceDevice",
   "schedulerStrategy",
+  "overloadOrder",
   "adaptiveTargetLatencyMs",
   "latencyBudgetMs",
   "batchDependent",

@@ -9,6 +9,8 @@ export interface Settings {
   readonly queueFullStatus: 429 | 503;
   readonly inferenceDevice: string;
   readonly schedulerStrategy: StrategyName;
+  /** Default: `"newest"`, but `"arrival"` with the strategy fifo. */
+  readonly overloadOrder: "newest" | "arrival" | undefined;
   readonly adaptiveTargetLatencyMs: number;
   readonly latencyBudgetMs: number | undefined;
   readonly batchDependent: "single" | "exact" | "batch";
@@ -119,6 +121,9 @@ const rows = {
       parse: (raw) => ([429, 503] as const).find((status) => String(status) === String(raw).trim()),
     },
     schedulerStrategy: choice(strategyNames, "auto", "When a batch is sent."),
+    overloadOrder: optional(
+      choice(["newest", "arrival"], "newest", "Which items go first under standing overload; with fifo: arrival."),
+    ),
     adaptiveTargetLatencyMs: integer(100, 1, longestMs, "Run time that the adaptive strategy aims at."),
     latencyBudgetMs: {
       ...optional(integer(1, 1, longestMs, "")),
@@ -322,6 +327,7 @@ export const defaultSettings: Settings = Object.fromEntries(
 /** Where `sheaf proxy` starts from other values: a gateway is there to save requests, so it waits for full ones. */
 export const proxyDefaults: Partial<Settings> = {
   schedulerStrategy: "fifo",
+  overloadOrder: "newest",
   maxBatchSize: 100,
   maxWaitMs: 20,
   queueMaxSize: 10_000,

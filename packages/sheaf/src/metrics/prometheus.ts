@@ -139,6 +139,11 @@ const table: readonly Row[] = [
   ),
   histogram("sheaf_run_seconds", "Dispatch to results of a batch.", ({ run }) => run),
   gauge("sheaf_queue_items", "Items waiting now.", ({ queued }) => queued),
+  gauge(
+    "sheaf_overload_seconds",
+    "For how long standing overload has let the newest items go first; 0 without.",
+    ({ overload }) => (overload === null ? 0 : overload.forMs / 1000),
+  ),
   gauge("sheaf_in_flight_batches", "Batches running now.", ({ inFlight }) => inFlight),
   gauge(
     "sheaf_speedup_ratio",

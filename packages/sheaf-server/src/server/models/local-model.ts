@@ -21,7 +21,7 @@ import { queueTracing, tracedBatcher, type QueueTracing } from "../../observe/tr
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
 import { refuseLate, type ModelState, type ServedModel, type InputParser } from "../contract/served-model.ts";
-import { strategies } from "../../shared/strategies.ts";
+import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import { TurnEnd } from "./turn-end.ts";
 import { warmUp } from "./warm-up.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
@@ -76,6 +76,7 @@ export class LocalModel implements ServedModel {
       refuseLate: roleOf(settings) === "alone" ? refuseLate : undefined,
       runTimeoutMs: settings.runTimeoutMs,
       policy: strategies[settings.schedulerStrategy].policy(settings),
+      overloadOrder: overloadOrderOf(settings),
       groupKey,
       weigh,
       batchWeight: weigh && "padded",
