@@ -119,7 +119,7 @@ export async function rideReference(storm) {
   return outcomeOf(goodput, capacityPerS);
 }
 
-/** Clients as those of `simulate({ retries })`, of a service that is no batcher. */
+/** Clients as those of `simulate({ retries })`, that call another service. */
 async function clientsOf(storm, serviceOf) {
   const { retries, seed } = storm;
   const { patienceMs } = retries;
