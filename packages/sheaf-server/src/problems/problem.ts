@@ -114,7 +114,7 @@ export const retryAfter = (ms: number): Record<string, string> => ({
  * they can do.
  */
 function messageOfBatcher({ code, message, details }: BatcherError, deadline: string): string {
-  const { timeoutMs, waiting, likelyMs, runTimeoutMs, size, weight, maxBatchWeight } = details;
+  const { timeoutMs, waiting, likelyMs, runTimeoutMs, size, weight, maxItemWeight } = details;
   switch (code) {
     case "TIMEOUT": {
       if (timeoutMs === undefined) return message;
@@ -135,8 +135,8 @@ function messageOfBatcher({ code, message, details }: BatcherError, deadline: st
     case "QUEUE_FULL":
       return "The queue is full. Retry later.";
     case "ITEM_TOO_LARGE":
-      if (maxBatchWeight === undefined) return message;
-      return `The input weighs ${weight as number}, more than a whole batch may (${maxBatchWeight as number}). Split it.`;
+      if (maxItemWeight === undefined) return message;
+      return `The input weighs ${weight as number}, more than one item may (${maxItemWeight as number}). Split it.`;
     default:
       return message;
   }

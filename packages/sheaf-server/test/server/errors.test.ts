@@ -142,7 +142,7 @@ test("the messages of a server advise no option of the library", () => {
     new BatcherError("TIMEOUT", 'm: … set maxQueueSize: "auto".', { timeoutMs: 20, waiting: true, likelyMs: 31.2 }),
     new BatcherError("RUN_TIMEOUT", "m: … Raise runTimeoutMs.", { runTimeoutMs: 60_000, size: 4, batchId: 1 }),
     new BatcherError("QUEUE_FULL", 'm: … or onQueueFull: "wait".', { queued: 9, maxQueueSize: 9 }),
-    new BatcherError("ITEM_TOO_LARGE", "m: … raise maxBatchWeight.", { weight: 9, maxBatchWeight: 8 }),
+    new BatcherError("ITEM_TOO_LARGE", "m: … raise maxItemWeight.", { weight: 9, maxItemWeight: 8 }),
   ].map((error) => problemOf(error).message);
   const [waited, ran, predicted, run, full, large] = messages as [string, string, string, string, string, string];
   assert.match(waited, /^No result within 20 ms: it was still waiting.* X-Request-Timeout-Ms/);
@@ -150,7 +150,7 @@ test("the messages of a server advise no option of the library", () => {
   assert.match(predicted, /its batch takes about 32 ms/);
   assert.match(run, /4 items ran longer than 60000 ms \(RUN_TIMEOUT_MS\)/);
   assert.match(full, /^The queue is full\. Retry later\.$/);
-  assert.match(large, /^The input weighs 9, more than a whole batch may \(8\)\. Split it\.$/);
+  assert.match(large, /^The input weighs 9, more than one item may \(8\)\. Split it\.$/);
   for (const message of messages)
     assert.doesNotMatch(message, /\b(timeoutMs|runTimeoutMs|maxQueueSize|onQueueFull|maxBatchWeight)\b/);
 });

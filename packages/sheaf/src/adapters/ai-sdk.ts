@@ -42,6 +42,7 @@ export interface CoalesceOptions extends Pick<
   | "maxQueueSize"
   | "onQueueFull"
   | "maxBatchWeight"
+  | "maxItemWeight"
   | "timeoutMs"
   | "runTimeoutMs"
   | "rateLimit"

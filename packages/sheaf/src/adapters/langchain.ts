@@ -19,6 +19,7 @@ export interface CoalescedEmbeddingsOptions extends Pick<
   | "concurrency"
   | "maxQueueSize"
   | "maxBatchWeight"
+  | "maxItemWeight"
   | "timeoutMs"
   | "runTimeoutMs"
   | "rateLimit"

@@ -17,6 +17,7 @@ import { LearnedCost } from "./observe/learned-cost.ts";
 import { Statistics } from "./observe/stats.ts";
 import { Subscribers } from "./observe/subscribers.ts";
 import { UtilisationMeter } from "./observe/utilisation.ts";
+import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
@@ -47,8 +48,10 @@ export function assembleBatcher<In, Out>(
   const queue = new Queue<In>(settings, epochs, settlement.cancellation, order);
   settlement.attach(queue);
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
-  const cost = new LearnedCost();
-  const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, () => dispatcher.inFlight);
+  const cost = settings.weigh === undefined ? new LearnedCost() : new WeighedCost();
+  const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, (nowMs) =>
+    dispatcher.restsMs(cost, nowMs),
+  );
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
     recorded: (record, nowMs) => {

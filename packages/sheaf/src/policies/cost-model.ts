@@ -7,8 +7,12 @@ export interface CostModel {
   readonly batches: number;
   /** s(0): what a batch costs however few items it holds; exactly 0 where there is nothing to amortise. */
   readonly fixedMs: number;
-  /** Slope of the line: what one more item costs. */
+  /** Upper end of the range that runs so far leave for `fixedMs`; the same without `weigh`. */
+  readonly fixedMsAtMost: number;
+  /** Slope of the line: the cost of one more item, of mean weight. */
   readonly perItemMs: number;
+  /** The cost of one more unit of weight. 0 without `weigh`, and where weights do not explain run times. */
+  readonly perWeightMs: number;
   /** Mean absolute error of a prediction, as a share of it; 0.1 until it is known. */
   readonly noise: number;
   /** `fixedMs + perItemMs · size`. */
@@ -18,6 +22,8 @@ export interface CostModel {
    * Beyond the sizes seen not less than straight on from the largest of them. 0 before the first batch.
    */
   at(size: number): number;
+  /** The run time of so many items that weigh `sum` together, the heaviest of them `heaviest`; without weights `at(size)`. */
+  of(size: number, sum: number, heaviest: number): number;
   /** Batches of about this size learned from, 0 … 20, slowly forgotten. */
   seen(size: number): number;
 }

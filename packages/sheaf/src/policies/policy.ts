@@ -15,6 +15,12 @@ export interface Policy {
    */
   readonly aheadSize?: number | undefined;
   /**
+   * Longest run of the next batch, in milliseconds, where `view.cost` knows the cost of weight; asked before each batch is
+   * chosen, with `view` of all that waits. With it, cheap items go before expensive ones, and like ones together; without
+   * it, items go in order of arrival.
+   */
+  targetMs?(view: QueueView): number;
+  /**
    * What to do now; called only with `waiting >= 1` and `freeSlots >= 1`; for a batch that goes ahead, with the slot that will
    * be free next.
    * - `{ run: k }` dispatches up to k items at once (clamped to 1 … maxBatchSize);
@@ -43,6 +49,8 @@ export interface QueueView {
   readonly nowMs: number;
   /** Items that could go in the next batch. */
   readonly waiting: number;
+  /** The weight of all waiting items together; their number without `weigh`. */
+  readonly weight: number;
   /** Arrival of the oldest of them; `nowMs` when none waits. */
   readonly oldestAtMs: number;
   /** Items waiting and running. */
@@ -60,6 +68,8 @@ export interface QueueView {
   readonly arrivals: number;
   /** The learned cost of batches; the same object in every call. */
   readonly cost: CostModel;
+  /** The expected run time of a batch of the next `size` items; 0 before the first batch. */
+  nextMs(size: number): number;
 }
 
 /** Why a batch was dispatched. */
@@ -73,6 +83,8 @@ export interface BatchRecord {
   readonly size: number;
   /** Its weight; equal to `size` without `weigh`. */
   readonly weight: number;
+  /** With `weigh`: the weight of its items together, and of the heaviest of them. */
+  readonly weights?: { readonly sum: number; readonly heaviest: number } | undefined;
   /** The batch's group key, `undefined` without `groupKey`. */
   readonly group: unknown;
   /** Clock time of the dispatch. */

@@ -1,4 +1,4 @@
-import type { Arrivals } from "./arrivals.ts";
+import type { Arrivals } from "./traffic/arrivals.ts";
 
 /** How the clients of a simulation fared. */
 export interface SimulatedGoodput {

@@ -23,9 +23,19 @@ test("padded: a batch's weight is its largest item × its count", async () => {
   ]);
 });
 
-test("an item above maxBatchWeight alone is ITEM_TOO_LARGE for that caller only", async () => {
+test("an item above maxBatchWeight runs alone", async () => {
   for (const batchWeight of ["sum", "padded"] as const) {
     const { batcher, finishAll, batches } = heldBatcher({ weigh: itself, maxBatchWeight: 10, batchWeight });
+    const calls = watchAll(batcher, [1, 11, 2]);
+    await finishAll();
+    assert.deepEqual(batches(), [[1], [11], [2]]);
+    assert.deepEqual(statuses(calls), ["fulfilled", "fulfilled", "fulfilled"]);
+  }
+});
+
+test("an item above maxItemWeight is ITEM_TOO_LARGE for that caller only", async () => {
+  for (const maxBatchWeight of [undefined, 5, 20]) {
+    const { batcher, finishAll, batches } = heldBatcher({ weigh: itself, maxItemWeight: 10, maxBatchWeight });
     const calls = watchAll(batcher, [1, 11, 2]);
     await finishAll();
     const { message } = assertCode(calls[1], "ITEM_TOO_LARGE");

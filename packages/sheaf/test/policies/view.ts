@@ -2,7 +2,7 @@ import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
 import type { BatchRecord, Policy, QueueView } from "../../dist/index.js";
 
 /** A queue as a policy sees it: one slot, free, batches of 32, nothing held so far. */
-export const view = (overrides: Partial<QueueView> = {}): QueueView => ({
+export const view = ({ cost = new LearnedCost(), ...overrides }: Partial<QueueView> = {}): QueueView => ({
   nowMs: 0,
   waiting: 1,
   oldestAtMs: overrides.nowMs ?? 0,
@@ -13,7 +13,9 @@ export const view = (overrides: Partial<QueueView> = {}): QueueView => ({
   maxBatchSize: 32,
   maxWaitMs: Infinity,
   arrivals: 0,
-  cost: new LearnedCost(),
+  weight: overrides.waiting ?? 1,
+  cost,
+  nextMs: (size) => cost.at(size),
   ...overrides,
 });
 
@@ -25,7 +27,7 @@ export interface Trained extends Omit<Policy, "observe"> {
 /** A policy with the cost model that its batcher would have: its views carry the model, and a batch teaches it first. */
 export function withCost(policy: Policy): Trained {
   const cost = new LearnedCost();
-  const seen = (view: QueueView): QueueView => ({ ...view, cost });
+  const seen = (view: QueueView): QueueView => ({ ...view, cost, nextMs: (size) => cost.at(size) });
   return {
     name: policy.name,
     get aheadSize() {

@@ -85,7 +85,7 @@ export class Checker {
 
   /** The batch function or runOne was called. */
   started(items: readonly Item[], context: BatchContext): RunNote {
-    const { maxBatchSize, concurrency, weights, groups, runTimeoutMs } = this.#scenario;
+    const { maxBatchSize, concurrency, weights, hasBatchWeight, groups, runTimeoutMs } = this.#scenario;
     const nowMs = this.#now();
     const isSubRun = this.runs.some(({ batchId }) => batchId === context.batchId);
     const note: RunNote = {
@@ -102,7 +102,8 @@ export class Checker {
       `a batch of ${items.length}, maxBatchSize ${maxBatchSize}`,
     );
     assert.equal(context.size, items.length, "context.size");
-    if (weights !== "none") assert.ok(this.#weightOf(items) <= weightLimit, `a batch weighs ${this.#weightOf(items)}`);
+    const fits = weights === "none" || !hasBatchWeight || items.length === 1 || weightOf(weights, items) <= weightLimit;
+    assert.ok(fits, `a batch weighs ${weightOf(weights, items)}`);
     if (items.some(({ isAlone }) => isAlone)) assert.equal(items.length, 1, "an item that is alone shares its batch");
     if (groups > 0) assert.equal(new Set(items.map(({ group }) => group)).size, 1, "groups share a batch");
 
@@ -356,7 +357,8 @@ export class Checker {
       const isCutOff = this.cutOffAtMs !== undefined && nowMs >= this.cutOffAtMs;
       assert.ok(isCutOff || call.madeAtMs >= this.closedAtMs, `item ${item.id}: CLOSED though it came in time`);
     } else if (code === "ITEM_TOO_LARGE") {
-      assert.ok(this.#scenario.weights !== "none" && item.weight > weightLimit, `item ${item.id} is not too large`);
+      const { maxItemWeight = Infinity } = this.#scenario;
+      assert.ok(this.#scenario.weights !== "none" && item.weight > maxItemWeight, `item ${item.id} is not too large`);
     } else if (code === "RUN_TIMEOUT") {
       assert.ok(runTimeoutMs !== undefined && ran.length > 0, `item ${item.id}: RUN_TIMEOUT without a run`);
       const late = ran.some(({ startedAtMs }) => nowMs - startedAtMs >= runTimeoutMs - roundingMs);
@@ -416,12 +418,13 @@ export class Checker {
     // Also an item behind an earlier one of its key: what holds that back holds this back.
     return true;
   }
+}
 
-  #weightOf(items: readonly Item[]): number {
-    const weights = items.map(({ weight }) => weight);
-    if (this.#scenario.weights === "padded") return Math.max(...weights) * weights.length;
-    return weights.reduce((sum, weight) => sum + weight, 0);
-  }
+/** What a batch weighs, as its scenario counts. */
+export function weightOf(counted: Scenario["weights"], items: readonly Item[]): number {
+  const weights = items.map(({ weight }) => weight);
+  if (counted === "padded") return Math.max(...weights) * weights.length;
+  return weights.reduce((sum, weight) => sum + weight, 0);
 }
 
 export class BadItemError extends Error {}

@@ -31,6 +31,9 @@ export interface Scenario {
   readonly maxQueueSize: number;
   readonly onQueueFull: "reject" | "wait";
   readonly weights: "none" | "sum" | "padded";
+  /** Whether batches have a weight to keep to. */
+  readonly hasBatchWeight: boolean;
+  readonly maxItemWeight: number | undefined;
   readonly groups: number;
   readonly orders: number;
   readonly equals: number;
@@ -49,6 +52,8 @@ export interface Scenario {
   readonly run: {
     readonly fixedMs: number;
     readonly perItemMs: number;
+    /** By which the batcher learns to choose what goes together. */
+    readonly perWeightMs: number;
     /** Shares of 0…1: bad items, failing runs, runs that never heed their end, failures that ask for a pause. */
     readonly badItemRate: number;
     readonly failureRate: number;
@@ -137,6 +142,8 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
     maxQueueSize: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: 24 })),
     onQueueFull: fc.constantFrom("reject" as const, "wait" as const),
     weights: often<Scenario["weights"]>("none", fc.constantFrom("sum", "padded")),
+    hasBatchWeight: fc.boolean(),
+    maxItemWeight: often<number | undefined>(undefined, fc.integer({ min: 5, max: 50 })),
     groups: often(0, fc.integer({ min: 1, max: 4 })),
     orders: often(0, fc.integer({ min: 1, max: 6 })),
     equals: often(0, fc.integer({ min: 1, max: 12 })),
@@ -159,6 +166,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
     run: fc.record({
       fixedMs: fc.integer({ min: 0, max: 20 }),
       perItemMs: fc.integer({ min: 0, max: 3 }),
+      perWeightMs: fc.constantFrom(0, 0, 0.25, 1),
       badItemRate: share(0.4),
       failureRate: share(0.4),
       hangRate: share(0.2),

@@ -21,6 +21,7 @@ import {
   type Result,
   type RunNote,
   weightLimit,
+  weightOf,
 } from "./checker.js";
 import { seededRandom } from "../../dist/tuning/index.js";
 import type { Action, ActionTerms, PolicyName, Scenario } from "./scenario.js";
@@ -59,7 +60,8 @@ class Simulation {
         return of(item);
       };
     };
-    const { weights, groups, orders, equals, joinsRuns, keyed, runOne, onBatchError, maxBisectRuns } = scenario;
+    const { weights, hasBatchWeight, maxItemWeight } = scenario;
+    const { groups, orders, equals, joinsRuns, keyed, runOne, onBatchError, maxBisectRuns } = scenario;
     this.#batcher = createBatcher<Item, Result>(
       async (items, context) =>
         this.#keyed(await this.#run([...items], context, keyed === undefined ? undefined : 0), items),
@@ -78,7 +80,12 @@ class Simulation {
         onBatchError,
         ...(weights === "none"
           ? {}
-          : { weigh: key(({ weight }) => weight), maxBatchWeight: weightLimit, batchWeight: weights }),
+          : {
+              weigh: key(({ weight }) => weight),
+              batchWeight: weights,
+              ...(hasBatchWeight ? { maxBatchWeight: weightLimit } : {}),
+              maxItemWeight,
+            }),
         ...(groups > 0 ? { groupKey: key(({ group }) => group) } : {}),
         ...(orders > 0 ? { orderKey: key(({ order }) => order) } : {}),
         ...(equals > 0 ? { dedupeKey: key(({ equal }) => equal) } : {}),
@@ -352,7 +359,7 @@ class Simulation {
     context: BatchContext,
     shortRate = this.#scenario.run.shortRate,
   ): Promise<(Result | Error)[]> {
-    const { run } = this.#scenario;
+    const { run, weights } = this.#scenario;
     let note: RunNote;
     try {
       note = this.#checker.started(items, context);
@@ -361,7 +368,9 @@ class Simulation {
       throw error;
     }
     const hangs = this.#random() < run.hangRate;
-    const runMs = hangs ? hangMs : run.fixedMs + run.perItemMs * items.length;
+    const runMs = hangs
+      ? hangMs
+      : run.fixedMs + run.perItemMs * items.length + run.perWeightMs * weightOf(weights, items);
     const answered = this.#answerSome(note, context, runMs);
     const onAbort = (): void => this.#guard(() => this.#checker.aborted(note));
     if (run.answerRate > 0) context.signal.addEventListener("abort", onAbort);

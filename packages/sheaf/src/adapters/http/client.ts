@@ -21,7 +21,7 @@ type Headers = Readonly<Record<string, string>>;
 /** The options of a client beside a batcher's. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "weigh" | "maxBatchWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
+  "weigh" | "maxBatchWeight" | "maxItemWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
 > {
   /** Default the runtime's own `fetch`. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
@@ -100,6 +100,7 @@ export function batchClient<In, Out>(
     maxBatchSize: rest.maxBatchSize ?? clientDefaults.maxBatchSize,
     runTimeoutMs: rest.runTimeoutMs ?? clientDefaults.runTimeoutMs,
     maxBatchWeight: maxBytes - bytesAroundItems,
+    maxItemWeight: maxBytes - bytesAroundItems,
     weigh: ({ json }) => utf8Bytes(json) + bytesAroundItem,
     groupKey: groupKey && keyed(groupKey),
     orderKey: orderKey && keyed(orderKey),

@@ -2,15 +2,7 @@ import type { Batcher } from "../../core/contract/batcher.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
 import { batcherChecks } from "../../core/contract/settings.ts";
-import {
-  check,
-  checkCount,
-  checkNotNegative,
-  checkOptions,
-  integerFrom,
-  oneOf,
-  type Check,
-} from "../../shared/checks.ts";
+import { check, checkCount, checkOptions, integerFrom, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { apiBatcher } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
@@ -34,6 +26,7 @@ type Passed =
   | "maxQueueSize"
   | "onQueueFull"
   | "maxBatchWeight"
+  | "maxItemWeight"
   | "weigh"
   | "timeoutMs"
   | "runTimeoutMs"
@@ -52,8 +45,6 @@ export interface OpenAIEmbeddingsOptions extends Pick<BatcherOptions<EmbeddingIn
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
   /** Encoding of the vectors on the wire: `"base64"` (default) is a third of the size of `"float"`; servers that know it not ignore it. */
   readonly encoding?: "base64" | "float" | undefined;
-  /** Most tokens of one input, by `weigh`: 8192 for OpenAI's models. A larger one fails with `ITEM_TOO_LARGE`. Default none. */
-  readonly maxItemWeight?: number | undefined;
   /**
    * Runs of a batch after the first, on 408, 409, 429, 5xx and lost connections; integer >= 0. A 429 while other batches
    * get through does not count. Default 2.
@@ -83,7 +74,7 @@ export interface OpenAIEmbeddings extends Batcher<EmbeddingInput, number[]> {
 export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOptions): OpenAIEmbeddings {
   checkArguments(client, options);
   const { model, dimensions, user, parameters, encoding = "base64", ...rest } = options;
-  const { maxItemWeight = Infinity, maxRetries = 2, ...batcherOptions } = rest;
+  const { maxRetries = 2, ...batcherOptions } = rest;
   const { weigh = estimateTokens, name = "embeddings", ...limits } = batcherOptions;
   const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
   const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
@@ -102,32 +93,21 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
 
   const own = {
     name,
-    weigh: (input: EmbeddingInput) => weighed(input, weigh, maxItemWeight, name),
+    weigh: (input: EmbeddingInput) => weighed(input, weigh, name),
     dedupeKey: (input: EmbeddingInput) => (typeof input === "string" ? input : undefined),
   };
   const batcher = apiBatcher(run, { ...limits, ...own }, { maxRetries, after: "failed" });
   return Object.assign(batcher, { usage: () => ({ ...usage }) });
 }
 
-function weighed(
-  input: EmbeddingInput,
-  weigh: (input: EmbeddingInput) => number,
-  maxItemWeight: number,
-  name: string,
-): number {
+function weighed(input: EmbeddingInput, weigh: (input: EmbeddingInput) => number, name: string): number {
   if (input.length === 0 || (typeof input !== "string" && !Array.isArray(input))) {
     throw new BatcherError(
       "INVALID_INPUT",
       `${name}: an input is a text or token ids, not empty; got ${describe(input)}.`,
     );
   }
-  const weight = weigh(input);
-  if (!(weight > maxItemWeight)) return weight;
-  throw new BatcherError(
-    "ITEM_TOO_LARGE",
-    `${name}: the input has about ${weight} tokens, the model takes ${maxItemWeight} (maxItemWeight). Split it.`,
-    { weight, maxItemWeight },
-  );
+  return weigh(input);
 }
 
 const openaiChecks: Record<string, Check> = {
@@ -136,7 +116,6 @@ const openaiChecks: Record<string, Check> = {
   user: () => undefined,
   parameters: () => undefined,
   encoding: oneOf("base64", "float"),
-  maxItemWeight: checkNotNegative,
   maxRetries: integerFrom(0),
   ...batcherChecks,
 } satisfies Record<keyof OpenAIEmbeddingsOptions, Check>;

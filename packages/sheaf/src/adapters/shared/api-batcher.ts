@@ -22,9 +22,12 @@ export function apiBatcher<In, Out>(
   { clock = systemClock, ...options }: BatcherOptions<In, Out>,
   retries: Omit<Retries, "clock">,
 ): Batcher<In, Result<Out>> {
+  const given = defined(options);
   return createBatcher<In, Out>(withRetries(run, { ...retries, clock }), {
     ...apiDefaults,
-    ...defined(options),
+    // A text that alone is more than a request may hold: the API would refuse it.
+    maxItemWeight: given.maxBatchWeight ?? apiDefaults.maxBatchWeight,
+    ...given,
     clock,
     onBatchError: "bisect",
     shouldBisect: blamesInputs,

@@ -83,7 +83,6 @@ export function callsOf<In, Out>(
     const arrivedAtMs = scheduler.stampMs;
     const lane = laneOf(priority);
     const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
-    if (settings.refuseLate !== undefined && waitMs !== Infinity) admission.refuseLate(items, lane, waitMs);
     const deadlineMs = arrivedAtMs + waitMs;
     return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone, keepsPlace: overloadOrder === "arrival" };
   };

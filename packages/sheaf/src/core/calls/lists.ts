@@ -29,6 +29,7 @@ export function listsOf<In, Out>(
       if (array.length === 0) return resolve([] as T);
       scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
+      if (settings.refuseLate !== undefined) admission.refuseLate(array.length, terms);
       // Throws before anything is enqueued, so the whole list is refused.
       admission.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
     });

@@ -55,11 +55,13 @@ export interface BatcherOptions<In, Out = unknown> {
    * (default) go first, or those that arrived first as always: `"arrival"`. Lanes and `orderKey` are obeyed either way.
    */
   readonly overloadOrder?: "newest" | "arrival" | undefined;
-  /** Most weight in a batch; needs `weigh`. Default none. */
+  /** Weight up to which a batch is filled; a heavier item runs alone. Needs `weigh`. Default none: `auto` chooses. */
   readonly maxBatchWeight?: number | undefined;
+  /** A heavier item is refused with `ITEM_TOO_LARGE`; needs `weigh`. Default none. */
+  readonly maxItemWeight?: number | undefined;
   /** Weight of an item (tokens, bytes); finite, >= 0. Called once, on arrival. */
   readonly weigh?: ((item: In) => number) | undefined;
-  /** `"sum"` (default), or `"padded"`: largest × count. */
+  /** How `maxBatchWeight` counts: `"sum"` (default), or `"padded"`: largest × count. */
   readonly batchWeight?: "sum" | "padded" | undefined;
   /** The caller's whole wait, in milliseconds. Default none. */
   readonly timeoutMs?: number | undefined;

@@ -66,6 +66,7 @@ export function settingsOf<In, Out>(
     onQueueFull: options.onQueueFull,
     overloadOrder: options.overloadOrder,
     maxBatchWeight: options.maxBatchWeight,
+    maxItemWeight: options.maxItemWeight,
     weigh: options.weigh,
     batchWeight: options.batchWeight,
     timeoutMs: options.timeoutMs,
@@ -133,6 +134,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   onQueueFull: oneOf("reject", "wait"),
   overloadOrder: oneOf("newest", "arrival"),
   maxBatchWeight: checkPositive,
+  maxItemWeight: checkPositive,
   weigh: checkFunction,
   batchWeight: oneOf("sum", "padded"),
   timeoutMs: checkPositive,
@@ -158,12 +160,13 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
 };
 
 function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
-  const { policy, maxBatchWeight, rateLimit, maxQueueSize, dedupe, orderKey, onBatchError } = options;
+  const { policy, maxBatchWeight, maxItemWeight, rateLimit, maxQueueSize, dedupe, orderKey, onBatchError } = options;
   const needs = (what: string, isGiven: boolean, name: keyof typeof options): void => {
     if (isGiven && options[name] === undefined) throw new RangeError(`${what} needs ${name}`);
   };
   needs(`policy ${describe(policy?.name)}`, policy?.needsMaxWaitMs === true, "maxWaitMs");
   needs("maxBatchWeight", maxBatchWeight !== undefined, "weigh");
+  needs("maxItemWeight", maxItemWeight !== undefined, "weigh");
   needs("rateLimit.weight", rateLimit?.weight !== undefined, "weigh");
   needs('maxQueueSize "auto"', maxQueueSize === "auto", "timeoutMs");
   needs('dedupe "running"', dedupe === "running", "dedupeKey");

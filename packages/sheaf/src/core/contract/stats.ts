@@ -8,12 +8,17 @@ export interface Distribution {
   readonly max: number;
 }
 
-/** The cost of batches: `fixedMs + perItemMs · size`, in milliseconds, with the 95 % range of each part. */
+/** The cost of batches: `fixedMs + perItemMs · size + perWeightMs · weight`, in milliseconds, with the 95 % range of each part. */
 export interface CostEstimate {
   readonly fixedMs: number;
   readonly perItemMs: number;
   readonly fixedMsRange: readonly [low: number, high: number];
   readonly perItemMsRange: readonly [low: number, high: number];
+  /** With `weigh`: the cost of one more unit of weight. Null where weights do not explain run times better than sizes alone. */
+  readonly perWeightMs?: number | null | undefined;
+  readonly perWeightMsRange?: readonly [low: number, high: number] | undefined;
+  /** How weight counts there: as the items' sum, or as the heaviest times their number. */
+  readonly batchWeight?: "sum" | "padded" | undefined;
   /** Runs it rests on. */
   readonly runs: number;
   /** `"warm-up"`: so far only the executor's warm-up supports it, whose items are not the callers'. */

@@ -4,7 +4,8 @@ import type { Dispatcher } from "./dispatcher.ts";
 import type { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import { GuardedPolicy } from "./guarded-policy.ts";
-import type { Preview } from "./next-batch.ts";
+import type { Costs } from "./composition.ts";
+import type { NextBatch, Preview } from "./next-batch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Settings } from "../contract/settings.ts";
 
@@ -16,10 +17,12 @@ export class Decisions<In, Out> {
   readonly #shedding: LoadShedding<In, Out>;
   readonly #policy: GuardedPolicy;
   readonly #cost: CostModel;
+  readonly #nextMs: (size: number) => number;
 
   constructor(
     settings: Settings<In, Out>,
     queue: Queue<In>,
+    next: NextBatch<In>,
     dispatcher: Dispatcher<In, Out>,
     shedding: LoadShedding<In, Out>,
     cost: CostModel,
@@ -30,6 +33,14 @@ export class Decisions<In, Out> {
     this.#shedding = shedding;
     this.#policy = new GuardedPolicy(settings.policy, settings.name);
     this.#cost = cost;
+    this.#nextMs = (size) => next.nextMs(cost, size);
+  }
+
+  /** How the next batch is composed by the cost of its items; undefined where it goes in order of arrival. */
+  costs(nowMs: number, freeSlots: number): Costs | undefined {
+    if (this.#cost.perWeightMs === 0) return undefined;
+    const targetMs = this.#policy.targetMs(this.#view(nowMs, freeSlots));
+    return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#shedding.caution };
   }
 
   /** Items from which a batch goes ahead. */
@@ -77,7 +88,9 @@ export class Decisions<In, Out> {
     group.held = true;
     if (decision === "wait" && !dropped) return { waitUntilMs: windowEndsAtMs };
     // After a drop there is no time to hold the rest, or arrivals could be dropped one after the other forever.
-    const lastChanceAtMs = dropped ? nowMs : this.#shedding.lastChanceAtMs(group, Math.min(waiting, capacity));
+    const lastChanceAtMs = dropped
+      ? nowMs
+      : this.#shedding.lastChanceAtMs(group, this.#nextMs(Math.min(waiting, capacity)));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
     return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
   }
@@ -88,6 +101,7 @@ export class Decisions<In, Out> {
     return {
       nowMs,
       waiting,
+      weight: this.#settings.weigh === undefined ? waiting : this.#queue.weight,
       oldestAtMs: nowMs,
       outstanding: waiting + this.#dispatcher.running,
       slots,
@@ -97,6 +111,7 @@ export class Decisions<In, Out> {
       maxWaitMs,
       arrivals: 0,
       cost: this.#cost,
+      nextMs: this.#nextMs,
     };
   }
 }

@@ -1,3 +1,4 @@
+import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { bisect, shouldBisectByDefault } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
@@ -65,6 +66,7 @@ export class Dispatcher<In, Out> {
 
   start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
     const run = new Run<In>(++this.started, batch, weight, reason, group, nowMs, this.#events);
+    if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
     run.place = this.#runs.push(run) - 1;
@@ -73,6 +75,14 @@ export class Dispatcher<In, Out> {
       (results) => this.#ran(run, results),
       (error: unknown) => this.#failed(run, error),
     );
+  }
+
+  /** How long the runs in flight will still take; a tenth of the expected time for a run that takes longer. */
+  restsMs(cost: CostModel, nowMs: number): number[] {
+    return this.#runs.map(({ size, weights, beganAtMs }) => {
+      const expectedMs = weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
+      return Math.max(expectedMs / 10, expectedMs - (nowMs - beganAtMs));
+    });
   }
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
@@ -246,6 +256,7 @@ export class Dispatcher<In, Out> {
       reason: run.reason,
       size: run.size,
       weight: run.weight,
+      weights: run.weights,
       group: run.group,
       startedAtMs,
       queueWaitMs: queueWait(batch, startedAtMs),
@@ -274,6 +285,8 @@ function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queu
   }
   return { mean: total / batch.count, max: startedAtMs - earliest };
 }
+
+const sumOf = (weights: readonly number[]): number => weights.reduce((sum, weight) => sum + weight, 0);
 
 /** The tags of its calls, duplicates included. */
 function tagsOf<In>({ tags, refs }: Chunk<In>): unknown[] | undefined {

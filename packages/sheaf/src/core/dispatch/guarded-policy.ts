@@ -28,6 +28,11 @@ export class GuardedPolicy {
     return this.#ask((policy) => policy.aheadSize) ?? Infinity;
   }
 
+  /** Undefined where it leaves items in order of arrival. */
+  targetMs(view: QueueView): number | undefined {
+    return this.#ask((policy) => policy.targetMs?.(view));
+  }
+
   arrived(view: QueueView): void {
     this.#ask((policy) => policy.arrived?.(view));
   }

@@ -1,8 +1,10 @@
+import type { CostModel } from "../../policies/cost-model.ts";
 import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import { Selection, type BatchLimits } from "./selection.ts";
+import type { BatchLimits, Costs } from "./composition.ts";
+import { Selection } from "./selection.ts";
 
 /** The next batch of a group, as it would be now. */
 export interface Preview {
@@ -39,10 +41,10 @@ export class NextBatch<In> {
     this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
   }
 
-  /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. */
-  preview(group: Group<In>, nowMs: number): Preview {
+  /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
+  preview(group: Group<In>, nowMs: number, costs: Costs | undefined): Preview {
     const { maxBatchSize } = this.#limits;
-    if (this.#isRow(group)) {
+    if (this.#isRow(group, costs)) {
       return {
         waiting: group.waiting,
         oldestAtMs: group.oldestAtMs(),
@@ -54,7 +56,7 @@ export class NextBatch<In> {
       };
     }
     const selection = this.#selection;
-    const count = selection.choose(group, maxBatchSize, nowMs);
+    const count = selection.choose(group, maxBatchSize, nowMs, costs);
     const { closedByWeight, weight, withImmediate, isAlone } = selection;
     const capacity = closedByWeight || isAlone ? count : maxBatchSize;
     return {
@@ -69,10 +71,31 @@ export class NextBatch<In> {
     };
   }
 
+  /** The expected run time of the first `size` items of the last preview. */
+  nextMs(cost: CostModel, size: number): number {
+    const { chunks, indices } = this.#selection;
+    let sum = 0;
+    let heaviest = 0;
+    for (let i = 0; i < size; i++) {
+      const weight = chunks[i]?.weights?.[indices[i]!];
+      // Beyond the batch that was chosen, or without weights: by size.
+      if (weight === undefined) return cost.at(size);
+      sum += weight;
+      heaviest = Math.max(heaviest, weight);
+    }
+    return cost.of(size, sum, heaviest);
+  }
+
   /** Takes the next batch of a group: at least 1 item, at most `limit`; `undefined` where all are blocked. `onlyAlone`: one that is. */
-  take(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): Chunk<In> | undefined {
+  take(
+    group: Group<In>,
+    limit: number,
+    nowMs: number,
+    costs: Costs | undefined,
+    onlyAlone: boolean = false,
+  ): Chunk<In> | undefined {
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
-    const batch = this.#takeRow(group, most) ?? this.#takeChosen(group, most, nowMs, onlyAlone);
+    const batch = this.#takeRow(group, most, costs) ?? this.#takeChosen(group, most, nowMs, costs, onlyAlone);
     if (batch === undefined) return undefined;
     if (batch.refs !== undefined) this.#leaveKeys(batch);
     this.#queue.served(group, batch.count);
@@ -80,9 +103,10 @@ export class NextBatch<In> {
   }
 
   /** Everything in front can go, in one batch. */
-  #isRow(group: Group<In>): boolean {
+  #isRow(group: Group<In>, costs: Costs | undefined): boolean {
     return (
       !group.newestFirst &&
+      costs === undefined &&
       this.#order === undefined &&
       this.#limits.maxBatchWeight === Infinity &&
       this.#queue.alone === 0
@@ -90,8 +114,8 @@ export class NextBatch<In> {
   }
 
   /** The usual case, one lane and nothing to skip: takes its front without choosing item by item. */
-  #takeRow(group: Group<In>, limit: number): Chunk<In> | undefined {
-    if (!this.#isRow(group)) return undefined;
+  #takeRow(group: Group<In>, limit: number, costs: Costs | undefined): Chunk<In> | undefined {
+    if (!this.#isRow(group, costs)) return undefined;
     const [immediate, interactive, bulk] = group.laneQueues;
     const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (laneQueue.live !== group.waiting) return undefined;
@@ -108,9 +132,15 @@ export class NextBatch<In> {
     return batch;
   }
 
-  #takeChosen(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean): Chunk<In> | undefined {
+  #takeChosen(
+    group: Group<In>,
+    limit: number,
+    nowMs: number,
+    costs: Costs | undefined,
+    onlyAlone: boolean,
+  ): Chunk<In> | undefined {
     const { chunks, indices } = this.#selection;
-    const count = this.#selection.choose(group, limit, nowMs, onlyAlone);
+    const count = this.#selection.choose(group, limit, nowMs, costs, onlyAlone);
     if (count === 0) return undefined;
     const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
     for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);

@@ -2,7 +2,7 @@ import type { Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { newAbortController } from "../runtime/globals.ts";
-import type { DispatchReason } from "../../policies/policy.ts";
+import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 
 /** The reports of a run before its outcome. */
 export interface RunEvents<In> {
@@ -23,6 +23,8 @@ export class Run<In> extends BaseRunHandle {
   readonly startedAtMs: number;
   /** Start of the attempt that is timed: a pause before another attempt does not count as run time. */
   beganAtMs: number;
+  /** With `weigh`. */
+  weights: BatchRecord["weights"];
   /** Its index among the runs in flight. */
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */

@@ -7,7 +7,7 @@ import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
-import type { LearnedCost } from "../observe/learned-cost.ts";
+import type { BatchCost } from "../observe/weighed-cost.ts";
 import type { NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -31,7 +31,7 @@ export interface SchedulerParts<In, Out> {
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
   readonly limiter: RateLimiter;
-  readonly cost: LearnedCost;
+  readonly cost: BatchCost;
   readonly epochs: Epochs;
   /** `undefined` where the order of arrival is always kept. */
   readonly overload: StandingOverload<In> | undefined;
@@ -68,9 +68,9 @@ export class Scheduler<In, Out> {
   constructor(parts: SchedulerParts<In, Out>) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
-    const { settings, queue, settlement, admission, dispatcher, cost } = parts;
+    const { settings, queue, next, settlement, admission, dispatcher, cost } = parts;
     this.#shedding = new LoadShedding(settings, settlement, admission, cost);
-    this.#decisions = new Decisions(settings, queue, dispatcher, this.#shedding, cost);
+    this.#decisions = new Decisions(settings, queue, next, dispatcher, this.#shedding, cost);
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
       settlement.cancellation.expire(nowMs);
@@ -221,7 +221,8 @@ export class Scheduler<In, Out> {
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#shedding.shed(group, nowMs);
     group.newestFirst = overload !== undefined && overload.isNewestFirst(group, nowMs);
-    const preview = next.preview(group, nowMs);
+    const costs = this.#decisions.costs(nowMs, freeSlots);
+    const preview = next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
@@ -236,7 +237,7 @@ export class Scheduler<In, Out> {
     // An item that runs alone is never held, not even behind others that are.
     const takesAlone = !goes && queue.alone > 0;
     const run = goes ? Math.min(decision.run, capacity) : 1;
-    const batch = goes || takesAlone ? next.take(group, run, nowMs, takesAlone) : undefined;
+    const batch = goes || takesAlone ? next.take(group, run, nowMs, costs, takesAlone) : undefined;
     if (batch === undefined) return goes ? Infinity : decision.waitUntilMs;
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     limiter.spend(nowMs, batch.count, weight);

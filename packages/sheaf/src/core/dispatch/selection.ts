@@ -2,14 +2,11 @@ import { placeOf } from "../queue/blocked-calls.ts";
 import type { Chunk, ItemRef } from "../queue/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
 import type { LaneQueue } from "../queue/lane-queue.ts";
+import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
-/** The limits of one batch. */
-export interface BatchLimits {
-  readonly maxBatchSize: number;
-  readonly maxBatchWeight: number;
-  readonly padded: boolean;
-}
-
+/** Items looked at to compose a batch by cost. Of the newest only a few: cost must not bring back old ones. */
+const candidatesFor = (limit: number, newestFirst: boolean): number =>
+  newestFirst ? Math.min(2 * limit, 512) : Math.min(Math.max(limit, 512), 4096);
 /** At most this many entries are skipped to fill a batch: 10,000 that run alone must not be scanned again each time. */
 const maxPassed = 1024;
 
@@ -40,13 +37,15 @@ export class Selection<In> {
 
   /**
    * Chooses at most `limit` entries in the order in which they should go; returns how many. An entry that runs alone
-   * goes when it is first; others behind it may pass it. `onlyAlone`: the first of those.
+   * goes when it is first; others behind it may pass it. `onlyAlone`: the first of those. `costs`: within a lane, the
+   * choice is that of `compose`.
    */
-  choose(group: Group<In>, limit: number, nowMs: number, onlyAlone: boolean = false): number {
+  choose(group: Group<In>, limit: number, nowMs: number, costs?: Costs, onlyAlone: boolean = false): number {
     const { newestFirst } = group;
+    const seen = costs === undefined ? limit : candidatesFor(limit, newestFirst);
     const cursors = group.laneQueues.map((laneQueue) => {
       const cursor = newestFirst && laneQueue.lane < 2 ? new NewestFirst(laneQueue) : new Cursor(laneQueue);
-      cursor.begin(limit);
+      cursor.begin(seen);
       return cursor;
     }) as Cursors<In>;
     const [immediate, interactive, bulk] = cursors;
@@ -60,7 +59,7 @@ export class Selection<In> {
     this.closedByWeight = false;
     this.isAlone = false;
     this.withImmediate = false;
-    while (count < limit) {
+    while (count < seen) {
       let cursor = immediate;
       if (immediate.atEnd()) {
         // Bulk fills the places that interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
@@ -78,7 +77,7 @@ export class Selection<In> {
       }
       if (!this.#admits(chunk, index, cursors)) continue;
       oldestAtMs = Math.min(oldestAtMs, chunk.arrivedAtMs(index));
-      if (chunk.weights !== undefined) {
+      if (chunk.weights !== undefined && costs === undefined) {
         const itemWeight = chunk.weights[index]!;
         const heavier = padded ? Math.max(heaviest, itemWeight) * (count + 1) : weight + itemWeight;
         // The first item that does not fit closes the batch: a smaller one behind it must not overtake it.
@@ -99,14 +98,36 @@ export class Selection<In> {
         break;
       }
     }
+    if (costs !== undefined && !this.isAlone) count = this.#compose(count, limit, costs, nowMs, newestFirst);
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their queue.
     for (const cursor of newestFirst ? [] : cursors) {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
       if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.laneQueue.outOfPlaceAtMs);
     }
     this.oldestAtMs = oldestAtMs;
-    this.weight = weight;
+    if (costs === undefined) this.weight = weight;
     return count;
+  }
+
+  /** Of the first `count` entries, in the order in which they would go without weights, those that should go together. */
+  #compose(count: number, limit: number, costs: Costs, nowMs: number, newestFirst: boolean): number {
+    const { chunks, indices } = this;
+    const candidates: Place<In>[] = [];
+    for (let i = 0; i < count; i++) candidates.push(new Place(chunks[i]!, indices[i]!, nowMs, newestFirst));
+    const limits = { ...this.#limits, maxBatchSize: limit };
+    const chosen = compose(candidates, limits, costs, nowMs);
+    this.closedByWeight = chosen.length < Math.min(count, limit);
+    this.withImmediate = chosen.some(({ tier }) => tier === 0);
+    let sum = 0;
+    let heaviest = 0;
+    chosen.forEach(({ chunk, index, weight }, i) => {
+      chunks[i] = chunk;
+      indices[i] = index;
+      sum += weight;
+      heaviest = Math.max(heaviest, weight);
+    });
+    this.weight = this.#limits.padded ? heaviest * chosen.length : sum;
+    return chosen.length;
   }
 
   /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
@@ -132,6 +153,33 @@ export class Selection<In> {
     if (laneQueue?.group === chunk.laneQueue!.group && behind!.chunk.list === laneQueue.blocked)
       cursors[laneQueue.lane].insert(behind!);
     return true;
+  }
+}
+
+/** A waiting entry, as a candidate for the next batch. */
+class Place<In> implements Candidate {
+  readonly chunk: Chunk<In>;
+  readonly index: number;
+  readonly tier: number;
+  readonly weight: number;
+  readonly arrivedAtMs: number;
+  readonly deadlineMs: number;
+  readonly dueAtMs: number;
+  readonly order: unknown;
+
+  /** `newestFirst`: age gives no precedence; entries that keep their place go first. */
+  constructor(chunk: Chunk<In>, index: number, nowMs: number, newestFirst: boolean) {
+    const lane = chunk.laneQueue!.lane;
+    this.chunk = chunk;
+    this.index = index;
+    this.weight = chunk.weights![index]!;
+    const arrivedAtMs = chunk.arrivedAtMs(index);
+    this.arrivedAtMs = newestFirst ? nowMs : arrivedAtMs;
+    this.tier = lane === 2 && nowMs - arrivedAtMs >= bulkPromotionMs ? 1 : lane;
+    this.deadlineMs = chunk.deadlinesMs?.[index] ?? Infinity;
+    const isFirst = chunk.keepsPlace?.[index] === true;
+    this.dueAtMs = !newestFirst ? chunk.duesMs![index]! : isFirst ? -Infinity : Infinity;
+    this.order = chunk.refs?.[index]?.order;
   }
 }
 

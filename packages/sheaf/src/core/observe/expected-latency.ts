@@ -1,33 +1,73 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { BatcherCapacity } from "../contract/batcher.ts";
 
+/** Waiting items, and their weight together. */
+export interface Waiting {
+  readonly items: number;
+  readonly weight: number;
+}
+
 /** One batch of about that size is enough; four of other sizes are enough for a line. */
 const isKnown = (cost: CostModel, size: number): boolean => cost.seen(size) > 0.5 || cost.batches >= 4;
 
 /**
- * Arrival to result of one more item behind so many that wait, with so many batches in flight; undefined before the cost of
- * a batch is known.
+ * Arrival to result of one more item behind so many that wait, with runs in flight that will take `restsMs`; undefined before
+ * the cost of a batch is known.
  */
 export function expectedLatencyMs(
   cost: CostModel,
   { concurrency, maxBatchSize }: BatcherCapacity,
   waiting: number,
-  inFlight: number,
+  restsMs: readonly number[],
 ): number | undefined {
   const size = Math.min(maxBatchSize, waiting + 1);
   if (!isKnown(cost, size)) return undefined;
-  return ((Math.floor(waiting / size) + inFlight) / concurrency + 1) * cost.at(size);
+  const runMs = cost.at(size);
+  return startMs(Math.floor(waiting / size), runMs, concurrency, restsMs) + runMs;
 }
 
-/** The time until so many items that wait are answered; undefined before the cost of a batch is known. */
+/** The time until the run after so many others can start, which take `runMs` each. */
+function startMs(batches: number, runMs: number, concurrency: number, restsMs: readonly number[]): number {
+  const busy = restsMs.length;
+  // Some wait at a slot that is busy still.
+  if (busy > concurrency) return (restsMs.reduce((sum, ms) => sum + ms, 0) + batches * runMs) / concurrency;
+  const free = concurrency - busy;
+  if (batches < free) return 0;
+  const place = (batches - free) % concurrency;
+  const restMs = place < busy ? restsMs.toSorted((a, b) => a - b)[place]! : runMs;
+  return restMs + Math.floor((batches - free) / concurrency) * runMs;
+}
+
+/** The same by weight, for an item before which these go. */
+export function expectedByWeightMs(
+  cost: CostModel,
+  { concurrency, maxBatchSize }: BatcherCapacity,
+  before: Waiting,
+  weight: number,
+  restsMs: readonly number[],
+): number {
+  const loneMs = cost.of(1, weight, weight);
+  if (before.items === 0) return startMs(0, loneMs, concurrency, restsMs) + loneMs;
+  const mean = before.weight / before.items;
+  const workMs = cost.of(before.items, before.weight, mean) - cost.fixedMs;
+  // The size of runs that drains it fastest, for its mean wait: see targetMs of auto.
+  const ownMs = Math.min(workMs, Math.sqrt((2 * cost.fixedMs * workMs) / concurrency));
+  const batches = Math.max(workMs / Math.max(ownMs, Number.EPSILON), before.items / maxBatchSize) - 1;
+  const runMs = cost.fixedMs + ownMs;
+  return startMs(Math.max(0, Math.floor(batches)), runMs, concurrency, restsMs) + runMs + loneMs - cost.fixedMs;
+}
+
+/** The time until these are answered; undefined before the cost of a batch is known. */
 export function drainMs(
   cost: CostModel,
   { concurrency, maxBatchSize }: BatcherCapacity,
-  waiting: number,
+  { items, weight }: Waiting,
 ): number | undefined {
-  const size = Math.min(maxBatchSize, Math.max(1, waiting));
+  const size = Math.min(maxBatchSize, Math.max(1, items));
   if (!isKnown(cost, size)) return undefined;
-  return (Math.ceil(waiting / size) / concurrency) * cost.at(size);
+  const mean = weight / Math.max(1, items);
+  const runMs = cost.perWeightMs === 0 ? cost.at(size) : cost.of(size, size * mean, mean);
+  return (Math.ceil(items / size) / concurrency) * runMs;
 }
 
 /** Most items that may wait, however fast the runs: without a run time there would be no bound. */

@@ -13,6 +13,7 @@ export class LearnedCost implements CostModel {
   noise = 0.1;
   fixedMs = 0;
   perItemMs = 0;
+  readonly perWeightMs = 0;
 
   // By bucket, the sizes seen so far.
   readonly #table: Seen[] = [];
@@ -28,7 +29,7 @@ export class LearnedCost implements CostModel {
   #judgement: Judgement | undefined;
 
   /**
-   * Learns from one batch, and returns what it was expected to take, 0 where nothing was. Leave out what failed, warm-ups
+   * Learns from one batch, and returns its expected run time, 0 where there was none. Leave out what failed, warm-ups
    * and the sub-runs of a bisection.
    */
   observe(size: number, runMs: number): number {
@@ -73,6 +74,14 @@ export class LearnedCost implements CostModel {
 
   seen(size: number): number {
     return this.#table[bucketOf(size)]?.weight ?? 0;
+  }
+
+  get fixedMsAtMost(): number {
+    return this.fixedMs;
+  }
+
+  of(size: number): number {
+    return this.at(size);
   }
 
   line(size: number): number {

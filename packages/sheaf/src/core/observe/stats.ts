@@ -14,7 +14,7 @@ export class Statistics {
   bisectRuns = 0;
   readonly #limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number };
   readonly #price: Price | undefined;
-  readonly #learned: LearnedCost;
+  readonly #learned: Pick<LearnedCost, "judgement">;
   readonly #reasons: Record<DispatchReason, number> = noReasons();
   #batches = 0;
   #items = 0;
@@ -27,7 +27,7 @@ export class Statistics {
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
     price: Price | undefined,
-    learned: LearnedCost,
+    learned: Pick<LearnedCost, "judgement">,
     utilisation?: UtilisationMeter,
   ) {
     this.#limits = limits;

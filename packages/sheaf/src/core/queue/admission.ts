@@ -5,12 +5,16 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
-import { drainMs, expectedLatencyMs } from "../observe/expected-latency.ts";
+import { drainMs, expectedByWeightMs, expectedLatencyMs } from "../observe/expected-latency.ts";
+import { dueAtMs, urgency } from "../../policies/overtaking.ts";
 import { defaults } from "../contract/options.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
+
+/** Waiting items looked at for an estimate. */
+const maxScanned = 1024;
 
 /**
  * Admits calls to the queue: calls the key functions, shares equal items, refuses what does not fit and keeps in
@@ -26,7 +30,7 @@ export class Admission<In, Out> {
   readonly #epochs: Epochs;
   readonly #order: OrderKeys<In> | undefined;
   readonly #cost: CostModel;
-  readonly #inFlight: () => number;
+  readonly #restsMs: (nowMs: number) => readonly number[];
   /** Items that an equal call joins, by dedupe key. */
   readonly #equal: Map<unknown, ItemRef<In>> = new Map();
   readonly #leaveDedupe = (ref: ItemRef<In>): void => {
@@ -41,11 +45,11 @@ export class Admission<In, Out> {
     epochs: Epochs,
     order: OrderKeys<In> | undefined,
     cost: CostModel,
-    inFlight: () => number,
+    restsMs: (nowMs: number) => readonly number[],
   ) {
     this.#settings = settings;
     this.#cost = cost;
-    this.#inFlight = inFlight;
+    this.#restsMs = restsMs;
     this.waiters = new Waiters(calls.cancellation.aborts);
     this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
@@ -64,6 +68,7 @@ export class Admission<In, Out> {
    */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
     const arrival = this.#arrivalOf(item, terms.alone);
+    if (this.#settings.refuseLate !== undefined) this.refuseLate(1, terms, arrival.weight);
     if (this.#share(arrival, settler, terms)) return;
     if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
     else this.#hold(item, arrival, settler, terms, mayWait);
@@ -146,14 +151,21 @@ export class Admission<In, Out> {
 
   /**
    * Refuses what would probably not be answered in time, judged by the last of `items`: a quick refusal helps a caller
-   * more than a late answer, and a queue that is older than its deadlines serves no caller.
+   * more than a late answer, and a queue that is older than its deadlines serves no caller. `weight`: of a single item.
    * @throws {BatcherError} `QUEUE_FULL`
    */
-  refuseLate(items: number, lane: Lane, timeoutMs: number): void {
+  refuseLate(items: number, { lane, arrivedAtMs, deadlineMs }: Terms, weight?: number): void {
     const { refuseLate = Infinity } = this.#settings;
+    if (refuseLate === Infinity || deadlineMs === Infinity || !this.hasRoom()) return;
     const ahead = this.#queue.ahead(lane) + this.waiters.items;
-    if (ahead === 0 || !this.hasRoom()) return;
-    const expectedMs = expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, this.#inFlight());
+    const restsMs = this.#restsMs(arrivedAtMs);
+    // With a slot free it goes at once: its run corrects an estimate that is too high.
+    if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
+    const expectedMs =
+      weight === undefined || this.#cost.perWeightMs === 0
+        ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
+        : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
+    const timeoutMs = Math.round((deadlineMs - arrivedAtMs) * 1000) / 1000;
     if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
     this.#refuse(
       items,
@@ -163,12 +175,33 @@ export class Admission<In, Out> {
     );
   }
 
+  /** Of an item of this weight: shorter ones go before it. */
+  #expectedMs(weight: number, lane: Lane, nowMs: number, restsMs: readonly number[]): number {
+    let items = 0;
+    let before = 0;
+    let seen = 0;
+    const loneMs = this.#cost.of(1, weight, weight);
+    const own = urgency(loneMs, 0);
+    this.#queue.everyChunk((chunk) => {
+      if (chunk.laneQueue!.lane > lane || seen > maxScanned) return;
+      for (let i = chunk.head; i < chunk.count; i++) {
+        if (chunk.settlers[i] === undefined) continue;
+        seen++;
+        const its = chunk.weights![i]!;
+        if (urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
+        items++;
+        before += its;
+      }
+    });
+    return expectedByWeightMs(this.#cost, this.#settings, { items, weight: before }, weight, restsMs);
+  }
+
   #refuse(items: number, why: string, details: Readonly<Record<string, number>>): never {
     this.#calls.tally.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
       queued: this.#queue.size,
-      drainMs: drainMs(this.#cost, this.#settings, this.#queue.size),
+      drainMs: drainMs(this.#cost, this.#settings, { items: this.#queue.size, weight: this.#queue.weight }),
     });
   }
 
@@ -183,18 +216,18 @@ export class Admission<In, Out> {
 
   /** Calls the key functions. @throws what one threw, or that the item is too large. */
   #arrivalOf(item: In, alone: boolean): Arrival<In> {
-    const { weigh, groupKey, orderKey, dedupeKey, maxBatchWeight = Infinity, name } = this.#settings;
+    const { weigh, groupKey, orderKey, dedupeKey, maxItemWeight = Infinity, name } = this.#settings;
     try {
       const weight = weigh === undefined ? 1 : weigh(item);
       if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
         throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
       }
-      if (weight > maxBatchWeight) {
+      if (weight > maxItemWeight) {
         throw new BatcherError(
           "ITEM_TOO_LARGE",
-          `${name}: the item weighs ${weight}, more than a whole batch may (maxBatchWeight ${maxBatchWeight}). ` +
-            "Split it, or raise maxBatchWeight.",
-          { weight, maxBatchWeight },
+          `${name}: the item weighs ${weight}, more than one item may (maxItemWeight ${maxItemWeight}). ` +
+            "Split it, or raise maxItemWeight.",
+          { weight, maxItemWeight },
         );
       }
       return {
@@ -220,7 +253,10 @@ export class Admission<In, Out> {
 
     const chunk = this.#queue.push(item, settler, arrivedAtMs, group.laneQueue(lane), epoch);
     const index = chunk.count - 1;
-    if (this.#settings.weigh !== undefined) (chunk.weights ??= [])[index] = weight;
+    if (this.#settings.weigh !== undefined) {
+      const waiting = { items: this.#queue.size - 1, weight: this.#queue.weight };
+      this.#queue.weigh(chunk, weight, dueAtMs(this.#cost, this.#settings, waiting, weight, arrivedAtMs));
+    }
     if (alone) this.#queue.isolate(chunk, index);
     if (keepsPlace) this.#queue.keepPlace(chunk, index);
     this.#note(chunk, index, terms);

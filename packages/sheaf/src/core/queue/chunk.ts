@@ -136,6 +136,8 @@ export class Chunk<In = unknown> {
   signals: (AbortSignalLike | undefined)[] | undefined;
   deadlinesMs: number[] | undefined;
   weights: number[] | undefined;
+  /** With `weigh`: from when on no newer entry may overtake it because it costs less. */
+  duesMs: number[] | undefined;
   tags: unknown[] | undefined;
   /** True for an entry that shares its batch with no other. */
   alone: boolean[] | undefined;
@@ -146,6 +148,8 @@ export class Chunk<In = unknown> {
   listeners: Map<AbortSignalLike, () => void> | undefined;
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
+  /** Of all entries so far. */
+  heaviest = 0;
 
   /** `expected`: entries that will probably come. Room for them is reserved at once: growing takes a tenth of a call. */
   constructor(epoch: Epoch, laneQueue: LaneList<In> | undefined, expected: number = 0) {
@@ -167,6 +171,12 @@ export class Chunk<In = unknown> {
     if (index === 0) this.firstAtMs = arrivedAtMs;
     else if (this.arrivalsMs !== undefined || arrivedAtMs !== this.firstAtMs) this.arriveAt(index, arrivedAtMs);
     this.live++;
+  }
+
+  weigh(index: number, weight: number, dueAtMs: number): void {
+    (this.weights ??= [])[index] = weight;
+    (this.duesMs ??= [])[index] = dueAtMs;
+    if (weight > this.heaviest) this.heaviest = weight;
   }
 
   arrivedAtMs(index: number): number {

@@ -26,6 +26,8 @@ export class Queue<In> {
   alone = 0;
   /** Waiting items by lane. */
   readonly #inLane: [number, number, number] = [0, 0, 0];
+  /** Their weights together; 0 without `weigh`. */
+  readonly #weights: [number, number, number] = [0, 0, 0];
   readonly #chunkSize: number;
   readonly #epochs: Epochs;
   readonly #cancellation: Cancellation<In>;
@@ -55,6 +57,17 @@ export class Queue<In> {
   /** Items in a lane and the lanes above it. */
   ahead(lane: Lane): number {
     return lane === 2 ? this.size : this.#inLane[0] + (lane && this.#inLane[1]);
+  }
+
+  /** The weight of all waiting items; 0 without `weigh`. */
+  get weight(): number {
+    return this.weightAhead(2);
+  }
+
+  /** The weight of the items in a lane and in the lanes above it. */
+  weightAhead(lane: Lane): number {
+    const [immediate, interactive, bulk] = this.#weights;
+    return immediate + (lane > 0 ? interactive : 0) + (lane > 1 ? bulk : 0);
   }
 
   /** Visits groups in the order in which they should be served; stops when `visit` returns true. */
@@ -97,6 +110,12 @@ export class Queue<In> {
     chunk.epoch.unsettled++;
   }
 
+  /** Notes the weight of the last entry of a waiting chunk, and when it is due. */
+  weigh(chunk: Chunk<In>, weight: number, dueAtMs: number): void {
+    chunk.weigh(chunk.count - 1, weight, dueAtMs);
+    this.#weights[chunk.laneQueue!.lane] += weight;
+  }
+
   /** The entry shares its batch with no other. */
   isolate(chunk: Chunk<In>, index: number): void {
     (chunk.alone ??= [])[index] = true;
@@ -114,6 +133,7 @@ export class Queue<In> {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;
     if (chunk.keepsPlace?.[index] === true) laneQueue.keeping--;
+    if (chunk.weights !== undefined) this.#weights[laneQueue.lane] -= chunk.weights[index]!;
     this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
     chunk.list!.unlink(chunk);
@@ -154,6 +174,8 @@ export class Queue<In> {
   /** Takes the chunk at the head of a lane queue as a batch; all its entries must be live. */
   takeHead(laneQueue: LaneQueue<In>): Chunk<In> {
     const head = laneQueue.head!;
+    if (head.weights !== undefined)
+      this.#weights[laneQueue.lane] -= head.weights.reduce((sum, weight) => sum + weight, 0);
     this.#count(laneQueue, head.epoch, -head.count);
     if (laneQueue.keeping > 0) laneQueue.keeping -= head.keepsPlace?.filter(Boolean).length ?? 0;
     laneQueue.unlink(head);
@@ -171,7 +193,7 @@ export class Queue<In> {
       else (to.epochs = new Array<Epoch>(at).fill(to.epoch))[at] = epoch;
     }
     to.push(from.items[index]!, from.settlers[index]!, from.arrivedAtMs(index));
-    if (from.weights !== undefined) (to.weights ??= [])[at] = from.weights[index]!;
+    if (from.weights !== undefined) to.weigh(at, from.weights[index]!, from.duesMs![index]!);
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
     if (from.keepsPlace?.[index] === true && to.laneQueue !== undefined) this.keepPlace(to, at);
@@ -227,6 +249,7 @@ export class Queue<In> {
     const to = this.tail(laneQueue, epoch, row);
     // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
     this.#count(laneQueue, epoch, 1);
+    if (chunk.weights !== undefined) this.#weights[laneQueue.lane] += chunk.weights[index]!;
     if (chunk.alone?.[index] === true) this.alone++;
     this.move(chunk, index, to);
   }
@@ -235,6 +258,8 @@ export class Queue<In> {
     this.size += calls;
     laneQueue.count(calls);
     this.#inLane[laneQueue.lane] += calls;
+    // Sums of fractions drift.
+    if (this.#inLane[laneQueue.lane] === 0) this.#weights[laneQueue.lane] = 0;
     if (epoch.release === undefined) return;
     laneQueue.group.released += calls;
     laneQueue.group.releasedBy = epoch.release;

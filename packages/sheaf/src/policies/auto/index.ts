@@ -7,7 +7,7 @@ import { ArrivalRate } from "./arrival-rate.ts";
 import { budgetUntil } from "./budget.ts";
 import { Pacing } from "./pacing.ts";
 import { SizeRule } from "./size.ts";
-import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack } from "./constants.ts";
+import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack, targetFixedShares } from "./constants.ts";
 
 /** @see auto */
 export interface AutoOptions {
@@ -20,12 +20,14 @@ export interface AutoOptions {
 
 /**
  * The default policy: dispatches at once, as `greedy` does, except where its measurements say that something else
- * is faster. Nothing to tune. Five rules, each a closed form of the learned cost s(n) and arrival rates:
+ * is faster. Nothing to tune. Six rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
  * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle
  *   slots do not grab crumbs;
  * - *linger*: wait for a clump (at most s(0)/4) or for callers just answered (at most s(0)/2), while they come fast
  *   enough to pay for it;
+ * - *target* (where weights explain run times, instead of *size*): runs so long that the waiting items drain fastest, at most
+ *   five fixed parts;
  * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
  *   come back while it runs;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
@@ -71,6 +73,17 @@ class Auto implements Policy {
     this.#overlap.ended(size, this.#crowd, cost);
     this.#meanBatch += meanBatchGain * (size - this.#meanBatch);
     this.#arrivals.spanAtLeast(rateSpanRuns * cost.line(this.#meanBatch));
+  }
+
+  /**
+   * Work of T waits. In runs of F + x, a mean item of it is answered after (F + x) (1/2 + T / 2Wx): least for
+   * x = √(F T / W), and for items that come meanwhile twice that T. Beyond five times the fixed part there is little to gain.
+   */
+  targetMs({ waiting, weight, slots, cost }: QueueView): number {
+    if (this.#latencyBudgetMs !== undefined) return this.#latencyBudgetMs;
+    const fixedMs = cost.fixedMsAtMost;
+    const workMs = cost.of(waiting, weight, weight / waiting) - cost.fixedMs;
+    return fixedMs + Math.min((targetFixedShares - 1) * fixedMs, Math.sqrt((2 * fixedMs * workMs) / slots));
   }
 
   decide(view: QueueView): Decision {

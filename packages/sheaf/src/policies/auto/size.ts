@@ -16,7 +16,8 @@ export class SizeRule {
   of(view: QueueView, rate: ArrivalRate, pacing: Pacing): number {
     const { nowMs, waiting, slots, maxBatchSize, cost } = view;
     const most = Math.min(waiting, maxBatchSize);
-    if (most < 2 || cost.batches < batchesToTrust) return most;
+    // Items whose weights are known to cost have been chosen by them.
+    if (most < 2 || cost.batches < batchesToTrust || cost.perWeightMs > 0) return most;
     const perItemMs = maxBatchSize < Infinity ? cost.at(maxBatchSize) / maxBatchSize : cost.perItemMs;
     const busy = Math.min(busyAtMost, (rate.perMs(nowMs) * perItemMs) / slots);
     const ahead = (2 * waiting) / (slots * (1 - busy));

@@ -1,0 +1,96 @@
+import type { CostModel } from "../../policies/cost-model.ts";
+import { urgency } from "../../policies/overtaking.ts";
+
+/** An item that may go in the next batch, as far as its cost decides. */
+export interface Candidate {
+  /** Items of a higher tier (a lower number) go before all others. */
+  readonly tier: number;
+  readonly weight: number;
+  readonly arrivedAtMs: number;
+  /** `Infinity` without one. */
+  readonly deadlineMs: number;
+  /** From then on no newer item of its tier goes before it. */
+  readonly dueAtMs: number;
+  /** Items of one order, which may go only after those of the same that came before; undefined without. */
+  readonly order?: unknown;
+}
+
+/** How a batch is composed while weights explain run times. */
+export interface Costs {
+  readonly cost: CostModel;
+  /** Longest run, unless the first item alone takes longer. */
+  readonly targetMs: number;
+  /** As far as deadlines are concerned, a run takes this many times its expected time. */
+  readonly caution: number;
+}
+
+/** The limits of one batch. A first item that weighs more goes alone. */
+export interface BatchLimits {
+  readonly maxBatchSize: number;
+  readonly maxBatchWeight: number;
+  /** Whether `maxBatchWeight` counts the heaviest item times the number of items. */
+  readonly padded: boolean;
+}
+
+/** An item joins a batch only where that adds at most this share of the time of a run of its own. */
+const joinShare = 0.75;
+/**
+ * Chooses by cost which of the waiting items go together; returns them in the order in which they go.
+ *
+ * They go in order of `urgency`, those that are due first. An item that does not fit is passed over: it would make the run
+ * longer than the target, or too late for an item that can still be in time, or the others would pay nearly as much for its
+ * company as a run of its own takes.
+ */
+export function compose<T extends Candidate>(
+  candidates: readonly T[],
+  { maxBatchSize, maxBatchWeight, padded }: BatchLimits,
+  { cost, targetMs, caution }: Costs,
+  nowMs: number,
+): T[] {
+  const lastOf = new Map<unknown, number>();
+  const inTurn = candidates.map((candidate, place) => {
+    const { weight, order } = candidate;
+    const loneMs = cost.of(1, weight, weight);
+    const isDue = nowMs >= candidate.dueAtMs;
+    let urgent = isDue ? Infinity : urgency(loneMs, nowMs - candidate.arrivedAtMs);
+    if (order !== undefined) {
+      // No more urgent than the one before it, which it must not overtake.
+      urgent = Math.min(urgent, lastOf.get(order) ?? Infinity);
+      lastOf.set(order, urgent);
+    }
+    return { candidate, place, loneMs, urgent, canMakeIt: nowMs + caution * loneMs <= candidate.deadlineMs };
+  });
+  inTurn.sort(
+    (a, b) => a.candidate.tier - b.candidate.tier || (a.urgent === b.urgent ? a.place - b.place : b.urgent - a.urgent),
+  );
+  const chosen: T[] = [];
+  const passedOrders = new Set<unknown>();
+  let weight = 0;
+  let heaviest = 0;
+  let runMs = 0;
+  let firstDeadlineMs = Infinity;
+  for (const { candidate, loneMs, canMakeIt } of inTurn) {
+    if (chosen.length >= maxBatchSize) break;
+    const size = chosen.length + 1;
+    const withItWeight = weight + candidate.weight;
+    const withItHeaviest = Math.max(heaviest, candidate.weight);
+    const withItMs = cost.of(size, withItWeight, withItHeaviest);
+    // One that is late anyway must not keep the others from being in time.
+    const deadlineMs = canMakeIt ? Math.min(firstDeadlineMs, candidate.deadlineMs) : firstDeadlineMs;
+    const fits =
+      withItMs <= targetMs &&
+      withItMs - runMs <= joinShare * loneMs &&
+      nowMs + caution * withItMs <= deadlineMs &&
+      (padded ? withItHeaviest * size : withItWeight) <= maxBatchWeight;
+    if ((size > 1 && !fits) || passedOrders.has(candidate.order)) {
+      if (candidate.order !== undefined) passedOrders.add(candidate.order);
+      continue;
+    }
+    chosen.push(candidate);
+    weight = withItWeight;
+    heaviest = withItHeaviest;
+    runMs = withItMs;
+    firstDeadlineMs = deadlineMs;
+  }
+  return chosen;
+}

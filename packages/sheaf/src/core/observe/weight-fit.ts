@@ -1,0 +1,162 @@
+/** A run as far as weights explain it. */
+export interface WeighedRun {
+  size: number;
+  /** Of its items together. */
+  weight: number;
+  /** Of its heaviest item. */
+  heaviest: number;
+  runMs: number;
+}
+
+/** The cost of runs by their size and their weight, in milliseconds: `fixedMs + perItemMs · size + perWeightMs · weight`. */
+export interface WeightFit {
+  readonly fixedMs: number;
+  readonly perItemMs: number;
+  readonly perWeightMs: number;
+  /** A run's weight is that of its heaviest item times its size, as where shorter items are padded. */
+  readonly padded: boolean;
+  /** Mean absolute error of a prediction, as a share of it. */
+  readonly noise: number;
+  /** 95 % ranges. */
+  readonly fixedMsRange: readonly [low: number, high: number];
+  readonly perItemMsRange: readonly [low: number, high: number];
+  readonly perWeightMsRange: readonly [low: number, high: number];
+  readonly runs: number;
+}
+
+/** Runs before weights are believed: fewer fit almost any three numbers. */
+const minRuns = 16;
+/** The error of predictions with weights must be at most this share of the error without; once believed, the second. */
+const mustExplain = 0.7;
+const mustKeepExplaining = 0.9;
+/** The other way of counting must be better by a quarter to take over: like lengths together look the same both ways. */
+const mustBeBetter = 0.75;
+/** Rounds of weighing runs by how far off the line they are: a pause counts by a tenth after two. */
+const robustRounds = 3;
+/** Runs this many typical errors off the line count less. */
+const typicalErrors = 2.5;
+/** A clock without noise has errors too: by rounding. */
+const leastError = 1e-4;
+/** Standard errors on either side of an estimate: 95 %. */
+const width = 2;
+
+/**
+ * The robust least-squares fit of run times by size and weight, where weights explain them better than sizes alone do;
+ * `undefined` otherwise. `before`: the last fit, which stays in doubt.
+ */
+export function fitWeights(runs: readonly WeighedRun[], before?: WeightFit): WeightFit | undefined {
+  if (runs.length < minRuns) return before;
+  const bySize = fit(runs, [one, size]);
+  const ways = [false, true].map((padded) => {
+    const columns = [one, size, padded ? paddedWeight : summedWeight];
+    const keep = before === undefined || before.padded === padded ? 1 : mustBeBetter;
+    const fitted = fit(runs, columns);
+    return { padded, fitted, error: Math.max(fitted.error, leastError) / keep };
+  });
+  const { padded, fitted } = ways.reduce((best, way) => (way.error < best.error ? way : best));
+  const [fixedMs, perItemMs, perWeightMs] = fitted.parts as [number, number, number];
+  const [fixedOff, perItemOff, perWeightOff] = fitted.deviations as [number, number, number];
+  const share = before === undefined ? mustExplain : mustKeepExplaining;
+  const explains = fitted.error <= share * bySize.error && perWeightMs > width * perWeightOff;
+  if (!explains) return undefined;
+  const range = (ms: number, off: number): [number, number] => [Math.max(0, ms - width * off), ms + width * off];
+  return {
+    fixedMs,
+    perItemMs,
+    perWeightMs,
+    padded,
+    noise: fitted.error,
+    fixedMsRange: range(fixedMs, fixedOff),
+    perItemMsRange: range(perItemMs, perItemOff),
+    perWeightMsRange: range(perWeightMs, perWeightOff),
+    runs: runs.length,
+  };
+}
+
+type Column = (run: WeighedRun) => number;
+const one: Column = () => 1;
+const size: Column = (run) => run.size;
+const summedWeight: Column = (run) => run.weight;
+const paddedWeight: Column = (run) => run.heaviest * run.size;
+
+interface Fitted {
+  /** The cost of each column; never negative. */
+  readonly parts: readonly number[];
+  readonly deviations: readonly number[];
+  /** Mean absolute relative error of the nine tenths of the runs that fit best. */
+  readonly error: number;
+}
+
+/** Errors count relative to the run time; a column with a negative part is left out. */
+function fit(runs: readonly WeighedRun[], columns: readonly Column[]): Fitted {
+  const left = columns.map(() => true);
+  for (;;) {
+    const kept = columns.filter((_, k) => left[k]);
+    const { parts, deviations, error } = robustFit(runs, kept);
+    const negative = parts.findIndex((part) => part < 0);
+    if (negative < 0) {
+      const at = columns.map((_, k) => (left[k] === true ? left.slice(0, k).filter(Boolean).length : -1));
+      return { parts: at.map((k) => parts[k] ?? 0), deviations: at.map((k) => deviations[k] ?? 0), error };
+    }
+    left[columns.indexOf(kept[negative]!)] = false;
+  }
+}
+
+function robustFit(runs: readonly WeighedRun[], columns: readonly Column[]): Fitted {
+  const rows = runs.map((run) => columns.map((column) => column(run)));
+  const weights = runs.map(({ runMs }) => 1 / Math.max(runMs, Number.EPSILON) ** 2);
+  let parts: number[] = [];
+  let inverse: number[][] = [];
+  let errors: number[] = [];
+  for (let round = 0; round < robustRounds; round++) {
+    ({ parts, inverse } = leastSquares(rows, runs, weights));
+    errors = rows.map((row, i) => {
+      const expectedMs = row.reduce((sum, value, k) => sum + value * parts[k]!, 0);
+      return Math.abs(runs[i]!.runMs - expectedMs) / Math.max(expectedMs, Number.EPSILON);
+    });
+    const sorted = errors.toSorted((a, b) => a - b);
+    const limit = typicalErrors * Math.max(leastError, sorted[Math.floor(0.7 * sorted.length)]!);
+    runs.forEach(({ runMs }, i) => {
+      weights[i] = Math.min(1, limit / errors[i]!) / Math.max(runMs, Number.EPSILON) ** 2;
+    });
+  }
+  const best = errors.sort((a, b) => a - b).slice(0, Math.ceil(0.9 * errors.length));
+  const error = best.reduce((sum, value) => sum + value, 0) / best.length;
+  const variance = (1.25 * Math.max(error, leastError)) ** 2;
+  return { parts, deviations: inverse.map((row, k) => Math.sqrt(variance * Math.max(0, row[k]!))), error };
+}
+
+/** By Gauss–Jordan elimination of the normal equations; columns that say the same share the cost by a small ridge. */
+function leastSquares(
+  rows: readonly (readonly number[])[],
+  runs: readonly WeighedRun[],
+  weights: readonly number[],
+): { parts: number[]; inverse: number[][] } {
+  const n = rows[0]!.length;
+  const scale = Array.from({ length: n }, (_, k) =>
+    Math.sqrt(rows.reduce((sum, row, i) => sum + weights[i]! * row[k]! ** 2, 0)),
+  );
+  const matrix = scale.map((_, j) => [...scale.map(() => 0), ...scale.map((__, k) => (j === k ? 1 : 0))]);
+  const target = scale.map(() => 0);
+  rows.forEach((row, i) => {
+    for (let j = 0; j < n; j++) {
+      const value = (weights[i]! * row[j]!) / (scale[j]! || 1);
+      target[j]! += value * runs[i]!.runMs;
+      for (let k = 0; k < n; k++) matrix[j]![k]! += (value * row[k]!) / (scale[k]! || 1);
+    }
+  });
+  for (let j = 0; j < n; j++) matrix[j]![j]! += 1e-9;
+  for (let j = 0; j < n; j++) {
+    const pivot = matrix[j]![j]!;
+    for (let k = 0; k < 2 * n; k++) matrix[j]![k]! /= pivot;
+    for (let i = 0; i < n; i++) {
+      const factor = matrix[i]![j]!;
+      if (i !== j) for (let k = 0; k < 2 * n; k++) matrix[i]![k]! -= factor * matrix[j]![k]!;
+    }
+  }
+  const inverse = matrix.map((row, j) => row.slice(n).map((value, k) => value / ((scale[j]! || 1) * (scale[k]! || 1))));
+  const parts = matrix.map(
+    (row, j) => row.slice(n).reduce((sum, value, k) => sum + value * target[k]!, 0) / (scale[j]! || 1),
+  );
+  return { parts, inverse };
+}

@@ -1,0 +1,47 @@
+import { describe } from "../../shared/describe.ts";
+import { notNegative, positive } from "../checks.ts";
+import type { Random } from "../random.ts";
+
+/**
+ * The weights of items in a simulation, in whole numbers from 1.
+ * - lognormal: as texts and prompts are: half of them below `median`, one in a hundred above `p99`, none above `max`
+ *   (default: no bound);
+ * - trace: one after the other, from a log, and again from the first.
+ */
+export type Weights =
+  | {
+      readonly pattern: "lognormal";
+      readonly median: number;
+      readonly p99: number;
+      readonly max?: number | undefined;
+    }
+  | { readonly pattern: "trace"; readonly weights: readonly number[] };
+
+/** Deviations of the normal distribution below which 99 % lie. */
+const deviationsOf99 = 2.3263478740408408;
+
+/** The weights of a simulation's items, one after the other. @throws {RangeError} for numbers that make no sense. */
+export function weightsOf(weights: Weights, random: Random): () => number {
+  if (typeof weights !== "object" || weights === null) {
+    throw new TypeError(`weights must be { pattern, … }, got ${describe(weights)}`);
+  }
+  if (weights.pattern === "trace") return traced(weights.weights);
+  if ((weights.pattern as unknown) !== "lognormal") {
+    throw new RangeError(`pattern of weights must be "lognormal" or "trace", got ${describe(weights.pattern)}`);
+  }
+  const median = positive("median of weights", weights.median);
+  const p99 = positive("p99 of weights", weights.p99);
+  if (p99 < median) throw new RangeError(`p99 of weights must be >= median (${median}), got ${describe(p99)}`);
+  const max = weights.max === undefined ? Infinity : positive("max of weights", weights.max);
+  const deviation = Math.log(p99 / median) / deviationsOf99;
+  return () => Math.max(1, Math.min(max, Math.round(median * Math.exp(deviation * random.normal()))));
+}
+
+function traced(given: readonly number[]): () => number {
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new RangeError(`weights of a trace must be an array of at least one weight, got ${describe(given)}`);
+  }
+  const weights = given.map((weight, at) => notNegative(`weights[${at}] of a trace`, weight));
+  let next = 0;
+  return () => weights[next++ % weights.length]!;
+}
