@@ -8,7 +8,7 @@ export interface ReferenceRecord {
   readonly vector: Float32Array;
 }
 
-const file = new URL("../fixtures/use-lite-reference.json", import.meta.url);
+const file = new URL("../../test/fixtures/use-lite-reference.json", import.meta.url);
 const records = JSON.parse(readFileSync(file, "utf8")) as { text: string; ids: number[]; vector: string }[];
 
 export const useLiteReference: readonly ReferenceRecord[] = records.map(({ text, ids, vector }) => ({
