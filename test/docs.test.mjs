@@ -6,12 +6,13 @@ import { staleCommandLines } from "../scripts/lib/command-lines.mjs";
 import { commandFlags } from "../scripts/lib/commands.mjs";
 import { deadLinks, differences, differencesOfCommands, documents } from "../scripts/lib/docs.mjs";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
-import { links } from "../scripts/lib/markdown.mjs";
+import { links, raggedRows } from "../scripts/lib/markdown.mjs";
 import { entryPoints } from "../scripts/lib/public-exports.mjs";
 import { complaintOnRun, compileSnippets, snippets } from "../scripts/lib/snippets.mjs";
 import {
   adapterOptions,
   batcherOptions,
+  defaultTags,
   errorCodes,
   optionsOf,
   policyOptions,
@@ -52,6 +53,33 @@ test("every option and its default stand in docs/reference/options.md, and back"
     differences(read("docs/reference/options.md"), "option", await batcherOptions("BatcherOptions")),
     [],
   );
+});
+
+for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
+  test(`every option of ${name} shows its default in the editor, the one that the code and the reference have`, async () => {
+    const tags = defaultTags(name);
+    const values = await batcherOptions(name);
+    // "the executor's slots", "the batcher's": no literal.
+    const isProse = (option) => tags.get(option)?.startsWith("the ") === true;
+    const given = [...values].filter(([option, value]) => value !== undefined && !isProse(option));
+    assert.deepEqual([...tags].filter(([, text]) => text === undefined), []); // prettier-ignore
+    assert.ok(tags.size > 2);
+    assert.deepEqual(
+      given.filter(([option, value]) => tags.has(option) && tags.get(option) !== JSON.stringify(value)),
+      [],
+    );
+  });
+
+test("every row of every table has as many cells as its header", () => {
+  assert.deepEqual(
+    documents().flatMap((file) => raggedRows(readFileSync(file, "utf8")).map((line) => `${file}:${line}`)),
+    [],
+  );
+});
+
+test("a row with a cell too many or too few is found", () => {
+  const table = ["| a | b |", "| - | - |", "| 1 | 2 |", "| 1 | 2 | 3 |", "| 1 |"].join("\n");
+  assert.deepEqual(raggedRows(table), [4, 5]);
 });
 
 test("every option of a call stands in docs/reference/options.md, and back", async () => {

@@ -88,6 +88,16 @@ export function sections(markdown) {
   }));
 }
 
+/** The lines of table rows that have more or fewer cells than the header of their table. */
+export function raggedRows(markdown) {
+  return nodesOf(markdown, "table").flatMap(({ node }) => {
+    const [header, ...rows] = node.children;
+    return rows
+      .filter(({ children }) => children.length !== header.children.length)
+      .map(({ position }) => position.start.line);
+  });
+}
+
 /** Rows of every table whose first column is headed so: each an array of cells as written, without the header. */
 export function tableRows(markdown, firstHeading) {
   return nodesOf(markdown, "table")

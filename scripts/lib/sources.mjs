@@ -26,6 +26,15 @@ export async function batcherOptions(interfaceName) {
   return new Map(properties.map(({ name }) => [name, { ...defaults, ...defaultChoices }[name]]));
 }
 
+/** The optional properties of an interface of the core's options, each with the text of its `@default`; undefined without one. */
+export function defaultTags(interfaceName) {
+  return new Map(
+    propertiesOf("sheaf/src/core/contract/options.ts", interfaceName)
+      .filter(({ isOptional }) => isOptional)
+      .map(({ name, comment }) => [name, /@default (.+)/.exec(comment)?.[1]]),
+  );
+}
+
 /**
  * The properties of an options interface of `packages/`, each with the default that its own comment gives: a number, a text,
  * or undefined for none and for what prose says.
@@ -90,10 +99,10 @@ function propertiesOf(path, interfaceName) {
   let endBefore = found.start;
   return found.body
     .filter(({ type }) => type === "TSPropertySignature")
-    .map(({ key, start, end }) => {
+    .map(({ key, optional, start, end }) => {
       const before = comments.filter((comment) => comment.start >= endBefore && comment.end <= start);
       endBefore = end;
-      return { name: key.name, comment: before.at(-1)?.value ?? "" };
+      return { name: key.name, isOptional: optional, comment: before.at(-1)?.value ?? "" };
     });
 }
 

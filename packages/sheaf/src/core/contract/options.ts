@@ -6,100 +6,269 @@ export type Priority = "immediate" | "interactive" | "bulk";
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Aborting it rejects the call with `signal.reason`; a waiting item is then never run. */
+  /**
+   * An `AbortSignal`: aborting it rejects the call with `signal.reason`. A waiting item is then never run.
+   * @default none
+   */
   readonly signal?: AbortSignal | undefined;
-  /** The caller's whole wait, in milliseconds; past it the call rejects with `TIMEOUT`. Default: the batcher's. */
+  /**
+   * The caller's whole wait, in milliseconds; past it the call rejects with `TIMEOUT`.
+   * @default the batcher's `timeoutMs`
+   */
   readonly timeoutMs?: number | undefined;
-  /** Default `"interactive"`. */
+  /**
+   * The lane of the item: `immediate` takes the next free slot, `bulk` fills free places in batches.
+   * @default "interactive"
+   */
   readonly priority?: Priority | undefined;
   /**
-   * The item shares its batch with no other, not with an equal one either, and is not held. It keeps its lane and its
-   * orderKey; what waits behind it may fill the batch before it. In a list each item is alone. Default false.
+   * The item shares its batch with no other item, equal items included, and is not held. It keeps its lane and its order key;
+   * later items may fill the batch before it. In a list each item is alone.
+   * @default false
    */
   readonly alone?: boolean | undefined;
-  /** Under standing overload this call and others with it go in order of arrival, before the newest of the rest. */
+  /**
+   * `"arrival"`: under standing overload this call goes in order of arrival, before the newest of the rest.
+   * @default the batcher's `overloadOrder`
+   * @see BatcherOptions.overloadOrder
+   */
   readonly overloadOrder?: "arrival" | undefined;
-  /** Anything; the record of the batch that the item rides in lists it under `tags`, so that an observer knows whose it is. */
+  /**
+   * Any value. The record of the item's batch lists it under `tags`, so that an observer can tell the calls apart.
+   * @default none
+   */
   readonly tag?: unknown;
 }
 
 /** A token bucket on dispatch: at most this many per `perMs` milliseconds, in bursts of at most the same. */
 export interface RateLimit {
+  /**
+   * Runs per `perMs`; a retry that the batch function reports counts too.
+   * @default no limit
+   */
   readonly runs?: number | undefined;
+  /**
+   * Items per `perMs`.
+   * @default no limit
+   */
   readonly items?: number | undefined;
+  /**
+   * Weight per `perMs`; needs `weigh`.
+   * @default no limit
+   * @see BatcherOptions.weigh
+   */
   readonly weight?: number | undefined;
+  /** Length of the period in milliseconds. Required. */
   readonly perMs: number;
 }
 
 /** Prices in any currency, from which `stats().cost` is computed. */
 export interface Price {
+  /**
+   * Price of one run.
+   * @default 0
+   */
   readonly perRun?: number | undefined;
+  /**
+   * Price of one item.
+   * @default 0
+   */
   readonly perItem?: number | undefined;
+  /**
+   * Price of one unit of weight; needs `weigh`.
+   * @default 0
+   * @see BatcherOptions.weigh
+   */
   readonly perWeight?: number | undefined;
 }
 
 /** Options of `createBatcher`. Validated once, at construction. */
 export interface BatcherOptions<In, Out = unknown> {
-  /** Most items in a batch; integer >= 1 or Infinity. Default 32. */
+  /**
+   * Most items in a batch; integer >= 1 or Infinity.
+   * @default 32
+   * @see maxBatchWeight
+   */
   readonly maxBatchSize?: number | undefined;
-  /** Cap on voluntary holding in milliseconds: while a slot is free the oldest item waits no longer. Default none. */
+  /**
+   * Cap on voluntary holding, in milliseconds: while a slot is free the oldest item waits no longer. It is the length of the
+   * window of `fixedWindow()`.
+   * @default none
+   * @see policy
+   */
   readonly maxWaitMs?: number | undefined;
-  /** Batches in flight; integer >= 1. Default: the executor's slots, 4 for a function. */
+  /**
+   * Most batches in flight; integer >= 1. Use 1 for compute on this machine, 8 and up for remote APIs.
+   * @default the executor's slots; 4 for a function
+   */
   readonly concurrency?: number | undefined;
-  /** Most items waiting; integer >= 1, Infinity, or `"auto"` (capacity × timeout, needs `timeoutMs`). Default 10,000. */
+  /**
+   * Most waiting items; integer >= 1, Infinity, or `"auto"`: capacity × timeout, which needs `timeoutMs`.
+   * @default 10000
+   * @see onQueueFull
+   */
   readonly maxQueueSize?: number | "auto" | undefined;
-  /** `"reject"` (default): one more item fails with `QUEUE_FULL`. `"wait"`: the call waits for room. */
+  /**
+   * With a full queue, `"reject"` fails one more item with `QUEUE_FULL`; with `"wait"` the call waits for room.
+   * @default "reject"
+   * @see maxQueueSize
+   */
   readonly onQueueFull?: "reject" | "wait" | undefined;
   /**
-   * Under standing overload (items wait for more than five full runs while more arrives than is served) the `"newest"`
-   * (default) go first, or those that arrived first as always: `"arrival"`. Lanes and `orderKey` are obeyed either way.
+   * Under standing overload (items wait for more than five full runs, and more arrive than are served) `"newest"` sends the
+   * newest items first, `"arrival"` the oldest, as at other times. Lanes and `orderKey` hold either way.
+   * @default "newest"
    */
   readonly overloadOrder?: "newest" | "arrival" | undefined;
-  /** Weight up to which a batch is filled; a heavier item runs alone. Needs `weigh`. Default none: `auto` chooses. */
+  /**
+   * Weight up to which a batch is filled; a heavier item runs alone. Needs `weigh`.
+   * @default none: `auto` chooses
+   * @example
+   * createBatcher(run, { weigh: (text) => text.length, maxBatchWeight: 8192 });
+   * @see batchWeight
+   * @see maxItemWeight
+   */
   readonly maxBatchWeight?: number | undefined;
-  /** A heavier item is refused with `ITEM_TOO_LARGE`; needs `weigh`. Default none. */
+  /**
+   * A heavier item is refused with `ITEM_TOO_LARGE`; needs `weigh`.
+   * @default none
+   * @see maxBatchWeight
+   */
   readonly maxItemWeight?: number | undefined;
-  /** Weight of an item (tokens, bytes); finite, >= 0. Called once, on arrival. */
+  /**
+   * Weight of an item (tokens, bytes); finite, >= 0. Called once, on arrival.
+   * @default none
+   * @see maxBatchWeight
+   */
   readonly weigh?: ((item: In) => number) | undefined;
-  /** How `maxBatchWeight` counts: `"sum"` (default), or `"padded"`: largest × count. */
+  /**
+   * How `maxBatchWeight` counts: `"sum"`, or `"padded"`: the largest × the count.
+   * @default "sum"
+   * @see maxBatchWeight
+   */
   readonly batchWeight?: "sum" | "padded" | undefined;
-  /** The caller's whole wait, in milliseconds. Default none. */
+  /**
+   * The caller's whole wait, in milliseconds; past it a call rejects with `TIMEOUT`.
+   * @default none
+   * @see refuseLate
+   */
   readonly timeoutMs?: number | undefined;
   /**
-   * The share of its timeout that a call may be expected to take, > 0 and <= 1: one that would take longer is refused at
-   * once with `QUEUE_FULL`, from what batches cost and what waits before it. Default: none is refused for that.
+   * The share of its timeout that a call may be expected to take, > 0 and <= 1. A call with a longer expected latency is
+   * refused at once with `QUEUE_FULL`.
+   * @default none: no call is refused for its expected latency
+   * @example
+   * createBatcher(run, { timeoutMs: 2000, refuseLate: 0.85 });
+   * @see timeoutMs
    */
   readonly refuseLate?: number | undefined;
-  /** One run, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`. Default none. */
+  /**
+   * Longest run, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`.
+   * @default none
+   */
   readonly runTimeoutMs?: number | undefined;
-  /** When to dispatch. Default `auto()`. An instance belongs to one batcher. */
+  /**
+   * Decides when to dispatch. An instance belongs to one batcher.
+   * @default auto()
+   * @example
+   * createBatcher(run, { policy: fixedWindow(), maxWaitMs: 5 });
+   * @see maxWaitMs
+   */
   readonly policy?: Policy | undefined;
-  /** `"fail"` (default): every caller of the batch gets the same error. `"bisect"`: isolate the bad items. */
+  /**
+   * After a failed run, `"fail"` gives every caller of the batch the same error; `"bisect"` runs halves to isolate the bad
+   * items. Bisect only where repeating a run is safe.
+   * @default "fail"
+   * @see runOne
+   * @see shouldBisect
+   * @see maxBisectRuns
+   */
   readonly onBatchError?: "fail" | "bisect" | undefined;
-  /** Runs the lone item that a bisection isolated, instead of the batch function. */
+  /**
+   * Runs the lone item that a bisection isolated, in place of the batch function.
+   * @default the batch function
+   * @see onBatchError
+   */
   readonly runOne?: ((item: In, context: BatchContext) => Out | Error | PromiseLike<Out | Error>) | undefined;
-  /** Whether an error can be the fault of single items. Default: not for errors of the service itself. */
+  /**
+   * Whether an error can be the fault of single items.
+   * @default false for errors of the service itself, true for others
+   * @see onBatchError
+   */
   readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
-  /** Most extra runs of one bisection; integer >= 0. Default 8·⌈log2 n⌉. */
+  /**
+   * Most extra runs of one bisection; integer >= 0.
+   * @default 8·⌈log2 n⌉
+   * @see onBatchError
+   */
   readonly maxBisectRuns?: number | undefined;
-  /** Items of different groups never share a batch; compared as in a Map, `undefined` is a group too. */
+  /**
+   * Items of different groups never share a batch. Keys compare as in a Map; `undefined` is a group too.
+   * @default none
+   * @example
+   * createBatcher(run, { groupKey: (request) => request.model });
+   */
   readonly groupKey?: ((item: In) => unknown) | undefined;
-  /** Items of one key run in order, never in two batches at once; `undefined` = no order. */
+  /**
+   * Items of one key run in order, never in two batches at once; `undefined` means no order.
+   * @default none
+   */
   readonly orderKey?: ((item: In) => unknown) | undefined;
-  /** Equal items share one place and one result; `undefined` = not shared. */
+  /**
+   * Equal items share one place in a batch and one result; `undefined` means not shared.
+   * @default none
+   * @example
+   * createBatcher(run, { dedupeKey: (id) => id });
+   * @see dedupe
+   */
   readonly dedupeKey?: ((item: In) => unknown) | undefined;
-  /** Which equal items a call joins: one that is `"waiting"` (default), or `"running"` too; for pure reads only. */
+  /**
+   * The equal items that a call joins: `"waiting"` ones, or `"running"` ones too. Use the latter for pure reads only.
+   * @default "waiting"
+   * @see dedupeKey
+   */
   readonly dedupe?: "waiting" | "running" | undefined;
-  /** The key of an item's result where the batch function returns a `Map`. Default: the item itself. */
+  /**
+   * The key of an item's result where the batch function returns a `Map`.
+   * @default the item itself
+   * @see onMissing
+   */
   readonly resultKey?: ((item: In) => unknown) | undefined;
-  /** An item whose key the `Map` lacks: `"undefined"` (default) is its result, or `"error"`: it fails with `MISSING_RESULT`. */
+  /**
+   * The result of an item whose key the `Map` lacks: `"undefined"` itself, or `"error"`, which fails it with
+   * `MISSING_RESULT`.
+   * @default "undefined"
+   * @see resultKey
+   */
   readonly onMissing?: "undefined" | "error" | undefined;
+  /**
+   * Limits dispatch to a rate; items wait and batches fill meanwhile.
+   * @default none
+   * @example
+   * createBatcher(run, { rateLimit: { runs: 500, perMs: 60_000 } });
+   */
   readonly rateLimit?: RateLimit | undefined;
+  /**
+   * Prices of runs, items and weight; `stats().cost` has the sum.
+   * @default none
+   * @example
+   * createBatcher(run, { price: { perRun: 0.002, perItem: 0.0001 } });
+   */
   readonly price?: Price | undefined;
-  /** Label in errors, stats and metrics. Default `"batcher"`. */
+  /**
+   * Label in errors, statistics and metrics.
+   * @default "batcher"
+   */
   readonly name?: string | undefined;
+  /**
+   * The source of time, for tests and simulations.
+   * @default the system's clock
+   */
   readonly clock?: Clock | undefined;
-  /** Aborting it closes the batcher. */
+  /**
+   * Aborting it closes the batcher.
+   * @default none
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
