@@ -3,9 +3,11 @@ export { fitLine, type CostLine, type MeasuredCost, type MeasuredPoint } from ".
 export { recommend, type RecommendOptions, type Recommendation, type RecommendReason } from "./recommend.ts";
 export { manualClock, type ManualClock } from "./manual-clock.ts";
 export { virtualClock, type VirtualClock } from "./virtual-clock.ts";
-export { simulate, type SimulatedLatency, type SimulationOptions, type SimulationResult } from "./simulate.ts";
+export { simulate, type SimulationOptions } from "./simulate.ts";
+export type { SimulatedLatency, SimulationResult } from "./simulation-result.ts";
 export { seededRandom } from "./random.ts";
 export type { Retries } from "./traffic/clients.ts";
 export type { SimulatedGoodput } from "./goodput.ts";
 export type { Arrivals } from "./traffic/arrivals.ts";
-export type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";
+export type { Weights } from "./traffic/weights.ts";
+export type { BatchWeights, RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";

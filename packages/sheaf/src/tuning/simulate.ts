@@ -8,16 +8,20 @@ import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls, type Arrivals } from "./traffic/arrivals.ts";
 import { share, spanMs, within } from "./checks.ts";
 import { Clients, gaveUp, type Retries } from "./traffic/clients.ts";
-import { Goodput, type SimulatedGoodput } from "./goodput.ts";
+import { Goodput } from "./goodput.ts";
 import { Random } from "./random.ts";
 import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
+import { ItemWeights, type Weights } from "./traffic/weights.ts";
+import { latencyOf, type SimulatedLatency, type SimulationResult } from "./simulation-result.ts";
 import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
 
 /** What to simulate, beside every option of `createBatcher` but `clock` and `price`; an item is its number, from 0. */
 export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "price"> {
   readonly arrivals: Arrivals;
-  /** Run time of a batch by its size. */
+  /** Run time of a batch by its size, and by its weight. */
   readonly cost: SimulatedCost;
+  /** Weights of the items, which `weigh` gives to the batcher unless it is given. Default: every item weighs 1. */
+  readonly weights?: Weights | undefined;
   readonly noise?: RunTimeNoise | undefined;
   /** Calls to make; integer, 1 … 10,000,000. Default 10,000, or the whole trace. */
   readonly items?: number | undefined;
@@ -29,46 +33,6 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly retries?: Retries | undefined;
   /** A whole number. Default 1. */
   readonly seed?: number | undefined;
-}
-
-/** Milliseconds, of the calls that got a result after the warm-up; 0 without any. */
-export interface SimulatedLatency {
-  readonly mean: number;
-  readonly p50: number;
-  readonly p95: number;
-  readonly p99: number;
-  readonly max: number;
-}
-
-export interface SimulationResult {
-  readonly latencyMs: SimulatedLatency;
-  readonly latencyMsByPriority: Readonly<Partial<Record<Priority, SimulatedLatency>>>;
-  /** Results per second, from the first call to the last answer. */
-  readonly throughputPerS: number;
-  /**
-   * Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. With `retries`
-   * a call ends as its last attempt did, and as `gaveUp` where its client had left.
-   */
-  readonly items: {
-    readonly ok: number;
-    readonly timeout: number;
-    readonly rejected: number;
-    readonly error: number;
-    readonly gaveUp: number;
-  };
-  /** With `retries`. */
-  readonly goodput: SimulatedGoodput | undefined;
-  readonly runs: number;
-  readonly meanBatchSize: number;
-  /** Batches by size. */
-  readonly batchSizes: ReadonlyMap<number, number>;
-  readonly reasons: Readonly<Partial<Record<DispatchReason, number>>>;
-  /** Share of the slots' time spent running. */
-  readonly utilisation: number;
-  /** Virtual time from the first call to the last answer. */
-  readonly durationMs: number;
-  /** Timers the clock fired: what the simulation itself costs. */
-  readonly events: number;
 }
 
 /**
@@ -95,6 +59,7 @@ class Simulation {
   // By item: its latency, NaN until it has a result; and its priority.
   readonly #latencyMs: Float64Array;
   readonly #priority: Uint8Array;
+  readonly #weights: ItemWeights | undefined;
   readonly #ended = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
   readonly #clients: Clients | undefined;
   readonly #goodput: Goodput | undefined;
@@ -114,6 +79,7 @@ class Simulation {
       arrivals,
       cost,
       noise = {},
+      weights,
       items,
       warmUp,
       priorities = {},
@@ -151,15 +117,30 @@ class Simulation {
     }
     this.#latencyMs = new Float64Array(this.#items).fill(Number.NaN);
     this.#priority = new Uint8Array(this.#items);
+    if (weights !== undefined) this.#weights = new ItemWeights(weights, this.#items, new Random(seed ^ 0x3c6ef372));
     const runMs = runTimesOf(cost);
     const factor = noiseOf(noise, new Random(seed ^ 0x2545f491));
     const run = async (batch: number[]): Promise<number[]> => {
-      const ms = this.#watched(() => spanMs("a run time", runMs(batch.length, this.#clock.now()) * factor())) ?? 0;
+      const ms =
+        this.#watched(() =>
+          spanMs(
+            "a run time",
+            runMs(
+              batch.length,
+              this.#clock.now(),
+              this.#weights?.together(batch) ?? { sum: batch.length, heaviest: 1 },
+            ) * factor(),
+          ),
+        ) ?? 0;
       this.#busyMs += ms;
       await this.#clock.sleep(ms);
       return batch;
     };
-    this.#batcher = createBatcher<number, number>(run, { ...batcherOptions, clock: this.#clock });
+    this.#batcher = createBatcher<number, number>(run, {
+      ...(this.#weights !== undefined && { weigh: this.#weights.of }),
+      ...batcherOptions,
+      clock: this.#clock,
+    });
     this.#batcher.subscribe(({ size, reason }) => {
       this.#runs++;
       this.#ran += size;
@@ -246,17 +227,28 @@ class Simulation {
     this.#lastAtMs = this.#clock.now();
   }
 
+  #latencyByWeight(from: number): SimulationResult["latencyMsByWeight"] {
+    const weights = this.#weights;
+    if (weights === undefined) return undefined;
+    return {
+      lighter: this.#latency(from, (item) => weights.isLighter(item)),
+      heavier: this.#latency(from, (item) => !weights.isLighter(item)),
+    };
+  }
+
   #result(): SimulationResult {
     const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
     const durationMs = this.#lastAtMs - this.#firstAtMs;
     const slots = this.#options.concurrency ?? 4;
     const latencyMsByPriority: Partial<Record<Priority, SimulatedLatency>> = {};
     for (const [code, priority] of priorities.entries()) {
-      if (this.#priority.includes(code)) latencyMsByPriority[priority] = this.#latency(from, code);
+      if (this.#priority.includes(code))
+        latencyMsByPriority[priority] = this.#latency(from, (item) => this.#priority[item] === code);
     }
     return {
       latencyMs: this.#latency(from),
       latencyMsByPriority,
+      latencyMsByWeight: this.#latencyByWeight(from),
       throughputPerS: durationMs > 0 ? (1000 * this.#ended.ok) / durationMs : 0,
       items: this.#ended,
       goodput: this.#goodput?.result(this.#called, this.#clients!.attempts),
@@ -270,15 +262,12 @@ class Simulation {
     };
   }
 
-  #latency(from: number, priority?: number): SimulatedLatency {
+  #latency(from: number, counts: (item: number) => boolean = () => true): SimulatedLatency {
     const sorted = this.#latencyMs
       .subarray(from, this.#called)
-      .filter((ms, i) => !Number.isNaN(ms) && (priority === undefined || this.#priority[from + i] === priority))
+      .filter((ms, i) => !Number.isNaN(ms) && counts(from + i))
       .sort();
-    if (sorted.length === 0) return { mean: 0, p50: 0, p95: 0, p99: 0, max: 0 };
-    const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!;
-    const sum = sorted.reduce((total, ms) => total + ms, 0);
-    return { mean: sum / sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: sorted.at(-1)! };
+    return latencyOf(sorted);
   }
 }
 

@@ -1,15 +1,29 @@
+import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { notNegative, positive, share, spanMs } from "./checks.ts";
 import type { Random } from "./random.ts";
 
 /**
  * What a batch takes in a simulation, in milliseconds: a straight line, measured sizes (between two of them it is
- * interpolated, beyond the last the last slope goes on unless it falls), or a function of the size and the moment.
+ * interpolated, beyond the last the last slope goes on unless it falls), or a function of the size, the moment, and with
+ * `weights` the weights. `perWeightMs` counts the items' weights as a sum, or with `batchWeight: "padded"` the heaviest times
+ * their number.
  */
 export type SimulatedCost =
-  | { readonly fixedMs: number; readonly perItemMs: number }
+  | {
+      readonly fixedMs: number;
+      readonly perItemMs: number;
+      readonly perWeightMs?: number | undefined;
+      readonly batchWeight?: "sum" | "padded" | undefined;
+    }
   | { readonly table: readonly (readonly [size: number, runMs: number])[] }
-  | ((size: number, nowMs: number) => number);
+  | ((size: number, nowMs: number, weights: BatchWeights) => number);
+
+/** The weight of a batch's items together, and of the heaviest of them; without `weights` every item weighs 1. */
+export interface BatchWeights {
+  readonly sum: number;
+  readonly heaviest: number;
+}
 
 /** Multiplies every run time. */
 export interface RunTimeNoise {
@@ -22,21 +36,24 @@ export interface RunTimeNoise {
 }
 
 /** @throws {RangeError} now, or in a call where a function gives no run time. */
-export function runTimesOf(cost: SimulatedCost): (size: number, nowMs: number) => number {
+export function runTimesOf(cost: SimulatedCost): (size: number, nowMs: number, weights: BatchWeights) => number {
   if (typeof cost === "function") {
-    return (size, nowMs) => spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs));
+    return (size, nowMs, weights) => spanMs(`the cost of ${size} items at ${nowMs} ms`, cost(size, nowMs, weights));
   }
   if (typeof cost !== "object" || cost === null) {
     throw new TypeError(`cost must be { fixedMs, perItemMs }, { table } or a function, got ${describe(cost)}`);
   }
   if ("table" in cost) return interpolated(cost.table);
-  const { fixedMs, perItemMs } = cost;
+  const { fixedMs, perItemMs, perWeightMs = 0, batchWeight = "sum" } = cost;
   if (!(fixedMs >= 0 && perItemMs >= 0 && Number.isFinite(fixedMs + perItemMs))) {
     throw new RangeError(
       `fixedMs and perItemMs must be numbers >= 0, got ${describe(fixedMs)} and ${describe(perItemMs)}`,
     );
   }
-  return (size) => fixedMs + perItemMs * size;
+  notNegative("perWeightMs", perWeightMs);
+  oneOf("sum", "padded")("batchWeight of cost", batchWeight);
+  return (size, _, { sum, heaviest }) =>
+    fixedMs + perItemMs * size + perWeightMs * (batchWeight === "padded" ? heaviest * size : sum);
 }
 
 export function noiseOf(noise: RunTimeNoise, random: Random): () => number {

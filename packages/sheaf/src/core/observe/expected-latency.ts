@@ -47,14 +47,15 @@ export function expectedByWeightMs(
   restsMs: readonly number[],
 ): number {
   const loneMs = cost.of(1, weight, weight);
-  if (before.items === 0) return startMs(0, loneMs, concurrency, restsMs) + loneMs;
-  const mean = before.weight / before.items;
-  const workMs = cost.of(before.items, before.weight, mean) - cost.fixedMs;
+  const mean = before.weight / Math.max(1, before.items);
+  const workMs = before.items === 0 ? 0 : cost.of(before.items, before.weight, mean) - cost.fixedMs;
   // The size of runs that drains it fastest, for its mean wait: see targetMs of auto.
-  const ownMs = Math.min(workMs, Math.sqrt((2 * cost.fixedMs * workMs) / concurrency));
-  const batches = Math.max(workMs / Math.max(ownMs, Number.EPSILON), before.items / maxBatchSize) - 1;
-  const runMs = cost.fixedMs + ownMs;
-  return startMs(Math.max(0, Math.floor(batches)), runMs, concurrency, restsMs) + runMs + loneMs - cost.fixedMs;
+  const partMs = Math.min(workMs, Math.sqrt((2 * cost.fixedMs * workMs) / concurrency));
+  const parts = Math.max(workMs / Math.max(partMs, Number.EPSILON), before.items / maxBatchSize);
+  const batches = Math.max(0, Math.floor(parts) - 1);
+  // In the first batch it is joined by others only as far as its deadline allows.
+  const ownMs = batches === 0 ? loneMs : partMs + loneMs;
+  return startMs(batches, cost.fixedMs + partMs, concurrency, restsMs) + ownMs;
 }
 
 /** The time until these are answered; undefined before the cost of a batch is known. */

@@ -1,6 +1,7 @@
 import { describe } from "../../shared/describe.ts";
 import { notNegative, positive } from "../checks.ts";
 import type { Random } from "../random.ts";
+import type { BatchWeights } from "../simulated-cost.ts";
 
 /**
  * The weights of items in a simulation, in whole numbers from 1.
@@ -44,4 +45,26 @@ function traced(given: readonly number[]): () => number {
   const weights = given.map((weight, at) => notNegative(`weights[${at}] of a trace`, weight));
   let next = 0;
   return () => weights[next++ % weights.length]!;
+}
+
+/** The weights of all items of a simulation; an item is its number. */
+export class ItemWeights {
+  readonly #weights: Float64Array;
+  readonly #median: number;
+
+  constructor(weights: Weights, items: number, random: Random) {
+    this.#weights = Float64Array.from({ length: items }, weightsOf(weights, random));
+    this.#median = this.#weights.toSorted()[items >> 1]!;
+  }
+
+  readonly of = (item: number): number => this.#weights[item]!;
+
+  isLighter(item: number): boolean {
+    return this.of(item) < this.#median;
+  }
+
+  together(batch: readonly number[]): BatchWeights {
+    const weights = batch.map(this.of);
+    return { sum: weights.reduce((sum, weight) => sum + weight, 0), heaviest: Math.max(...weights) };
+  }
 }
