@@ -10,6 +10,7 @@ import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { within } from "../shared/within.ts";
 import { running, type RunCommand } from "./command.ts";
+import { refuseSharedNames } from "./model-names.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
 /**
@@ -24,7 +25,9 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
     throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
   if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
     throw new ConfigError("GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.");
-  return serveModels(withoutFolder(entries, settings), settings);
+  const served = withoutFolder(entries, settings);
+  await refuseSharedNames(served.entries, served.folder);
+  return serveModels(served, settings);
 });
 
 export function serveCommand(streams: CommandStreams): Command {

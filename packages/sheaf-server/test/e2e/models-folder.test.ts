@@ -98,6 +98,19 @@ test("what does not go with a folder of models is said at the start, with exit 2
     assert.equal(await served.ended, 2);
     assert.match(served.output.stderr, message);
   }
+  // Two models of one name: both are named, without a stack.
+  put(join(base, "twin.mjs"), "export default { run: (items) => items };");
+  const other = join(base, "twins");
+  mkdirSync(other);
+  put(join(other, "twin.mjs"), "export default { run: (items) => items };");
+  for (const second of [join(other, "twin.mjs"), other]) {
+    const served = sheaf(t, ["serve", join(base, "twin.mjs"), second, "--port", "0"]);
+    assert.equal(await served.ended, 2);
+    assert.equal(
+      served.output.stderr,
+      `sheaf serve: ${join(base, "twin.mjs")} and ${join(other, "twin.mjs")} are both named twin; rename one of them, or give one a name in the config file.\n`,
+    );
+  }
   // An empty one is filled later.
   const served = sheaf(t, ["serve", models, "--port", "0"], { API_KEY: "key" });
   const ask = asking(await ready(served));
