@@ -28,6 +28,7 @@ export interface Settings {
   readonly workerNiceness: number;
   readonly python: string | undefined;
   readonly watch: boolean;
+  readonly strictReadiness: boolean;
   readonly maxBodyBytes: number;
   readonly maxJsonKeys: number;
   readonly maxJsonArrays: number;
@@ -175,15 +176,12 @@ const rows = {
       ...optional(text("path", "", "")),
       description: "Python that runs .py models; without it .venv or venv beside the file, else python3.",
     },
-    watch: {
-      default: false,
-      valueName: "",
-      expects: "true or false",
-      description:
-        "Loads what is new or changed in the folder of models, once it stands still, and unloads what is gone.",
-      parse: (raw) =>
-        ["true", "1"].includes(String(raw)) ? true : ["false", "0"].includes(String(raw)) ? false : undefined,
-    },
+    watch: yesNo(
+      "Loads what is new or changed in the folder of models, once it stands still, and unloads what is gone.",
+    ),
+    strictReadiness: yesNo(
+      "The server is not ready while a model that its folder of models had at the start is broken.",
+    ),
   }),
   ...inGroup("Requests", {
     requestTimeoutMs: integer(30_000, 1, longestMs, "Longest wait of a request; a caller may ask for less."),
@@ -355,6 +353,18 @@ function integer(value: number, min: number, max: number, description: string): 
         ? (number as number)
         : undefined;
     },
+  };
+}
+
+/** A flag without a value. */
+function yesNo(description: string): Row<boolean> {
+  return {
+    default: false,
+    valueName: "",
+    expects: "true or false",
+    description,
+    parse: (raw) =>
+      ["true", "1"].includes(String(raw)) ? true : ["false", "0"].includes(String(raw)) ? false : undefined,
   };
 }
 

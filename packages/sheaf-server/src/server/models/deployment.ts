@@ -78,6 +78,11 @@ export class Deployment {
     return current === undefined ? why : `the last load failed, and the version before it serves: ${why}`;
   }
 
+  /** Whether the last load that ended failed. */
+  get hasFailedLoad(): boolean {
+    return this.#failure !== undefined;
+  }
+
   /** Items that a shutdown cut off before their result. */
   get cutOff(): number {
     const there = [...this.#finishing.keys(), ...(this.current === undefined ? [] : [this.current])];

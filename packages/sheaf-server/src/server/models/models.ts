@@ -31,7 +31,7 @@ export class Models {
   readonly #learn: LearnModel | undefined;
   readonly #byName: Map<string, Deployment> = new Map();
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
-  /** Loading since the start, and until now never ready: what `/readyz` waits for beside those that serve. */
+  /** Loading since the start, and until now never ready: `/readyz` waits for them beside those that serve. */
   readonly #starting: Map<Deployment, Promise<void>> = new Map();
   readonly #leaving: Set<Deployment> = new Set();
   #isDraining = false;
@@ -96,7 +96,10 @@ export class Models {
     this.#watchers.set(watcher, new Map(this.deployments.map((deployment) => [deployment, watcher(deployment)])));
   }
 
-  /** `/readyz` waits for it from now on, and says so if it fails; so does `ready`, unless it is optional. */
+  /**
+   * `/readyz` waits for it from now on, and `ready` too. If it fails, neither succeeds; if it is optional, `ready` does,
+   * and so does `/readyz` without STRICT_READINESS.
+   */
   await(
     deployment: Deployment,
     isReady: Promise<void>,
@@ -104,10 +107,8 @@ export class Models {
   ): void {
     const mayFail = isReady.catch(() => undefined);
     this.#starting.set(deployment, isOptional ? mayFail : isReady);
-    isReady.then(
-      () => this.#starting.delete(deployment),
-      () => undefined,
-    );
+    const isDone = (): void => void this.#starting.delete(deployment);
+    isReady.then(isDone, isOptional && !this.settings.strictReadiness ? isDone : () => undefined);
   }
 
   /** The model of that name, in whatever state. @throws {Problem} 404. */
@@ -141,14 +142,15 @@ export class Models {
     return current;
   }
 
-  /** "ok" while every model is ready that was there at the start or has served. */
+  /** "ok" while every model is ready that was there at the start or has served; optional ones that failed do not count. */
   get status(): "ok" | "warming" | "restarting" | "unavailable" | "draining" | "failed" {
     if (this.#isDraining) return "draining";
     const states = this.deployments.flatMap((deployment) => {
       const counts = deployment.current !== undefined || this.#starting.has(deployment);
       return counts ? [deployment.state] : [];
     });
-    if (states.includes("failed") || states.includes("closed")) return "failed";
+    const isNoneServed = states.length === 0 && this.deployments.some(({ state }) => state === "failed");
+    if (isNoneServed || states.includes("failed") || states.includes("closed")) return "failed";
     if (states.includes("loading")) return "warming";
     if (states.includes("unavailable")) return "unavailable";
     return states.includes("restarting") ? "restarting" : "ok";

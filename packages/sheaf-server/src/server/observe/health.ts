@@ -1,7 +1,7 @@
 import type { Health } from "../../http/health.ts";
 import type { Models } from "../models/models.ts";
 
-/** Every model has to be ready that was there at the start or has served since. */
+/** Every model has to be ready that was there at the start or has served since; `Models.status` has the exceptions. */
 export function healthOf(models: Models): Health {
   const list = models.deployments.map(({ name, state, reason, current }) => ({
     name,

@@ -2,7 +2,7 @@ import type { MetricFamily } from "sheaf/metrics";
 import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
 
-/** Workers by state, how often one was started again, and the device, of every model that has workers. */
+/** Of every model whether its last load failed, and its device; of those with workers their states and restarts. */
 export function workerFamilies(models: Models): MetricFamily[] {
   const withWorkers = models.all.flatMap(({ name, workers, crashedInputs }) =>
     workers === undefined ? [] : [{ name, workers, crashedInputs }],
@@ -29,6 +29,14 @@ export function workerFamilies(models: Models): MetricFamily[] {
         for (const { state } of workers.instances()) counts.set(state, (counts.get(state) ?? 0) + 1);
         return [...counts].map(([state, value]) => ({ labels: { batcher: name, state }, value }));
       }),
+    ),
+    gauge(
+      "sheaf_model_load_failed",
+      "1 where the last load of a model failed, else 0.",
+      models.deployments.map(({ name, hasFailedLoad }) => ({
+        labels: { batcher: name },
+        value: Number(hasFailedLoad),
+      })),
     ),
     gauge(
       "sheaf_model_info",

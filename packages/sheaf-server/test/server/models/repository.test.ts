@@ -91,21 +91,65 @@ test("a load that fails leaves the version before it and says why, until one suc
   assert.equal((await server.get("/readyz")).json.models[0].reason, undefined);
 });
 
-test("a broken model at the start is not ready, ends nothing, and can be replaced; a later one does not unready the server", async (t) => {
-  const server = await servingFolder(t, { "a.mjs": answering("a"), "b.mjs": "export default {" });
-  assert.deepEqual([await server.infer("a"), await server.infer("b")], ["a", 503]);
-  assert.equal((await server.get("/readyz")).status, 503);
+test("a broken model at the start is reported, and the server is ready with the others", async (t) => {
+  const server = await servingFolder(t, {
+    "a.mjs": answering("a"),
+    "b.mjs": "export default {",
+    "two.mjs": answering("two"),
+    "two.py": "",
+  });
+  assert.deepEqual([await server.infer("a"), await server.infer("b"), await server.infer("two")], ["a", 503, 503]);
+  const health = await server.get("/readyz");
+  assert.deepEqual([health.status, health.json.status], [200, "ok"]);
+  assert.equal((await server.get("/v2/health/ready")).status, 200);
+  const reasons: [string, RegExp][] = [
+    ["b", /Unexpected end of input/],
+    ["two", /^two is two\.mjs and two\.py; give one of them another name\.$/],
+  ];
+  const { data } = (await server.get("/v1/models")).json;
+  for (const [name, reason] of reasons) {
+    for (const list of [health.json.models, data.map((model: any) => ({ ...model, name: model.id }))]) {
+      const model = list.find((one: any) => one.name === name);
+      assert.equal(model.state, "failed");
+      assert.match(model.reason, reason);
+    }
+  }
+  const failedLoad = async (name: string): Promise<string | undefined> =>
+    new RegExp(`^sheaf_model_load_failed\\{batcher="${name}"\\} (\\d)$`, "m").exec(
+      (await server.get("/metrics")).text,
+    )?.[1];
+  assert.deepEqual([await failedLoad("a"), await failedLoad("b"), await failedLoad("two")], ["0", "1", "1"]);
+
   server.put("b.mjs", answering("b"));
   assert.equal((await server.load("b")).status, 200);
   assert.equal(await server.infer("b"), "b");
-  assert.equal((await server.get("/readyz")).status, 200);
+  assert.equal(await failedLoad("b"), "0");
 
   server.put("c.mjs", "export default {");
   assert.equal((await server.load("c")).status, 422);
   const { status, json } = await server.get("/readyz");
   assert.equal(status, 200);
-  assert.deepEqual(json.models[2].state, "failed");
+  assert.deepEqual(json.models[3].state, "failed");
   assert.equal(await server.infer("c"), 503);
+});
+
+test("with STRICT_READINESS a broken model at the start keeps the server unready until it is replaced", async (t) => {
+  const files = { "a.mjs": answering("a"), "b.mjs": "export default {" };
+  const server = await servingFolder(t, files, { strictReadiness: true });
+  assert.deepEqual([await server.infer("a"), await server.infer("b")], ["a", 503]);
+  const { status, json } = await server.get("/readyz");
+  assert.deepEqual([status, json.status], [503, "failed"]);
+  server.put("b.mjs", answering("b"));
+  assert.equal((await server.load("b")).status, 200);
+  assert.equal((await server.get("/readyz")).status, 200);
+});
+
+test("a server whose models are all broken is not ready", async (t) => {
+  const server = await servingFolder(t, { "b.mjs": "export default {" });
+  assert.equal((await server.get("/readyz")).status, 503);
+  server.put("b.mjs", answering("b"));
+  assert.equal((await server.load("b")).status, 200);
+  assert.equal((await server.get("/readyz")).status, 200);
 });
 
 test("load and unload exist only with a key and a folder, and take nothing but a name", async (t) => {
