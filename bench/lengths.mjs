@@ -5,7 +5,8 @@
  * rules that know what every item costs (chosen on another seed); the p99 of the shorter and the longer half where no
  * deadline is told, ÷ that of the best rule that drops nothing; and, by running the same arrivals with each refused
  * call admitted, how many refusals were wrong. `--no-weigh`: by size alone. `--first`: the first seed, for traffic that
- * nobody has seen.
+ * nobody has seen. `--picture` draws instead who waits for whom: a line for each item that comes around a long one, with
+ * and without weights.
  */
 import { parseArgs } from "node:util";
 import { createBatcher } from "sheaf";
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     only: { type: "string", default: "" },
     replayed: { type: "string", default: "40" },
     weigh: { type: "boolean", default: true },
+    picture: { type: "boolean", default: false },
   },
   allowNegative: true,
 });
@@ -33,7 +35,9 @@ if (![items, seeds, first, replayed].every(Number.isInteger) || items < 100 || s
 /** Latencies of the calls, NaN without a result; how many were refused or accepted and late; and which were refused. */
 async function measured(workload, calls, { told = false, refuseLate, spared } = {}) {
   const clock = virtualClock();
+  const startedAtMs = new Float64Array(calls.length);
   const run = async (batch) => {
+    for (const { index } of batch) startedAtMs[index] = clock.now();
     const tokens = batch.map((call) => call.tokens);
     const sum = tokens.reduce((total, each) => total + each, 0);
     await clock.sleep(runMsOf(workload, sum, Math.max(...tokens), batch.length));
@@ -55,9 +59,8 @@ async function measured(workload, calls, { told = false, refuseLate, spared } = 
       );
     });
   await clock.idle();
-  const stats = batcher.stats();
   await batcher.close();
-  return { latenciesMs, refused, late, stats };
+  return { latenciesMs, startedAtMs, refused, late };
 }
 
 /** Of refused calls, the share that would have been answered in time had they been admitted, one at a time. */
@@ -72,8 +75,30 @@ async function wrongRefusals(workload, calls, refused) {
   return { wrong, sampled: sample.length };
 }
 
+/** Each item in order of arrival: its wait (·), and its run (█), by the columns of 5 ms; the number is its tokens. */
+async function picture(workload, weigh) {
+  values.weigh = weigh;
+  const calls = trafficOf(workload, 600, first);
+  const { latenciesMs, startedAtMs } = await measured(workload, calls);
+  // Around a long one.
+  const fromMs = calls.find(({ index, tokens }) => index > 300 && tokens > 2500).atMs - 20;
+  const shownCalls = calls.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + 125);
+  const column = (ms) => Math.max(0, Math.round((ms - fromMs) / 5));
+  console.log(`\n${workload.name}, ${weigh ? "by weight" : "by size alone"}\n`);
+  for (const { index, tokens, atMs } of shownCalls) {
+    const [came, began, ended] = [atMs, startedAtMs[index], atMs + latenciesMs[index]].map(column);
+    const line = " ".repeat(came) + "·".repeat(began - came) + "█".repeat(Math.max(1, ended - began));
+    console.log(`${String(tokens).padStart(6)} ${line.length > 110 ? `${line.slice(0, 109)}…` : line}`);
+  }
+}
+
 const shown = (number, digits = 2) => (Number.isNaN(number) ? "–" : number.toFixed(digits));
 console.log(`${machine()}\nnpm run bench -- lengths --items ${items} --seeds ${seeds} --first ${first}\n`);
+if (values.picture) {
+  const workload = lengthWorkloads(1).find(({ name }) => name.includes(values.only || "summed x 1, 0.8, 10"));
+  for (const weigh of [false, true]) await picture(workload, weigh);
+  process.exit();
+}
 const rows = [
   ["workload", "oracle", "told", "refuseLate", "not told", "p99 shorter", "longer", "late", "refused", "wrong"],
 ];
