@@ -4,7 +4,7 @@
  * lone run to be answered in.
  */
 import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
-import { Random } from "../../packages/sheaf/dist/tuning/random.js";
+import { Random } from "../../packages/sheaf/dist/tuning/traffic/random.js";
 import { weightsOf } from "../../packages/sheaf/dist/tuning/traffic/weights.js";
 
 const lengths = { pattern: "lognormal", median: 40, p99: 2000, max: 8192 };

@@ -24,6 +24,7 @@ export const floorPlan = {
   "packages/sheaf/src/node": [["."], ["pool"], ["command", "worker"], ["wire"], ["contract"]],
   "packages/sheaf/src/node/command": [["check"], ["."]],
   "packages/sheaf/src/policies": [["auto"], ["."]],
+  "packages/sheaf/src/tuning": [["."], ["traffic"]],
   "packages/sheaf-server/src": [
     [".", "cli"],
     ["load", "proxy"],
@@ -35,7 +36,7 @@ export const floorPlan = {
     ["shared"],
   ],
   "packages/sheaf-server/src/dashboard": [[".", "page"]],
-  "packages/sheaf-server/src/http": [["lifecycle"], ["."], ["schema"]],
+  "packages/sheaf-server/src/http": [["lifecycle"], ["."], ["bodies", "schema"]],
   "packages/sheaf-server/src/load": [["demo"], ["tune"], ["bench"], ["report"], ["http", "simulate"], ["."]],
   "packages/sheaf-server/src/runners": [
     ["."],

@@ -9,7 +9,7 @@ export function route({ name, camel }) {
     created: {
       [source]: `import type { FastifyInstance } from "fastify";
 import { objectOf } from "../codec/inputs.ts";
-import { jsonOf } from "../../http/body.ts";
+import { jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
 import { Type } from "../../http/schema/json-schema.ts";
 import { json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
@@ -21,14 +21,14 @@ import { inferenceHeaders } from "./schemas.ts";
 export function ${camel}Route(app: FastifyInstance, models: Models): void {
   app.post("/${name}", { schema: ${camel}Schema(models) }, async (request) => {
     const model = models.take(undefined, "model");
-    const { input } = objectOf(jsonOf(request.body), "", "an object with input", ["input"]);
+    const { input } = objectOf(jsonOf(request.body, models.settings), "", "an object with input", ["input"]);
     const served = await inferOne(model, model.parse(input, "input"), callOptionsOf(request, model.settings));
     // The reply is made of served.value; codec/outputs.ts reads vectors and scores.
     return { batch_size: served.batchSize };
   });
 }
 
-/** What /openapi.json shows; the route itself checks the body. */
+/** For /openapi.json; the route itself checks the body. */
 const ${camel}Schema = (models: Models): RouteSchema => ({
   summary: "Say what it does in a few words",
   tags: ["inference"],

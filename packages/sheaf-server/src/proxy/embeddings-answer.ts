@@ -1,4 +1,4 @@
-import { deepest } from "../http/json-bounds.ts";
+import { deepest } from "../http/bodies/json-bounds.ts";
 import { Problem } from "../problems/problem.ts";
 import { isTooDeep } from "./too-deep.ts";
 

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
 import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
-import { exactJsonOf } from "../http/body.ts";
+import { exactJsonOf } from "../http/bodies/body.ts";
 import { callOptionsOf } from "../http/call-options.ts";
 import { traceIdOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../problems/problem.ts";

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { dashboardPlugin } from "../dashboard/plugin.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import { answerProblems, listen, openApp } from "../http/app.ts";
-import { showSchemasOnly, takeJsonAsBytes } from "../http/body.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { closeApp } from "../http/lifecycle/close-app.ts";
 import { crossOrigin } from "../http/cross-origin.ts";
 import { logBatches } from "../observe/log.ts";

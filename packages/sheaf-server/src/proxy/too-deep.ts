@@ -1,4 +1,4 @@
-import { deepest } from "../http/json-bounds.ts";
+import { deepest } from "../http/bodies/json-bounds.ts";
 
 /** Whether arrays and objects stand in one another deeper than `deepest`. */
 export function isTooDeep(value: unknown): boolean {

@@ -6,7 +6,7 @@ import { sendCacheUse } from "../cache/cache-use.ts";
 import { cacheOpener } from "./models/open-cache.ts";
 import { digestOf, refusalOf } from "../http/api-key.ts";
 import { answerProblems } from "../http/app.ts";
-import { showSchemasOnly, takeJsonAsBytes } from "../http/body.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
 import { LocalModel } from "./models/local-model.ts";

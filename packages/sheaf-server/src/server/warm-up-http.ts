@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { answerProblems, openApp } from "../http/app.ts";
-import { showSchemasOnly, takeJsonAsBytes } from "../http/body.ts";
+import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { LocalModel } from "./models/local-model.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
 import { Models } from "./models/models.ts";

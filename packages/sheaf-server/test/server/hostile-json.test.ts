@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../dist/index.js";
-import { deepest } from "../../dist/http/json-bounds.js";
+import { deepest } from "../../dist/http/bodies/json-bounds.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { grpcServing } from "./grpc-serving.js";
 import { measuringTexts, serving } from "./serving.js";

@@ -1,7 +1,8 @@
 import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
-import { notNegative, positive, share, spanMs } from "./checks.ts";
-import type { Random } from "./random.ts";
+import { notNegative, positive, share, spanMs } from "./traffic/checks.ts";
+import type { Random } from "./traffic/random.ts";
+import type { BatchWeights } from "./traffic/weights.ts";
 
 /**
  * What a batch takes in a simulation, in milliseconds: a straight line, measured sizes (between two of them it is
@@ -18,12 +19,6 @@ export type SimulatedCost =
     }
   | { readonly table: readonly (readonly [size: number, runMs: number])[] }
   | ((size: number, nowMs: number, weights: BatchWeights) => number);
-
-/** The weight of a batch's items together, and of the heaviest of them; without `weights` every item weighs 1. */
-export interface BatchWeights {
-  readonly sum: number;
-  readonly heaviest: number;
-}
 
 /** Multiplies every run time. */
 export interface RunTimeNoise {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fitWeights, type WeighedRun } from "../../dist/core/observe/weight-fit.js";
-import { Random } from "../../dist/tuning/random.js";
+import { Random } from "../../dist/tuning/traffic/random.js";
 
 /** Batches of 1 to 16 items whose weights differ a hundredfold. */
 function runsOf(count: number, runMs: (run: WeighedRun, random: Random) => number, seed = 1): WeighedRun[] {

@@ -1,4 +1,4 @@
-import { wholeUnicode } from "../../http/changed-values.ts";
+import { wholeUnicode } from "../../http/bodies/changed-values.ts";
 import { invalid } from "../../problems/problem.ts";
 
 /** The value as a text. @throws {Problem} 422; half of a surrogate pair would be another character in UTF-8. */

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { CallOptions } from "sheaf";
-import { exactJsonOf, jsonOf } from "../../http/body.ts";
+import { exactJsonOf, jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
-import type { ChangedValue } from "../../http/changed-values.ts";
+import type { ChangedValue } from "../../http/bodies/changed-values.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";

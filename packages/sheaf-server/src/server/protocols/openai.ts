@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { shortened } from "../../runners/text/pooling.ts";
-import { jsonOf } from "../../http/body.ts";
+import { jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
 import { describeInput, objectOf } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";

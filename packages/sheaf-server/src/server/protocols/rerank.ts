@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { Type } from "../../http/schema/json-schema.ts";
 import { sigmoid } from "../../runners/text/pooling.ts";
-import { jsonOf } from "../../http/body.ts";
+import { jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
 import { objectOf } from "../codec/inputs.ts";
 import { ranksTexts } from "../contract/model-definition.ts";

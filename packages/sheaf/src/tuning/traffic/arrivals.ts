@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
-import { notNegative, positive, spanMs, within } from "../checks.ts";
-import type { Random } from "../random.ts";
+import { notNegative, positive, spanMs, within } from "./checks.ts";
+import type { Random } from "./random.ts";
 
 /** Most calls of a simulation, and most clients of a closed loop. */
 export const maxCalls = 1e7;

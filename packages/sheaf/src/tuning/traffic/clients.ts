@@ -2,8 +2,8 @@ import { newAbortController } from "../../core/runtime/globals.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { Clock } from "../../core/runtime/clock.ts";
 import { checkCount, checkOptions } from "../../shared/checks.ts";
-import { notNegative, positive, share, spanMs } from "../checks.ts";
-import type { Random } from "../random.ts";
+import { notNegative, positive, share, spanMs } from "./checks.ts";
+import type { Random } from "./random.ts";
 
 /** Clients that give up when they have waited long enough, and try again. */
 export interface Retries {

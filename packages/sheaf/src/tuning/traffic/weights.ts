@@ -1,7 +1,12 @@
 import { describe } from "../../shared/describe.ts";
-import { notNegative, positive } from "../checks.ts";
-import type { Random } from "../random.ts";
-import type { BatchWeights } from "../simulated-cost.ts";
+import { notNegative, positive } from "./checks.ts";
+import type { Random } from "./random.ts";
+
+/** The weight of a batch's items together, and of the heaviest of them; without `weights` every item weighs 1. */
+export interface BatchWeights {
+  readonly sum: number;
+  readonly heaviest: number;
+}
 
 /**
  * The weights of items in a simulation, in whole numbers from 1.

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { compressed } from "../../../http/body.ts";
-import { bodyReader, joined, type BodyDone } from "../../../http/read-body.ts";
+import { compressed } from "../../../http/bodies/body.ts";
+import { bodyReader, joined, type BodyDone } from "../../../http/bodies/read-body.ts";
 import { Problem } from "../../../problems/problem.ts";
 
 /** Of the JSON that stands before the bytes of tensors. */

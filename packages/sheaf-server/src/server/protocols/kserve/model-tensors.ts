@@ -1,7 +1,7 @@
 import type { ModelInput, ModelOutput, TensorDatatype, TensorSpec } from "../../../runners/contract/model-spec.ts";
 import { joinRows } from "../../../runners/tensors/join-rows.ts";
-import { changedValues } from "../../../http/changed-values.ts";
-import { JsonBounds } from "../../../http/json-bounds.ts";
+import { changedValues } from "../../../http/bodies/changed-values.ts";
+import { JsonBounds } from "../../../http/bodies/json-bounds.ts";
 import { jsonText, vectorOf } from "../../codec/outputs.ts";
 import type { ServedModel } from "../../contract/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";

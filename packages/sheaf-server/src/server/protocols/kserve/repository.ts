@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { objectOf } from "../../codec/inputs.ts";
-import { jsonOf } from "../../../http/body.ts";
+import { jsonOf } from "../../../http/bodies/body.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import type { Repository } from "../../models/models.ts";
 import type { Settings } from "../../../settings/settings.ts";

@@ -1,8 +1,8 @@
 import { describe } from "sheaf/internal";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
-import { jsonOf } from "../../../http/body.ts";
-import type { JsonLimits } from "../../../http/json-bounds.ts";
+import { jsonOf } from "../../../http/bodies/body.ts";
+import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
 import type { ServedModel } from "../../contract/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { headerLength } from "./binary-body.ts";

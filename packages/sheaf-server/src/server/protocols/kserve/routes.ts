@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { jsonOf } from "../../../http/body.ts";
+import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
-import type { JsonLimits } from "../../../http/json-bounds.ts";
+import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
 import { objectOf } from "../../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";

@@ -1,5 +1,5 @@
 import { describe } from "sheaf/internal";
-import { Problem } from "../problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 import { afterSpace, colon, endOfString, isDigit, type JsonBounds } from "./json-bounds.ts";
 
 /** A value that would be another one after JSON.parse. */

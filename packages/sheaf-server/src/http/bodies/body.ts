@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { Problem } from "../problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 import { changedValues, type ChangedValue } from "./changed-values.ts";
 import { JsonBounds, type JsonLimits } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";

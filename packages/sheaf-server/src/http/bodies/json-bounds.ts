@@ -1,4 +1,4 @@
-import { Problem } from "../problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 
 /** Most levels of arrays and objects. More would overflow the stack of code that copies or writes the value. */
 export const deepest = 500;

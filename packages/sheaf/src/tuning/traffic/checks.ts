@@ -1,4 +1,4 @@
-import { check } from "../shared/checks.ts";
+import { check } from "../../shared/checks.ts";
 
 /** Checks for finite numbers; each throws a RangeError that says what is allowed and what it got. */
 export function positive(name: string, value: unknown): number {

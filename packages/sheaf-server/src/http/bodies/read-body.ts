@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { Problem } from "../problems/problem.ts";
+import { Problem } from "../../problems/problem.ts";
 
 export type BodyDone = (error: Error | null, body?: Buffer) => void;
 export type ReadBody = (request: FastifyRequest, payload: NodeJS.ReadableStream, done: BodyDone) => void;
