@@ -110,13 +110,16 @@ on a virtual clock: the figures do not depend on the machine. \`--seed\` draws o
 ${results.trimEnd()}
 \`\`\`
 
+Where clients leave before six full runs, the first seconds of the surge are lost before overload shows: such storms end too,
+and the least goodput is theirs.
+
 The reference is a queue of its own that takes the newest first while the oldest has waited for more than five full runs.
 "Deadline told" is the default with \`timeoutMs\` equal to the patience of the clients.
 
 ![${title}](goodput.svg)
 
-${title}: one storm, 444 items a second at most, 0.8 of that asked for before and after, clients that leave unseen after a second.
-In order of arrival the storm goes on after its cause is gone.
+One storm: 444 items a second at most, 0.8 of that asked for before and after, clients that leave unseen after a second. In
+order of arrival, with and without a bound, the storm goes on after its cause is gone: both lines are at 0.
 `,
   );
 }

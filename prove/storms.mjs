@@ -1,8 +1,8 @@
 /**
  * `npm run prove -- storms [--count 20] [--seed N]`: storms of retries on the real batcher with its default options, on the
  * virtual clock. Clients wait for an answer for 1 to 3 s and try twice more; for ten seconds three times as many come. Each
- * storm must end: 0.95 of the goodput of before within 6 s after the surge, at least 0.9 of capacity during it. And the proof
- * proves itself: in order of arrival the same storms do not end.
+ * storm must end: 0.95 of the goodput of before within 6 s after the surge, at least 0.9 of capacity during it (0.6 where clients
+ * leave before six full runs). And the proof proves itself: in order of arrival the same storms do not end.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
@@ -32,7 +32,8 @@ for (const storm of drawnStorms(seed, count)) {
   const now = await ride(storm);
   const inOrder = await ride(storm, { overloadOrder: "arrival" });
   if (inOrder.backS < Infinity) inOrderEnded++;
-  const holds = now.backS <= 6 && now.during >= 0.9;
+  const seesOverloadInTime = 6 * (fixedMs + perItemMs * maxBatchSize) <= retries.patienceMs;
+  const holds = now.backS <= 6 && now.during >= (seesOverloadInTime ? 0.9 : 0.6);
   if (!holds) failed++;
   rows.push([
     `${fixedMs.toFixed(1)} + ${perItemMs.toFixed(2)} n ms`,

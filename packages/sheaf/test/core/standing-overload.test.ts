@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, fixedWindow, type BatcherOptions, type CallOptions } from "../../dist/index.js";
-import { simulate, virtualClock } from "../../dist/tuning/index.js";
+import { seededRandom, simulate, virtualClock } from "../../dist/tuning/index.js";
 
 /** Ten items in 10 ms, one batch at a time: 1,000 items a second. */
 const runMs = 10;
@@ -219,6 +219,50 @@ test("an item that a later caller shares takes that caller's place", async () =>
   await new Promise<void>((resolve) => void clock.after(2 * runMs, resolve));
   assert.ok(batches.slice(from).flat().includes(buried));
   await finish();
+});
+
+let coursesThroughOverload = 0;
+for (let seed = 1; seed <= 40; seed++) {
+  test(`a random course through overload settles every call once and keeps the rules (seed ${seed})`, async () => {
+    const random = seededRandom(seed);
+    const chance = (share: number): boolean => random() < share;
+    const keys = chance(0.5) ? 1 + Math.floor(random() * 50) : 0;
+    const groups = chance(0.3) ? 3 : 0;
+    const { batcher, stream, finish, ended, called, ran } = rig({
+      concurrency: 1 + Math.floor(random() * 3),
+      maxQueueSize: chance(0.3) ? 300 : 10_000,
+      ...(keys > 0 && { orderKey: (item: number) => (item % 3 === 0 ? item % keys : undefined) }),
+      ...(groups > 0 && { groupKey: (item: number) => item % groups }),
+      ...(chance(0.3) && { weigh: (item: number) => 1 + (item % 4), maxBatchWeight: 20 }),
+      ...(chance(0.3) && { dedupeKey: (item: number) => Math.floor(item / 2) }),
+      ...(chance(0.3) && { timeoutMs: 100 + 1000 * random() }),
+    });
+    const priorities = ["immediate", "interactive", "bulk"] as const;
+    const optionsOf = (): CallOptions | undefined => ({
+      ...(chance(0.2) && { priority: priorities[Math.floor(random() * 3)]! }),
+      ...(chance(0.05) && { alone: true }),
+      ...(chance(0.1) && { overloadOrder: "arrival" as const }),
+      ...(chance(0.2) && { timeoutMs: 20 + 500 * random() }),
+    });
+    let overloads = 0;
+    for (let part = 0; part < 6; part++) {
+      await stream(0.1 + 1.2 * random(), 200 + 300 * random(), optionsOf);
+      if (batcher.stats().overload !== null) overloads++;
+    }
+    if (overloads > 0) coursesThroughOverload++;
+    await finish();
+    assert.equal(ended.size, called());
+    for (const outcome of ended.values()) assert.match(outcome, /^(?:ok|TIMEOUT|QUEUE_FULL)$/);
+    const items = ran();
+    assert.equal(new Set(items).size, items.length);
+    for (let key = 0; key < keys; key++)
+      assert.ok(isAscending(items.filter((item) => item % 3 === 0 && item % keys === key)), `key ${key}`);
+    assert.equal(batcher.stats().queued, 0);
+  });
+}
+
+test("most of the random courses went through standing overload", () => {
+  assert.ok(coursesThroughOverload >= 25, `${coursesThroughOverload} of 40`);
 });
 
 const storm = {
