@@ -38,7 +38,7 @@ async function storm(order) {
   const command = [
     `${root}/packages/sheaf-server/dist/cli/main.js`,
     "serve",
-    `${root}/bench/storms/sleeping-model.mjs`,
+    `${root}/bench/storms-sleeping-worker.mjs`,
   ];
   const server = spawn(process.execPath, command, { cwd: root, env: environment, stdio: ["ignore", "pipe", "pipe"] });
   const port = await portOf(server);

@@ -1,4 +1,4 @@
-import { defineWorker } from "sheaf/node";
+import { defineWorker } from "../packages/sheaf/dist/node/index.js";
 
 /** A model that sleeps: 40 ms a run and 1.2 ms an item. Its vectors say nothing. */
 export default defineWorker({
