@@ -8,7 +8,7 @@ import { fileSource, nameOf } from "../server/models/file-source.ts";
 import { roleOf } from "../settings/role.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { within } from "../shared/within.ts";
+import { within } from "../shared/waiting.ts";
 import { running, type RunCommand } from "./command.ts";
 import { refuseSharedNames } from "./model-names.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
@@ -95,10 +95,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
   return serveUntilSignal({
     ...server,
     listen: async () => {
-      await within(
-        server.ready().catch(() => undefined),
-        holdMs,
-      );
+      await within(server.ready(), holdMs);
       early.open();
     },
     abandon: () => server.models.abandon(),

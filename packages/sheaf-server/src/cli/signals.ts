@@ -1,4 +1,5 @@
 import type { SheafServer } from "../server/server.ts";
+import { within } from "../shared/waiting.ts";
 import type { RunCommand } from "./command.ts";
 
 /** A server that listens and can be stopped. */
@@ -54,10 +55,8 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
  * does not end in time is left to the kernel.
  */
 async function endNow(server: Stoppable): Promise<void> {
-  const idle = server.abandon();
-  setTimeout(() => process.kill(process.pid, "SIGKILL"), lastRunMs);
-  await idle.catch(() => undefined);
-  process.exit(1);
+  if (await within(server.abandon(), lastRunMs)) process.exit(1);
+  process.kill(process.pid, "SIGKILL");
 }
 
 /**

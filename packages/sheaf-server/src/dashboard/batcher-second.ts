@@ -1,5 +1,6 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import { Histogram } from "sheaf/metrics";
+import { countsBy } from "../shared/stats-sum.ts";
 import type { CacheFigures, DashboardBatcher } from "./observed.ts";
 
 /** The work of one batcher in one second: a point of every chart. */
@@ -48,7 +49,7 @@ export class SecondsOf {
   #batches = 0;
   #batchedItems = 0;
   #cacheBefore: CacheFigures = noFigures;
-  #itemsBefore: BatcherStats["items"] = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
+  #itemsBefore: BatcherStats["items"] | undefined;
 
   constructor(batcher: DashboardBatcher) {
     this.#end = batcher.subscribe((record) => this.#observe(record));
@@ -63,13 +64,7 @@ export class SecondsOf {
     const before = this.#itemsBefore;
     const latencyMs = this.#latencyMs;
     const second: BatcherSecond = {
-      items: {
-        ok: items.ok - before.ok,
-        error: items.error - before.error,
-        timeout: items.timeout - before.timeout,
-        aborted: items.aborted - before.aborted,
-        rejected: items.rejected - before.rejected,
-      },
+      items: countsBy(items, (outcome) => items[outcome] - (before?.[outcome] ?? 0)),
       batches: this.#batches,
       latencyMs:
         this.#batches === 0

@@ -1,35 +1,45 @@
-import type { BatcherStats, DispatchReason, Distribution } from "sheaf";
+import type { BatcherStats, Distribution } from "sheaf";
 import { emptyStats } from "./empty-stats.ts";
+
+type Read = (stats: BatcherStats) => number;
+
+const sumIn =
+  (parts: readonly BatcherStats[]) =>
+  (of: Read): number =>
+    parts.reduce((total, part) => total + of(part), 0);
+
+type Counts = "queued" | "inFlight" | "items" | "batches" | "bisectRuns" | "abandonedRuns" | "reasons";
+
+/** The counts of several batchers, added up. */
+export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, Counts> {
+  const sum = sumIn(parts);
+  const none = emptyStats("");
+  return {
+    queued: sum((part) => part.queued),
+    inFlight: sum((part) => part.inFlight),
+    items: countsBy(none.items, (outcome) => sum(({ items }) => items[outcome])),
+    batches: sum((part) => part.batches),
+    bisectRuns: sum((part) => part.bisectRuns),
+    abandonedRuns: sum((part) => part.abandonedRuns),
+    reasons: countsBy(none.reasons, (reason) => sum(({ reasons }) => reasons[reason])),
+  };
+}
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
  * of the slowest, cost model and verdict are those of the busiest, and an overload is the longest.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
-  const sum = (of: (stats: BatcherStats) => number): number => parts.reduce((total, part) => total + of(part), 0);
-  const batches = sum((part) => part.batches);
-  const mean = (of: (stats: BatcherStats) => number): number =>
-    batches === 0 ? 0 : sum((part) => of(part) * part.batches) / batches;
+  const sum = sumIn(parts);
+  const counts = sumOfCounts(parts);
+  const mean = (of: Read): number => sum((part) => of(part) * part.batches) / counts.batches || 0;
   const [first = emptyStats(name), ...others] = parts;
   const busiest = others.reduce((most, part) => (part.batches > most.batches ? part : most), first);
   const overloadedMs = ({ overload }: BatcherStats): number => overload?.forMs ?? -1;
   const longest = others.reduce((most, part) => (overloadedMs(part) > overloadedMs(most) ? part : most), first);
-  const reasons = { ...first.reasons };
-  for (const reason of Object.keys(reasons) as DispatchReason[]) reasons[reason] = sum((part) => part.reasons[reason]);
   return {
     name,
-    queued: sum((part) => part.queued),
-    inFlight: sum((part) => part.inFlight),
-    items: {
-      ok: sum(({ items }) => items.ok),
-      error: sum(({ items }) => items.error),
-      timeout: sum(({ items }) => items.timeout),
-      aborted: sum(({ items }) => items.aborted),
-      rejected: sum(({ items }) => items.rejected),
-    },
-    batches,
-    bisectRuns: sum((part) => part.bisectRuns),
-    abandonedRuns: sum((part) => part.abandonedRuns),
+    ...counts,
     meanBatchSize: mean((part) => part.meanBatchSize),
     fillRate: mean((part) => part.fillRate),
     queueWaitMs: slowest(parts.map((part) => part.queueWaitMs)),
@@ -39,9 +49,17 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     verdict: busiest.verdict,
     overload: longest.overload,
     cost: null,
-    reasons,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
   };
+}
+
+/** Counts under the same keys as `like`. */
+export function countsBy<Key extends string>(
+  like: Readonly<Record<Key, number>>,
+  count: (key: Key) => number,
+): Record<Key, number> {
+  const keys = Object.keys(like) as Key[];
+  return Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<Key, number>;
 }
 
 function slowest(parts: readonly Distribution[]): Distribution {

@@ -5,6 +5,7 @@ import { workersOn } from "../../runners/workers/workers-on.ts";
 import type { ModelInput, ModelSpec, RunnerSettings } from "../../runners/contract/model-spec.ts";
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { sampleCount } from "../../runners/self-test/module-sample-worker.ts";
+import { samplerFor, samplerOf, type Sampler } from "../../runners/self-test/sample-items.ts";
 import { testOn } from "../../runners/self-test/module-trial.ts";
 import { resolveModel } from "../../runners/resolve-model.ts";
 import { CommandFailure, UsageError, usage } from "../../shared/failure.ts";
@@ -42,8 +43,8 @@ export async function resolveTuneTarget(options: TuneTargetOptions): Promise<Tun
   // Nothing is handed over ahead: a run that waits behind another one would be timed with it.
   const spec = await modelNamed(target, { device, maxBatchSize, python: { instances: workers, prefetch: 0 } });
   try {
-    const samples = given?.map((item) => asInput(spec.input, item)) ?? (await samplesOf(spec, target, seed));
-    return ofWorker(spec, workers, samples);
+    const own = given?.map((item) => asInput(spec.input, item));
+    return ofWorker(spec, workers, own === undefined ? await samplesOf(spec, target, seed) : inTurn(own));
   } catch (error) {
     if ("executor" in spec) await spec.executor.close();
     throw error;
@@ -59,20 +60,21 @@ async function modelNamed(target: string, settings: RunnerSettings): Promise<Mod
 }
 
 /** Items to measure with: the model's own, made up, or exported by a worker module. */
-async function samplesOf(spec: ModelSpec, target: string, seed: number): Promise<Samples> {
+async function samplesOf(spec: ModelSpec, target: string, seed: number): Promise<Sampler> {
   const { input, sample } = spec;
   // A model in Python may want more of a text than that it is one.
-  if ("executor" in spec && sample !== undefined) return [sample];
+  if ("executor" in spec && sample !== undefined) return samplerOf(sample);
   const random = seededRandom(seed);
-  const made = <Item>(make: () => Item): Item[] => Array.from({ length: 256 }, make);
-  if (input.kind === "text") return made(() => wordsItem(12, random));
-  if (input.kind === "text-pair") return made(() => ({ query: wordsItem(6, random), text: wordsItem(24, random) }));
-  if (input.kind === "floats") return made(() => Float32Array.from({ length: input.length }, () => 2 * random() - 1));
-  if (sample !== undefined) return [sample];
+  const make = samplerFor(input, {
+    text: () => wordsItem(input.kind === "text" ? 12 : 24, random),
+    query: () => wordsItem(6, random),
+    number: () => 2 * random() - 1,
+  });
+  if (make !== undefined) return inTurn(Array.from({ length: 256 }, (_, index) => make(index)));
+  if (sample !== undefined) return samplerOf(sample);
   const isModule = input.kind === "json" && "workerUrl" in spec;
   const exported = isModule ? ((await import(spec.workerUrl.href)) as { sample?: unknown }).sample : undefined;
-  if (typeof exported === "function") return exported as (index: number) => unknown;
-  if (exported !== undefined) return [exported];
+  if (exported !== undefined) return samplerOf(exported);
   throw new UsageError(
     `${target} does not say what to send: ${"executor" in spec ? "give serve() a sample" : "export const sample (an item, or index => item)"}, or give --item.`,
   );
@@ -81,15 +83,17 @@ async function samplesOf(spec: ModelSpec, target: string, seed: number): Promise
 const asInput = (input: ModelInput, item: unknown): unknown =>
   input.kind === "floats" ? Float32Array.from(item as number[]) : item;
 
-type Samples = readonly unknown[] | ((index: number) => unknown);
+const inTurn =
+  (items: readonly unknown[]): Sampler =>
+  (index) =>
+    items[index % items.length];
 
-function ofWorker(spec: ModelSpec, instances: number, samples: Samples): TuneTarget {
+function ofWorker(spec: ModelSpec, instances: number, sample: Sampler): TuneTarget {
   const executor = (
     "executor" in spec
       ? spec.executor
       : workersOn(spec.device)(spec.workerUrl, { instances, data: spec.data, prefetch: 0 })
   ) as Executor<unknown, unknown>;
-  const sample = typeof samples === "function" ? samples : (index: number): unknown => samples[index % samples.length];
   const selfTest = async (): Promise<BatchVerdict> => {
     if (spec.selfTest !== undefined) return spec;
     await executor.ready();

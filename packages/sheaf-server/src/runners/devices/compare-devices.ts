@@ -4,7 +4,7 @@ import { closedOn } from "../workers/inspection.ts";
 import { compareResults } from "../self-test/compare-results.ts";
 import { largestSteadyRate } from "../self-test/self-test.ts";
 import { comparable } from "../tensors/comparable.ts";
-import { trialItems } from "./trial-items.ts";
+import { trialItems } from "../self-test/sample-items.ts";
 import { workersOn } from "../workers/workers-on.ts";
 
 /** Timed runs on each device, in turn; their median counts. */

@@ -1,5 +1,6 @@
 import { describe } from "sheaf/internal";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
+import { samplerOf } from "./sample-items.ts";
 
 /** How many items of a sample are asked for. */
 export const sampleCount: number = 3;
@@ -16,7 +17,7 @@ async function exportsOf(url: string): Promise<ModuleExports> {
   if (isCacheable !== undefined && typeof isCacheable !== "boolean")
     throw new TypeError(`isCacheable must be true or false, got ${describe(isCacheable)}`);
   if (sample === undefined) return { samples: [], isCacheable };
-  const make = typeof sample === "function" ? (sample as (index: number) => unknown) : (): unknown => sample;
+  const make = samplerOf(sample);
   return { samples: Array.from({ length: sampleCount }, (_, index) => make(index)), isCacheable };
 }
 

@@ -1,6 +1,7 @@
 import type { TensorSpec } from "../contract/model-spec.ts";
 import { elements } from "../tensors/elements.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
+import { noise } from "./sample-items.ts";
 
 /** A model file's description of the axes of a tensor: lengths and names. */
 type NamedAxes = { readonly name: string } & (
@@ -36,14 +37,14 @@ export function probeItems(
 }
 
 function content({ datatype }: TensorSpec, length: number, index: number): unknown {
-  const noise = (i: number): number => Math.sin((i + 1) * 12.9898 + index) * 8 ** index;
+  const float = (i: number): number => noise(i, index) * 8 ** index;
   // No two items are alike, and none is all zeros: a mask that hides everything breaks a model.
   const bit = (i: number): number => (index < 2 ? i + index : (i + index - 1) >> 1) % 2;
   if (datatype === "BYTES") return Array.from({ length }, (_, i) => (bit(i) === 0 ? "warm" : "up"));
   const { array: Elements, isWhole, stored } = elements[datatype];
   const data = new Elements(length);
   for (let i = 0; i < length; i++) {
-    const value = isWhole ? bit(i) : noise(i);
+    const value = isWhole ? bit(i) : float(i);
     data[i] = stored === undefined ? value : stored(value);
   }
   return data;

@@ -1,6 +1,7 @@
 import { natsFrontEnd } from "sheaf/adapters/nats";
 import { elements } from "../../runners/tensors/elements.ts";
-import { orAborted, type LearnModel } from "../models/deployment.ts";
+import { orAborted } from "../../shared/waiting.ts";
+import type { LearnModel } from "../models/deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { noRun } from "../models/worker-model.ts";
 import type { FleetConnection } from "./connection.ts";

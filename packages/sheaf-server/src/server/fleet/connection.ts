@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import type { NatsClient } from "sheaf/adapters/nats";
-import { within } from "../../shared/within.ts";
+import { within } from "../../shared/waiting.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { connectionOptions } from "./connection-options.ts";
@@ -46,14 +46,8 @@ export class FleetConnection {
     const connection = this.#connection;
     if (connection === undefined) return;
     // Sends messages on their way; a server that is down or hangs is not waited for.
-    await within(
-      connection.drain().catch(() => undefined),
-      partingMs,
-    );
-    await within(
-      connection.close().catch(() => undefined),
-      partingMs,
-    );
+    await within(connection.drain(), partingMs);
+    await within(connection.close(), partingMs);
   }
 
   async #connect(settings: Settings): Promise<NatsClient> {

@@ -1,7 +1,7 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
 import { emptyStats } from "../../shared/empty-stats.ts";
-import { sumOfStats } from "../../shared/stats-sum.ts";
-import { within } from "../../shared/within.ts";
+import { sumOfCounts } from "../../shared/stats-sum.ts";
+import { orAborted, within } from "../../shared/waiting.ts";
 import { messageOf } from "../../problems/problem.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
@@ -140,15 +140,12 @@ export class Deployment {
     this.#isClosed = true;
   }
 
-  /** Of all its versions. */
+  /** Counts of all its versions; every other figure is the current version's. */
   stats(): BatcherStats {
     const now = this.current?.stats() ?? emptyStats(this.name);
     const others = [...this.#finishing.keys()].map((model) => model.stats());
     if (this.#gone !== undefined) others.push(this.#gone);
-    if (others.length === 0) return now;
-    const { costModel, verdict, advice, meanBatchSize, fillRate, queueWaitMs, runMs, latencyMs } = now;
-    const learned = { costModel, verdict, advice, meanBatchSize, fillRate, queueWaitMs, runMs, latencyMs };
-    return { ...sumOfStats(this.name, [now, ...others]), ...learned };
+    return { ...now, ...sumOfCounts([now, ...others]) };
   }
 
   /** Batches of every version. */
@@ -227,8 +224,8 @@ export class Deployment {
       .then(() => {
         this.#finishing.delete(model);
         this.#cutOff += model.cutOff;
-        const counted = [model.stats(), ...(this.#gone === undefined ? [] : [this.#gone])];
-        this.#gone = { ...sumOfStats(this.name, counted), queued: 0, inFlight: 0 };
+        const gone = this.#gone ?? emptyStats(this.name);
+        this.#gone = { ...gone, ...sumOfCounts([gone, model.stats()]), queued: 0, inFlight: 0 };
       });
     this.#finishing.set(model, closed);
   }
@@ -236,13 +233,3 @@ export class Deployment {
 
 /** Within which every request that a model has taken is answered. */
 const longestAnswerMs = ({ requestTimeoutMs, runTimeoutMs }: Settings): number => requestTimeoutMs + runTimeoutMs;
-
-/** Rejects with the signal's reason when it aborts first. */
-export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", abort, { once: true });
-  });
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort));
-}

@@ -1,5 +1,4 @@
 import { runHandle, type Executor, type RunTime } from "sheaf/executors";
-import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import { doubling } from "../../shared/doubling.ts";
 
 /**
@@ -29,12 +28,4 @@ export async function warmUp(
     }
   }
   return runTimes;
-}
-
-/** An item that every model of this input takes: a word, zeros, ones where an axis is free. */
-export function warmUpItemOf(input: ModelInput): unknown {
-  if (input.kind === "text") return "warm up";
-  if (input.kind === "text-pair") return { query: "warm up", text: "warm up" };
-  if (input.kind === "floats") return new Float32Array(input.length);
-  return undefined;
 }

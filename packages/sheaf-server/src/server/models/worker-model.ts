@@ -1,10 +1,10 @@
 import { workerProcess, workerThread } from "sheaf/node";
 import { noThreadsBecause } from "../../runners/contract/devices.ts";
 import type { ModelSpec } from "../../runners/contract/model-spec.ts";
+import { samplerFor } from "../../runners/self-test/sample-items.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { JsonDemand } from "../contract/json-demand.ts";
-import { warmUpItemOf } from "./warm-up.ts";
 import { roleOf } from "../../settings/role.ts";
 
 const jsonRowEncoderUrl = new URL("../codec/json-row-encoder.js", import.meta.url);
@@ -43,7 +43,7 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
     ...described,
     run,
     jsonDemand,
-    warmUpItem: sample ?? warmUpItemOf(spec.input),
+    warmUpItem: sample ?? samplerFor(spec.input)?.(0),
     settings: { workerIsolation },
   };
 }

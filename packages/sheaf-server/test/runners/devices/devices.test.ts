@@ -5,7 +5,7 @@ import { compareDevices, gainOf } from "../../../dist/runners/devices/compare-de
 import { devicesOf } from "../../../dist/runners/contract/devices.js";
 import { sizeFor } from "../../../dist/runners/onnx/fixed-sizes.js";
 import { doubling } from "../../../dist/shared/doubling.js";
-import { trialItems } from "../../../dist/runners/devices/trial-items.js";
+import { trialItems } from "../../../dist/runners/self-test/sample-items.js";
 import { builtinModels } from "../../../dist/runners/builtin.js";
 import { resolveModel } from "../../../dist/runners/resolve-model.js";
 import { write } from "../made-models.js";

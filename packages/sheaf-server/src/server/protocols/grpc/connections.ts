@@ -4,7 +4,7 @@ import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2S
 import { ServerCredentials, status, type Server } from "@grpc/grpc-js";
 import type { Settings } from "../../../settings/settings.ts";
 import { addressOf, listeningOn } from "../../../http/app.ts";
-import { within } from "../../../shared/within.ts";
+import { within } from "../../../shared/waiting.ts";
 import { nameOfCode } from "./status.ts";
 
 /** Most calls that one connection may have open; its client holds the next one back. */
