@@ -9,7 +9,7 @@ import { createServer } from "node:net";
 import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { serveModel } from "../packages/sheaf-server/dist/load/http/served-model.js";
+import { serveModel } from "../packages/sheaf-server/dist/load/http/server-process.js";
 import { binaryTensorRequest } from "./lib/kserve-request.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 import { addCpu, cpuByThread } from "./lib/thread-cpu.mjs";

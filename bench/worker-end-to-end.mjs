@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { runLoad } from "../packages/sheaf-server/dist/load/generator.js";
 import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.js";
 import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
-import { serveModel } from "../packages/sheaf-server/dist/load/http/served-model.js";
+import { serveModel } from "../packages/sheaf-server/dist/load/http/server-process.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { machine, median, table } from "./lib/machine.mjs";
 import { modelLimit } from "./lib/model-limit.mjs";

@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { machine } from "../bench/lib/machine.mjs";
-import { serveModel } from "../packages/sheaf-server/dist/load/http/served-model.js";
+import { serveModel } from "../packages/sheaf-server/dist/load/http/server-process.js";
 import { bertOnnx, readSafetensors } from "./lib/bert-onnx.mjs";
 
 const { values } = parseArgs({

@@ -9,7 +9,7 @@ import { root } from "./lib/files.mjs";
 const ofServer = createRequire(`${root}/packages/sheaf-server/package.json`);
 const { chromium } = ofServer("playwright-core");
 const { createServer } = await import(`${root}/packages/sheaf-server/dist/index.js`);
-const { serveModel } = await import(`${root}/packages/sheaf-server/dist/load/http/served-model.js`);
+const { serveModel } = await import(`${root}/packages/sheaf-server/dist/load/http/server-process.js`);
 
 const folder = `${root}/artifacts/page/states`;
 mkdirSync(folder, { recursive: true });

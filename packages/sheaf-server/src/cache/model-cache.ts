@@ -4,13 +4,6 @@ import type { CacheUse } from "./cache-use.ts";
 import type { ResultCache } from "./result-cache.ts";
 import type { Served } from "./served.ts";
 
-export interface ModelCacheOptions {
-  /** CACHE_TTL_MS; undefined: results do not age. */
-  readonly ttlMs?: number | undefined;
-  /** Default: its own. */
-  readonly counts?: CacheCounts | undefined;
-}
-
 /** Who asks. */
 interface Asking {
   /** Is told how many items were looked for, and found. */
@@ -36,7 +29,8 @@ export class ModelCache implements CachePart {
   readonly #keys: Map<unknown, string> = new Map();
   #isClosed = false;
 
-  constructor(store: ResultCache, { ttlMs, counts = noCounts() }: ModelCacheOptions = {}) {
+  /** Results do not age without `ttlMs` (CACHE_TTL_MS); `counts` may be shared with other parts. */
+  constructor(store: ResultCache, { ttlMs, counts = noCounts() }: Partial<Pick<CachePart, "ttlMs" | "counts">> = {}) {
     this.store = store;
     this.ttlMs = ttlMs;
     this.counts = counts;

@@ -28,7 +28,7 @@ import { openPatterns, type Pattern } from "../load/pattern.ts";
 import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
 import { probe, requestsFor, templateFor } from "../load/http/probe.ts";
 import type { LoadResult } from "../load/result.ts";
-import { serveModel } from "../load/http/served-model.ts";
+import { serveModel } from "../load/http/server-process.ts";
 import { prepareReport } from "../load/report/prepare.ts";
 import { batchesBetween, readBatchSizes } from "../load/http/server-metrics.ts";
 import { systemClock } from "../load/system-clock.ts";

@@ -1,5 +1,5 @@
 /** The end of one request: an HTTP status, or why there is none (`ECONNREFUSED`, `closed`, `bad response`). */
-export interface Outcome {
+export interface RequestEnd {
   readonly status: number | string;
   /** The first 2 KiB of the reply, where it was not 2xx. */
   readonly body?: string | undefined;
@@ -11,7 +11,7 @@ export interface Target {
    * Sends the request number `index`, or lets it wait for a connection. Calls back exactly once, never before it
    * returns, unless the returned function cancels it first.
    */
-  send(index: number, done: (outcome: Outcome) => void): () => void;
+  send(index: number, done: (outcome: RequestEnd) => void): () => void;
   /** Closes every connection. */
   close(): void;
   /** Requests that had to wait for a connection because the pool stood at its cap. */

@@ -2,7 +2,7 @@ import { Tensor } from "./onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { joinRows } from "./tensors/join-rows.ts";
 import { OnnxGraph } from "./onnx/writer.ts";
-import { openSession, type ModelSession, type SessionSettings } from "./onnx/session.ts";
+import { openSession, type OnnxSession, type SessionSettings } from "./onnx/session.ts";
 
 export const mlpLength: number = 768;
 const hiddenLength = 3072;
@@ -27,18 +27,18 @@ export function mlpGraph(seed = 1): Uint8Array {
   });
 }
 
-export async function loadMlp(settings: SessionSettings): Promise<ModelSession> {
+export async function loadMlp(settings: SessionSettings): Promise<OnnxSession> {
   return openSession(mlpGraph(), settings);
 }
 
-export async function runMlp(items: Float32Array[], session: ModelSession): Promise<Float32Array[]> {
+export async function runMlp(items: Float32Array[], session: OnnxSession): Promise<Float32Array[]> {
   const input = new Tensor("float32", joinRows(items), [items.length, mlpLength]);
   const { output } = await session.run({ input }, ["output"]);
   const rows = output?.data as Float32Array;
   return items.map((_, i) => rows.subarray(i * mlpLength, (i + 1) * mlpLength));
 }
 
-async function warmUpMlp(session: ModelSession): Promise<void> {
+async function warmUpMlp(session: OnnxSession): Promise<void> {
   const item = new Float32Array(mlpLength);
   for (const size of session.fixedSizes) {
     await runMlp(

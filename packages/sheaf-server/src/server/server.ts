@@ -7,7 +7,7 @@ import type { ModelEntry } from "../settings/config.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
 import { checkSome, type Models } from "./models/models.ts";
-import { ModelRepository } from "./models/repository/repository.ts";
+import { FolderRepository } from "./models/repository/repository.ts";
 import { FolderWatch } from "./models/repository/watch.ts";
 import { openModels, serveHttp } from "./plugin.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
@@ -63,7 +63,7 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   const fleet = joinFleet?.(options.models, settings, app.log);
   const models = fleet?.models ?? openModels(options.models, options.settings);
   if (options.modelsFolder !== undefined) {
-    const repository = await ModelRepository.open(options.modelsFolder, { models, settings, log: app.log });
+    const repository = await FolderRepository.open(options.modelsFolder, { models, settings, log: app.log });
     models.repository = repository;
     if (settings.watch) {
       const watch = new FolderWatch(repository, app.log);

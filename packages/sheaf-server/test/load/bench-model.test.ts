@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bench } from "../../dist/cli/bench.js";
 import { sheafEntry } from "../../dist/cli/entry.js";
-import { serveModel } from "../../dist/load/http/served-model.js";
+import { serveModel } from "../../dist/load/http/server-process.js";
 import type { LoadResult } from "../../dist/load/result.js";
 import { collected } from "./streams.js";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runLoad, type LoadOptions } from "../../dist/load/generator.js";
 import type { LoadResult } from "../../dist/load/result.js";
-import type { Outcome, Target } from "../../dist/load/target.js";
+import type { RequestEnd, Target } from "../../dist/load/target.js";
 import { manualClock, type ManualClock } from "sheaf/tuning";
 
 /** A server on the stepped clock; `answerAt` says when it answers a request sent at a moment. */
@@ -12,7 +12,7 @@ function fakeTarget(clock: ManualClock, answerAt: (sentAtMs: number, index: numb
   const target: Target = {
     waited: 0,
     close: () => undefined,
-    send(index, done: (outcome: Outcome) => void) {
+    send(index, done: (outcome: RequestEnd) => void) {
       const nowMs = clock.now();
       sentAtMs.push(nowMs);
       const atMs = answerAt(nowMs, index);

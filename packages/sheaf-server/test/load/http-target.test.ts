@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type AddressInfo, type Server, type So
 import { test, type TestContext } from "node:test";
 import { httpTarget } from "../../dist/load/http/http-target.js";
 import { renderRequest } from "../../dist/load/http/request.js";
-import type { Outcome, Target } from "../../dist/load/target.js";
+import type { RequestEnd, Target } from "../../dist/load/target.js";
 
 async function listen(t: TestContext, server: Server): Promise<URL> {
   const sockets = new Set<Socket>();
@@ -26,7 +26,7 @@ function targetOf(t: TestContext, url: URL, bodies: string[], maxConnections?: n
   return target;
 }
 
-const send = (target: Target, index = 0): Promise<Outcome> =>
+const send = (target: Target, index = 0): Promise<RequestEnd> =>
   new Promise((resolve) => target.send(index, resolve) as unknown);
 
 async function bodyOf(request: IncomingMessage): Promise<string> {

@@ -6,7 +6,7 @@ import {
   embedTokens,
   loadUseLite,
   tokenizeTexts,
-  type UseLiteModel,
+  type LoadedUseLite,
   type UseLiteResult,
 } from "../../dist/runners/use-lite/use-lite-worker.js";
 import { useLiteGraph } from "../../dist/runners/use-lite/graph.js";
@@ -16,7 +16,7 @@ import { useLiteReference } from "./use-lite-reference.js";
 const model = await loadUseLite({});
 after(() => model.session.release());
 
-async function embed(texts: readonly string[], on: UseLiteModel = model): Promise<UseLiteResult[]> {
+async function embed(texts: readonly string[], on: LoadedUseLite = model): Promise<UseLiteResult[]> {
   const batch = tokenizeTexts(texts, on);
   return cutVectors(batch, await embedTokens(batch, on));
 }

@@ -64,8 +64,8 @@ export interface CoalesceOptions extends Pick<
  * other failures the AI SDK's own retries come back to the batcher and share requests again.
  */
 export function coalesce(options: CoalesceOptions = {}): CoalesceMiddleware {
-  const batchers = new WeakMap<EmbeddingModelLike, Promise<ModelBatcher>>();
-  const of = (model: EmbeddingModelLike): Promise<ModelBatcher> => {
+  const batchers = new WeakMap<EmbeddingModelLike, Promise<TextBatcher>>();
+  const of = (model: EmbeddingModelLike): Promise<TextBatcher> => {
     let batcher = batchers.get(model);
     if (batcher === undefined) {
       batcher = batcherOf(model, options);
@@ -105,9 +105,9 @@ interface Part {
   readonly rest: Readonly<Record<string, unknown>>;
 }
 
-type ModelBatcher = Batcher<Call, Part>;
+type TextBatcher = Batcher<Call, Part>;
 
-async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): Promise<ModelBatcher> {
+async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): Promise<TextBatcher> {
   const { weigh = estimateTokens, onBatcher, maxBatchSize = apiDefaults.maxBatchSize, ...rest } = options;
   const most = (await model.maxEmbeddingsPerCall) ?? Infinity;
   const run = async (calls: Call[], { signal }: { readonly signal: AbortSignal }): Promise<(Part | Error)[]> => {

@@ -69,7 +69,7 @@ export function parseAssertion(text: string): Assertion {
   };
 }
 
-export interface AssertionOutcome {
+export interface CheckedAssertion {
   readonly assertion: string;
   readonly configuration: string;
   readonly pattern: string;
@@ -78,7 +78,7 @@ export interface AssertionOutcome {
 }
 
 /** Holds every assertion against every result that it names. */
-export function checkAssertions(assertions: readonly Assertion[], results: readonly LoadResult[]): AssertionOutcome[] {
+export function checkAssertions(assertions: readonly Assertion[], results: readonly LoadResult[]): CheckedAssertion[] {
   return assertions.flatMap(({ text, configuration, holds, actual }) =>
     results
       .filter((result) => configuration === undefined || result.configuration === configuration)

@@ -1,4 +1,4 @@
-import type { AssertionOutcome } from "./assertion.ts";
+import type { CheckedAssertion } from "./assertion.ts";
 import type { CommandStreams } from "../../shared/terminal.ts";
 import { comparisonBasis, comparisons } from "../comparison.ts";
 import { configurationNames, configurations, type ConfigurationName } from "../simulate/configurations.ts";
@@ -25,7 +25,7 @@ export async function publishBench(
   options: BenchOutputOptions,
   args: readonly string[],
   results: readonly LoadResult[],
-  outcomes: readonly AssertionOutcome[],
+  outcomes: readonly CheckedAssertion[],
   { stdout, stderr }: CommandStreams,
 ): Promise<void> {
   const command = shownCommand("bench", args);

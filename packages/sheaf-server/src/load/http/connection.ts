@@ -1,14 +1,14 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { ResponseReader } from "./response-reader.ts";
-import { succeeded, type Outcome } from "../target.ts";
+import { succeeded, type RequestEnd } from "../target.ts";
 
 /** One keep-alive connection that carries one request at a time. */
 export class Connection {
   readonly #socket: Socket;
   readonly #reader = new ResponseReader();
   readonly #onFree: (connection: Connection, usable: boolean) => void;
-  #done: ((outcome: Outcome) => void) | undefined;
+  #done: ((outcome: RequestEnd) => void) | undefined;
   #closed = false;
 
   /** `onFree` is called after every request, and once when an idle connection has closed. */
@@ -26,7 +26,7 @@ export class Connection {
     );
   }
 
-  send(request: Buffer, done: (outcome: Outcome) => void): void {
+  send(request: Buffer, done: (outcome: RequestEnd) => void): void {
     this.#done = done;
     this.#reader.reset();
     this.#socket.write(request);
@@ -52,12 +52,12 @@ export class Connection {
     }
   }
 
-  #outcome(): Outcome {
+  #outcome(): RequestEnd {
     const { status } = this.#reader;
     return succeeded(status) ? { status } : { status, body: this.#reader.body };
   }
 
-  #finish(outcome: Outcome, usable: boolean): void {
+  #finish(outcome: RequestEnd, usable: boolean): void {
     const done = this.#done;
     this.#done = undefined;
     if (!usable) this.destroy();

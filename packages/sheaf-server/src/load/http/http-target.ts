@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { Connection } from "./connection.ts";
-import type { Outcome, Target } from "../target.ts";
+import type { RequestEnd, Target } from "../target.ts";
 
 export interface HttpTargetOptions {
   readonly url: URL;
@@ -12,7 +12,7 @@ export interface HttpTargetOptions {
 
 interface Waiting {
   readonly request: Buffer;
-  readonly done: (outcome: Outcome) => void;
+  readonly done: (outcome: RequestEnd) => void;
   connection: Connection | undefined;
   cancelled: boolean;
 }

@@ -4,7 +4,7 @@ import { CommandFailure, UsageError } from "../../shared/failure.ts";
 import { httpTarget } from "./http-target.ts";
 import { renderRequest } from "./request.ts";
 import { oneLine } from "../result-table.ts";
-import { succeeded, type Outcome } from "../target.ts";
+import { succeeded, type RequestEnd } from "../target.ts";
 
 const untrusted = "its certificate is not trusted here (NODE_EXTRA_CA_CERTS names a file of more authorities)";
 
@@ -37,7 +37,7 @@ const why: Readonly<Record<string, string>> = {
  */
 export async function probe(method: string, url: URL, request: Buffer, timeoutMs: number): Promise<void> {
   const target = httpTarget({ url, requests: [request], maxConnections: 1 });
-  const outcome = await new Promise<Outcome>((resolve) => {
+  const outcome = await new Promise<RequestEnd>((resolve) => {
     const cancel = target.send(0, (result) => {
       clearTimeout(timer);
       resolve(result);

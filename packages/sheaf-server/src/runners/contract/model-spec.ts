@@ -60,7 +60,7 @@ export type ModelOutput =
   | { readonly kind: "json" };
 
 /** The facts that the server needs about a model, the same for every runner. */
-export interface DescribedModel {
+export interface CommonSpec {
   /** As in `/infer/{name}`. */
   readonly name: string;
   readonly task: "embedding" | "tensor" | "classification" | "rerank";
@@ -100,7 +100,7 @@ export interface DescribedModel {
 }
 
 /** A model that runs in workers of JavaScript. */
-export interface ModuleSpec extends DescribedModel {
+export interface ModuleSpec extends CommonSpec {
   /** A module whose default export is `defineWorker({ … })` of `sheaf/node`. */
   readonly workerUrl: URL;
   /** Structured-clonable; handed to `load(data)` in the worker. */
@@ -108,7 +108,7 @@ export interface ModuleSpec extends DescribedModel {
 }
 
 /** A model whose workers run already: only they know its inputs. */
-export interface OpenSpec extends DescribedModel {
+export interface OpenSpec extends CommonSpec {
   readonly executor: WorkerExecutor<never, unknown>;
 }
 

@@ -1,9 +1,9 @@
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { layoutOf, type OnnxLayout } from "./layout.ts";
-import { runOnnx, type OnnxModel } from "./onnx-worker.ts";
+import { runOnnx, type LoadedOnnx } from "./onnx-worker.ts";
 import type { SelfTest } from "../contract/self-test.ts";
 import { selfTest } from "../self-test/self-test.ts";
-import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
+import { openSession, type OnnxSession, type SessionSettings } from "./session.ts";
 import { comparable } from "../tensors/comparable.ts";
 import { probeItems } from "../self-test/probe-items.ts";
 
@@ -33,8 +33,8 @@ async function inspect({ path, ...settings }: OnnxInspectionRequest): Promise<On
   }
 }
 
-async function tryOut(session: ModelSession, layout: OnnxLayout, maxBatchSize?: number): Promise<OnnxInspection> {
-  const model: OnnxModel = { session, layout, isBare: false };
+async function tryOut(session: OnnxSession, layout: OnnxLayout, maxBatchSize?: number): Promise<OnnxInspection> {
+  const model: LoadedOnnx = { session, layout, isBare: false };
   const items = probeItems(layout.inputs, session.inputMetadata, layout.axis === "whole" ? 0 : 1);
   try {
     await runOnnx(items.slice(0, 1), model);

@@ -1,6 +1,6 @@
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import type { OnnxLayout } from "./layout.ts";
-import { openSession, type ModelSession, type SessionSettings } from "./session.ts";
+import { openSession, type OnnxSession, type SessionSettings } from "./session.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";
 import { cutRows, joinItems } from "./tensor-rows.ts";
 
@@ -13,18 +13,18 @@ export interface OnnxData extends SessionSettings {
   readonly sample?: TensorItem | undefined;
 }
 
-export interface OnnxModel {
-  readonly session: ModelSession;
+export interface LoadedOnnx {
+  readonly session: OnnxSession;
   readonly layout: OnnxLayout;
   readonly isBare: boolean;
   readonly sample?: TensorItem | undefined;
 }
 
-export async function loadOnnx({ path, layout, isBare, sample, ...settings }: OnnxData): Promise<OnnxModel> {
+export async function loadOnnx({ path, layout, isBare, sample, ...settings }: OnnxData): Promise<LoadedOnnx> {
   return { session: await openSession(path, settings), layout, isBare, sample };
 }
 
-export async function runOnnx(items: readonly unknown[], model: OnnxModel): Promise<unknown[]> {
+export async function runOnnx(items: readonly unknown[], model: LoadedOnnx): Promise<unknown[]> {
   const { layout, isBare } = model;
   const [input] = layout.inputs;
   const [output] = layout.outputs;
@@ -34,14 +34,14 @@ export async function runOnnx(items: readonly unknown[], model: OnnxModel): Prom
 }
 
 /** All items in one run where the model has a batch axis, else one run an item. */
-async function runTensors(items: readonly TensorItem[], model: OnnxModel): Promise<TensorItem[]> {
+async function runTensors(items: readonly TensorItem[], model: LoadedOnnx): Promise<TensorItem[]> {
   if (model.layout.axis === "batch") return runOnce(items, model);
   const results: TensorItem[] = [];
   for (const item of items) results.push(...(await runOnce([item], model)));
   return results;
 }
 
-async function runOnce(items: readonly TensorItem[], { session, layout }: OnnxModel): Promise<TensorItem[]> {
+async function runOnce(items: readonly TensorItem[], { session, layout }: LoadedOnnx): Promise<TensorItem[]> {
   const hasBatchAxis = layout.axis !== "whole";
   const feeds = Object.fromEntries(layout.inputs.map((spec) => [spec.name, joinItems(spec, items, hasBatchAxis)]));
   const outputs = await session.run(
@@ -53,7 +53,7 @@ async function runOnce(items: readonly TensorItem[], { session, layout }: OnnxMo
   return results;
 }
 
-async function warmUpOnnx(model: OnnxModel): Promise<void> {
+async function warmUpOnnx(model: LoadedOnnx): Promise<void> {
   const { session, sample } = model;
   if (sample === undefined) return;
   for (const size of session.fixedSizes) await runTensors(new Array<TensorItem>(size).fill(sample), model);
@@ -63,6 +63,6 @@ const worker: WorkerDefinition<unknown, unknown, OnnxData> = defineWorker({
   load: loadOnnx,
   warmUp: warmUpOnnx,
   run: runOnnx,
-  unload: ({ session }: OnnxModel) => session.release(),
+  unload: ({ session }: LoadedOnnx) => session.release(),
 });
 export default worker;

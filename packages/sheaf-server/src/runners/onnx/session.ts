@@ -1,15 +1,15 @@
 import { createSession, type SessionSettings } from "./create-session.ts";
-import type { ModelSession } from "./model-session.ts";
+import type { OnnxSession } from "./onnx-session.ts";
 import { WebGpuSession } from "./webgpu-session.ts";
 import { doubling } from "../../shared/doubling.ts";
 
-export type { ModelSession, SessionSettings };
+export type { OnnxSession, SessionSettings };
 
 /**
  * Opens a model (a path, or an `.onnx` file's bytes) on a device. Blocks its thread.
  * @throws {Error} the device does not take it.
  */
-export async function openSession(model: string | Uint8Array, settings: SessionSettings): Promise<ModelSession> {
+export async function openSession(model: string | Uint8Array, settings: SessionSettings): Promise<OnnxSession> {
   const session = await createSession(model, settings);
   if (settings.device === "webgpu") return new WebGpuSession(session, doubling(1, settings.maxBatchSize ?? 32));
   return Object.assign(session, { fixedSizes: [] });

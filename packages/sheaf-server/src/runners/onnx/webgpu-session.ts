@@ -1,5 +1,5 @@
 import { runOnDevice } from "./device-graph.ts";
-import type { ModelSession } from "./model-session.ts";
+import type { OnnxSession } from "./onnx-session.ts";
 import { Tensor, type InferenceSession } from "./runtime.ts";
 import { sizeFor } from "./fixed-sizes.ts";
 
@@ -9,7 +9,7 @@ type Tensors = InferenceSession.FeedsType;
  * A session on WebGPU. Shaders are compiled when a run needs them first, and which ones depends on the shapes: so a batch is
  * filled up to one of a few sizes, by repeating its last row, and the rows of the filling are cut off again.
  */
-export class WebGpuSession implements ModelSession {
+export class WebGpuSession implements OnnxSession {
   readonly fixedSizes: readonly number[];
   readonly inputNames: InferenceSession["inputNames"];
   readonly outputNames: InferenceSession["outputNames"];

@@ -7,9 +7,9 @@ import { lengthBuckets } from "./length-buckets.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
-import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
+import { openSession, type OnnxSession, type SessionSettings } from "../onnx/session.ts";
 
-export interface TextModelData extends SessionSettings {
+export interface TextData extends SessionSettings {
   readonly folder: string;
   readonly settings: FolderSettings;
 }
@@ -27,8 +27,8 @@ export interface TextResult {
   readonly truncated: boolean;
 }
 
-export interface TextModel {
-  readonly session: ModelSession;
+export interface LoadedText {
+  readonly session: OnnxSession;
   readonly tokenizer: Tokenizer;
   readonly settings: FolderSettings;
   /** The lengths in tokens that texts are filled up to, on WebGPU; none elsewhere. */
@@ -49,7 +49,7 @@ const shortestFixedLength = 16;
 const knownInputs: readonly string[] = ["input_ids", "attention_mask", "token_type_ids"];
 
 /** @throws {Error} the tokenizer or the model is broken, or asks for an input that no tokenizer gives. */
-export async function loadTextModel({ folder, settings, ...session }: TextModelData): Promise<TextModel> {
+export async function loadTextModel({ folder, settings, ...session }: TextData): Promise<LoadedText> {
   const tokenizer = readTokenizer(folder);
   const opened = await openSession(settings.modelPath, session);
   const unknown = opened.inputNames.find((name) => !knownInputs.includes(name));
@@ -63,7 +63,7 @@ export async function loadTextModel({ folder, settings, ...session }: TextModelD
 }
 
 /** Runs every shape that can occur, where the device has to know them before the first text. */
-export async function warmUpTexts(model: TextModel): Promise<void> {
+export async function warmUpTexts(model: LoadedText): Promise<void> {
   const { session, settings, fixedLengths } = model;
   for (const length of fixedLengths) {
     const most = sizeFor(session.fixedSizes, Math.max(1, Math.floor(maxPaddedTokens / length)));
@@ -101,7 +101,7 @@ function readOptional(read: () => object): object {
 }
 
 /** Texts of like length run together; results are in the items' order. */
-export async function runTexts(items: readonly TextItem[], model: TextModel): Promise<TextResult[]> {
+export async function runTexts(items: readonly TextItem[], model: LoadedText): Promise<TextResult[]> {
   const texts = items.map((item) => encode(item, model));
   const results: TextResult[] = [];
   for (const run of lengthBuckets(
@@ -118,14 +118,14 @@ export async function runTexts(items: readonly TextItem[], model: TextModel): Pr
 }
 
 /** All texts in one run, with any amount of padding: the self-test compares it. */
-export async function runTogether(items: readonly TextItem[], model: TextModel): Promise<TextResult[]> {
+export async function runTogether(items: readonly TextItem[], model: LoadedText): Promise<TextResult[]> {
   return runOnce(
     items.map((item) => encode(item, model)),
     model,
   );
 }
 
-function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: TextModel): EncodedText {
+function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: LoadedText): EncodedText {
   const [text, pair] = typeof item === "string" ? [item, null] : [item.query, item.text];
   const encoding = tokenizer.encode(text, { text_pair: pair, return_token_type_ids: true });
   const { ids, token_type_ids: types } = encoding;
@@ -144,10 +144,10 @@ function encode(item: TextItem, { tokenizer, settings: { maxTokens, padId } }: T
 }
 
 /** The size of a text in a run of its own. */
-const lengthOf = ({ length }: readonly number[], { fixedLengths }: TextModel): number =>
+const lengthOf = ({ length }: readonly number[], { fixedLengths }: LoadedText): number =>
   fixedLengths.length === 0 ? length : sizeFor(fixedLengths, length);
 
-async function runOnce(texts: readonly EncodedText[], model: TextModel): Promise<TextResult[]> {
+async function runOnce(texts: readonly EncodedText[], model: LoadedText): Promise<TextResult[]> {
   const { session, settings } = model;
   const longest = texts.reduce((most, { ids }) => Math.max(most, lengthOf(ids, model)), 0);
   const column = (pad: number, row: (text: EncodedText) => readonly number[]): Tensor => {

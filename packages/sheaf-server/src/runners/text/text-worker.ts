@@ -4,15 +4,15 @@ import {
   runTexts,
   warmUpTexts,
   type TextItem,
-  type TextModel,
-  type TextModelData,
+  type LoadedText,
+  type TextData,
   type TextResult,
 } from "./model.ts";
 
-const worker: WorkerDefinition<TextItem, TextResult, TextModelData> = defineWorker({
+const worker: WorkerDefinition<TextItem, TextResult, TextData> = defineWorker({
   load: loadTextModel,
   warmUp: warmUpTexts,
-  run: (items: TextItem[], model: TextModel) => runTexts(items, model),
-  unload: ({ session }: TextModel) => session.release(),
+  run: (items: TextItem[], model: LoadedText) => runTexts(items, model),
+  unload: ({ session }: LoadedText) => session.release(),
 });
 export default worker;

@@ -2,7 +2,7 @@ import { Tensor } from "../onnx/runtime.ts";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
-import { openSession, type ModelSession, type SessionSettings } from "../onnx/session.ts";
+import { openSession, type OnnxSession, type SessionSettings } from "../onnx/session.ts";
 import { unigramTokenizer, type UnigramTokenizer } from "../text/unigram-tokenizer.ts";
 import { useLiteGraph, useLiteMaxTokens, useLitePadding, useLiteVectorLength } from "./graph.ts";
 import { readUseLiteWeights } from "./weights.ts";
@@ -16,8 +16,8 @@ export interface UseLiteResult {
   readonly truncated: boolean;
 }
 
-export interface UseLiteModel {
-  readonly session: ModelSession;
+export interface LoadedUseLite {
+  readonly session: OnnxSession;
   readonly tokenizer: UnigramTokenizer;
   /** The lengths in tokens that rows are filled up to, on WebGPU; none elsewhere. */
   readonly fixedLengths: readonly number[];
@@ -38,7 +38,7 @@ const shortestFixedLength = 8;
 export async function loadUseLite({
   layout,
   ...settings
-}: SessionSettings & { layout?: "packed" | "padded" }): Promise<UseLiteModel> {
+}: SessionSettings & { layout?: "packed" | "padded" }): Promise<LoadedUseLite> {
   const weights = readUseLiteWeights();
   // The shapes inside a packed graph follow the number of tokens: on WebGPU each would be compiled for.
   const isFixed = settings.device === "webgpu";
@@ -47,7 +47,7 @@ export async function loadUseLite({
   return { session, tokenizer: unigramTokenizer(weights.pieces, reservedIds), fixedLengths };
 }
 
-export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLengths }: UseLiteModel): UseLiteBatch {
+export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLengths }: LoadedUseLite): UseLiteBatch {
   const rows = texts.map((text) => tokenizer.encode(text));
   const read = rows.map((row) => ({
     tokens: Math.min(row.length, useLiteMaxTokens),
@@ -60,7 +60,7 @@ export function tokenizeTexts(texts: readonly string[], { tokenizer, fixedLength
   return { ids, longest, texts: read };
 }
 
-export async function embedTokens({ ids, longest, texts }: UseLiteBatch, model: UseLiteModel): Promise<Float32Array> {
+export async function embedTokens({ ids, longest, texts }: UseLiteBatch, model: LoadedUseLite): Promise<Float32Array> {
   const { vector } = await model.session.run({ ids: new Tensor("int32", ids, [texts.length, longest]) }, ["vector"]);
   return vector?.data as Float32Array;
 }
@@ -73,7 +73,7 @@ export function cutVectors({ texts }: UseLiteBatch, vectors: Float32Array): UseL
   }));
 }
 
-async function warmUpUseLite(model: UseLiteModel): Promise<void> {
+async function warmUpUseLite(model: LoadedUseLite): Promise<void> {
   for (const size of model.session.fixedSizes) {
     const texts = Array.from({ length: size }, () => ({ tokens: 1, truncated: false }));
     for (const longest of model.fixedLengths) {

@@ -5,10 +5,10 @@ import { runHandle, type Executor } from "sheaf/executors";
 const longestAnswerMs = 600_000;
 
 /** Asks a worker one question, in a thread or process of its own that ends with the answer. */
-export function inspectionExecutor<Request, Answer>(
-  executor: Executor<Request, Answer>,
+export function inspectionExecutor<Request, Finding>(
+  executor: Executor<Request, Finding>,
   signal?: AbortSignal,
-): (request: Request) => Promise<Answer> {
+): (request: Request) => Promise<Finding> {
   return async (request) => {
     const end = closedOn(signal, executor);
     const givenUp = new AbortController();
@@ -18,7 +18,7 @@ export function inspectionExecutor<Request, Answer>(
       await executor.ready();
       const [answer] = Array.from(await executor.run([request], runHandle({ size: 1, signal: givenUp.signal })));
       if (answer instanceof Error) throw answer;
-      return answer as Answer;
+      return answer as Finding;
     } finally {
       clearTimeout(timer);
       end();

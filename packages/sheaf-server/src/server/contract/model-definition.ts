@@ -1,10 +1,10 @@
 import type { BatchFunction, Executor } from "sheaf";
-import type { DescribedModel } from "../../runners/contract/model-spec.ts";
+import type { CommonSpec } from "../../runners/contract/model-spec.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonDemand } from "./json-demand.ts";
 
 /** A model to serve: its inputs and outputs, and the executor that runs it. */
-export interface ModelDefinition extends Omit<DescribedModel, "task" | "groupKey" | "weigh" | "sample"> {
+export interface ModelDefinition extends Omit<CommonSpec, "task" | "groupKey" | "weigh" | "sample"> {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
   readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
   readonly task?: string | undefined;

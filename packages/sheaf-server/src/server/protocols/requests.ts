@@ -4,7 +4,7 @@ import type { InferOptions } from "../../http/call-options.ts";
 import type { ServedModel } from "../contract/served-model.ts";
 import { problemFor } from "../../http/replies.ts";
 
-type Outcomes = PromiseSettledResult<Served>[];
+type Settled = PromiseSettledResult<Served>[];
 
 /** A request of one item. @throws {Problem} where it fails. */
 export async function inferOne(model: ServedModel, item: unknown, options: InferOptions): Promise<Served> {
@@ -24,7 +24,7 @@ export async function inferEach(
   model: ServedModel,
   items: readonly unknown[],
   options: InferOptions,
-): Promise<Outcomes> {
+): Promise<Settled> {
   if (items.length === 0) return [];
   const startedAtMs = performance.now();
   try {

@@ -3,14 +3,14 @@ import { appendFileSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { FolderWatch } from "../../../dist/server/models/repository/watch.js";
-import type { ModelRepository } from "../../../dist/server/models/repository/repository.js";
+import type { FolderRepository } from "../../../dist/server/models/repository/repository.js";
 import { answering, servingFolder, until } from "./folder-server.js";
 
 const silent = { warn: () => undefined, debug: () => undefined } as never;
 
 test("a watched folder's changes are loaded once its files stand still, and what is gone is unloaded", async (t) => {
   const server = await servingFolder(t, { "a.mjs": answering("a1"), "b/1/model.mjs": answering("b1") });
-  const repository = server.models.repository as ModelRepository;
+  const repository = server.models.repository as FolderRepository;
   const loads: string[] = [];
   const load = repository.load.bind(repository);
   repository.load = (name) => {

@@ -11,10 +11,10 @@ import {
   type Executor,
   type Result,
 } from "../../index.ts";
-import { answer } from "./answer.ts";
+import { responder } from "./responder.ts";
 import { fastifyPlugin, type FastifyLike } from "./fastify.ts";
 import { type ItemError, itemErrorOf, safely } from "./item-error.ts";
-import { answerWeb } from "./web.ts";
+import { respondWeb } from "./web.ts";
 
 /** The options of an endpoint beside a batcher's. */
 export interface EndpointOptions<In> {
@@ -105,7 +105,7 @@ function endpointOf<In, Out>(
   batcher: Batcher<In, Result<Out>>,
   { maxBodyBytes, maxItems, parse, errorOf, timeoutMs }: EndpointOptions<In> & Pick<BatcherOptions<In>, "timeoutMs">,
 ): Endpoint<In, Out> {
-  const answerRequest = answer(batcher, {
+  const respond = responder(batcher, {
     maxBodyBytes: maxBodyBytes ?? endpointDefaults.maxBodyBytes,
     maxItems: maxItems ?? endpointDefaults.maxItems,
     parse: parse ?? ((item: unknown) => item as In),
@@ -113,8 +113,8 @@ function endpointOf<In, Out>(
     timeoutMs: timeoutMs ?? Infinity,
   });
   return {
-    fetch: answerWeb(answerRequest),
-    fastify: fastifyPlugin(answerRequest, () => batcher.close()),
+    fetch: respondWeb(respond),
+    fastify: fastifyPlugin(respond, () => batcher.close()),
     batcher,
     close: batcher.close,
   };

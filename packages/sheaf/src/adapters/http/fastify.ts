@@ -1,4 +1,4 @@
-import type { Answer } from "./answer.ts";
+import type { Responder } from "./responder.ts";
 import type { ChunkSource } from "./bounded-text.ts";
 
 /** The part of a Fastify request that is used. */
@@ -36,24 +36,24 @@ export interface FastifyLike {
 
 /** A route in a scope of its own; the body is read here, so that every framework answers a wrong one alike. */
 export function fastifyPlugin(
-  answer: Answer,
+  responder: Responder,
   close: () => Promise<void>,
 ): (app: FastifyLike, options: { readonly url?: string | undefined }) => Promise<void> {
   return async (app, { url = "/" }) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", (_request, payload, done) => done(null, payload));
     app.addHook("onClose", close);
-    app.route({ method: "POST", url, handler: (request, reply) => respond(answer, request, reply) });
+    app.route({ method: "POST", url, handler: (request, reply) => respond(responder, request, reply) });
   };
 }
 
-async function respond(answer: Answer, request: FastifyRequestLike, reply: FastifyReplyLike): Promise<unknown> {
+async function respond(responder: Responder, request: FastifyRequestLike, reply: FastifyReplyLike): Promise<unknown> {
   const gone = new AbortController();
   reply.raw.once("close", () => {
     if (!reply.raw.writableFinished) gone.abort(new Error("The client has left."));
   });
   const { headers } = request;
-  const result = await answer({
+  const result = await responder({
     method: request.method,
     contentType: headers["content-type"]?.toString() ?? null,
     contentLength: headers["content-length"]?.toString() ?? null,

@@ -1,12 +1,12 @@
-import type { Answer } from "./answer.ts";
+import type { Responder } from "./responder.ts";
 import { webSource } from "./bounded-text.ts";
 import { Problem, replyOf, type Reply } from "./problem.ts";
 
 /** As `Request → Response`, the shape of a handler in Hono, Next, Bun and Deno. */
-export function answerWeb(answer: Answer): (request: Request) => Promise<Response> {
+export function respondWeb(responder: Responder): (request: Request) => Promise<Response> {
   return async (request) => {
     if (request.bodyUsed || request.body?.locked === true) return responseOf(replyOf(bodyUsed));
-    const reply = await answer({
+    const reply = await responder({
       method: request.method,
       contentType: request.headers.get("content-type"),
       contentLength: request.headers.get("content-length"),

@@ -4,7 +4,7 @@ import type { Instance, Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
 import { RestartPauses } from "./restart-pauses.ts";
 
-export type Outcome =
+export type SuspectRun =
   | { readonly results: unknown[] }
   | { readonly error: unknown }
   /** The worker ended during the run. */
@@ -22,7 +22,7 @@ export class QuarantineWorker {
   #instance: Instance | undefined;
   /** Waits for the instance. */
   #next: Job | undefined;
-  #settle: ((outcome: Outcome) => void) | undefined;
+  #settle: ((outcome: SuspectRun) => void) | undefined;
   #cancelRestart: (() => void) | undefined;
 
   constructor(name: string, instances: Instances, clock: Clock) {
@@ -33,7 +33,7 @@ export class QuarantineWorker {
   }
 
   /** Runs a part of a batch, one at a time; never rejects. */
-  run({ items, handle, attempt }: Pick<Job, "items" | "handle" | "attempt">): Promise<Outcome> {
+  run({ items, handle, attempt }: Pick<Job, "items" | "handle" | "attempt">): Promise<SuspectRun> {
     return new Promise((resolve) => {
       this.#settle = (outcome) => {
         this.#settle = undefined;

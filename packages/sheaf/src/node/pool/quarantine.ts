@@ -2,7 +2,7 @@ import type { Clock } from "../../core/runtime/clock.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { Job } from "./instance.ts";
 import type { Instances } from "./instances.ts";
-import { QuarantineWorker, type Outcome } from "./quarantine-worker.ts";
+import { QuarantineWorker, type SuspectRun } from "./quarantine-worker.ts";
 
 /** A part of a suspect batch. */
 interface Part {
@@ -88,7 +88,7 @@ export class Quarantine {
         place(results, indices, this.#crashed(indices.length, crashes, suspect.crash));
         continue;
       }
-      let outcome: Outcome | undefined;
+      let outcome: SuspectRun | undefined;
       if (!proven || indices.length === 1) {
         attempt++;
         run.handle.runsAgain();

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import { modelName } from "../../../runners/resolve-model.ts";
 
 /** A version of a model in a folder of models. */
-export interface FoundModel {
+export interface FolderVersion {
   /** Path of the model, as `sheaf serve` takes it. */
   readonly model: string;
   /** Its folder's number; undefined where the model has no versions of its own. */
@@ -51,7 +51,7 @@ export async function modelsIn(root: string): Promise<ReadonlyMap<string, readon
  * The model of a name of `modelsIn`, as it is now. A folder's highest number is the version that is served.
  * @throws {Error} saying why nothing of this name can be served.
  */
-export async function findModel(root: string, name: string, paths: readonly string[]): Promise<FoundModel> {
+export async function findModel(root: string, name: string, paths: readonly string[]): Promise<FolderVersion> {
   const [path] = paths as readonly [string];
   if (paths.length > 1)
     throw new Error(`${name} is ${paths.map((one) => basename(one)).join(" and ")}; give one of them another name.`);

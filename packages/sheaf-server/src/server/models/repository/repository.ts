@@ -6,7 +6,7 @@ import type { ModelEntry } from "../../../settings/config.ts";
 import type { Deployment, ModelSource } from "../deployment.ts";
 import { fileSource } from "../file-source.ts";
 import type { Models } from "../models.ts";
-import { findModel, modelsIn, type FoundModel } from "./folder.ts";
+import { findModel, modelsIn, type FolderVersion } from "./folder.ts";
 
 interface WaitingLoad {
   readonly loaded: Promise<void>;
@@ -22,7 +22,7 @@ interface RepositoryParts {
 }
 
 /** The models of a folder: loaded, replaced and unloaded while the server runs, one load at a time. */
-export class ModelRepository {
+export class FolderRepository {
   readonly folder: string;
   readonly #own: Partial<Settings>;
   readonly #models: Models;
@@ -45,8 +45,8 @@ export class ModelRepository {
   }
 
   /** Begins to load the models in the folder. @throws {Error} it cannot be read. */
-  static async open(folder: FolderEntry, parts: RepositoryParts): Promise<ModelRepository> {
-    const repository = new ModelRepository(folder, parts);
+  static async open(folder: FolderEntry, parts: RepositoryParts): Promise<FolderRepository> {
+    const repository = new FolderRepository(folder, parts);
     const { models } = parts;
     for (const name of (await modelsIn(folder.model)).keys()) {
       const deployment = models.add(name);
@@ -179,5 +179,5 @@ export class ModelRepository {
   }
 }
 
-const filesOrWhyNot = (finding: Promise<FoundModel>): Promise<string> =>
+const filesOrWhyNot = (finding: Promise<FolderVersion>): Promise<string> =>
   finding.then(({ signature }) => signature, messageOf);

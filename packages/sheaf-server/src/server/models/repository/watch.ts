@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from "fastify";
 import { messageOf } from "../../../problems/problem.ts";
 import { modelsIn } from "./folder.ts";
-import type { ModelRepository } from "./repository.ts";
+import type { FolderRepository } from "./repository.ts";
 
 const everyMs = 1000;
 /** Looks at which the files of a model are the same before it is loaded: a copy that goes on changes them. */
@@ -17,14 +17,14 @@ interface Change {
  * unloads removed ones. A failed load is tried again when its files change.
  */
 export class FolderWatch {
-  readonly #repository: ModelRepository;
+  readonly #repository: FolderRepository;
   readonly #log: FastifyBaseLogger;
   readonly #changes: Map<string, Change> = new Map();
   readonly #timer: NodeJS.Timeout;
   #isLooking = false;
   #warned = "";
 
-  constructor(repository: ModelRepository, log: FastifyBaseLogger) {
+  constructor(repository: FolderRepository, log: FastifyBaseLogger) {
     this.#repository = repository;
     this.#log = log;
     this.#timer = setInterval(() => void this.look(), everyMs);

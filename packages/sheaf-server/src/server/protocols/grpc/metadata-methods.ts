@@ -19,7 +19,7 @@ import { decode } from "./definition.ts";
 import { decoded } from "./infer-request.ts";
 import { statusOf } from "./status.ts";
 
-interface OfModel {
+interface NamedVersion {
   readonly name: string;
   readonly version: string;
 }
@@ -28,42 +28,44 @@ type Method = handleUnaryCall<Buffer, object>;
 
 /** The methods that run nothing: descriptions and statistics of the server and its models. */
 export function metadataMethods(models: Models, log: FastifyBaseLogger): Readonly<Record<string, Method>> {
-  const named = ({ name, version }: OfModel): ServedModel => {
+  const named = ({ name, version }: NamedVersion): ServedModel => {
     const model = models.describe(name, "name");
     checkVersion(name, model, version || undefined);
     return model;
   };
-  const answers: Readonly<Record<string, Answer>> = {
+  const descriptions: Readonly<Record<string, Description>> = {
     ServerLive: () => ({ live: true }),
     ServerReady: () => ({ ready: models.status === "ok" }),
     ServerMetadata: () => serverMetadata(models),
-    ModelReady: ({ name, version }: OfModel) => {
+    ModelReady: ({ name, version }: NamedVersion) => {
       const deployment = models.find(name, "name");
       checkVersion(name, deployment.current, version || undefined);
       return { ready: isReady(models, deployment) };
     },
-    ModelMetadata: (message: OfModel) => metadataOf(named(message)),
-    ModelConfig: (message: OfModel) => ({ config: configOf(named(message)) }),
-    ModelStatistics: (message: OfModel) => statisticsOf(message.name === "" ? models.all : [named(message)]),
+    ModelMetadata: (message: NamedVersion) => metadataOf(named(message)),
+    ModelConfig: (message: NamedVersion) => ({ config: configOf(named(message)) }),
+    ModelStatistics: (message: NamedVersion) => statisticsOf(message.name === "" ? models.all : [named(message)]),
     RepositoryIndex: async ({ ready }: { readonly ready: boolean }) => ({
       models: await repositoryIndex(models, { readyOnly: ready }),
     }),
   };
-  return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, answering(name, answer, log)]));
+  return Object.fromEntries(
+    Object.entries(descriptions).map(([name, describe]) => [name, methodOf(name, describe, log)]),
+  );
 }
 
 /** They hold a name and a version. */
 const mostBytes = 65_536;
 
-type Answer = (message: never) => object | Promise<object>;
+type Description = (message: never) => object | Promise<object>;
 
-function answering(name: string, answer: Answer, log: FastifyBaseLogger): Method {
-  const answered = async (request: Buffer): Promise<object> => {
+function methodOf(name: string, describe: Description, log: FastifyBaseLogger): Method {
+  const described = async (request: Buffer): Promise<object> => {
     if (request.length > mostBytes) throw malformed(`A ${name}Request must have at most ${mostBytes} bytes.`);
-    return answer(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never);
+    return describe(decoded(`The message is not a ${name}Request`, () => decode(name, request)) as never);
   };
   return ({ request, metadata }, reply) => {
-    answered(request).then(
+    described(request).then(
       (message) => reply(null, message),
       (error: unknown) => {
         const problem = problemOf(error);

@@ -25,15 +25,15 @@ export function checkVersion(name: string, serving: ServedModel | undefined, ver
   throw new Problem("MODEL_NOT_FOUND", message, { param: "version" });
 }
 
-export interface ModelTensors {
+export interface ProtocolTensors {
   readonly inputs: readonly ProtocolTensor[];
   readonly outputs: readonly ProtocolTensor[];
 }
 
-const known = new WeakMap<ModelDefinition, ModelTensors>();
+const known = new WeakMap<ModelDefinition, ProtocolTensors>();
 
 /** A model's tensors, worked out once. */
-export function tensorsOf({ definition }: ServedModel): ModelTensors {
+export function tensorsOf({ definition }: ServedModel): ProtocolTensors {
   let tensors = known.get(definition);
   if (tensors === undefined) {
     tensors = { inputs: inputTensors(definition.input), outputs: outputTensors(definition.output) };

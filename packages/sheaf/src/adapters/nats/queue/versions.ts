@@ -1,7 +1,7 @@
 import type { WorkerInfo } from "./worker-registry.ts";
 
 /** Workers that run the same version of the same thing: items go to one version at a time. */
-export interface Version {
+export interface ServedVersion {
   /** Where its items go: a token of its own in their subjects. */
   readonly route: string;
   readonly serves: string | undefined;
@@ -23,8 +23,8 @@ export const fits = (serves: string | undefined, other: string | undefined): boo
   serves === undefined || other === undefined || serves === other;
 
 /** The versions that these workers serve, the current one first: every front end and worker finds the same one. */
-export function versionsOf(workers: Iterable<WorkerInfo>): Version[] {
-  const versions = new Map<string, Version>();
+export function versionsOf(workers: Iterable<WorkerInfo>): ServedVersion[] {
+  const versions = new Map<string, ServedVersion>();
   for (const { route, serves, version, generation, slots, isServing } of workers) {
     if (!isServing) continue;
     const known = versions.get(route) ?? { route, serves, version, generation: 0, slots: 0 };

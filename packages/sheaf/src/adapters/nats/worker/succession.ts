@@ -2,7 +2,7 @@ import type { NatsSubscription } from "../wire/client.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
-import { fits, versionsOf, type Version } from "../queue/versions.ts";
+import { fits, versionsOf, type ServedVersion } from "../queue/versions.ts";
 import { WorkerRegistry, workerInfoOf, type WorkerInfo } from "../queue/worker-registry.ts";
 
 /** Among its like for so long, a worker stops listening to all the others: there may be many. */
@@ -98,7 +98,7 @@ export class Succession {
     if (takesOver) link.publish(names.joined, JSON.stringify(this.#parts.about()));
   }
 
-  #judge(mine: Version, current: Version | undefined, others: readonly WorkerInfo[]): void {
+  #judge(mine: ServedVersion, current: ServedVersion | undefined, others: readonly WorkerInfo[]): void {
     const incompatible = others.filter(({ serves, isServing }) => isServing && !fits(mine.serves, serves));
     const theirs = incompatible.reduce((sum, { slots }) => sum + slots, 0);
     this.#unavailableReason = undefined;
@@ -147,6 +147,7 @@ export class Succession {
   }
 }
 
-const named = ({ version }: Version): string => (version === undefined ? "no version" : `version ${brief(version)}`);
+const named = ({ version }: ServedVersion): string =>
+  version === undefined ? "no version" : `version ${brief(version)}`;
 const brief = (text = "nothing in particular"): string =>
   text.length > longestNamed ? `${text.slice(0, longestNamed)}…` : text;

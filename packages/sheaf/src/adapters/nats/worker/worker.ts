@@ -72,12 +72,12 @@ export type WorkerBatcher<In, Out> = Pick<
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
-  new Worker(batcher, options);
+  new QueueWorker(batcher, options);
 
 /** With more a worker would ask for more than the others leave it. */
 const maxSlots = 1024;
 
-class Worker implements NatsWorker {
+class QueueWorker implements NatsWorker {
   readonly #id: string = crypto.randomUUID();
   readonly #limits: BatcherCapacity;
   readonly #isReady: Promise<void>;

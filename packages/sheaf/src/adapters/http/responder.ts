@@ -4,7 +4,7 @@ import { Problem, replyOf, type Reply } from "./problem.ts";
 import { readRequest, type BatchRequest, type RawRequest } from "./request.ts";
 import { complaintOn } from "./sound-item.ts";
 
-export interface AnswerSettings<In> {
+export interface ResponderSettings<In> {
   readonly maxBodyBytes: number;
   readonly maxItems: number;
   readonly parse: (item: unknown) => In;
@@ -14,12 +14,12 @@ export interface AnswerSettings<In> {
 }
 
 /** From a request to its reply; undefined when the client has left. Never rejects. */
-export type Answer = (request: RawRequest) => Promise<Reply | undefined>;
+export type Responder = (request: RawRequest) => Promise<Reply | undefined>;
 
 /** The status for which a request may be repeated later, if that is how every item of it ended. */
 const statusesOfLater = new Set([429, 503]);
 
-export function answer<In, Out>(batcher: Batcher<In, Out>, settings: AnswerSettings<In>): Answer {
+export function responder<In, Out>(batcher: Batcher<In, Out>, settings: ResponderSettings<In>): Responder {
   return async (request) => {
     try {
       const results = await settleAll(batcher, await readRequest(request, settings), request.signal, settings);
@@ -43,7 +43,7 @@ function settleAll<In, Out>(
   batcher: Batcher<In, Out>,
   { items, timeoutsMs, priorities }: BatchRequest,
   signal: AbortSignal,
-  { parse, errorOf, timeoutMs }: AnswerSettings<In>,
+  { parse, errorOf, timeoutMs }: ResponderSettings<In>,
 ): Promise<ItemResult[]> {
   const settleOne = async (raw: unknown, index: number): Promise<ItemResult> => {
     const complaint = complaintOn(raw);

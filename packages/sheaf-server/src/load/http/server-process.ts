@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { CommandFailure } from "../../shared/failure.ts";
 
 /** A server of ours in a process of its own, so that it does not share a thread with the load generator. */
-export interface ServedModel {
+export interface ServerProcess {
   readonly origin: string;
   readonly pid: number;
   /** Stops it; resolves when the process has ended. */
@@ -35,7 +35,7 @@ export async function serveModel({
   flags = [],
   nodeFlags = [],
   signal,
-}: ServeOptions): Promise<ServedModel> {
+}: ServeOptions): Promise<ServerProcess> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const words = model === "" ? [] : [model];
