@@ -38,6 +38,18 @@ test("a link to a source file is named like the file", () => {
   );
 });
 
+test("each stage of a model's life has a type of its own in the server", () => {
+  const sources = filesBelow("packages/sheaf-server/src", ".ts").map((file) => readFileSync(file, "utf8"));
+  const types = tableRows(text, "stage").map(([, type]) => type.replaceAll("`", ""));
+  assert.ok(types.length > 5, `only ${types.length} stages were found`);
+  const declarations = (type) =>
+    sources.filter((source) => new RegExp(`^export (?:interface|type|class) ${type}\\b`, "m").test(source)).length;
+  assert.deepEqual(
+    types.filter((type) => declarations(type) !== 1),
+    [],
+  );
+});
+
 test("each word of the glossary stands there once", () => {
   assert.deepEqual(terms.filter((term, index) => terms.indexOf(term) !== index), []); // prettier-ignore
 });
