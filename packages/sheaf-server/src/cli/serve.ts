@@ -10,7 +10,7 @@ import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { within } from "../shared/waiting.ts";
 import { running, type RunCommand } from "./command.ts";
-import { refuseSharedNames } from "./model-names.ts";
+import { refuseSharedNames } from "../server/models/repository/model-names.ts";
 import { commandWithSettings, configOf } from "./setting-options.ts";
 
 /**

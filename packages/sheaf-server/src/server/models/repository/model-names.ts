@@ -1,6 +1,6 @@
-import { ConfigError, type ModelEntry } from "../settings/config.ts";
-import { nameOf } from "../server/models/file-source.ts";
-import { modelsIn } from "../server/models/repository/folder.ts";
+import { ConfigError, type ModelEntry } from "../../../settings/config.ts";
+import { nameOf } from "../file-source.ts";
+import { modelsIn } from "./folder.ts";
 
 /**
  * Refuses two models of one name, which is a part of their routes. Two files of one name inside the folder of models are
