@@ -67,9 +67,10 @@ test("each word of the glossary is used in a public name or a page of the docume
 // What a reader knows without a glossary, and what a page of its own explains.
 const plain = new Set(
   (
-    "adaptive auto binary capacity check code column command context declaration definition distribution dtype encode encoder " +
-    "error estimate event function info keyed limit load log line measured message options rate reason results role row rows " +
-    "state stats tensor time view wrap"
+    "adaptive array auto binary capacity check code column command context constructor data declaration definition distribution " +
+    "dtype encode encoder error estimate event finishing fixed function info keyed lifecycle limit line load log measured " +
+    "message of options out plain preparing rate reason results role row rows staged state stats tensor time typed " +
+    "view wrap"
   ).split(" "),
 );
 

@@ -2,13 +2,14 @@
 // does the same with the packed tarballs and the versions between.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { commonJsUses, strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
 import { root } from "../scripts/lib/files.mjs";
-import { entryPoints } from "../scripts/lib/public-exports.mjs";
+import { entryPoints, publicExports } from "../scripts/lib/public-exports.mjs";
 
 const folder = `${root}/artifacts/consumer`;
+const library = readFileSync(`${root}/test/fixtures/consumer/every-entry-point.ts`, "utf8");
 before(() => {
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${folder}/use.ts`, useOfTypes(entryPoints("sheaf").map(({ specifier }) => specifier)));
@@ -16,6 +17,19 @@ before(() => {
   writeFileSync(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions: strictestOptions, files: ["use.ts"] }));
 });
 after(() => rmSync(folder, { recursive: true }));
+
+test("the library with declarations uses every value of every entry point", () => {
+  const alias = new Map(
+    [...library.matchAll(/import \* as (\w+) from "(.+)";/g)].map(([, name, from]) => [from, name]),
+  );
+  const exported = publicExports();
+  const values = entryPoints("sheaf").flatMap(({ specifier }) =>
+    exported[specifier].filter((name) => !name.startsWith("type ")).map((name) => `${alias.get(specifier)}.${name}`),
+  );
+  assert.ok(values.length > 50);
+  const unused = values.filter((value) => !library.includes(value));
+  assert.deepEqual(unused, []);
+});
 
 for (const [compiler, version] of [
   ["typescript-5.2", /^Version 5\.2\./],
@@ -31,6 +45,19 @@ for (const [compiler, version] of [
     assert.match((await tsc("--version")).stdout, version);
     const { status, stdout } = await tsc("-p", folder);
     assert.equal(status, 0, stdout);
+  });
+
+  test(`${compiler} names in declarations the type of everything that every entry point makes`, async () => {
+    const project = `${folder}/declarations.json`;
+    writeFileSync(`${folder}/library.ts`, library);
+    const emits = { noEmit: false, declaration: true, emitDeclarationOnly: true, outDir: compiler };
+    const compilerOptions = { ...strictestOptions, ...emits };
+    writeFileSync(project, JSON.stringify({ compilerOptions, files: ["library.ts"] }));
+    const { status, stdout } = await tsc("-p", project);
+    assert.equal(status, 0, stdout);
+    const declarations = readFileSync(`${folder}/${compiler}/library.d.ts`, "utf8");
+    assert.match(declarations, /length: sheaf\.Batcher<string, number>/);
+    assert.doesNotMatch(declarations, /: any\b|\/dist\//);
   });
 
   for (const [file, { module, since, text }] of Object.entries(commonJsUses)) {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
-import { declaredExports, exportedNames, publicExports } from "../scripts/lib/public-exports.mjs";
+import { declaredExports, entryPoints, exportedNames, publicExports } from "../scripts/lib/public-exports.mjs";
+import { unnameableTypes } from "../scripts/lib/unnameable-types.mjs";
 
 const recorded = JSON.parse(readFileSync(`${root}/test/fixtures/public-exports.json`, "utf8"));
 const declared = declaredExports();
@@ -22,6 +23,14 @@ for (const [specifier, names] of Object.entries(publicExports()))
       names.filter((name) => !name.startsWith("type ")),
     );
   });
+
+test("every type that a public signature names can be imported, from the same entry point or from sheaf", () => {
+  const points = entryPoints("sheaf");
+  assert.deepEqual(unnameableTypes(points), []);
+  // Alone, an entry point lacks the names of sheaf.
+  const bullmq = points.filter(({ specifier }) => specifier === "sheaf/adapters/bullmq");
+  assert.ok(unnameableTypes(bullmq).includes("sheaf/adapters/bullmq: Batcher of BatchProcessor"));
+});
 
 test("exportedNames reads every form of export and refuses export *", () => {
   const declarations = `

@@ -9,7 +9,7 @@ export type { DetailedResult } from "./core/contract/detailed-result.ts";
 export type { Batcher, BatcherCapacity, BatcherPending, Result } from "./core/contract/batcher.ts";
 export type { CostModel } from "./policies/cost-model.ts";
 export { greedy } from "./policies/greedy.ts";
-export { fixedWindow } from "./policies/fixed-window.ts";
+export { fixedWindow, type FixedWindowOptions } from "./policies/fixed-window.ts";
 export { auto, type AutoOptions } from "./policies/auto/index.ts";
 export { adaptive, type AdaptiveOptions } from "./policies/adaptive.ts";
 export type { Distribution, CostEstimate, Verdict, BatcherStats } from "./core/contract/stats.ts";

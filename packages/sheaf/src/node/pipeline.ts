@@ -7,7 +7,7 @@ import { executorOf } from "../core/wrap-executor.ts";
 import { checkCount, checkFunction, checkOptions, type Check } from "../shared/checks.ts";
 
 /** A batch function with positional results: a stage's output belongs to an item by its place alone. */
-type StageFunction<In, Out> = (
+export type StageFunction<In, Out> = (
   items: In[],
   context: BatchContext,
 ) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;

@@ -16,8 +16,6 @@ import { HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
 
-type Headers = Readonly<Record<string, string>>;
-
 /** The options of a client beside a batcher's. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
@@ -26,7 +24,10 @@ export interface BatchClientOptions<In, Out> extends Omit<
   /** Default the runtime's own `fetch`. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /** Sent with every request, such as `authorization`; a function is asked for each request. */
-  readonly headers?: Headers | (() => Headers | PromiseLike<Headers>) | undefined;
+  readonly headers?:
+    | Readonly<Record<string, string>>
+    | (() => Readonly<Record<string, string>> | PromiseLike<Readonly<Record<string, string>>>)
+    | undefined;
   /** Most bytes of a request; a batch ends before it would be larger. Default 1 MiB, as the endpoint's. */
   readonly maxBodyBytes?: number | undefined;
   /** Most bytes of a reply. Default 16 MiB. */

@@ -2,7 +2,7 @@ import type { Responder } from "./responder.ts";
 import type { ChunkSource } from "./bounded-text.ts";
 
 /** The part of a Fastify request that is used. */
-interface FastifyRequestLike {
+export interface FastifyRequestLike {
   readonly method: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body as a preParsing hook (decompression) left it. */
@@ -11,7 +11,7 @@ interface FastifyRequestLike {
 }
 
 /** The part of a Fastify reply that is used. */
-interface FastifyReplyLike {
+export interface FastifyReplyLike {
   readonly raw: { readonly writableFinished: boolean; once(event: "close", listener: () => void): unknown };
   code(status: number): unknown;
   headers(headers: Record<string, string>): unknown;

@@ -7,7 +7,7 @@ export {
   type EndpointOptions,
   type ItemEndpointOptions,
 } from "./endpoint.ts";
-export type { FastifyLike } from "./fastify.ts";
+export type { FastifyLike, FastifyReplyLike, FastifyRequestLike } from "./fastify.ts";
 export { HttpError } from "./http-error.ts";
 export { priorities } from "../../core/contract/settings.ts";
 export { httpStatusOf, type ItemError } from "./item-error.ts";

@@ -19,7 +19,8 @@ export { estimateTokens } from "../shared/tokens.ts";
 /** OpenAI's API takes no more inputs in one request. */
 const maxInputs = 2048;
 
-type Passed =
+export interface OpenAIEmbeddingsOptions extends Pick<
+  BatcherOptions<EmbeddingInput, number[]>,
   | "maxBatchSize"
   | "maxWaitMs"
   | "concurrency"
@@ -35,9 +36,8 @@ type Passed =
   | "price"
   | "name"
   | "clock"
-  | "signal";
-
-export interface OpenAIEmbeddingsOptions extends Pick<BatcherOptions<EmbeddingInput, number[]>, Passed> {
+  | "signal"
+> {
   readonly model: string;
   readonly dimensions?: number | undefined;
   readonly user?: string | undefined;

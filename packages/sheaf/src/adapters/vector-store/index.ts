@@ -3,7 +3,13 @@ export type { TableName } from "../shared/postgres/identifier.ts";
 export { lanceDbStore, type LanceDbOptions, type LanceTable } from "./lancedb.ts";
 export { optimistic, type OptimisticOptions, type OptimisticStore } from "./optimistic.ts";
 export { pgvectorStore, type ColumnFilter, type PgvectorOptions } from "./pgvector.ts";
-export { qdrantStore, type QdrantClientLike, type QdrantFilter, type QdrantOptions } from "./qdrant.ts";
+export {
+  qdrantStore,
+  type QdrantClientLike,
+  type QdrantFilter,
+  type QdrantOptions,
+  type QdrantPoint,
+} from "./qdrant.ts";
 export type {
   Metric,
   StoreBatcherOptions,

@@ -28,7 +28,8 @@ export interface QdrantClientLike {
   ): Promise<readonly { readonly points: readonly unknown[] }[]>;
 }
 
-interface QdrantPoint {
+/** A point as Qdrant takes it. */
+export interface QdrantPoint {
   id: string | number;
   vector: number[];
   payload: Record<string, unknown>;

@@ -42,9 +42,10 @@ export interface VectorStore<Filter> {
 }
 
 /** Options of the batchers that are left to the user. */
-export type StoreBatcherOptions = Omit<BatcherOptions<never, never>, OwnOptions>;
-
-type OwnOptions = "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "resultKey" | "onMissing" | "name";
+export type StoreBatcherOptions = Omit<
+  BatcherOptions<never, never>,
+  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "resultKey" | "onMissing" | "name"
+>;
 
 /** Options of every store. */
 export interface VectorStoreOptions {
@@ -60,7 +61,9 @@ export interface VectorStoreOptions {
 export const upsertDefaults = { maxBatchSize: 200, overloadOrder: "arrival" } as const;
 
 /** The options as a batcher of any items takes them. */
-export function given<In, Out>(options: StoreBatcherOptions = {}): Omit<BatcherOptions<In, Out>, OwnOptions> {
+export function given<In, Out>(
+  options: StoreBatcherOptions = {},
+): Pick<BatcherOptions<In, Out>, keyof StoreBatcherOptions> {
   return defined(options);
 }
 

@@ -19,9 +19,13 @@ export type BatchResults<Out> = ArrayLike<Out | Error> | KeyedResults<Out>;
  * `context.answer` the array may hold the results of the others alone; a function that answered all may return nothing, where `Out`
  * is given and need not be inferred.
  */
-export type BatchFunction<In, Out> = (items: In[], context: BatchContext) => Returned<Out> | PromiseLike<Returned<Out>>;
-
-type Returned<Out> = BatchResults<Out> | (unknown extends Out ? never : void);
+export type BatchFunction<In, Out> = (
+  items: In[],
+  context: BatchContext,
+) =>
+  | BatchResults<Out>
+  | (unknown extends Out ? never : void)
+  | PromiseLike<BatchResults<Out> | (unknown extends Out ? never : void)>;
 
 /** How long a run of so many items took. */
 export interface RunTime {

@@ -16,44 +16,42 @@ export interface RunContext {
   readonly answer: (index: number, result: unknown) => void;
 }
 
-type Awaitable<T> = T | PromiseLike<T>;
-type Results<Out> = Awaitable<ArrayLike<Out>>;
-
-interface Life<Model, Data> {
+/** The steps of every worker beside its runs. All are optional. */
+export interface WorkerLifecycle<Model, Data> {
   /** Loads the model, once in each thread or process, before `ready()` resolves. Its result is handed to the others. */
-  load?(data: Data): Awaitable<Model>;
+  load?(data: Data): Model | PromiseLike<Model>;
   /** Runs once after `load`, before the first batch: the first runs of most models are slow. */
-  warmUp?(model: Model): Awaitable<void>;
+  warmUp?(model: Model): void | PromiseLike<void>;
   /** Releases the model when the worker is closed or recycled. */
-  unload?(model: Model): Awaitable<void>;
+  unload?(model: Model): void | PromiseLike<void>;
 }
 
 /** A worker whose `run` takes the items and returns their results, in order. */
-export interface PlainWorker<In, Out, Model, Data> extends Life<Model, Data> {
+export interface PlainWorker<In, Out, Model, Data> extends WorkerLifecycle<Model, Data> {
   preprocess?: undefined;
-  run(items: In[], model: Model, context: RunContext): Results<Out>;
+  run(items: In[], model: Model, context: RunContext): ArrayLike<Out> | PromiseLike<ArrayLike<Out>>;
   postprocess?: undefined;
 }
 
 /** A worker with a step before `run`, such as tokenising. */
-export interface PreparingWorker<In, Out, Model, Data, Prepared> extends Life<Model, Data> {
-  preprocess(items: In[], model: Model): Awaitable<Prepared>;
-  run(prepared: Prepared, model: Model, context: RunContext): Results<Out>;
+export interface PreparingWorker<In, Out, Model, Data, Prepared> extends WorkerLifecycle<Model, Data> {
+  preprocess(items: In[], model: Model): Prepared | PromiseLike<Prepared>;
+  run(prepared: Prepared, model: Model, context: RunContext): ArrayLike<Out> | PromiseLike<ArrayLike<Out>>;
   postprocess?: undefined;
 }
 
 /** A worker with a step after `run`, such as cutting one tensor into rows. */
-export interface FinishingWorker<In, Out, Model, Data, Raw> extends Life<Model, Data> {
+export interface FinishingWorker<In, Out, Model, Data, Raw> extends WorkerLifecycle<Model, Data> {
   preprocess?: undefined;
-  run(items: In[], model: Model, context: RunContext): Awaitable<Raw>;
-  postprocess(items: In[], raw: Raw, model: Model): Results<Out>;
+  run(items: In[], model: Model, context: RunContext): Raw | PromiseLike<Raw>;
+  postprocess(items: In[], raw: Raw, model: Model): ArrayLike<Out> | PromiseLike<ArrayLike<Out>>;
 }
 
 /** A worker with both. */
-export interface StagedWorker<In, Out, Model, Data, Prepared, Raw> extends Life<Model, Data> {
-  preprocess(items: In[], model: Model): Awaitable<Prepared>;
-  run(prepared: Prepared, model: Model, context: RunContext): Awaitable<Raw>;
-  postprocess(prepared: Prepared, raw: Raw, model: Model): Results<Out>;
+export interface StagedWorker<In, Out, Model, Data, Prepared, Raw> extends WorkerLifecycle<Model, Data> {
+  preprocess(items: In[], model: Model): Prepared | PromiseLike<Prepared>;
+  run(prepared: Prepared, model: Model, context: RunContext): Raw | PromiseLike<Raw>;
+  postprocess(prepared: Prepared, raw: Raw, model: Model): ArrayLike<Out> | PromiseLike<ArrayLike<Out>>;
 }
 
 declare const types: unique symbol;
