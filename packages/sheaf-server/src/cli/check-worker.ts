@@ -20,7 +20,7 @@ export function checkWorkerCommand(streams: CommandStreams): Command {
       .argument("<command...>", "the worker and its arguments, as workerCommand starts it")
       // Arguments after the command belong to it.
       .passThroughOptions()
-      .option("--data <json>", "what the worker gets as data")
+      .option("--data <json>", "the worker's data, as JSON")
       .option("--load-timeout <time>", "how long it may load", parseDurationMs, 60_000)
       .option("--json", "a line of JSON for each check")
   );

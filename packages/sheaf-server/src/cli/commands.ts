@@ -38,7 +38,7 @@ export const commands: readonly Entry[] = [
   },
   {
     name: "tune",
-    summary: "measure what batches cost and advise settings, or not to batch",
+    summary: "measure the cost of batches and advise settings, or not to batch",
     load: () =>
       import("./tune.ts").then(({ tune, tuneCommand }) => ({ run: interruptible(tune), define: tuneCommand })),
   },

@@ -33,7 +33,7 @@ export function demoCommand(streams: CommandStreams): Command {
   const command = newCommand("demo", streams)
     .description(
       "A minute, offline: the same ramp one by one and batched, bursts, a poison item, a killed worker, and the verdict. " +
-        "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, about what a small network takes on a GPU.",
+        "The worker is a real process that waits 10 ms a batch and 0.3 ms an item, like a small network on a GPU.",
     )
     .option("--duration <time>", "of the whole demo, roughly", parseDurationMs, 60_000);
   return withOutputs(command);
@@ -90,7 +90,7 @@ const pageOf = (
   loads: readonly LoadResult[],
   verdicts: readonly string[],
 ): ReportPage => ({
-  title: "What batching does, in a minute",
+  title: "Batching in a minute",
   verdicts,
   facts: [
     ["Command", shownCommand("demo", args)],
@@ -99,7 +99,7 @@ const pageOf = (
   sections: [
     ...loadSections(loads),
     { title: "All patterns", charts: loadCharts(loads) },
-    { title: "What a run costs", charts: tuneCharts(calibration) },
+    { title: "The cost of a run", charts: tuneCharts(calibration) },
   ],
 });
 

@@ -63,7 +63,7 @@ export function tuneCommand(streams: CommandStreams): Command {
     .option("--item <template>", "one item as JSON; {{floats N}}, {{words N}}, {{int N}} and {{i}} vary")
     .option(
       "--rate <n>",
-      "items per second to advise for (default: 70 % of what batching can serve)",
+      "items per second to advise for (default: 70 % of the capacity with batches)",
       numberFrom(0.001, maxPerS),
     )
     .option("--budget <time>", "latency budget of an item (SLO) to advise for", parseDurationMs)
@@ -123,7 +123,7 @@ async function runTune(command: Command, streams: CommandStreams, args: readonly
   } else streams.stdout.write(`${textTable(tableOf(calibration))}\n\n${lines.join("\n")}\n`);
   if (options.writeConfig !== undefined) await writeConfig(options, calibration, advice, streams);
   const page = (): ReportPage => ({
-    title: `What batching gains on ${target}`,
+    title: `The gain of batching on ${target}`,
     verdicts: lines,
     facts: [
       ["Command", commandLine],
@@ -181,7 +181,7 @@ function summary(
   const { fixedMs, perItemMs, r2 } = costModel;
   const sizes = costModel.table.map(([size]) => size);
   const inFlight = [...new Set(rows.map(({ concurrency }) => concurrency))];
-  const for_ = `${figures(rate)} items/s${assumed ? " (assumed: 70 % of what batching can serve)" : ""}`;
+  const for_ = `${figures(rate)} items/s${assumed ? " (assumed: 70 % of the capacity with batches)" : ""}`;
   const within = budget === undefined ? "" : ` within ${shownMs(budget)}`;
   const lines = [
     `s(n) = ${shownMs(fixedMs)} + ${shownMs(perItemMs)} · n, R² ${r2.toFixed(3)}; medians within ${percent(errorRate)}` +

@@ -17,10 +17,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
       .filter(({ pattern }) => pattern.test(path))
       .flatMap(({ methods }) => [...methods]);
     if (allowed.length === 0)
-      return sendProblem(
-        reply,
-        new Problem("NOT_FOUND", `There is no ${path.slice(0, 200)}; see /docs for what there is.`),
-      );
+      return sendProblem(reply, new Problem("NOT_FOUND", `There is no ${path.slice(0, 200)}; /docs lists the routes.`));
     const allow = [...new Set(allowed)].join(", ");
     const message = `${path.slice(0, 200)} does not take ${request.method}, only ${allow}.`;
     return sendProblem(reply, new Problem("METHOD_NOT_ALLOWED", message, { headers: { allow } }));

@@ -62,7 +62,7 @@ test("until the gain of batches is measured, the page shows only what is missing
   assert.equal(title, "28.6 items share a run");
   assert.match(
     why,
-    /^What that gains is being measured\. The 7 runs so far that count do not settle it: .*\. 200 items in 7 runs/,
+    /^The gain is being measured\. The 7 runs so far that count do not settle it: .*\. 200 items in 7 runs/,
   );
   assert.doesNotMatch(`${title} ${why}`, /×|instead|nothing/);
   const tied = verdictOf(shown, tick(), during({ ok: 200 }, 8, 200, { full: 4, "slot-free": 4 })).why;

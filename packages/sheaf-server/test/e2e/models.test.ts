@@ -39,7 +39,7 @@ test("a model whose results depend on the batch runs one by one: the log, /v1/mo
     const url = await ready(served);
     const model = (await (await fetch(`${url}/v1/models/norm`)).json()) as Record<string, unknown>;
     assert.deepEqual([model["self_test"], model["max_batch_size"]], ["dependent", size]);
-    const warning = /Its results depend on their batch-mates: in a batch they are not what they are alone/;
+    const warning = /Its results depend on their batch-mates: in a batch they differ from those of single items/;
     assert.match(String(model["note"]), warning);
     const warned = served.output.stdout.split("\n").filter((line) => line.includes('"level":40'));
     assert.match(warned.join(), warning);

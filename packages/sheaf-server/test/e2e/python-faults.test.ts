@@ -98,7 +98,7 @@ test(
     execFileSync("python3", ["-m", "venv", "--without-pip", join(folder, ".venv")]);
     const lacking = sheaf(t, ["serve", "--port", "0", missing]);
     assert.equal(await lacking.ended, 1);
-    assert.match(lacking.output.stderr, /Its Python is \/.*\/\.venv\/bin\/python: install what it lacks there, or name another \(PYTHON\)\./); // prettier-ignore
+    assert.match(lacking.output.stderr, /Its Python is \/.*\/\.venv\/bin\/python: install the missing package there, or set PYTHON to another\./); // prettier-ignore
     rmSync(join(folder, ".venv"), { recursive: true });
     const empty = mkdtempSync(join(folder, "path-"));
     const served = sheaf(t, ["serve", "--port", "0", missing], { PATH: empty });

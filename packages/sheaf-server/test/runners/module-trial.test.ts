@@ -23,7 +23,7 @@ const unsteady = `
 test("a module whose results depend on their batch-mates runs one by one, and in batches where the setting says so", async () => {
   const path = write("unsteady.mjs", unsteady);
   const single = await tried(path);
-  assert.match(single.warning!, /in a batch they are not what they are alone \(by up to 99 %\)/);
+  assert.match(single.warning!, /in a batch they differ from those of single items \(by up to 99 %\)/);
   assert.match(single.warning!, /So items run one by one; BATCH_DEPENDENT=batch/);
   assert.match(single.note!, /takes and gives any JSON value\. Its results depend on their batch-mates/);
   assert.deepEqual([single.maxBatchSize, single.sample, single.selfTest], [1, [1, 1], "dependent"]);

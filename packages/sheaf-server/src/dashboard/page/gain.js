@@ -10,7 +10,7 @@ import { duration, number, plural, times } from "./format.js";
  */
 export function gainOf({ verdict: { verdict: kind, batchSize, speedup, low, high, runs }, costModel }) {
   if (kind === "measuring" || costModel === null || speedup === null || low === null || high === null)
-    return { kind: "measuring", sentence: "What that gains is being measured", basis: waitsFor(runs), figure: "", range: "" }; // prettier-ignore
+    return { kind: "measuring", sentence: "The gain is being measured", basis: waitsFor(runs), figure: "", range: "" }; // prettier-ignore
   const { fixedMs, perItemMs } = costModel;
   const range = `${times(low)} to ${times(high)}`;
   const togetherMs = fixedMs + perItemMs * batchSize;

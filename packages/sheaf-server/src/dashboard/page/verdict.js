@@ -90,7 +90,7 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
 }
 
 const waitsWhile = (/** @type {string} */ state) =>
-  state === "loading" ? "It takes no items yet." : "What comes in waits for it.";
+  state === "loading" ? "It takes no items yet." : "Requests wait for it.";
 
 function mainReason(/** @type {Record<string, number>} */ reasons, /** @type {number} */ batches) {
   const [name, most] = Object.entries(reasons).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];

@@ -21,7 +21,7 @@ const problem = Type.Object(
     type: text("urn:sheaf:error: and the code."),
     title: text("The status in words."),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
-    detail: text("What is wrong and what to do."),
+    detail: text("The cause, and how to fix it."),
     request_id: text("Also in the header x-request-id and in the log."),
     error: Type.Object({
       message: Type.String(),
@@ -39,7 +39,7 @@ export const problems: Readonly<Record<number, string>> = {
   404: "No such model.",
   413: "The body is too large.",
   415: "The body is not application/json in UTF-8, uncompressed.",
-  422: "A wrong value: path, what was expected, what was there.",
+  422: "A wrong value: its path, the expected kind and the actual value.",
   429: "The queue is full; see the headers retry-after and retry-after-ms.",
   500: "The model failed.",
   502: "The item was given up: every worker that took it ended; see the id in the message.",

@@ -80,7 +80,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
     const timer = setTimeout(() => process.kill(pid!, "SIGKILL"), steady.durationMs / 2);
     const load = await act("batched", batcher("killed"), steady).finally(() => clearTimeout(timer));
 
-    options.onStep("Measuring what batches cost");
+    options.onStep("Measuring the cost of batches");
     const calibration = await calibrate(executor, {
       sample: (index) => index,
       maxMs: 0.1 * durationMs,

@@ -28,7 +28,7 @@ const why: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "its certificate has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another host",
   closed: "it closed the connection without an answer",
-  "bad response": "what answers does not speak HTTP/1.1",
+  "bad response": "the server does not speak HTTP/1.1",
 };
 
 /**

@@ -106,7 +106,7 @@ function throughput(results: readonly LoadResult[]): Chart {
     name: "throughput",
     title: "Throughput by pattern",
     reading:
-      "Bars: successes a second within the run. Lines across: what was offered. A bar below its line fell behind.",
+      "Bars: successes a second within the run. Lines across: the offered rate. A bar below its line fell behind.",
     spec: (size) =>
       chartSpec(rows, size, {
         height,

@@ -47,7 +47,7 @@ export function reportHtml(page: ReportPage, drawn: ReadonlyMap<Chart, DrawnChar
 ${verdicts.map((verdict) => `<p>${escaped(verdict)}</p>`).join("\n")}
 ${sections.map((section) => sectionHtml(section, drawn)).join("\n")}
 ${notes.map((note) => `<p class="note">${escaped(note)}</p>`).join("\n")}
-<h2>What was run</h2>
+<h2>Commands and machine</h2>
 <dl>
 ${facts.map(([label, value]) => `<dt>${escaped(label)}</dt><dd>${escaped(value)}</dd>`).join("\n")}
 </dl>

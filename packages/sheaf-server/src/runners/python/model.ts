@@ -28,7 +28,9 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
   const failed = (error: unknown, python?: string): never => {
     const { message } = error as Error;
     const lacks = python !== undefined && message.includes("ModuleNotFoundError");
-    const advice = lacks ? ` Its Python is ${python}: install what it lacks there, or name another (PYTHON).` : "";
+    const advice = lacks
+      ? ` Its Python is ${python}: install the missing package there, or set PYTHON to another.`
+      : "";
     throw new Error(`${file} cannot be served: ${message}${advice}`, { cause: error });
   };
   const command = await interpreterFor(path, interpreter).catch((error: unknown) => failed(error));

@@ -25,7 +25,7 @@ export function batchVerdict(
   const what =
     verdict === "slightly-dependent"
       ? `Its results depend on their batch-mates: in a batch they differ by up to ${percent(differenceRate)}, as those of dynamically quantised models do.`
-      : `Its results depend on their batch-mates: in a batch they are not what they are alone (${differenceText(differenceRate)}).`;
+      : `Its results depend on their batch-mates: in a batch they differ from those of single items (${differenceText(differenceRate)}).`;
   const how =
     batchDependent === "exact"
       ? "So items run one by one (BATCH_DEPENDENT=exact)."

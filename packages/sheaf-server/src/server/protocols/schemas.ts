@@ -58,7 +58,7 @@ function itemSchema(input: ModelInput, { maxTextChars }: Settings): Schema {
       return input.tensors.length === 1 ? Type.Union([tensorSchema(input.tensors[0]!), named]) : named;
     }
     case "json":
-      return Type.Unknown({ description: "What the model takes; GET /v1/models says it in words." });
+      return Type.Unknown({ description: "An input of the model; GET /v1/models describes it in words." });
   }
 }
 
@@ -193,10 +193,10 @@ const model = Type.Object({
   owned_by: Type.String(),
   task: Type.Optional(Type.String()),
   state: text("loading, ready, restarting, unavailable or failed."),
-  reason: Type.Optional(text("What it waits for, or why it is not ready.")),
+  reason: Type.Optional(text("Why the model is not ready.")),
   max_batch_size: Type.Optional(Type.Number()),
   device: Type.Optional(text("Where it runs: cpu, cuda:0, webgpu …")),
-  input: Type.Optional(text("What an item is; known once the model has been looked into.")),
+  input: Type.Optional(text("The type of an item; known once the model has been inspected.")),
   sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
   self_test: Type.Optional(
     text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),

@@ -33,7 +33,7 @@ function readParameters({ headers, body }: FastifyRequest, action: "load" | "unl
   for (const [name, value] of Object.entries(parameters)) {
     // tritonclient always sends it.
     if (action === "unload" && name === "unload_dependents" && value === false) continue;
-    const message = `parameters.${name.slice(0, 100)} is not taken: a model is what its files in the folder say.`;
+    const message = `parameters.${name.slice(0, 100)} is not supported: the files in the folder define the model.`;
     throw new Problem("INVALID_INPUT", message, { param: `parameters.${name.slice(0, 100)}` });
   }
 }

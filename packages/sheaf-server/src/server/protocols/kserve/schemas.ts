@@ -201,7 +201,7 @@ export const repositoryAction = (action: "load" | "unload"): RouteSchema => ({
   description:
     action === "load"
       ? "Or its new version, while the one before serves. Answers when new requests go to it. Takes no parameters."
-      : "Answers when what it had is finished and its memory is free. Takes no parameters.",
+      : "Replies when the model's requests are finished and its memory is free. Takes no parameters.",
   tags,
   operationId: action === "load" ? "repositoryLoad" : "repositoryUnload",
   params: Type.Object({ model: Type.String({ description: "Its name in the folder." }) }),

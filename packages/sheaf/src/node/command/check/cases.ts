@@ -91,7 +91,7 @@ const signals: Case = whenReady("goes on after SIGINT and SIGTERM", async (worke
 });
 
 const close: Case = whenReady(
-  "finishes what came before `close`, says `closed` and exits with 0",
+  "finishes the runs before `close`, sends `closed` and exits with 0",
   async (worker, items) => {
     worker.run(1, items(2));
     worker.send({ type: "close" });
@@ -173,7 +173,7 @@ const descriptor: Case = whenReady(
 );
 
 const group: Case = whenReady(
-  "leads a process group of its own, so that a kill takes what it starts",
+  "leads a process group of its own, so that a kill ends its children too",
   async (worker) => {
     try {
       process.kill(-worker.pid!, 0);
