@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../dist/index.js";
-import { deepest } from "../../dist/http/bodies/json-bounds.js";
+import { deepest, JsonBounds, mayExceed } from "../../dist/http/bodies/json-bounds.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { grpcServing } from "./grpc-serving.js";
 import { measuringTexts, serving } from "./serving.js";
@@ -80,6 +80,35 @@ test("what stands in texts counts for nothing, and bodies at the bounds are answ
     assert.equal(status, 200, text.slice(0, 200));
     assert.ok(text.includes(`"output":${JSON.stringify(JSON.parse(value))}`), value.slice(0, 50));
   }
+});
+
+test("keys and arrays are counted exactly beside numbers, texts and space, wherever the bytes begin", () => {
+  const unit = String.raw`{"a" : [0.5,-1.25e-7,[3.0]] ,"[{:\\":"\"]:{","b":0.125,"long":"${"x,:[".repeat(20)}","c":[0.1,{"d":1.5}]}`;
+  const text = `[${Array(300).fill(unit).join()}]`;
+  const [keys, arrays] = [300 * 6, 300 * 5 + 1];
+  assert.equal(Object.keys(JSON.parse(unit) as object).length, 5);
+  for (let offset = 0; offset < 4; offset++) {
+    const bytes = Buffer.from(new ArrayBuffer(text.length + offset), offset);
+    bytes.write(text);
+    const exact = { maxJsonKeys: keys, maxJsonArrays: arrays };
+    assert.ok(mayExceed(bytes, exact));
+    new JsonBounds(exact).check(bytes, "");
+    for (const less of [
+      { ...exact, maxJsonKeys: keys - 1 },
+      { ...exact, maxJsonArrays: arrays - 1 },
+    ])
+      assert.throws(() => new JsonBounds(less).check(bytes, ""), /must have at most/);
+  }
+});
+
+test("a body of few arrays, objects and keys is parsed without a scan", () => {
+  const limits = { maxJsonKeys: 100_000, maxJsonArrays: 1_000_000 };
+  const few = {
+    inputs: [{ shape: [100_000], data: Array(100_000).fill(0.123456) }],
+    texts: Array(1000).fill("a text"),
+  };
+  assert.equal(mayExceed(Buffer.from(JSON.stringify(few)), limits), false);
+  assert.equal(mayExceed(Buffer.from(nested(deepest + 1)), limits), true);
 });
 
 test("the texts of one request share the bounds", async (t) => {

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Problem } from "../../problems/problem.ts";
 import { changedValues, type ChangedValue } from "./changed-values.ts";
-import { JsonBounds, type JsonLimits } from "./json-bounds.ts";
+import { JsonBounds, mayExceed, type JsonLimits } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
 
 /**
@@ -43,25 +43,29 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
  * The body as JSON.
  * @throws {Problem} 400 with the place of the mistake; 422 for more than `limits` allow, found before it is parsed.
  */
-export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(body, new JsonBounds(limits)).json;
+export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(bytesOf(body), limits);
 
 /** The same, with the values that are not what the body says. Where others get what was read, they must be refused. */
 export function exactJsonOf(
   body: unknown,
   limits: JsonLimits,
 ): { readonly json: unknown; readonly changed: readonly ChangedValue[] } {
-  const bounds = new JsonBounds(limits);
-  const { bytes, json } = parsed(body, bounds);
-  return { json, changed: changedValues(bytes, bounds, "") };
+  const bytes = bytesOf(body);
+  const json = parsed(bytes, limits);
+  return { json, changed: changedValues(bytes, json, "") };
 }
 
-function parsed(body: unknown, bounds: JsonBounds): { readonly bytes: Buffer; readonly json: unknown } {
+function bytesOf(body: unknown): Buffer {
   if (!Buffer.isBuffer(body) || body.length === 0)
     throw new Problem("NOT_JSON", "The body is empty; send JSON, with the header content-type: application/json.");
   if (!isUtf8(body)) throw new Problem("NOT_JSON", "The body is not UTF-8.");
-  bounds.check(body, "");
+  return body;
+}
+
+function parsed(bytes: Buffer, limits: JsonLimits): unknown {
+  if (mayExceed(bytes, limits)) new JsonBounds(limits).check(bytes, "");
   try {
-    return { bytes: body, json: JSON.parse(body.toString("utf8")) as unknown };
+    return JSON.parse(bytes.toString("utf8")) as unknown;
   } catch (error) {
     throw new Problem("NOT_JSON", `The body is not JSON: ${(error as Error).message}`, { cause: error });
   }

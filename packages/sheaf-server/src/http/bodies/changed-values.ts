@@ -1,6 +1,6 @@
 import { describe } from "sheaf/internal";
 import { Problem } from "../../problems/problem.ts";
-import { afterSpace, colon, endOfString, isDigit, type JsonBounds } from "./json-bounds.ts";
+import { afterSpace, colon, endOfString, isDigit } from "./json-bounds.ts";
 
 /** A value that would be another one after JSON.parse. */
 export interface ChangedValue {
@@ -11,12 +11,31 @@ export interface ChangedValue {
 
 /**
  * The values of valid JSON that JavaScript would change: integers that no double holds, numbers that become Infinity, and
- * texts with half of a surrogate pair, which UTF-8 has no bytes for. The first of all, and the
- * first of each further element of a list that is a field of the whole. `bounds` has scanned the bytes; `root` is the path of the whole.
+ * texts with half of a surrogate pair, which UTF-8 has no bytes for. The first of all, and the first of each further
+ * element of a list that is a field of the whole. `json` is the parsed value, at most `deepest` deep; `root` is its path.
  */
-export function changedValues(bytes: Buffer, { hasLongNumber }: JsonBounds, root: string): readonly ChangedValue[] {
-  const hasSurrogate = bytes.includes("\\ud") || bytes.includes("\\uD");
-  return hasLongNumber || hasSurrogate ? new Walk(bytes, root).changed : [];
+export function changedValues(bytes: Buffer, json: unknown, root: string): readonly ChangedValue[] {
+  return mayBeChanged(json) ? new Walk(bytes, root).changed : [];
+}
+
+/** Whether a value looks like one that JSON.parse has changed. Some of these are as they were sent, such as 1e300. */
+function mayBeChanged(value: unknown): boolean {
+  if (typeof value === "number") return value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER;
+  if (typeof value === "string") return !value.isWellFormed();
+  if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const element: unknown = value[i];
+      // Without a call for each: most long arrays hold numbers.
+      if (typeof element === "number" && element <= Number.MAX_SAFE_INTEGER && element >= Number.MIN_SAFE_INTEGER)
+        continue;
+      if (mayBeChanged(element)) return true;
+    }
+    return false;
+  }
+  for (const key in value)
+    if (!key.isWellFormed() || mayBeChanged((value as Readonly<Record<string, unknown>>)[key])) return true;
+  return false;
 }
 
 /** A place in an array or an object that is open: the index or the key of its current value. */
@@ -76,7 +95,10 @@ class Walk {
 
   #readNumber(at: number): number {
     let end = at + 1;
-    while (isInNumber(this.#bytes[end])) end++;
+    let hasExponent = false;
+    for (let byte = this.#bytes[end]; isInNumber(byte); byte = this.#bytes[++end])
+      hasExponent ||= byte === smallE || byte === largeE;
+    if (!hasExponent && end - at < longestExact) return end - 1;
     const literal = this.#bytes.toString("latin1", at, end);
     const number = Number(literal);
     const got = literal.length > longestShown ? `${literal.slice(0, longestShown)}…` : literal;
@@ -110,4 +132,8 @@ const joined = (path: string, place: Place): string =>
 
 /** A digit, or one of `+-.eE`. */
 const isInNumber = (byte = 0): boolean =>
-  isDigit(byte) || byte === 0x2b || byte === 0x2d || byte === 0x2e || (byte | 0x20) === 0x65;
+  isDigit(byte) || byte === 0x2b || byte === 0x2d || byte === 0x2e || byte === smallE || byte === largeE;
+
+const [smallE, largeE] = [0x65, 0x45];
+/** Integers of fewer digits are exact. */
+const longestExact = 16;
