@@ -42,7 +42,7 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
     },
     async (error: unknown) => {
       if (signalled > 0) return new Promise<number>(() => undefined);
-      app.log.fatal({ err: error }, "a model failed to load");
+      app.log.fatal("a model failed to load; shutting down");
       await server.close({ graceMs: 0 });
       throw error;
     },

@@ -3,6 +3,7 @@ import { BatcherError, type ErrorCode } from "sheaf";
 import { httpStatusOf } from "sheaf/adapters/http";
 import { NatsQueueError } from "sheaf/adapters/nats";
 import { describe } from "sheaf/internal";
+import { typedMessage } from "../shared/typed-message.ts";
 
 /** Status of every error that the server itself finds. */
 const ownStatusOf = {
@@ -73,12 +74,6 @@ export const clientClosedRequest = (): Problem => new Problem("BAD_REQUEST", "Th
 /** The message of anything thrown. */
 export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : describe(thrown));
 
-/** An error of Python's has its type as a name of its own, and says little without: `KeyError: 'x'`. */
-const typedMessage = (thrown: unknown): string =>
-  thrown instanceof Error && Object.hasOwn(thrown, "name") && thrown.name !== "Error"
-    ? `${thrown.name}: ${thrown.message}`
-    : messageOf(thrown);
-
 /**
  * The problem document for anything thrown. An error of a model keeps its message. `deadline` is how a caller asks for more
  * time.
@@ -89,7 +84,8 @@ export function problemOf(error: unknown, deadline = "X-Request-Timeout-Ms"): Pr
   if (error instanceof NatsQueueError) return problemOfQueue(error);
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
-  return new Problem("MODEL_ERROR", `The model failed: ${typedMessage(error)}`, { cause: error });
+  const message = error instanceof Error ? typedMessage(error) : describe(error);
+  return new Problem("MODEL_ERROR", `The model failed: ${message}`, { cause: error });
 }
 
 const problemOfBatcher = (error: BatcherError, deadline: string): Problem =>

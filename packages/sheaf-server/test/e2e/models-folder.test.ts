@@ -85,6 +85,63 @@ test(
   },
 );
 
+test(
+  "a failed load is one line of the log, with type, version, file and line; a switch is one with both versions",
+  { skip: skipWithoutPython },
+  async (t) => {
+    const models = join(base, "logged");
+    const version = (number: number): string => {
+      mkdirSync(join(models, "words", String(number)), { recursive: true });
+      return join(models, "words", String(number), "model.py");
+    };
+    put(version(1), python(1));
+    put(join(models, "lacks.py"), "import json\nimport nothing_of_this_name\n");
+    put(join(models, "throws.mjs"), 'export default { load: () => { throw new Error("no weights"); }, run: (items) => items };'); // prettier-ignore
+    const served = sheaf(t, ["serve", models, "--port", "0"], { ...few, API_KEY: "key" });
+    const ask = asking(await ready(served));
+    put(
+      version(2),
+      'from sheaf_worker import serve\ndef load(data):\n    return data["weights"]\nserve(lambda texts, model: texts, load=load, inputs="text", outputs="text")\n',
+    );
+    const broken = await ask("/v2/repository/models/words/load");
+    assert.match(broken.json.error, /^words did not load: .*model\.py cannot be served: KeyError: 'weights'$/);
+    put(version(3), python(3));
+    assert.equal((await ask("/v2/repository/models/words/load")).status, 200);
+    // From versions to a file without any, which is version 1.
+    rmSync(join(models, "words"), { recursive: true });
+    put(join(models, "words.py"), python(4));
+    assert.equal((await ask("/v2/repository/models/words/load")).status, 200);
+    served.child.kill("SIGTERM");
+    assert.equal(await served.ended, 0, served.output.stderr);
+
+    const lines: any[] = served.output.stdout.trim().split("\n").map((line) => JSON.parse(line)); // prettier-ignore
+    const about = (text: string): any[] => lines.filter((line) => line.level > 30 && JSON.stringify(line).includes(text)); // prettier-ignore
+    const [failed, ...more] = about("'weights'");
+    assert.deepEqual(more, [], "once");
+    assert.deepEqual(
+      [failed.level, failed.msg, failed.model, failed.version, failed.versionBefore, failed.err.type, failed.place],
+      [50, "model failed to load", "words", "2", "1", "KeyError", `${version(2)}, line 3`],
+    );
+    assert.match(failed.err.message, /^[^:]*model\.py cannot be served: KeyError: 'weights'$/);
+    assert.match(failed.err.stack, /^Traceback [\s\S]*KeyError: 'weights'\n$/);
+    const [lacks, ...others] = about("nothing_of_this_name");
+    assert.deepEqual(others, [], "once");
+    assert.deepEqual([lacks.err.type, lacks.place], ["ModuleNotFoundError", `${join(models, "lacks.py")}, line 2`]);
+    assert.equal(lacks.err.message.split("No module named").length, 2, "its message is not said twice");
+    assert.deepEqual(about("no weights").map(({ model, msg, err }) => [model, msg, err.type, err.message]), [["throws", "model failed to load", "Error", "no weights"]]); // prettier-ignore
+
+    const ofWords = lines.filter(({ model, msg }) => model === "words" && msg.startsWith("model is ready"));
+    assert.deepEqual(
+      ofWords.map(({ msg, version, versionBefore }) => [msg, version, versionBefore]),
+      [
+        ["model is ready", "1", undefined],
+        ["model is ready, and replaces the version before", "3", "1"],
+        ["model is ready, and replaces the version before", "1", "3"],
+      ],
+    );
+  },
+);
+
 test("what does not go with a folder of models is said at the start, with exit 2", async (t) => {
   const models = join(base, "empty");
   mkdirSync(models);

@@ -7,6 +7,7 @@ import { triedOut } from "../self-test/module-trial.ts";
 import { inputOf, itemFromJson, outputOf } from "./columns.ts";
 import { convertingExecutor } from "./executor.ts";
 import { interpreterFor } from "./interpreter.ts";
+import { typedMessage } from "../../shared/typed-message.ts";
 
 /** Where libraries of Python look for how many threads a run may use. */
 const threadVariables = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
@@ -26,7 +27,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
   const { name = basename(path, ".py") } = options;
   const [device] = devicesOf(settings.device);
   const failed = (error: unknown, python?: string): never => {
-    const { message } = error as Error;
+    const message = typedMessage(error as Error);
     const lacks = python !== undefined && message.includes("ModuleNotFoundError");
     const advice = lacks
       ? ` Its Python is ${python}: install the missing package there, or set PYTHON to another.`

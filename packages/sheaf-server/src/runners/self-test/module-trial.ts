@@ -4,6 +4,7 @@ import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
 import { closedOn, inspectionExecutor } from "../workers/inspection.ts";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { ModuleExports } from "./module-sample-worker.ts";
+import { typedMessage } from "../../shared/typed-message.ts";
 import { selfTest } from "./self-test.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
@@ -52,7 +53,7 @@ export async function triedOut<Spec extends ModelSpec>(
     const note = verdict.warning === undefined ? spec.note : `${spec.note} ${verdict.warning}`;
     return { ...spec, sample: samples[0], ...verdict, note };
   } catch (error) {
-    const { message: sampleFailure } = error as Error;
+    const sampleFailure = typedMessage(error as Error);
     const warning = `It fails on its own sample: ${sampleFailure}`;
     return { ...spec, note: `${spec.note} ${warning}`, warning, sampleFailure };
   }

@@ -3,6 +3,9 @@ import type { CommonSpec } from "../../runners/contract/model-spec.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonDemand } from "./json-demand.ts";
 
+/** The version of every model that does not say another. */
+export const onlyVersion = "1";
+
 /** A model to serve: its inputs and outputs, and the executor that runs it. */
 export interface ModelDefinition extends Omit<CommonSpec, "task" | "groupKey" | "weigh" | "sample"> {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */

@@ -4,7 +4,7 @@ import { sumOfCounts } from "../../shared/stats-sum.ts";
 import { orAborted, within } from "../../shared/waiting.ts";
 import { messageOf } from "../../problems/problem.ts";
 import type { Settings } from "../../settings/settings.ts";
-import type { ModelDefinition } from "../contract/model-definition.ts";
+import { onlyVersion, type ModelDefinition } from "../contract/model-definition.ts";
 import type { ModelState, ServedModel } from "../contract/served-model.ts";
 
 /** Where a model comes from: what it takes is known once it has been looked into, or once it has loaded. */
@@ -12,6 +12,8 @@ export interface ModelSource {
   readonly name: string;
   /** What `load` waits for, as `/readyz` says it: a file's or folder's own name, or a worker. */
   readonly waitsFor: string;
+  /** The version that it loads, once that is known; undefined where the model has no versions. */
+  readonly versionName?: string | undefined;
   /**
    * The definition, whose workers may run already: a caller that does not serve it must close them. `learn` is given in a
    * gateway of a fleet.
@@ -25,13 +27,29 @@ export type LearnModel = (name: string, settings: Settings, signal: AbortSignal)
 /** Puts a batcher before a definition, here or in a fleet; it loads from then on. */
 export type OpenModel = (definition: ModelDefinition) => ServedModel;
 
-/** Called with the version that is ready, or with why there is none. */
-export type LoadListener = (error: unknown, version: ServedModel | undefined) => void;
+/** How a load ended. */
+export interface EndedLoad {
+  /** The version that is ready; undefined where the load failed. */
+  readonly version: ServedModel | undefined;
+  /** Why it failed. */
+  readonly error: unknown;
+  /** The name of the version that was loaded; undefined where it is not known, or the model has no versions so far. */
+  readonly versionName: string | undefined;
+  /** The name of the version that served before: now replaced, or still serving where the load failed. */
+  readonly versionBefore: string | undefined;
+}
+
+export type LoadListener = (load: EndedLoad) => void;
 
 interface Load {
   readonly waitsFor: string;
   readonly abort: AbortController;
   readonly ended: Promise<unknown>;
+}
+
+interface ReportedLoad extends Pick<EndedLoad, "versionBefore"> {
+  readonly source: Pick<ModelSource, "versionName">;
+  readonly signal?: AbortSignal;
 }
 
 /** A name under which a server serves: the version that new requests go to, those that finish, and the next one. */
@@ -45,7 +63,7 @@ export class Deployment {
   readonly #versionListeners: Set<(version: ServedModel) => void> = new Set();
   readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
   readonly #loadListeners: Set<LoadListener> = new Set();
-  #lastLoad: Parameters<LoadListener> | undefined;
+  #lastLoad: EndedLoad | undefined;
   readonly #finishing: Map<ServedModel, Promise<void>> = new Map();
   /** What versions that are gone have counted. */
   #gone: BatcherStats | undefined;
@@ -94,7 +112,10 @@ export class Deployment {
     const model = this.#open(definition);
     this.#serve(model);
     const ready = model.ready();
-    this.#report(ready.then(() => model));
+    this.#report(
+      ready.then(() => model),
+      { source: definition, versionBefore: undefined },
+    );
     return ready;
   }
 
@@ -108,7 +129,9 @@ export class Deployment {
     const { current } = this;
     if (current?.state === "failed") this.#finish(current, 0);
     const loading = this.#loadFrom(source, abort.signal);
-    this.#report(loading, abort.signal);
+    const before = this.current?.definition;
+    const versionBefore = before && (before.versionName ?? onlyVersion);
+    this.#report(loading, { source, versionBefore, signal: abort.signal });
     const ended = loading.then(
       () => {
         this.#load = undefined;
@@ -164,18 +187,20 @@ export class Deployment {
   /** Called with the outcome of the last load, if there is one, and of each later one. */
   onLoad(listener: LoadListener): () => void {
     this.#loadListeners.add(listener);
-    if (this.#lastLoad !== undefined) listener(...this.#lastLoad);
+    if (this.#lastLoad !== undefined) listener(this.#lastLoad);
     return () => void this.#loadListeners.delete(listener);
   }
 
-  #report(loading: Promise<ServedModel>, signal?: AbortSignal): void {
-    const report: LoadListener = (error, version) => {
-      this.#lastLoad = [error, version];
-      for (const listener of this.#loadListeners) listener(error, version);
+  #report(loading: Promise<ServedModel>, { source, versionBefore, signal }: ReportedLoad): void {
+    const report = (version: ServedModel | undefined, error: unknown): void => {
+      const isSwitch = version !== undefined && versionBefore !== undefined;
+      const versionName = source.versionName ?? (isSwitch ? onlyVersion : undefined);
+      this.#lastLoad = { version, error, versionName, versionBefore };
+      for (const listener of this.#loadListeners) listener(this.#lastLoad);
     };
     loading.then(
-      (version) => report(undefined, version),
-      (error: unknown) => signal?.aborted !== true && report(error, undefined),
+      (version) => report(version, undefined),
+      (error: unknown) => signal?.aborted !== true && report(undefined, error),
     );
   }
 

@@ -1,6 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
 import { logBatches } from "../../observe/log.ts";
+import { messageOf } from "../../problems/problem.ts";
 import type { Deployment } from "../models/deployment.ts";
+import { failedLoad } from "./failed-load.ts";
 import { uncachedReason } from "../models/uncached-reason.ts";
 
 /** One line per failed batch and per worker that is replaced, and with LOG_LEVEL debug one per batch; never one per item. */
@@ -8,18 +10,26 @@ export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => 
   const { name } = deployment;
   const ends = [
     logBatches(log, name, deployment),
-    deployment.onVersion(({ definition, settings, workers }) => {
+    deployment.onVersion((version) => {
+      const { definition, settings, workers } = version;
       const { warning } = definition;
       if (warning !== undefined) log.warn({ model: name }, warning);
       const reason = settings.cacheMaxBytes > 0 ? uncachedReason(definition, settings) : undefined;
       if (reason !== undefined) log.warn({ model: name }, `its results are not cached: ${reason}`);
       workers?.onInstance(({ instance: { id, state }, why }) => {
-        if (why !== undefined) log.warn({ model: name, worker: id, state }, why);
+        if (why === undefined) return;
+        const warn = (): void => log.warn({ model: name, worker: id, state }, why);
+        if (version.state !== "loading") return warn();
+        // A load that fails for this reason says it itself.
+        version.ready().then(warn, (error: unknown) => messageOf(error) !== why && warn());
       });
     }),
-    deployment.onLoad((error, version) => {
-      if (version === undefined) log.error({ model: name, err: error }, "model failed to load");
-      else log.info({ model: name, note: version.definition.note }, "model is ready");
+    deployment.onLoad(({ version, error, versionName, versionBefore }) => {
+      const load = { model: name, version: versionName, versionBefore };
+      if (version === undefined) return log.error({ ...load, ...failedLoad(error) }, "model failed to load");
+      const message =
+        versionBefore === undefined ? "model is ready" : "model is ready, and replaces the version before";
+      log.info({ ...load, note: version.definition.note }, message);
     }),
   ];
   return () => ends.forEach((end) => end());

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { workerError } from "./worker-error.ts";
 
 const longestLine = 8192;
 const tailLines = 50;
@@ -38,6 +39,14 @@ export class OutputLines {
   get lastWords(): string | undefined {
     // No other line: a model's output may hold other callers' data, and an error goes to its caller.
     return this.#tail.findLast((line) => lastWordsOf.test(line));
+  }
+
+  /** The exception whose traceback Python wrote as it ended, with its type and its place; undefined without one. */
+  get exception(): Error | undefined {
+    const [line, type, message = ""] = /^([\w.]+)(?:: (.*))?$/.exec(this.lastWords ?? "") ?? [];
+    const start = this.#tail.findLastIndex((one) => one.startsWith("Traceback "));
+    if (line === undefined || start < 0) return undefined;
+    return workerError({ type, message, traceback: this.#tail.slice(start).join("\n") });
   }
 
   /** The last line, whatever it holds: for the author of a worker. */

@@ -53,14 +53,16 @@ export function openCommand(
     const about = words === undefined ? protocol.silence : `: ${words}`;
     return fault === undefined ? `${why}${about}` : `${fault.message}${words === undefined ? "" : ` (${words})`}`;
   };
+  // The cause is for the log of a load that failed; the traceback of a later crash can hold the data of other callers.
+  const causeOf = (): Error | undefined => fault ?? (declared.first === undefined ? lines.exception : undefined);
   // By `close` everything that it sent has been read, unless a program that it started holds its pipes open.
-  child.on("close", (code, signal) => end(whyOf(code, signal), fault));
+  child.on("close", (code, signal) => end(whyOf(code, signal), causeOf()));
   child.on("exit", (code, signal) => {
     // Nothing else may keep this process alive until `close`.
     for (const stream of output) stream.ref();
     const cancel = setTimeout(() => {
       for (const stream of output) stream.destroy();
-      end(whyOf(code, signal), fault);
+      end(whyOf(code, signal), causeOf());
     }, exitMs);
     child.on("close", () => clearTimeout(cancel));
   });

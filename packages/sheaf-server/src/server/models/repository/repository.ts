@@ -145,15 +145,20 @@ export class FolderRepository {
   }
 
   #sourceOf(name: string): ModelSource {
+    let found: FolderVersion | undefined;
     return {
       name,
       waitsFor: name,
+      get versionName() {
+        return found?.versionName;
+      },
       load: async (signal, learn) => {
         const paths = (await modelsIn(this.folder)).get(name);
         if (paths === undefined) throw new Error(`${name} is not in the folder of models any more.`);
         const finding = findModel(this.folder, name, paths);
         this.#loadedFiles.set(name, await filesOrWhyNot(finding));
-        const { model, versionName } = await finding;
+        found = await finding;
+        const { model, versionName } = found;
         const source = fileSource({ model, name, settings: this.#own }, this.#settings, modelOutput(this.#log, name));
         const definition = await source.load(signal, learn);
         if (definition.sampleFailure === undefined) return { ...definition, versionName };

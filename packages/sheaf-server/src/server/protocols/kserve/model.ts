@@ -3,16 +3,13 @@ import { Problem } from "../../../problems/problem.ts";
 import type { ModelStatistics, Duration } from "../../contract/model-statistics.ts";
 import type { Models } from "../../models/models.ts";
 import type { Deployment } from "../../models/deployment.ts";
-import type { ModelDefinition } from "../../contract/model-definition.ts";
+import { onlyVersion, type ModelDefinition } from "../../contract/model-definition.ts";
 import type { ModelState, ServedModel } from "../../contract/served-model.ts";
 import { packageVersion } from "../../../shared/version.ts";
 import { inputTensors, metadataShape, outputTensors, type ProtocolTensor } from "./model-tensors.ts";
 
 // The protocol's and Triton's descriptions of a model, apart from HTTP. Their documents:
 // https://github.com/triton-inference-server/server/tree/main/docs/protocol
-
-/** The version of every model that does not say another. */
-const onlyVersion = "1";
 
 /** The name of a version in a path and in a reply. */
 export const versionOf = (model: ServedModel | undefined): string => model?.definition.versionName ?? onlyVersion;
