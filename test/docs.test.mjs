@@ -57,7 +57,7 @@ test("every option and its default stand in docs/reference/options.md, and back"
 
 for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
   test(`every option of ${name} shows its default in the editor, the one that the code and the reference have`, async () => {
-    const tags = defaultTags(name);
+    const tags = defaultTags("sheaf/src/core/contract/options.ts", name);
     const values = await batcherOptions(name);
     // "the executor's slots", "the batcher's": no literal.
     const isProse = (option) => tags.get(option)?.startsWith("the ") === true;
@@ -69,6 +69,25 @@ for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
       [],
     );
   });
+
+const taggedOptions = {
+  "node/contract/options.ts": ["WorkerOptions", "EncodeRows"],
+  "node/command/options.ts": ["CommandOptions"],
+  "node/command/check/check-worker.ts": ["CheckOptions"],
+  "node/pipeline.ts": ["PipelineOptions"],
+  "tuning/calibrate.ts": ["CalibrateOptions"],
+  "tuning/recommend.ts": ["RecommendOptions"],
+  "tuning/simulate.ts": ["SimulationOptions"],
+  ...Object.fromEntries(Object.entries(policyOptions()).map(([file, name]) => [file, [name]])),
+};
+
+test("every option of sheaf/node, sheaf/tuning and the policies shows its default in the editor", () => {
+  const tags = Object.entries(taggedOptions).flatMap(([file, names]) =>
+    names.flatMap((name) => [...defaultTags(`sheaf/src/${file}`, name)].map(([option, tag]) => [name, option, tag])),
+  );
+  assert.ok(tags.length > 40);
+  assert.deepEqual(tags.filter(([, , tag]) => tag === undefined), []); // prettier-ignore
+});
 
 test("every row of every table has as many cells as its header", () => {
   assert.deepEqual(

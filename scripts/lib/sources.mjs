@@ -26,28 +26,28 @@ export async function batcherOptions(interfaceName) {
   return new Map(properties.map(({ name }) => [name, { ...defaults, ...defaultChoices }[name]]));
 }
 
-/** The optional properties of an interface of the core's options, each with the text of its `@default`; undefined without one. */
-export function defaultTags(interfaceName) {
+/** The optional properties of an interface below `packages/`, each with the text of its `@default`; undefined without one. */
+export function defaultTags(path, interfaceName) {
   return new Map(
-    propertiesOf("sheaf/src/core/contract/options.ts", interfaceName)
+    propertiesOf(path, interfaceName)
       .filter(({ isOptional }) => isOptional)
-      .map(({ name, comment }) => [name, /@default (.+)/.exec(comment)?.[1]]),
+      .map(({ name, comment }) => [name, tagIn(comment)]),
   );
 }
 
+const tagIn = (comment) => /@default (.+?)(?: \*\/)?\s*$/m.exec(comment)?.[1];
+
 /**
- * The properties of an options interface of `packages/`, each with the default that its own comment gives: a number, a text,
- * or undefined for none and for what prose says.
+ * The properties of an options interface of `packages/`, each with the `@default` of its comment: a number or a text that it begins with;
+ * undefined for none and for prose.
  */
 export function optionsOf(path, interfaceName) {
   return new Map(propertiesOf(path, interfaceName).map(({ name, comment }) => [name, defaultIn(comment)]));
 }
 
 function defaultIn(comment) {
-  const text = comment.replaceAll(/\s*\n\s*\*\s?/g, " ");
-  const [, quoted] = /`"([^"`]+)"` \(default\)|Default `"([^"`]+)"`/.exec(text)?.filter(Boolean) ?? [];
-  const [, number] = /Default (\d+(?:,\d{3})*(?:\.\d+)?)(?=[.; ]|,(?! \d))/.exec(text) ?? [];
-  return quoted ?? (number === undefined ? undefined : Number(number.replaceAll(",", "")));
+  const [literal] = /^(?:"[^"]*"|[\d.]+)(?=$|, (?!\d))/.exec(tagIn(comment) ?? "") ?? [];
+  return literal && JSON.parse(literal);
 }
 
 /** The server's environment variables, each with its default; undefined where it has none. */

@@ -17,13 +17,22 @@ type RunStage = (items: unknown[], handle: BaseRunHandle) => ArrayLike<unknown> 
 
 /** Options of `pipeline`. */
 export interface PipelineOptions<In, Prepared, Raw, Out> {
-  /** Runs first, here: one batch at a time. One result for each item; an Error leaves that item out. Default: nothing. */
+  /**
+   * Runs first, here: one batch at a time. One result for each item; an Error leaves that item out.
+   * @default nothing
+   */
   readonly before?: StageFunction<In, Prepared> | undefined;
   /** The middle: another executor, such as `workerProcess()`, with as many batches at once as it has slots; or a function. */
   readonly executor: Executor<Prepared, Raw> | StageFunction<Prepared, Raw>;
-  /** Runs last, here: one batch at a time, in the order the batches came. Default: nothing. */
+  /**
+   * Runs last, here: one batch at a time, in the order the batches came.
+   * @default nothing
+   */
   readonly after?: StageFunction<Raw, Out> | undefined;
-  /** Most batches between the first stage and the last; integer >= 1. Default 32. */
+  /**
+   * Most batches between the first stage and the last; integer >= 1.
+   * @default 32
+   */
   readonly maxInFlight?: number | undefined;
 }
 

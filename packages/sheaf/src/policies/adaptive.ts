@@ -4,9 +4,15 @@ import type { BatchRecord, Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see adaptive */
 export interface AdaptiveOptions {
-  /** The p99 of run time that batches may reach, in milliseconds; > 0. Default 100. */
+  /**
+   * The p99 of run time that batches may reach, in milliseconds; > 0.
+   * @default 100
+   */
   readonly targetLatencyMs?: number | undefined;
-  /** Equal signals in a row that one step takes; integer >= 1. Default 3. */
+  /**
+   * Equal signals in a row that one step takes; integer >= 1.
+   * @default 3
+   */
   readonly hysteresis?: number | undefined;
 }
 

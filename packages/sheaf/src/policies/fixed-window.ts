@@ -3,7 +3,7 @@ import type { Decision, Policy, QueueView } from "./policy.ts";
 
 /** @see fixedWindow */
 export interface FixedWindowOptions {
-  /** Default `"hybrid"`. */
+  /** @default "hybrid" */
   readonly trigger?: "hybrid" | "size" | "time" | undefined;
 }
 

@@ -8,23 +8,49 @@ import { fitLine, type MeasuredCost } from "./cost-line.ts";
 export interface CalibrateOptions<In> {
   /** The item number i; called again for every item, so vary it as your traffic varies. */
   readonly sample: (index: number) => In;
-  /** Batch sizes to measure; integers >= 1. Default 1, 2, 4, 8, 16, 32. */
+  /**
+   * Batch sizes to measure; integers >= 1.
+   * @default 1, 2, 4, 8, 16, 32
+   */
   readonly sizes?: readonly number[] | undefined;
-  /** Batches in flight to measure; integers >= 1. Default 1, and the executor's slots where it has more. */
+  /**
+   * Batches in flight to measure; integers >= 1.
+   * @default 1, and the executor's slots where it has more
+   */
   readonly concurrency?: readonly number[] | undefined;
-  /** Stop once every median is known to this share (95 % confidence); > 0. Default 0.02. */
+  /**
+   * Stop once every median is known to this share (95 % confidence); > 0.
+   * @default 0.02
+   */
   readonly targetError?: number | undefined;
-  /** Stop after this long even so; at least `minRounds` rounds are measured. Default 20,000. */
+  /**
+   * Stop after this long even so; at least `minRounds` rounds are measured.
+   * @default 20000
+   */
   readonly maxMs?: number | undefined;
-  /** Unmeasured runs of every size first; integer >= 0. Default 2. */
+  /**
+   * Unmeasured runs of every size first; integer >= 0.
+   * @default 2
+   */
   readonly warmUpRounds?: number | undefined;
-  /** Integer >= 1. Default 7. */
+  /**
+   * Integer >= 1.
+   * @default 7
+   */
   readonly minRounds?: number | undefined;
-  /** Integer >= minRounds. Default 200. */
+  /**
+   * Integer >= minRounds.
+   * @default 200
+   */
   readonly maxRounds?: number | undefined;
+  /** @default the system's */
   readonly clock?: Clock | undefined;
+  /** @default none */
   readonly onProgress?: ((progress: { readonly round: number; readonly share: number }) => void) | undefined;
-  /** Aborting it ends the calibration with its reason after the run in progress, whose own signal aborts too. */
+  /**
+   * Aborting it ends the calibration with its reason after the run in progress, whose own signal aborts too.
+   * @default none
+   */
   readonly signal?: AbortSignal | undefined;
 }
 

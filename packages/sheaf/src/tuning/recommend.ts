@@ -4,13 +4,25 @@ import { check, checkCount, checkPositive, oneOf } from "../shared/checks.ts";
 export interface RecommendOptions {
   /** Items that arrive, a second; > 0. */
   readonly ratePerS: number;
-  /** Most time from an item's arrival to its result that is still good, in milliseconds. Default none. */
+  /**
+   * Most time from an item's arrival to its result that is still good, in milliseconds.
+   * @default none
+   */
   readonly latencyBudgetMs?: number | undefined;
-  /** Batches that run at once without slowing each other down; integer >= 1. Default 1. */
+  /**
+   * Batches that run at once without slowing each other down; integer >= 1.
+   * @default 1
+   */
   readonly slots?: number | undefined;
-  /** Largest batch the model or service takes; integer >= 1. Default: twice the largest measured size, or 256. */
+  /**
+   * Largest batch the model or service takes; integer >= 1.
+   * @default twice the largest measured size, or 256
+   */
   readonly maxBatchSize?: number | undefined;
-  /** `"strict"`: an item may start only after the one before it has ended. Default `"free"`. */
+  /**
+   * `"strict"`: an item may start only after the one before it has ended.
+   * @default "free"
+   */
   readonly order?: "free" | "strict" | undefined;
 }
 

@@ -20,18 +20,37 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly arrivals: Arrivals;
   /** Run time of a batch by its size, and by its weight. */
   readonly cost: SimulatedCost;
-  /** Weights of the items, which `weigh` gives to the batcher unless it is given. Default: every item weighs 1. */
+  /**
+   * Weights of the items, which `weigh` gives to the batcher unless it is given.
+   * @default every item weighs 1
+   */
   readonly weights?: Weights | undefined;
+  /** @default none */
   readonly noise?: RunTimeNoise | undefined;
-  /** Calls to make; integer, 1 … 10,000,000. Default 10,000, or the whole trace. */
+  /**
+   * Calls to make; integer, 1 … 10,000,000.
+   * @default 10000, or the whole trace
+   */
   readonly items?: number | undefined;
-  /** Share of the calls, from the first, that the figures leave out, 0 … 1. Default 0.1. */
+  /**
+   * Share of the calls, from the first, that the figures leave out, 0 … 1.
+   * @default 0.1
+   */
   readonly warmUp?: number | undefined;
-  /** Shares of the calls with these priorities, 0 … 1, together at most 1; the rest is interactive. */
+  /**
+   * Shares of the calls with these priorities, 0 … 1, together at most 1; the rest is interactive.
+   * @default all interactive
+   */
   readonly priorities?: { readonly immediate?: number | undefined; readonly bulk?: number | undefined } | undefined;
-  /** Each call becomes an operation of a client that gives up and tries again. Default: every call waits to its end. */
+  /**
+   * Each call becomes an operation of a client that gives up and tries again.
+   * @default none: every call waits to its end
+   */
   readonly retries?: Retries | undefined;
-  /** A whole number. Default 1. */
+  /**
+   * A whole number.
+   * @default 1
+   */
   readonly seed?: number | undefined;
 }
 

@@ -23,16 +23,32 @@ export interface WorkerLogLine {
 export interface CommandOptions<Data = unknown> extends Omit<WorkerOptions<Data>, "heapLimitMb" | "encodeRows"> {
   /** The program to start: a path, or a name that is looked up on PATH. */
   readonly command: string;
+  /** @default none */
   readonly args?: readonly string[] | undefined;
-  /** Folder it starts in. Default: that of this process. */
+  /**
+   * Folder it starts in.
+   * @default the folder of this process
+   */
   readonly cwd?: string | undefined;
-  /** Environment variables to set for it beside those of this process; `undefined` takes one away. */
+  /**
+   * Environment variables to set for it beside those of this process; `undefined` takes one away.
+   * @default that of this process alone
+   */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Handed to `load`; anything that JSON holds. */
+  /**
+   * Handed to `load`; anything that JSON holds.
+   * @default none
+   */
   readonly data?: Data | undefined;
-  /** Names the workers in errors. Default: the file name of the first argument that is a file, else of the command. */
+  /**
+   * Names the workers in errors.
+   * @default the file name of the first argument that is a file, else of the command
+   */
   readonly name?: string | undefined;
-  /** Called with every line that a worker prints. Default: writes it to stderr, with the name before it. */
+  /**
+   * Called with every line that a worker prints.
+   * @default writes it to stderr, with the name before it
+   */
   readonly log?: ((line: WorkerLogLine) => void) | undefined;
 }
 

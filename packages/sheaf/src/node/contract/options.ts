@@ -18,60 +18,89 @@ import { describe } from "../../shared/describe.ts";
 
 /** Options of `workerThread` and `workerProcess`. Validated once, at the call. */
 export interface WorkerOptions<Data = unknown> {
-  /** Copies of the model, each in its own thread or process; integer >= 1. Default 1. */
+  /**
+   * Copies of the model, each in its own thread or process; integer >= 1.
+   * @default 1
+   */
   readonly instances?: number | undefined;
-  /** Handed to `load`; anything that structured clone takes. */
+  /**
+   * Handed to `load`; anything that structured clone takes.
+   * @default none
+   */
   readonly data?: Data | undefined;
-  /** Names the workers in errors. Default: the file name of the worker module. */
+  /**
+   * Names the workers in errors.
+   * @default the file name of the worker module
+   */
   readonly name?: string | undefined;
-  /** Batches handed to a busy instance early, to hide its wake-up: 0 or 1. Default 1. */
+  /**
+   * Batches handed to a busy instance early, to hide its wake-up: 0 or 1.
+   * @default 1
+   */
   readonly prefetch?: 0 | 1 | undefined;
   /**
-   * The fate of a batch whose worker crashes. `"isolate"` (default): it runs again, in a quarantined instance,
-   * until the bad items are found; for work that may be repeated, as a model's. `"fail"`: its callers get
-   * `WORKER_CRASHED`.
+   * The fate of a batch whose worker crashes. `"isolate"`: it runs again, in a quarantined instance, until the bad
+   * items are found; for work that may be repeated, as a model's. `"fail"`: its callers get `WORKER_CRASHED`.
+   * @default "isolate"
    */
   readonly onWorkerCrash?: "isolate" | "fail" | undefined;
-  /** An instance is replaced after so many batches, once its successor is ready; integer >= 1. Default none. */
+  /**
+   * An instance is replaced after so many batches, once its successor is ready; integer >= 1.
+   * @default none
+   */
   readonly recycleAfterBatches?: number | undefined;
   /**
-   * An instance that holds more is replaced, once its successor is ready: resident memory of a process; JavaScript heap
-   * and buffers of a thread (native memory cannot be told apart there). Each serves 10 s at least. Megabytes > 0. Default none.
+   * An instance that holds more is replaced, once its successor is ready: resident memory of a process; JavaScript
+   * heap and buffers of a thread (native memory cannot be told apart there). Each serves 10 s at least.
+   * Megabytes > 0.
+   * @default none
    */
   readonly maxMemoryMb?: number | undefined;
-  /** Limit of the JavaScript heap of an instance, past which it crashes. Megabytes > 0. Default: the runtime's. */
+  /**
+   * Limit of the JavaScript heap of an instance, past which it crashes. Megabytes > 0.
+   * @default the runtime's
+   */
   readonly heapLimitMb?: number | undefined;
   /**
    * How far the workers' scheduling priority is lowered, so that a busy model does not slow the thread that answers:
-   * integer 0 … 19. Threads: on Linux only, where a thread has a priority of its own. Default 10.
+   * integer 0 … 19. Threads: on Linux only, where a thread has a priority of its own.
+   * @default 10
    */
   readonly niceness?: number | undefined;
   /**
-   * Typed arrays among the results. `"own"` (default): each has memory of its own, to keep, change or transfer. `"view"`:
-   * windows into one buffer of the whole batch; saves about a microsecond a row, for a caller that reads its result and
-   * drops it. Keeping one then keeps the batch's memory, and transferring one takes the others'. Rows of 64 KiB and up
-   * always have their own.
+   * Typed arrays among the results. `"own"`: each has memory of its own, to keep, change or transfer. `"view"`:
+   * windows into one buffer of the whole batch; saves about a microsecond a row, for a caller that reads its result
+   * and drops it. Keeping one then keeps the batch's memory, and transferring one takes the others'. Rows of 64 KiB
+   * and up always have their own.
+   * @default "own"
    */
   readonly resultRows?: "own" | "view" | undefined;
   /**
-   * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do it
-   * next. `module` is the URL of a module that exports the members of a `RowEncoder`; `wanted` is asked for each batch (default:
-   * always). The results stay as they are; `encodedRow(row)` gives the bytes of one. Default none.
+   * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do
+   * it next. `module` is the URL of a module that exports the members of a `RowEncoder`; `wanted` is asked for each
+   * batch. The results stay as they are; `encodedRow(row)` gives the bytes of one.
+   * @default none
    */
   readonly encodeRows?: EncodeRows | undefined;
   /**
-   * How long an instance may load and warm up. Past it `ready()` rejects, or, of one that is started again, it counts as a
-   * crash. Milliseconds > 0, or Infinity. Default 600,000.
+   * How long an instance may load and warm up. Past it `ready()` rejects, or, of one that is started again, it
+   * counts as a crash. Milliseconds > 0, or Infinity.
+   * @default 600000
    */
   readonly loadTimeoutMs?: number | undefined;
-  /** How long `close` waits for an instance to unload. Milliseconds > 0. Default 10,000. */
+  /**
+   * How long `close` waits for an instance to unload. Milliseconds > 0.
+   * @default 10000
+   */
   readonly closeTimeoutMs?: number | undefined;
+  /** @default the system's */
   readonly clock?: Clock | undefined;
 }
 
 /** @see WorkerOptions.encodeRows */
 export interface EncodeRows {
   readonly module: string | URL;
+  /** @default always */
   readonly wanted?: (() => boolean) | undefined;
 }
 

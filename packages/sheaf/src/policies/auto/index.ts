@@ -13,7 +13,8 @@ import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack, targetFixedShares }
 export interface AutoOptions {
   /**
    * Arrival → result, in milliseconds. Given, auto holds as long as the budget allows and sends all that waits: the
-   * fewest runs within the budget. Default none: the lowest latency.
+   * fewest runs within the budget.
+   * @default none: the lowest latency
    */
   readonly latencyBudgetMs?: number | undefined;
 }

@@ -7,12 +7,21 @@ const patienceMs = 10_000;
 /** What to check. */
 export interface CheckOptions {
   readonly command: string;
+  /** @default none */
   readonly args?: readonly string[] | undefined;
+  /** @default the folder of this process */
   readonly cwd?: string | undefined;
-  /** Variables to set beside those of this process; `undefined` takes one away. */
+  /**
+   * Variables to set beside those of this process; `undefined` takes one away.
+   * @default that of this process alone
+   */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** @default none */
   readonly data?: unknown;
-  /** How long it may load. Milliseconds. Default 600,000. */
+  /**
+   * How long it may load. Milliseconds.
+   * @default 600000
+   */
   readonly loadTimeoutMs?: number | undefined;
 }
 
