@@ -77,7 +77,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
     listen: () => listen(app, settings),
     close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
       const [isComplete] = await Promise.all([keyBatchers.close(graceMs), passing!.left(graceMs)]);
-      await closeApp(app, replies);
+      await closeApp(app, replies, graceMs);
       return isComplete;
     },
   };

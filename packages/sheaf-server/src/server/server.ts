@@ -88,10 +88,10 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
     },
     listen: () => listen(app, settings),
     ready: () => models.ready(),
-    close: async ({ graceMs } = {}) => {
+    close: async ({ graceMs = settings.shutdownGraceMs } = {}) => {
       try {
-        const isComplete = await models.close(graceMs ?? settings.shutdownGraceMs);
-        await closeApp(app, replies);
+        const isComplete = await models.close(graceMs);
+        await closeApp(app, replies, graceMs);
         return isComplete;
       } finally {
         // Last: a NATS server that hangs keeps this waiting, and no client of ours.

@@ -1,0 +1,3 @@
+module sheaf.test/shutdown
+
+go 1.26.0
