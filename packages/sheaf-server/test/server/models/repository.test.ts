@@ -190,7 +190,7 @@ test("load and unload exist only with a key and a folder, and take nothing but a
 
   const path = "/v2/repository/models/a/load";
   const config = await server.post(path, { parameters: { config: "{}" } });
-  assert.deepEqual([config.status, /parameters\.config is not taken/.test(config.json.error)], [422, true]);
+  assert.deepEqual([config.status, /parameters\.config is not supported/.test(config.json.error)], [422, true]);
   const file = await server.post(path, { parameters: { "file:1/model.mjs": "x" } });
   assert.equal(file.status, 422);
   for (const body of ["[]", "{", '{"parameters":7}', '{"name":"b"}'])
