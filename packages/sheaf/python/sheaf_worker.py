@@ -38,6 +38,8 @@ __all__ = ["Context", "InvalidInput", "log", "serve"]
 PROTOCOL = 1
 MAX_HEADER_BYTES = 16 * 1024 * 1024
 MAX_PAYLOAD_BYTES = 1024 * 1024 * 1024
+# Of this side's messages: larger results would hold the parent up for seconds.
+MAX_RESULT_BYTES = 256 * 1024 * 1024
 # One runs, and one was sent ahead of its turn.
 MAX_BATCHES = 2
 MAX_TRACEBACK_CHARS = 8_000
@@ -756,7 +758,7 @@ class _Channel:
         """Writes one frame. The pieces are the payload."""
         encoded = json.dumps(header, separators=(",", ":")).encode()
         payload_bytes = sum(map(len, pieces))
-        if len(encoded) > MAX_HEADER_BYTES or payload_bytes > MAX_PAYLOAD_BYTES:
+        if len(encoded) > MAX_HEADER_BYTES or payload_bytes > MAX_RESULT_BYTES:
             return self._send_too_large(header, len(encoded), payload_bytes)
         frame = [struct.pack("<II", len(encoded), payload_bytes) + encoded, *pieces]
         with self._writing:
@@ -767,7 +769,7 @@ class _Channel:
     def _send_too_large(self, header: Mapping[str, Any], header_bytes: int, payload_bytes: int) -> None:
         message = (
             f"the results take {payload_bytes} bytes and {header_bytes} in the header; "
-            f"{MAX_PAYLOAD_BYTES} and {MAX_HEADER_BYTES} are the most. Lower maxBatchSize."
+            f"{MAX_RESULT_BYTES} and {MAX_HEADER_BYTES} are the most. Lower maxBatchSize."
         )
         self.send({"type": "failed", "id": header.get("id"), "error": {"type": "ValueError", "message": message}})
 

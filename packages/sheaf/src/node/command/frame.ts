@@ -8,6 +8,8 @@ import { PieceFiller, uninitialised, writePieces } from "../wire/pieces.ts";
 
 export const maxHeaderBytes: number = 16 * 2 ** 20;
 export const maxPayloadBytes: number = 2 ** 30;
+/** Of a worker's message: larger results would hold this process up for seconds. */
+export const maxResultBytes: number = 2 ** 28;
 
 const headBytes = 8;
 
@@ -39,7 +41,7 @@ export function writeFrame(
   writePieces(pipe, [start, ...pieces]);
 }
 
-/** Puts frames together from pieces of any size. */
+/** Puts a worker's frames together from pieces of any size. */
 export class FrameReader {
   readonly #onFrame: (frame: Frame) => void;
   readonly #head: Buffer = Buffer.alloc(headBytes);
@@ -70,7 +72,7 @@ export class FrameReader {
   #headerBytes(): number {
     const headerBytes = this.#head.readUInt32LE(0);
     const payloadBytes = this.#head.readUInt32LE(4);
-    if (headerBytes > maxHeaderBytes || payloadBytes > maxPayloadBytes) {
+    if (headerBytes > maxHeaderBytes || payloadBytes > maxResultBytes) {
       throw new Error(`a frame of ${headerBytes} + ${payloadBytes} bytes is over the bound`);
     }
     return headerBytes;

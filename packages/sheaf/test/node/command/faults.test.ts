@@ -48,6 +48,14 @@ describe("a Python worker", { skip: skipWithoutPython, concurrency: false, timeo
     await call.close();
   });
 
+  test("results over 256 MiB fail their batch with both sizes, and the process goes on", async () => {
+    const { executor, call } = await setUp({}, { maxBatchSize: 1 });
+    await assert.rejects(call({ do: "large", bytes: 2 ** 28 }), /take 2684354\d\d bytes .*268435456 .* are the most/);
+    assert.equal(await call(double(1)), 2);
+    assert.equal(executor.restarts, 0);
+    await call.close();
+  });
+
   test("an exception that is raised fails its batch and no other, and the process goes on", async () => {
     const { executor, call } = await setUp({}, { maxBatchSize: 2 });
     const [before] = executor.instances();
