@@ -661,7 +661,7 @@ def _leave_signals_to_the_parent() -> None:
         return
     mask = threading.local()
 
-    # What is sent to a child before it has the handlers of before waits until then.
+    # A signal to a child waits until the child has its former handlers back.
     def hold() -> None:
         mask.before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 

@@ -13,7 +13,7 @@ export function managersOf(tool) {
   };
 }
 
-/** Has every manager ask the registry in this folder, and keep what it downloads below `caches`: nothing else is found. */
+/** Has every manager ask the registry in this folder, and keep the downloads below `caches`: they find nothing else. */
 export function useRegistry(folder, url, caches) {
   const npmrc = [`registry=${url}`, `cache=${join(caches, "npm")}`, `store-dir=${join(caches, "pnpm")}`];
   writeFileSync(join(folder, ".npmrc"), `${npmrc.join("\n")}\n`);
@@ -22,7 +22,7 @@ export function useRegistry(folder, url, caches) {
     unsafeHttpWhitelist: ["127.0.0.1"],
     globalFolder: join(caches, "yarn"),
     enableTelemetry: false,
-    // What was published a minute ago is to be installed.
+    // The packages published a minute ago are to be installed.
     npmMinimalAgeGate: 0,
   };
   writeFileSync(join(folder, ".yarnrc.yml"), JSON.stringify(yarnrc));

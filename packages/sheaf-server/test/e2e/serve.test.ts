@@ -121,7 +121,7 @@ test("a second signal ends with 1 at once, however much waits, and without an ab
   const folder = mkdtempSync(join(tmpdir(), "sheaf-slow-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const slow = join(folder, "slow.mjs");
-  // What waits would take minutes.
+  // The waiting items would take minutes.
   writeFileSync(slow, "export default { run: (items) => new Promise((r) => setTimeout(r, 200, items)) };");
   const served = sheaf(t, ["serve", slow, "--port", "0", "--max-batch-size", "1", "--warmup-batches", "0"]);
   const url = await ready(served);

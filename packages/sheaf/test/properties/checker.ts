@@ -173,7 +173,7 @@ export class Checker {
     assert.ok(refuseLate !== undefined && (expectedMs as number) > refuseLate * (timeoutMs as number), "not late");
   }
 
-  /** What `detailed` returned for an item is what was seen of its batch. */
+  /** The result of `detailed` for an item agrees with its batch. */
   toldOf(item: Item, { batchId, batchSize, queueMs, runMs }: DetailedResult<unknown>): void {
     const whole = this.runs.find((run) => run.batchId === batchId);
     assert.ok(whole, `nobody saw batch ${batchId}`);

@@ -52,7 +52,7 @@ export interface Scenario {
   readonly run: {
     readonly fixedMs: number;
     readonly perItemMs: number;
-    /** By which the batcher learns to choose what goes together. */
+    /** From which the batcher learns to choose items that go together. */
     readonly perWeightMs: number;
     /** Shares of 0…1: bad items, failing runs, runs that never heed their end, failures that ask for a pause. */
     readonly badItemRate: number;

@@ -45,7 +45,7 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
  */
 export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(bytesOf(body), limits);
 
-/** The same, with the values that are not what the body says. Where others get what was read, they must be refused. */
+/** The same, with the values that JavaScript read differently. A route must refuse them where others get the parsed value. */
 export function exactJsonOf(
   body: unknown,
   limits: JsonLimits,

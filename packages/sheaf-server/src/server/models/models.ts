@@ -167,7 +167,7 @@ export class Models {
     return this.#closing;
   }
 
-  /** Cuts off what is in, also while `close` waits for it. Resolves when no native code runs. */
+  /** Cuts off accepted items, also while `close` waits for them. Resolves when no native code runs. */
   async abandon(): Promise<void> {
     const closed = this.close(0);
     await Promise.all(this.#closable.map((deployment) => deployment.close(0)));
@@ -206,7 +206,7 @@ function notServed({ name, state, reason }: Deployment): Problem {
 function notReady({ name, state, failure, workers }: ServedModel): Problem {
   if (state === "loading") return loading(name);
   const reason = failure instanceof Error ? `: ${failure.message}` : ": it has no live worker.";
-  // Workers on other machines may be back in a moment; those here say when. What has failed stays so.
+  // Workers on other machines may be back in a moment; those here say when. A failed model stays failed.
   const headers = state === "unavailable" ? retryAfter(workers?.outage?.restartInMs ?? 1000) : undefined;
   return new Problem("NOT_READY", `${name} cannot run${reason}`, { headers });
 }
