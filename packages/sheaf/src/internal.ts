@@ -1,3 +1,3 @@
 // The wording of errors, for sheaf-server only: one text in both packages. Not public; it may change in any release.
-export { nearestOf } from "./shared/checks.ts";
+export { editsBetween, nearestOf } from "./shared/checks.ts";
 export { describe } from "./shared/describe.ts";

@@ -4,7 +4,7 @@ import { batchLog } from "../dist/adapters/batch-log/index.js";
 import { DataLoader } from "../dist/adapters/dataloader/index.js";
 import { natsFrontEnd, natsWorker } from "../dist/adapters/nats/index.js";
 import { insertBatcher, lookupBatcher, upsertBatcher } from "../dist/adapters/postgres/index.js";
-import { qdrantStore } from "../dist/adapters/vector-store/index.js";
+import { pgvectorStore, qdrantStore } from "../dist/adapters/vector-store/index.js";
 import { describe } from "../dist/internal.js";
 import { createBatcher } from "../dist/index.js";
 import { pipeline, workerThread } from "../dist/node/index.js";
@@ -60,6 +60,12 @@ test("an adapter refuses an unknown option with the one that was meant", async (
     [() => batchLog(client as never, { maxBuffered: 1 } as never), "maxBufferedRecords"],
     [() => lookupBatcher(client as never, { table: "t", key: "id", colums: ["a"] } as never), "columns"],
     [() => insertBatcher(client as never, { table: "t", return: "*" } as never), "returning"],
+    [() => insertBatcher(client as never, { tabel: "t" } as never), "table"],
+    [() => upsertBatcher(client as never, { tabel: "t", key: ["id"] } as never), "table"],
+    [() => upsertBatcher(client as never, { table: "t", keys: ["id"] } as never), "key"],
+    [() => lookupBatcher(client as never, { tabel: "t", key: "id" } as never), "table"],
+    [() => qdrantStore(qdrant as never, { colection: "c" } as never), "collection"],
+    [() => pgvectorStore(client as never, { tabel: "t" } as never), "table"],
     [() => upsertBatcher(client as never, { table: "t", key: ["id"], updates: [] } as never), "update"],
     [() => qdrantStore(qdrant as never, { collection: "c", metrics: "l2" } as never), "metric"],
     [() => qdrantStore(qdrant as never, { collection: "c", querys: {} } as never), "queries"],

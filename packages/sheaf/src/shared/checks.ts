@@ -46,7 +46,7 @@ export function nearestOf(name: string, known: readonly string[], at: string = "
 }
 
 /** Levenshtein's distance. */
-function editsBetween(from: string, to: string): number {
+export function editsBetween(from: string, to: string): number {
   let row = Array.from(to, (_, j) => j + 1);
   for (let i = 0; i < from.length; i++) {
     let left = i + 1;

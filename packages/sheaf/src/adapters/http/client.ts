@@ -12,6 +12,7 @@ import {
   type Result,
 } from "../../index.ts";
 import { boundedText, NotUtf8, TooLarge, webSource } from "./bounded-text.ts";
+import { connectionErrorOf } from "./connection-error.ts";
 import { HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
@@ -79,15 +80,15 @@ export function batchClient<In, Out>(
     const nowMs = clock.now();
     const body = requestBody(envelopes.map((envelope) => wireItemOf(envelope, nowMs, dedupeKey === undefined)));
     const own = typeof headers === "function" ? await headers() : headers;
-    const response = await (send ?? fetch)(target, {
+    const request: RequestInit = {
       method: "POST",
       headers: { ...own, "content-type": "application/json", accept: "application/json" },
       body,
       signal,
       // Followed, it would take keys to another address, and a POST may arrive there as a GET.
       redirect: "manual",
-    });
-    const text = await replyText(response, maxReply);
+    };
+    const { response, text } = await exchange(send ?? fetch, target, request, maxReply);
     if (response.status !== 200) throw errorOfReply(response, text);
     return resultsOf<Out>(text, parse);
   };
@@ -125,6 +126,20 @@ function wireItemOf<In>(envelope: Envelope<In>, nowMs: number, sendsDeadline: bo
     timeoutMs: hasDeadline ? Math.max(1, Math.ceil(deadlineAtMs - nowMs)) : undefined,
     priority: isPriority(priority) && priority !== "interactive" ? priority : undefined,
   };
+}
+
+async function exchange(
+  send: NonNullable<BatchClientOptions<unknown, unknown>["fetch"]>,
+  target: string,
+  request: RequestInit,
+  maxReply: number,
+): Promise<{ readonly response: Response; readonly text: string }> {
+  try {
+    const response = await send(target, request);
+    return { response, text: await replyText(response, maxReply) };
+  } catch (error) {
+    throw connectionErrorOf(target, error);
+  }
 }
 
 async function replyText(response: Response, maxBytes: number): Promise<string> {

@@ -4,7 +4,7 @@ import { oneOf } from "../../shared/checks.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "../shared/postgres/client.ts";
 import { checkNames, qualified, type TableName } from "../shared/postgres/identifier.ts";
 import { keyOf } from "../shared/postgres/key.ts";
-import { batcherOptionsOf, type DatabaseBatcherOptions } from "../shared/postgres/options.ts";
+import { batcherOptionsOf, checkOptionNames, type DatabaseBatcherOptions } from "../shared/postgres/options.ts";
 import { lookupStatement, ordinal, placeOf, type Returning } from "../shared/postgres/statement.ts";
 import { Catalog } from "../shared/postgres/table.ts";
 import { runStatement, sourceOf } from "../shared/postgres/write.ts";
@@ -32,6 +32,7 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
   client: PostgresClient,
   options: LookupOptions<Key, Found<Row, Rows>> & { readonly rows?: Rows | undefined },
 ): Batcher<Key, Found<Row, Rows>> {
+  checkOptionNames(options, lookupNames);
   const { table, schema, key, columns = "*", rows: expected = "one", ...rest } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
@@ -61,7 +62,7 @@ export function lookupBatcher<Key = unknown, Row extends object = ResultRow, Row
       return found;
     },
     {
-      ...batcherOptionsOf<Key, unknown>(connection, `look up ${table}`, rest, lookupNames),
+      ...batcherOptionsOf<Key, unknown>(connection, `look up ${table}`, rest),
       dedupeKey: (item) => keyOf(partsOf(item), keyColumns),
     },
   ) as unknown as Batcher<Key, Found<Row, Rows>>;

@@ -40,11 +40,11 @@ const operators = { cosine: "<=>", l2: "<->", dot: "<#>" } as const;
  * share one statement, in which each runs as its own `ORDER BY … LIMIT`, index included.
  */
 export function pgvectorStore(client: PostgresClient, options: PgvectorOptions): VectorStore<ColumnFilter> {
+  checkStoreOptions(options, "table", "schema", "id", "vector");
   const { table, schema, id = "id", vector = "embedding", metric = "cosine", upserts, queries } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
   checkNames("id and vector", [id, vector], 2);
-  checkStoreOptions(options, "table", "schema", "id", "vector");
   const catalog = new Catalog(connection, name);
 
   const upsert = upsertItems<VectorPoint, void>(

@@ -56,8 +56,8 @@ export function qdrantStore(client: QdrantClientLike, options: QdrantOptions): V
   if (typeof client?.upsert !== "function" || typeof client.queryBatch !== "function") {
     throw new TypeError("client must be a QdrantClient of @qdrant/js-client-rest, with upsert() and queryBatch()");
   }
-  checkText("collection", collection);
   checkStoreOptions(options, "collection");
+  checkText("collection", collection);
   const whenRefused = { onBatchError: "bisect", shouldBisect: isRefusal } as const;
 
   const upsert = createBatcher<VectorPoint, void>(

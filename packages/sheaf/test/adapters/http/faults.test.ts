@@ -1,7 +1,9 @@
 // What the world does to a client of a real HTTP server: every caller is answered, and nothing is sent twice.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { batchClient, HttpError, type BatchClientOptions } from "../../../dist/adapters/http/index.js";
+import { batchClient, ConnectionError, HttpError, type BatchClientOptions } from "../../../dist/adapters/http/index.js";
 import { greedy } from "../../../dist/index.js";
 import { numbers } from "../../support/rig.ts";
 import { listening } from "./fronts.ts";
@@ -122,9 +124,42 @@ test("a reply with too few results fails its batch with RESULT_COUNT, and no cal
   assert.deepEqual([tally(outcomes), requests], [{ RESULT_COUNT: 100, own: 400 }, 5]);
 });
 
+/** An address of this machine where nothing listens any more. */
+async function nobody(): Promise<string> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return `http://127.0.0.1:${port}/batch`;
+}
+
 test("without a server every caller gets the error, once a batch", async () => {
-  const call = batchClient<number, number>("http://127.0.0.1:1/batch", { policy: greedy() });
+  const call = batchClient<number, number>(await nobody(), { policy: greedy() });
   const outcomes = await Promise.allSettled(numbers(calls).map((n) => call(n)));
-  assert.deepEqual(Object.values(tally(outcomes)), [500]);
+  assert.deepEqual(tally(outcomes), { ECONNREFUSED: 500 });
   assert.equal(call.stats().batches, 5);
+});
+
+test("a lost connection's error names its code and the address, and never the query or a password", async (t) => {
+  const closing = await listening(t, (request) => request.socket.destroy());
+  for (const [url, code] of [
+    [`${await nobody()}?key=secret`, "ECONNREFUSED"],
+    [`${closing}?key=secret`, "UND_ERR_SOCKET"],
+  ] as const) {
+    const error = await batchClient<number, number>(url)(1).then(
+      () => assert.fail(url),
+      (thrown: unknown) => thrown,
+    );
+    assert.ok(error instanceof ConnectionError, String(error));
+    assert.deepEqual([error.code, error.url], [code, url.replace("?key=secret", "")]);
+    assert.ok(error.message.includes(error.url) && error.message.includes(code), error.message);
+    assert.ok(error.cause instanceof TypeError && !error.message.includes("secret"), error.message);
+  }
+});
+
+test("an error of the user's own fetch that is not the connection's comes as it was thrown", async () => {
+  const own = new Error("no token today");
+  const call = batchClient<number, number>("http://127.0.0.1:1/", { fetch: () => Promise.reject(own) });
+  await assert.rejects(call(1), (error) => error === own);
 });

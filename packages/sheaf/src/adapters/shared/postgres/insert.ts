@@ -2,7 +2,7 @@ import type { Batcher } from "../../../core/contract/batcher.ts";
 import { createBatcher } from "../../../core/create-batcher.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
 import { checkNames, qualified, type TableName } from "./identifier.ts";
-import { batcherOptionsOf, type DatabaseBatcherOptions } from "./options.ts";
+import { batcherOptionsOf, checkOptionNames, type DatabaseBatcherOptions } from "./options.ts";
 import { insertStatement, type Returning } from "./statement.ts";
 import { Catalog } from "./table.ts";
 import { shapeOf, writeRows, type InputRow } from "./write.ts";
@@ -28,6 +28,7 @@ export function insertBatcher<Row extends object = InputRow, Returned extends ob
   client: PostgresClient,
   options: InsertOptions<Row, Returned>,
 ): Batcher<Row, Returned> {
+  checkOptionNames(options, insertNames);
   const { table, schema, returning = "*", ...rest } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
@@ -38,6 +39,6 @@ export function insertBatcher<Row extends object = InputRow, Returned extends ob
       (await writeRows(connection, catalog, rows as readonly InputRow[], returning, context, (read, source) =>
         insertStatement(read, source, returning),
       )) as (Returned | Error)[],
-    { ...batcherOptionsOf(connection, `insert into ${table}`, rest, insertNames), groupKey: shapeOf },
+    { ...batcherOptionsOf(connection, `insert into ${table}`, rest), groupKey: shapeOf },
   );
 }

@@ -14,8 +14,15 @@ export type DatabaseBatcherOptions<In, Out> = Omit<
 export const databaseDefaults = { maxBatchSize: 500 } as const;
 
 /**
- * `own`: the adapter's options beside those of a batcher, to suggest the name that was meant.
- *
+ * Checks the names of all options, those of the table included: a misspelt `table` is reported under its own name. `own`: the
+ * adapter's options beside those of a batcher.
+ * @throws {TypeError} for an unknown name, with the one that was probably meant.
+ */
+export function checkOptionNames(options: object, own: readonly string[]): void {
+  checkNames(options, { ...batcherChecks, ...Object.fromEntries(own.map((option) => [option, true])) });
+}
+
+/**
  * Bisects on errors of rows: such a statement wrote nothing, so sending parts of it again is safe. Up to 2n runs find
  * every bad row among n, however many there are.
  */
@@ -23,9 +30,7 @@ export function batcherOptionsOf<In, Out>(
   connection: Connection,
   name: string,
   options: DatabaseBatcherOptions<In, Out>,
-  own: readonly string[],
 ): DatabaseBatcherOptions<In, Out> {
-  checkNames(options, { ...batcherChecks, ...Object.fromEntries(own.map((option) => [option, true])) });
   const { maxBatchSize = databaseDefaults.maxBatchSize, onBatchError = "bisect" } = options;
   const bisecting =
     onBatchError === "bisect"

@@ -4,7 +4,7 @@ import type { BatchContext } from "../../../core/contract/batch-context.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
 import { checkNames, qualified, type TableName } from "./identifier.ts";
 import { keyOf } from "./key.ts";
-import { batcherOptionsOf, type DatabaseBatcherOptions } from "./options.ts";
+import { batcherOptionsOf, checkOptionNames, type DatabaseBatcherOptions } from "./options.ts";
 import { isRowError } from "./row-error.ts";
 import { upsertStatement, type Returning } from "./statement.ts";
 import { Catalog } from "./table.ts";
@@ -48,6 +48,7 @@ export function upsertItems<In, Out>(
   rowOf: (item: In) => InputRow,
   resultOf: (returned: ResultRow) => Out,
 ): Batcher<In, Result<Out>> {
+  checkOptionNames(options, upsertNames);
   const { table, schema, key, update, returning = "*", ...rest } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
@@ -55,7 +56,7 @@ export function upsertItems<In, Out>(
   if (update !== undefined) checkNames("update", update, 0);
   if (returning !== "*") checkNames("returning", returning, 0);
   const catalog = new Catalog(connection, name);
-  const settings = batcherOptionsOf(connection, `upsert into ${table}`, rest, upsertNames);
+  const settings = batcherOptionsOf(connection, `upsert into ${table}`, rest);
 
   const writeWave = async (wave: readonly Keyed[], context: BatchContext): Promise<(ResultRow | Error)[]> => {
     const given = columnsGivenBy(wave[0]!.row).filter((column) => !key.includes(column));
