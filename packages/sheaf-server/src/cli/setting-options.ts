@@ -1,6 +1,7 @@
 import { Option, type Command } from "commander";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { loadConfig, type LoadedConfig } from "../settings/config.ts";
+import { misspeltVariables } from "../settings/misspelt.ts";
 import { settingsTable, type Setting, type Settings } from "../settings/settings.ts";
 import { newCommand } from "./command.ts";
 
@@ -40,8 +41,15 @@ export class SettingOption extends Option {
   }
 }
 
-/** Settings from the command's flags, the environment and the config file. @throws {ConfigError} */
+/**
+ * Settings from the command's flags, the environment and the config file. Warns of variables that are nearly settings.
+ * @throws {ConfigError}
+ */
 export function configOf(command: Command, defaults?: Partial<Settings>): Promise<LoadedConfig> {
+  for (const { given, meant } of misspeltVariables(process.env))
+    command
+      .configureOutput()
+      .writeErr?.(`${command.name()}: warning: the variable ${given} is not a setting; did you mean ${meant}?\n`);
   const { config, json: _, ...flags } = command.opts<Record<string, unknown>>();
   return loadConfig({ flags, file: config as string | undefined, defaults });
 }

@@ -79,3 +79,14 @@ test("data is whole where progress cannot be written", { skip: noFullDisk }, () 
   assert.equal(run.status, 0);
   assert.equal((JSON.parse(run.stdout) as { points: unknown[] }).points.length, 25);
 });
+
+test("a variable that is nearly a setting is a warning on stderr, and its value is not shown", () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [entry, "config", "--json"], {
+    cwd: folder,
+    env: { ...env, MAX_BATCHSIZE: "secret" },
+    encoding: "utf8",
+  });
+  const warning = "sheaf config: warning: the variable MAX_BATCHSIZE is not a setting; did you mean MAX_BATCH_SIZE?\n";
+  assert.deepEqual([status, stderr], [0, warning]);
+  assert.ok(!stdout.includes("secret"));
+});
