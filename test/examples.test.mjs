@@ -25,6 +25,12 @@ test("every example has a package.json with a start script that names the packag
   assert.deepEqual(all.flatMap(complaintsOnManifest), []);
 });
 
+test("the BullMQ guide installs every package that its example installs", () => {
+  const [, line] = /^npm install (.+)$/m.exec(read("docs/guide/bullmq.md"));
+  const { dependencies } = JSON.parse(read("examples/bullmq/package.json"));
+  assert.deepEqual(line.split(" ").sort(), Object.keys(dependencies).sort());
+});
+
 test("an example that needs more than the root installs is run by a test in integration/ or in a package", () => {
   const tests = ["integration", "packages/sheaf/test", "packages/sheaf-server/test"]
     .flatMap((folder) => filesBelow(folder, ""))
