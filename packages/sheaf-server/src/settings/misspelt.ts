@@ -1,7 +1,7 @@
 import { editsBetween } from "sheaf/internal";
 import { settingsTable } from "./settings.ts";
 
-/** A variable that is no setting, and the setting that was probably meant. */
+/** A variable that is not a setting, and the setting that was probably meant. */
 export interface Misspelt {
   readonly given: string;
   readonly meant: string;
@@ -11,7 +11,7 @@ const variables = settingsTable.map(({ env }) => env);
 
 /**
  * Variables of the environment that are nearly settings, such as `MAX_BATCHSIZE`. Most of an environment belongs to other
- * programs: a short or a distant name is nobody's mistake (`NODE_VERSION` is two letters from `MODEL_VERSION`).
+ * programs: a short or a distant name is not a mistake (`NODE_VERSION` is two letters from `MODEL_VERSION`).
  */
 export function misspeltVariables(environment: Readonly<Record<string, string | undefined>>): Misspelt[] {
   const unknown = Object.keys(environment).filter((name) => environment[name] !== "" && !variables.includes(name));

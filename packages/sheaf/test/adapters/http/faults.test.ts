@@ -124,7 +124,7 @@ test("a reply with too few results fails its batch with RESULT_COUNT, and no cal
   assert.deepEqual([tally(outcomes), requests], [{ RESULT_COUNT: 100, own: 400 }, 5]);
 });
 
-/** An address of this machine where nothing listens any more. */
+/** An address of this machine where nothing listens. */
 async function nobody(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
