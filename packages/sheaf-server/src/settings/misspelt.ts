@@ -34,4 +34,4 @@ function isNearly(given: string, variable: string): boolean {
   return editsBetween(from, to) <= (to.length < 14 ? 1 : 2);
 }
 
-const sorted = (text: string): string => [...text].sort().join("");
+const sorted = (text: string): string => text.split("").sort().join("");
