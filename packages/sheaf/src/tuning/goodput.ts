@@ -20,11 +20,11 @@ const binsPerS = 1000 / binMs;
 
 /** Counts operations and answers in time. */
 export class Goodput {
-  readonly #arrivals: Arrivals;
+  readonly #arrivals: Arrivals | undefined;
   readonly #begun: number[] = [];
   readonly #answered: number[] = [];
 
-  constructor(arrivals: Arrivals) {
+  constructor(arrivals: Arrivals | undefined) {
     this.#arrivals = arrivals;
   }
 
@@ -46,7 +46,7 @@ export class Goodput {
   }
 
   #recoveryMs(): number | undefined {
-    if (this.#arrivals.pattern !== "surge") return undefined;
+    if (this.#arrivals?.pattern !== "surge") return undefined;
     const { atMs, forMs } = this.#arrivals;
     const endBin = Math.ceil((atMs + forMs) / binMs);
     const before = this.#share(0, Math.floor(atMs / binMs));

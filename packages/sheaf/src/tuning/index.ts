@@ -3,10 +3,12 @@ export { fitLine, type CostLine, type MeasuredCost, type MeasuredPoint } from ".
 export { recommend, type RecommendOptions, type Recommendation, type RecommendReason } from "./recommend.ts";
 export { manualClock, type ManualClock } from "./manual-clock.ts";
 export { virtualClock, type VirtualClock } from "./virtual-clock.ts";
-export { simulate, type SimulationOptions } from "./simulate.ts";
-export type { SimulatedLatency, SimulationResult } from "./simulation-result.ts";
+export { simulate } from "./simulate.ts";
+export type { SimulationOptions } from "./simulation-options.ts";
+export type { SimulatedEnds, SimulatedLatency, SimulatedTenantFigures, SimulationResult } from "./simulation-result.ts";
 export { seededRandom } from "./traffic/random.ts";
 export type { Retries } from "./traffic/clients.ts";
+export type { SimulatedTenants } from "./traffic/tenants.ts";
 export type { SimulatedGoodput } from "./goodput.ts";
 export type { Arrivals } from "./traffic/arrivals.ts";
 export type { BatchWeights, Weights } from "./traffic/weights.ts";

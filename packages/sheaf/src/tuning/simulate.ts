@@ -1,58 +1,22 @@
 import type { Batcher } from "../core/contract/batcher.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import { BatcherError } from "../core/contract/errors.ts";
-import type { BatcherOptions, Priority } from "../core/contract/options.ts";
-import { priorities } from "../core/contract/settings.ts";
+import { laneOf, priorities, type Lane } from "../core/contract/settings.ts";
+import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
-import { momentsOf, maxCalls, type Arrivals } from "./traffic/arrivals.ts";
+import { momentsOf, maxCalls } from "./traffic/arrivals.ts";
 import { share, spanMs, within } from "./traffic/checks.ts";
-import { Clients, gaveUp, type Retries } from "./traffic/clients.ts";
+import { Clients, gaveUp } from "./traffic/clients.ts";
 import { Goodput } from "./goodput.ts";
 import { Random } from "./traffic/random.ts";
-import { noiseOf, runTimesOf, type RunTimeNoise, type SimulatedCost } from "./simulated-cost.ts";
-import { ItemWeights, type Weights } from "./traffic/weights.ts";
-import { latencyOf, type SimulatedLatency, type SimulationResult } from "./simulation-result.ts";
+import { noiseOf, runTimesOf } from "./simulated-cost.ts";
+import { TenantTraffic } from "./traffic/tenants.ts";
+import { ItemWeights } from "./traffic/weights.ts";
+import { Outcomes } from "./outcomes.ts";
+import type { SimulationOptions } from "./simulation-options.ts";
+import type { SimulatedEnds, SimulationResult } from "./simulation-result.ts";
 import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
-
-/** What to simulate, beside every option of `createBatcher` but `clock` and `price`; an item is its number, from 0. */
-export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "price"> {
-  readonly arrivals: Arrivals;
-  /** Run time of a batch by its size, and by its weight. */
-  readonly cost: SimulatedCost;
-  /**
-   * Weights of the items, which `weigh` gives to the batcher unless it is given.
-   * @default every item weighs 1
-   */
-  readonly weights?: Weights | undefined;
-  /** @default none */
-  readonly noise?: RunTimeNoise | undefined;
-  /**
-   * Calls to make; integer, 1 … 10,000,000.
-   * @default 10000, or the whole trace
-   */
-  readonly items?: number | undefined;
-  /**
-   * Share of the calls, from the first, that the figures leave out, 0 … 1.
-   * @default 0.1
-   */
-  readonly warmUp?: number | undefined;
-  /**
-   * Shares of the calls with these priorities, 0 … 1, together at most 1; the rest is interactive.
-   * @default all interactive
-   */
-  readonly priorities?: { readonly immediate?: number | undefined; readonly bulk?: number | undefined } | undefined;
-  /**
-   * Each call becomes an operation of a client that gives up and tries again.
-   * @default none: every call waits to its end
-   */
-  readonly retries?: Retries | undefined;
-  /**
-   * A whole number.
-   * @default 1
-   */
-  readonly seed?: number | undefined;
-}
 
 /**
  * Runs the real batcher on a virtual clock: `arrivals` call it, a batch takes what `cost` says. Seconds of traffic take
@@ -75,11 +39,9 @@ class Simulation {
   #settled = 0;
   #firstAtMs = 0;
   #lastAtMs = 0;
-  // By item: its latency, NaN until it has a result; and its priority.
-  readonly #latencyMs: Float64Array;
-  readonly #priority: Uint8Array;
+  readonly #outcomes: Outcomes;
   readonly #weights: ItemWeights | undefined;
-  readonly #ended = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
+  readonly #tenants: TenantTraffic | undefined;
   readonly #clients: Clients | undefined;
   readonly #goodput: Goodput | undefined;
   readonly #batchSizes = new Map<number, number>();
@@ -99,6 +61,8 @@ class Simulation {
       cost,
       noise = {},
       weights,
+      tenants,
+      tenantKey = "none",
       items,
       warmUp,
       priorities = {},
@@ -106,10 +70,11 @@ class Simulation {
       seed = 1,
       ...batcherOptions
     } = options;
-    if (typeof arrivals !== "object" || arrivals === null) {
+    if (tenants !== undefined && arrivals !== undefined) throw new TypeError("tenants excludes arrivals");
+    if (tenants === undefined && (typeof arrivals !== "object" || arrivals === null)) {
       throw new TypeError(`arrivals must be { pattern, … }, got ${describe(arrivals)}`);
     }
-    const isTrace = arrivals.pattern === "trace";
+    const isTrace = arrivals?.pattern === "trace";
     if (isTrace && !Array.isArray(arrivals.atMs)) {
       throw new TypeError(`atMs of a trace must be an array of moments, got ${describe(arrivals.atMs)}`);
     }
@@ -117,7 +82,7 @@ class Simulation {
     const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= maxCalls;
     const calls = items ?? (isTrace ? arrivals.atMs.length : 10_000);
     this.#items = within("items", calls, isCount, `an integer, 1 to ${maxCalls}`);
-    if (arrivals.pattern === "closed") {
+    if (arrivals?.pattern === "closed") {
       within("clients", arrivals.clients, isCount, `an integer, 1 to ${maxCalls}`);
       spanMs("thinkMs of arrivals", arrivals.thinkMs ?? 0);
     }
@@ -134,8 +99,9 @@ class Simulation {
       this.#clients = new Clients(retries, this.#clock, new Random(seed ^ 0x1b873593));
       this.#goodput = new Goodput(arrivals);
     }
-    this.#latencyMs = new Float64Array(this.#items).fill(Number.NaN);
-    this.#priority = new Uint8Array(this.#items);
+    this.#outcomes = new Outcomes(this.#items);
+    oneOf("groupKey", "none")("tenantKey", tenantKey);
+    if (tenants !== undefined) this.#tenants = new TenantTraffic(tenants, seed);
     if (weights !== undefined) this.#weights = new ItemWeights(weights, this.#items, new Random(seed ^ 0x3c6ef372));
     const runMs = runTimesOf(cost);
     const factor = noiseOf(noise, new Random(seed ^ 0x2545f491));
@@ -157,6 +123,7 @@ class Simulation {
     };
     this.#batcher = createBatcher<number, number>(run, {
       ...(this.#weights !== undefined && { weigh: this.#weights.of }),
+      ...(this.#tenants !== undefined && tenantKey !== "none" && { [tenantKey]: this.#tenants.keyOf }),
       ...batcherOptions,
       clock: this.#clock,
     });
@@ -171,9 +138,9 @@ class Simulation {
   async run(): Promise<SimulationResult> {
     const { arrivals, seed = 1 } = this.#options;
     const random = new Random(seed);
-    if (arrivals.pattern === "closed") this.#close(arrivals.clients, arrivals.thinkMs ?? 0, random);
+    if (arrivals?.pattern === "closed") this.#close(arrivals.clients, arrivals.thinkMs ?? 0, random);
     else {
-      const moments = momentsOf(arrivals, random);
+      const moments = this.#tenants?.next ?? momentsOf(arrivals!, random);
       const next = (): number | undefined => this.#watched(moments);
       const arm = (atMs: number | undefined): void => {
         if (atMs === undefined) return;
@@ -194,7 +161,7 @@ class Simulation {
       await this.#clock.idle();
       await this.#batcher.flush();
       if (this.#failure !== undefined) break;
-    } while (this.#settled < this.#called || (arrivals.pattern === "closed" && this.#called < this.#items));
+    } while (this.#settled < this.#called || (arrivals?.pattern === "closed" && this.#called < this.#items));
     await this.#batcher.close();
     if (this.#failure !== undefined) throw this.#failure.error;
     return this.#result();
@@ -224,52 +191,71 @@ class Simulation {
     const item = this.#called++;
     const calledAtMs = this.#clock.now();
     if (item === 0) this.#firstAtMs = calledAtMs;
-    const { immediate = 0, bulk = 0 } = this.#options.priorities ?? {};
-    const drawn = immediate + bulk > 0 ? this.#choice.uniform() : 1;
-    const priority = drawn < immediate ? 0 : drawn < immediate + bulk ? 2 : 1;
-    this.#priority[item] = priority;
-    const named = priority === 1 ? undefined : { priority: priorities[priority]! };
+    const lane = this.#laneOf(item);
+    const named = lane === 1 ? undefined : { priority: priorities[lane]! };
+    this.#outcomes.called(item, calledAtMs, lane);
     try {
       if (this.#clients === undefined) {
         await this.#batcher(item, named);
-        this.#latencyMs[item] = this.#clock.now() - calledAtMs;
+        this.#outcomes.answered(item, this.#clock.now() - calledAtMs);
       } else {
         this.#goodput!.begun(calledAtMs);
-        this.#latencyMs[item] = await this.#clients.operate((signal) => this.#batcher(item, { ...named, signal }));
+        const latencyMs = await this.#clients.operate((signal) => this.#batcher(item, { ...named, signal }));
+        this.#outcomes.answered(item, latencyMs);
         this.#goodput!.answered(this.#clock.now());
       }
-      this.#ended.ok++;
     } catch (error) {
-      this.#ended[endOf(error)]++;
+      this.#outcomes.ended(item, endOf(error));
     }
     this.#settled++;
     this.#lastAtMs = this.#clock.now();
+  }
+
+  /** That of its tenant where it has one, or drawn. */
+  #laneOf(item: number): Lane {
+    const own = this.#tenants?.kindOf(item).priority;
+    if (own !== undefined) return laneOf(own);
+    const { immediate = 0, bulk = 0 } = this.#options.priorities ?? {};
+    const drawn = immediate + bulk > 0 ? this.#choice.uniform() : 1;
+    return drawn < immediate ? 0 : drawn < immediate + bulk ? 2 : 1;
   }
 
   #latencyByWeight(from: number): SimulationResult["latencyMsByWeight"] {
     const weights = this.#weights;
     if (weights === undefined) return undefined;
     return {
-      lighter: this.#latency(from, (item) => weights.isLighter(item)),
-      heavier: this.#latency(from, (item) => !weights.isLighter(item)),
+      lighter: this.#outcomes.latency(from, (item) => weights.isLighter(item)),
+      heavier: this.#outcomes.latency(from, (item) => !weights.isLighter(item)),
     };
+  }
+
+  #byTenant(from: number): SimulationResult["tenants"] {
+    const tenants = this.#tenants;
+    if (tenants === undefined) return undefined;
+    const figures = tenants.kinds.map((kind) => {
+      const isOf = (item: number): boolean => tenants.kindOf(item) === kind;
+      const figuresOf = {
+        items: this.#outcomes.endsOf(from, isOf),
+        latencyMs: this.#outcomes.latency(from, isOf),
+        latencyMsBySecond: this.#outcomes.latencyBySecond(isOf),
+      };
+      return [kind.name, figuresOf] as const;
+    });
+    return Object.fromEntries(figures);
   }
 
   #result(): SimulationResult {
     const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
     const durationMs = this.#lastAtMs - this.#firstAtMs;
     const slots = this.#options.concurrency ?? 4;
-    const latencyMsByPriority: Partial<Record<Priority, SimulatedLatency>> = {};
-    for (const [code, priority] of priorities.entries()) {
-      if (this.#priority.includes(code))
-        latencyMsByPriority[priority] = this.#latency(from, (item) => this.#priority[item] === code);
-    }
+    const outcomes = this.#outcomes;
     return {
-      latencyMs: this.#latency(from),
-      latencyMsByPriority,
+      latencyMs: outcomes.latency(from),
+      latencyMsByPriority: outcomes.latencyByPriority(from),
       latencyMsByWeight: this.#latencyByWeight(from),
-      throughputPerS: durationMs > 0 ? (1000 * this.#ended.ok) / durationMs : 0,
-      items: this.#ended,
+      tenants: this.#byTenant(from),
+      throughputPerS: durationMs > 0 ? (1000 * outcomes.ends.ok) / durationMs : 0,
+      items: outcomes.ends,
       goodput: this.#goodput?.result(this.#called, this.#clients!.attempts),
       runs: this.#runs,
       meanBatchSize: this.#runs > 0 ? this.#ran / this.#runs : 0,
@@ -280,17 +266,9 @@ class Simulation {
       events: this.#clock.events,
     };
   }
-
-  #latency(from: number, counts: (item: number) => boolean = () => true): SimulatedLatency {
-    const sorted = this.#latencyMs
-      .subarray(from, this.#called)
-      .filter((ms, i) => !Number.isNaN(ms) && counts(from + i))
-      .sort();
-    return latencyOf(sorted);
-  }
 }
 
-function endOf(error: unknown): keyof SimulationResult["items"] {
+function endOf(error: unknown): keyof SimulatedEnds {
   if (error === gaveUp) return "gaveUp";
   const code = error instanceof BatcherError ? error.code : undefined;
   return code === "TIMEOUT" ? "timeout" : code === "QUEUE_FULL" ? "rejected" : "error";

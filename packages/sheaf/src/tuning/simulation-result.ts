@@ -11,6 +11,26 @@ export interface SimulatedLatency {
   readonly max: number;
 }
 
+/**
+ * Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. With `retries`
+ * a call ends as its last attempt did, and as `gaveUp` where its client had left.
+ */
+export interface SimulatedEnds {
+  readonly ok: number;
+  readonly timeout: number;
+  readonly rejected: number;
+  readonly error: number;
+  readonly gaveUp: number;
+}
+
+/** Of the tenants of one name together, after the warm-up. */
+export interface SimulatedTenantFigures {
+  readonly items: SimulatedEnds;
+  readonly latencyMs: SimulatedLatency;
+  /** By second of the call, the warm-up included. */
+  readonly latencyMsBySecond: readonly SimulatedLatency[];
+}
+
 export interface SimulationResult {
   readonly latencyMs: SimulatedLatency;
   readonly latencyMsByPriority: Readonly<Partial<Record<Priority, SimulatedLatency>>>;
@@ -18,17 +38,9 @@ export interface SimulationResult {
   readonly latencyMsByWeight: { readonly lighter: SimulatedLatency; readonly heavier: SimulatedLatency } | undefined;
   /** Results per second, from the first call to the last answer. */
   readonly throughputPerS: number;
-  /**
-   * Calls by how they ended; `rejected` found no room, `timeout` came too late or was dropped as hopeless. With `retries`
-   * a call ends as its last attempt did, and as `gaveUp` where its client had left.
-   */
-  readonly items: {
-    readonly ok: number;
-    readonly timeout: number;
-    readonly rejected: number;
-    readonly error: number;
-    readonly gaveUp: number;
-  };
+  readonly items: SimulatedEnds;
+  /** With `tenants`: their figures by name. */
+  readonly tenants: Readonly<Record<string, SimulatedTenantFigures>> | undefined;
   /** With `retries`. */
   readonly goodput: SimulatedGoodput | undefined;
   readonly runs: number;

@@ -1,0 +1,73 @@
+import type { Priority } from "../core/contract/options.ts";
+import { priorities, type Lane } from "../core/contract/settings.ts";
+import { latencyOf, type SimulatedEnds, type SimulatedLatency } from "./simulation-result.ts";
+
+/** How each call of a simulation ended; a call is its number, from 0. */
+export class Outcomes {
+  readonly ends: Record<keyof SimulatedEnds, number> = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
+  // By call: its moment; its latency, NaN until it has a result; its lane; its end.
+  readonly #calledAtMs: Float64Array;
+  readonly #latencyMs: Float64Array;
+  readonly #lane: Uint8Array;
+  readonly #end: (keyof SimulatedEnds | undefined)[] = [];
+
+  constructor(calls: number) {
+    this.#calledAtMs = new Float64Array(calls);
+    this.#latencyMs = new Float64Array(calls).fill(Number.NaN);
+    this.#lane = new Uint8Array(calls);
+  }
+
+  called(call: number, atMs: number, lane: Lane): void {
+    this.#calledAtMs[call] = atMs;
+    this.#lane[call] = lane;
+  }
+
+  answered(call: number, latencyMs: number): void {
+    this.#latencyMs[call] = latencyMs;
+    this.ended(call, "ok");
+  }
+
+  ended(call: number, end: keyof SimulatedEnds): void {
+    this.#end[call] = end;
+    this.ends[end]++;
+  }
+
+  /** Of the calls from `from` on. */
+  endsOf(from: number, counts: (call: number) => boolean): SimulatedEnds {
+    const ends = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
+    this.#end.forEach((end, call) => {
+      if (end !== undefined && call >= from && counts(call)) ends[end]++;
+    });
+    return ends;
+  }
+
+  latency(from: number, counts: (call: number) => boolean = () => true): SimulatedLatency {
+    return latencyOf(
+      this.#latencyMs
+        .subarray(from)
+        .filter((ms, i) => !Number.isNaN(ms) && counts(from + i))
+        .sort(),
+    );
+  }
+
+  latencyByPriority(from: number): Partial<Record<Priority, SimulatedLatency>> {
+    const byPriority: Partial<Record<Priority, SimulatedLatency>> = {};
+    for (const [lane, priority] of priorities.entries()) {
+      if (this.#lane.subarray(0, this.#end.length).includes(lane))
+        byPriority[priority] = this.latency(from, (call) => this.#lane[call] === lane);
+    }
+    return byPriority;
+  }
+
+  /** By second of the call. */
+  latencyBySecond(counts: (call: number) => boolean): SimulatedLatency[] {
+    const bySecond: number[][] = [];
+    for (let call = 0; call < this.#end.length; call++) {
+      if (!counts(call)) continue;
+      const second = Math.floor(this.#calledAtMs[call]! / 1000);
+      while (bySecond.length <= second) bySecond.push([]);
+      if (this.#end[call] === "ok") bySecond[second]!.push(this.#latencyMs[call]!);
+    }
+    return bySecond.map((ms) => latencyOf(Float64Array.from(ms).sort()));
+  }
+}
