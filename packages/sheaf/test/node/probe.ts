@@ -38,17 +38,25 @@ export const impatient = {
   },
 };
 
-/** As `impatient`, but pauses of `fromMs` to 30 s last until they are let go. */
-export function patientFrom(fromMs: number): typeof impatient & { letGo(): void } {
+/** As `impatient`, but pauses of `fromMs` to 30 s last until they are let go; later ones do not. */
+export function patientFrom(fromMs: number): typeof impatient & { readonly held: number; letGo(): void } {
   const held = new Set<() => void>();
+  let isPatient = true;
   return {
     now: impatient.now,
     after(delayMs, callback) {
-      if (delayMs < fromMs || delayMs > 30_000) return impatient.after(delayMs, callback);
+      if (!isPatient || delayMs < fromMs || delayMs > 30_000) return impatient.after(delayMs, callback);
       held.add(callback);
       return () => held.delete(callback);
     },
-    letGo: () => held.forEach((callback) => callback()),
+    get held() {
+      return held.size;
+    },
+    letGo() {
+      isPatient = false;
+      for (const callback of held) callback();
+      held.clear();
+    },
   };
 }
 
