@@ -37,6 +37,7 @@ export class KeyBatcher {
         overloadOrder: overloadOrderOf(settings),
         dedupeKey: cache?.keyOf,
         dedupe: cache && "running",
+        retryBudget: settings.upstreamRetryBudget,
         rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,
       },
     );

@@ -51,6 +51,7 @@ export interface Settings {
   readonly upstreamConcurrency: number;
   readonly upstreamRequestsPerMinute: number | undefined;
   readonly upstreamTokensPerMinute: number | undefined;
+  readonly upstreamRetryBudget: number;
   readonly upstreamMaxReplyBytes: number;
   readonly maxBatchTokens: number;
   readonly role: "gateway" | "worker" | "all";
@@ -271,6 +272,10 @@ const rows = {
       ...optional(integer(1, 1, 1_000_000_000, "")),
       description: "Maximum estimated tokens per minute to the upstream, per key and model.",
     },
+    upstreamRetryBudget: share(
+      0.2,
+      "Maximum retries of refused requests to the upstream, as a share of its successes.",
+    ),
     upstreamMaxReplyBytes: integer(
       67_108_864,
       1024,
@@ -365,6 +370,21 @@ function integer(value: number, min: number, max: number, description: string): 
       return Number.isInteger(number) && (number as number) >= min && (number as number) <= max
         ? (number as number)
         : undefined;
+    },
+  };
+}
+
+/** Above 0, at most 1. */
+function share(value: number, description: string): Row<number> {
+  return {
+    default: value,
+    valueName: "share",
+    range: "above 0, at most 1",
+    expects: "a number > 0 and <= 1",
+    description,
+    parse: (raw) => {
+      const number = typeof raw === "string" && raw.trim() !== "" ? Number(raw) : raw;
+      return typeof number === "number" && number > 0 && number <= 1 ? number : undefined;
     },
   };
 }

@@ -105,6 +105,14 @@ test("a 429 of one key pauses that key only, and its callers are answered after 
   assert.equal((await busy).status, 200);
 });
 
+test("an upstream that refuses everything gets 10 retries of a key in all, and its callers the refusal", async (t) => {
+  const api = await embeddingApi(t, { fault: () => ({ status: 429, headers: { "retry-after-ms": "1" } }) });
+  const proxy = await proxying(t, api.baseURL, { maxBatchSize: 1, maxWaitMs: 0 });
+  const replies = await Promise.all(texts(40).map((text) => proxy.embed(text)));
+  assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([429]));
+  assert.equal(api.requests.length, 50);
+});
+
 for (const [name, fault, status, code] of [
   ["500", { status: 500, body: { error: { message: "It broke." } } }, 500, undefined],
   ["HTML instead of JSON", { status: 200, body: "<html>" }, 502, "UPSTREAM_ERROR"],

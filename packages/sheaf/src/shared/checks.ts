@@ -84,6 +84,8 @@ export const checkPositive: Check = numberThat("> 0", (value) => value > 0);
 /** A span that ends. */
 export const checkSpan: Check = numberThat("of milliseconds > 0", (value) => value > 0 && value < Infinity);
 
+export const checkShare: Check = numberThat("> 0 and <= 1", (value) => value > 0 && value <= 1);
+
 export const checkNotNegative: Check = numberThat(">= 0", (value) => value >= 0);
 
 export function checkFunction(name: string, value: unknown): void {

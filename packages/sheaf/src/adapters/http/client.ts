@@ -1,5 +1,5 @@
 import { batcherChecks } from "../../core/contract/settings.ts";
-import { check, checkFunction, checkOptions, type Check } from "../../shared/checks.ts";
+import { check, checkFunction, checkOptions, checkShare, integerFrom, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { wrapBatcher } from "../../core/wrap-batcher.ts";
@@ -11,6 +11,7 @@ import {
   type CallOptions,
   type Result,
 } from "../../index.ts";
+import { withRetries } from "../shared/retries.ts";
 import { boundedText, NotUtf8, TooLarge, webSource } from "./bounded-text.ts";
 import { connectionErrorOf } from "./connection-error.ts";
 import { HttpError } from "./http-error.ts";
@@ -33,11 +34,21 @@ export interface BatchClientOptions<In, Out> extends Omit<
   readonly maxBodyBytes?: number | undefined;
   /** Most bytes of a reply. Default 16 MiB. */
   readonly maxReplyBytes?: number | undefined;
+  /** Further requests for a batch that 429 refused as a whole, after the pause it asks for; integer >= 0. Default 2. */
+  readonly maxRetries?: number | undefined;
+  /** Retries that each request that succeeds pays for, beside the first 10; > 0 and <= 1. Default 0.2. */
+  readonly retryBudget?: number | undefined;
   /** Checks and types a value of the reply; an error that it throws rejects that caller. Default: the value as it is. */
   readonly parse?: ((value: unknown) => Out) | undefined;
 }
 
-const clientDefaults = { maxBatchSize: 100, runTimeoutMs: 30_000, maxBodyBytes: 2 ** 20, maxReplyBytes: 2 ** 24 };
+const clientDefaults = {
+  maxBatchSize: 100,
+  runTimeoutMs: 30_000,
+  maxBodyBytes: 2 ** 20,
+  maxReplyBytes: 2 ** 24,
+  maxRetries: 2,
+};
 
 const checkBytes: Check = (name, value) =>
   check(typeof value === "number" && value >= 1024, name, "a number of bytes >= 1024", value);
@@ -47,6 +58,8 @@ const clientChecks: Record<string, Check> = {
   headers: () => undefined,
   maxBodyBytes: checkBytes,
   maxReplyBytes: checkBytes,
+  maxRetries: integerFrom(0),
+  retryBudget: checkShare,
   parse: checkFunction,
   ...batcherChecks,
 } satisfies Record<keyof BatchClientOptions<unknown, unknown>, Check>;
@@ -61,8 +74,8 @@ interface Envelope<In> {
 
 /**
  * A batcher whose batches are requests to a batch endpoint. Each item, with its deadline and priority, is answered on
- * its own; a `Retry-After` of the whole request or of an item pauses this client, not only that caller. Nothing is sent
- * twice: a failed item is the caller's to repeat.
+ * its own; a `Retry-After` of the whole request or of an item pauses this client, not only that caller. A request that 429
+ * refuses goes again, since none of it ran. Nothing else is sent twice: a failed item is the caller's to repeat.
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function batchClient<In, Out>(
@@ -70,7 +83,17 @@ export function batchClient<In, Out>(
   options: BatchClientOptions<In, Out> = {},
 ): Batcher<In, Result<Out>> {
   checkOptions(options, clientChecks);
-  const { fetch: send, headers, maxBodyBytes, maxReplyBytes, parse, groupKey, orderKey, dedupeKey, ...rest } = options;
+  const {
+    fetch: send,
+    headers,
+    maxBodyBytes,
+    maxReplyBytes,
+    parse,
+    maxRetries,
+    retryBudget,
+    ...batcherOptions
+  } = options;
+  const { groupKey, orderKey, dedupeKey, ...rest } = batcherOptions;
   const target = new URL(url).href;
   const maxBytes = maxBodyBytes ?? clientDefaults.maxBodyBytes;
   const maxReply = maxReplyBytes ?? clientDefaults.maxReplyBytes;
@@ -97,7 +120,12 @@ export function batchClient<In, Out>(
     <Key>(key: ((item: In) => Key) | undefined) =>
     (envelope: Envelope<In>): Key =>
       key!(envelope.item);
-  const batcher = createBatcher<Envelope<In>, Out>(run, {
+  const retries = {
+    maxRetries: maxRetries ?? clientDefaults.maxRetries,
+    after: "refused",
+    budget: retryBudget,
+  } as const;
+  const batcher = createBatcher<Envelope<In>, Out>(withRetries(run, { ...retries, clock }), {
     ...rest,
     maxBatchSize: rest.maxBatchSize ?? clientDefaults.maxBatchSize,
     runTimeoutMs: rest.runTimeoutMs ?? clientDefaults.runTimeoutMs,

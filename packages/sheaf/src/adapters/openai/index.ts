@@ -2,7 +2,7 @@ import type { Batcher } from "../../core/contract/batcher.ts";
 import { BatcherError } from "../../core/contract/errors.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
 import { batcherChecks } from "../../core/contract/settings.ts";
-import { check, checkCount, checkOptions, integerFrom, oneOf, type Check } from "../../shared/checks.ts";
+import { check, checkCount, checkOptions, checkShare, integerFrom, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { apiBatcher } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
@@ -50,6 +50,8 @@ export interface OpenAIEmbeddingsOptions extends Pick<
    * get through does not count. Default 2.
    */
   readonly maxRetries?: number | undefined;
+  /** Retries that each request that succeeds pays for, beside the first 10; > 0 and <= 1. Default 0.2. */
+  readonly retryBudget?: number | undefined;
 }
 
 /** The API's counts so far. */
@@ -74,7 +76,7 @@ export interface OpenAIEmbeddings extends Batcher<EmbeddingInput, number[]> {
 export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOptions): OpenAIEmbeddings {
   checkArguments(client, options);
   const { model, dimensions, user, parameters, encoding = "base64", ...rest } = options;
-  const { maxRetries = 2, ...batcherOptions } = rest;
+  const { maxRetries = 2, retryBudget: budget, ...batcherOptions } = rest;
   const { weigh = estimateTokens, name = "embeddings", ...limits } = batcherOptions;
   const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
   const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
@@ -96,7 +98,7 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
     weigh: (input: EmbeddingInput) => weighed(input, weigh, name),
     dedupeKey: (input: EmbeddingInput) => (typeof input === "string" ? input : undefined),
   };
-  const batcher = apiBatcher(run, { ...limits, ...own }, { maxRetries, after: "failed" });
+  const batcher = apiBatcher(run, { ...limits, ...own }, { maxRetries, after: "failed", budget });
   return Object.assign(batcher, { usage: () => ({ ...usage }) });
 }
 
@@ -117,6 +119,7 @@ const openaiChecks: Record<string, Check> = {
   parameters: () => undefined,
   encoding: oneOf("base64", "float"),
   maxRetries: integerFrom(0),
+  retryBudget: checkShare,
   ...batcherChecks,
 } satisfies Record<keyof OpenAIEmbeddingsOptions, Check>;
 

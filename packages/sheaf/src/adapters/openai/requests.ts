@@ -1,5 +1,6 @@
 import type { Batcher } from "../../core/contract/batcher.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
+import { checkShare, integerFrom } from "../../shared/checks.ts";
 import { errorHints } from "../shared/api-error.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
 import { apiBatcher } from "../shared/api-batcher.ts";
@@ -45,17 +46,22 @@ export type EmbeddingRequestsOptions = Omit<
 > & {
   /** Further requests for a batch that 429 refused, after the pause it asks for; integer >= 0. Default 2. */
   readonly maxRetries?: number | undefined;
+  /** Retries that each request that succeeds pays for, beside the first 10; > 0 and <= 1. Default 0.2. */
+  readonly retryBudget?: number | undefined;
 };
 
 /**
  * The batcher of a gateway: inputs with any parameters come in, requests of equal parameters go out by `send`, and
  * replies are passed on as they are. `openaiEmbeddings` is the one for your own code.
+ * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
  */
 export function embeddingRequests(
   send: SendEmbeddings,
   options: EmbeddingRequestsOptions = {},
 ): Batcher<EmbeddingCall, EmbeddingPart> {
-  const { maxRetries = 2, ...rest } = options;
+  const { maxRetries = 2, retryBudget: budget, ...rest } = options;
+  integerFrom(0)("maxRetries", maxRetries);
+  if (budget !== undefined) checkShare("retryBudget", budget);
   const run = async (
     calls: EmbeddingCall[],
     { signal }: { readonly signal: AbortSignal },
@@ -72,7 +78,7 @@ export function embeddingRequests(
     weigh: ({ input }: EmbeddingCall) => tokensOf(input),
     groupKey: ({ parameters }: EmbeddingCall) => canonicalJson(parameters),
   };
-  return apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused" });
+  return apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused", budget });
 }
 
 /** The position of the input that an API's error names, in its request; undefined where it names none. */

@@ -21,16 +21,17 @@ const pauseOf429Ms = 1000;
 
 /**
  * Reads an error of openai's client (`status`, `headers`, `param`), the AI SDK (`statusCode`, `responseHeaders`, `data`),
- * axios (`response`), or an error of the user's own fetch in one of these shapes.
+ * axios (`response`), `HttpError`, or an error of the user's own fetch in one of these shapes.
  */
 export function errorHints(error: unknown): ErrorHints {
   const { status, statusCode, headers, responseHeaders, response, param, error: inner, data } = fieldsOf(error);
+  const { retryAfterMs: named } = fieldsOf(error);
   const { status: axiosStatus, headers: axiosHeaders, data: axiosData } = fieldsOf(response);
   const httpStatus = [status, statusCode, axiosStatus].find((value) => typeof value === "number");
   const body = [inner, fieldsOf(data)["error"], fieldsOf(axiosData)["error"]].find(isObject);
   const sent = (headers ?? responseHeaders ?? axiosHeaders) as HeadersLike | undefined;
   const isBusy = httpStatus === 429 || httpStatus === 503;
-  const given = isBusy ? retryAfterMsOf(sent) : undefined;
+  const given = typeof named === "number" ? named : isBusy ? retryAfterMsOf(sent) : undefined;
   return {
     status: httpStatus,
     retryAfterMs: given ?? (httpStatus === 429 ? pauseOf429Ms : undefined),
@@ -42,7 +43,8 @@ export function errorHints(error: unknown): ErrorHints {
 export function withHints(error: unknown, { retryAfterMs, itemIndex }: ErrorHints = errorHints(error)): unknown {
   if (!isObject(error) || !Object.isExtensible(error)) return error;
   // Not enumerable: a log of the error shows only the client's own fields.
-  if (retryAfterMs !== undefined && !("retryAfterMs" in error)) define(error, "retryAfterMs", retryAfterMs);
+  if (retryAfterMs !== undefined && fieldsOf(error)["retryAfterMs"] === undefined)
+    define(error, "retryAfterMs", retryAfterMs);
   if (itemIndex !== undefined && !("itemIndex" in error)) define(error, "itemIndex", itemIndex);
   return error;
 }

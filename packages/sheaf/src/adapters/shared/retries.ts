@@ -2,6 +2,9 @@ import type { Clock } from "../../core/runtime/clock.ts";
 import type { BatchContext } from "../../core/contract/batch-context.ts";
 import type { BatchFunction } from "../../core/contract/executor.ts";
 import { errorHints, isLostConnection, withHints } from "./api-error.ts";
+import { backOffMs } from "./back-off.ts";
+import { OutagePause } from "./outage-pause.ts";
+import { RetryBudget } from "./retry-budget.ts";
 
 /** How a batch that failed for the service's sake is run again. */
 export interface Retries {
@@ -9,54 +12,74 @@ export interface Retries {
   readonly maxRetries: number;
   /** `"refused"`: only after 429. `"failed"`: after 408, 409, 5xx and lost connections too. */
   readonly after: "refused" | "failed";
+  /** Retries that each success pays for, > 0 and <= 1. Default 0.2. */
+  readonly budget?: number | undefined;
   readonly clock: Clock;
+  /** 0 to 1, for the jitter. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
 }
 
-/** The first wait where the API names none; doubled each time, as openai's client does. */
-const firstBackoffMs = 500;
-const longestBackoffMs = 8000;
 /** A longer pause is not waited for inside a slot: the callers get the error. */
 const longestWaitMs = 30_000;
 /** However many others get through meanwhile. */
 const maxRefusals = 20;
 
 /**
- * Runs a batch again that the API refused or failed. The wait that an API asks for holds everything back, not this batch
- * alone: other batches would only be refused too. The time that counts for policies is that of the run that succeeded.
+ * Runs a batch again that the service refused or failed, while the retry budget lasts. The wait that a service asks for
+ * holds everything back, not this batch alone: other batches would only be refused too. Where everything fails, nothing is
+ * sent for a while. The time that counts for policies is that of the run that succeeded.
  */
 export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retries): BatchFunction<In, Out> {
-  const { maxRetries, after, clock } = options;
+  const { maxRetries, after, clock, random = Math.random } = options;
+  const budget = new RetryBudget(options.budget);
+  const outage = new OutagePause(random);
   let pausedUntilMs = -Infinity;
   let successes = 0;
+  const pause = (durationMs: number, context: BatchContext): void => {
+    pausedUntilMs = Math.max(pausedUntilMs, clock.now() + durationMs);
+    context.pause(durationMs);
+  };
   return async (items, context) => {
     let failures = 0;
     let refusals = 0;
+    let successesBefore = successes;
     for (;;) {
-      const successesBefore = successes;
+      const sentAtMs = clock.now();
       try {
         const results = await run(items, context);
         successes++;
+        budget.succeeded();
+        outage.answered();
         return results;
       } catch (error) {
         const hints = errorHints(error);
         const isRefused = hints.status === 429;
-        // An API that takes some batches and refuses others works: this one's turn will come.
-        failures = isRefused && successes > successesBefore && ++refusals < maxRefusals ? 1 : failures + 1;
-        const waitMs = hints.retryAfterMs ?? Math.min(longestBackoffMs, firstBackoffMs * 2 ** (failures - 1));
-        const isWorthAnother = isRefused || (after === "failed" && isFailure(error, hints.status));
+        const isFailed = isFailure(error, hints.status);
+        if (!isFailed) outage.answered();
+        // A service that names a wait is asked again after it.
+        else if (hints.retryAfterMs === undefined) pauseIfOut(sentAtMs, context);
+        // One that takes some batches and refuses others works: this one's turn will come.
+        const isCrowdedOut = isRefused && successes > successesBefore && ++refusals < maxRefusals;
+        failures = isCrowdedOut ? 1 : failures + 1;
+        const waitMs = hints.retryAfterMs ?? backOffMs(failures, random());
+        const isWorthAnother = isRefused || (after === "failed" && isFailed);
         const isOver = failures > maxRetries || waitMs > longestWaitMs || context.signal.aborted;
-        if (isOver || !isWorthAnother) throw withHints(error, hints);
-        if (hints.retryAfterMs !== undefined) {
-          pausedUntilMs = Math.max(pausedUntilMs, clock.now() + waitMs);
-          context.pause(waitMs);
-        }
+        if (isOver || !isWorthAnother || !(isCrowdedOut || budget.spend())) throw withHints(error, hints);
+        if (hints.retryAfterMs !== undefined) pause(waitMs, context);
+        successesBefore = successes;
         // Meanwhile another batch may get a longer pause.
         await wait(waitMs, context, clock);
         while (clock.now() < pausedUntilMs) await wait(pausedUntilMs - clock.now(), context, clock);
+        if (isRefused && !isCrowdedOut && successes > successesBefore) budget.refund();
         context.countRun();
       }
     }
   };
+
+  function pauseIfOut(sentAtMs: number, context: BatchContext): void {
+    const durationMs = outage.failed(sentAtMs, clock.now());
+    if (durationMs !== undefined) pause(durationMs, context);
+  }
 }
 
 /** The service failed, and may not the next time. False for an abort and for an item's own fault. */

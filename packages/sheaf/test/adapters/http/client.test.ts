@@ -184,7 +184,8 @@ test("Retry-After of a refused request pauses the client, not only its callers: 
       headers: { "retry-after": "1", "retry-after-ms": "800" },
     });
   const { fetch, requests } = scripted(busy, ok("fine"));
-  const call = batchClient<number, string>(url, { fetch, clock, policy: greedy(), maxBatchSize: 1, concurrency: 1 });
+  const options = { fetch, clock, policy: greedy(), maxBatchSize: 1, concurrency: 1, maxRetries: 0 };
+  const call = batchClient<number, string>(url, options);
   const first = watch(call(1));
   const second = watch(call(2));
   await clock.advanceAsync(799);
