@@ -76,21 +76,25 @@ for (const [name, { run, skip = false }] of Object.entries(clients)) {
   });
 }
 
-test(
-  "LlamaIndex's client of TEI: /rerank gives it the server's order and scores",
-  { skip: skipWithoutPython },
-  async (t) => {
-    const { version, replies } = await runPython("rerank_client.py", [rerankUrl], given);
-    t.diagnostic(`version ${version}`);
-    const response = await fetch(`${rerankUrl}/rerank`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ query: given.texts[1], texts: given.texts }),
-    });
-    assert.deepEqual(replies[0], await response.json());
-    assert.equal(replies[0][0].index, 1);
-  },
-);
+for (const [name, program] of [
+  ["LlamaIndex", "rerank_client.py"],
+  ["litellm", "litellm_rerank_client.py"],
+])
+  test(
+    `${name}'s client of TEI: /rerank gives it the server's order and scores`,
+    { skip: skipWithoutPython },
+    async (t) => {
+      const { version, replies } = await runPython(program, [rerankUrl], given);
+      t.diagnostic(`version ${version}`);
+      const response = await fetch(`${rerankUrl}/rerank`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query: given.texts[1], texts: given.texts }),
+      });
+      assert.deepEqual(replies[0], await response.json());
+      assert.equal(replies[0][0].index, 1);
+    },
+  );
 
 /** What a reply holds besides query, documents, many and errors depends on the client; all of it is checked. */
 function check(t, { query, documents, many, errors, floats, together, model: found, tokens, ...more }) {

@@ -25,6 +25,8 @@ test(
         assert.equal(client[model].binary, expected[model], `${model} as bytes`);
       }
     }
+    const { ready, ...overGrpc } = await runPython("kserve_grpc_client.py", [grpcAddress], { rows, texts });
+    assert.deepEqual([ready, overGrpc], [[true, true], expected]);
     assert.deepEqual(tritonclient.unready, [false, false]);
     checkManagement(tritonclient);
     const grpc = await runPython("triton_grpc_client.py", [grpcAddress], { rows, texts });

@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { BatcherError } from "sheaf";
 import { Problem, problemBody, problemOf } from "../problems/problem.ts";
 import { withoutStack } from "../problems/without-stack.ts";
+import { RetryTimes } from "./retry-times.ts";
 import type { Settings } from "../settings/settings.ts";
 
 /** Answers with a problem document. */
@@ -38,30 +39,30 @@ interface Refusal {
   readonly timeoutMs?: number;
 }
 
-const shortestRetryMs = 10;
-const longestRetryMs = 60_000;
-const guessedRetryMs = 1000;
+const guessedDrainMs = 1000;
 
-/**
- * Not before the queue can be empty, and spread over the same time again: clients that were refused together must not
- * come back together.
- */
-const spreadMs = (drainMs: number): number =>
-  Math.min(longestRetryMs, Math.ceil(Math.max(shortestRetryMs, drainMs) * (1 + Math.random())));
+const retryTimes = new WeakMap<Queue, RetryTimes>();
+
+function retryTimesOf(queue: Queue): RetryTimes {
+  const known = retryTimes.get(queue) ?? new RetryTimes();
+  retryTimes.set(queue, known);
+  return known;
+}
 
 /** The problem that a request ends with; a full queue says when to come back, and names this server's settings. */
-export function problemFor(error: unknown, { name, settings }: Queue): Problem {
+export function problemFor(error: unknown, queue: Queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
+  const { name, settings } = queue;
   const { queueMaxSize, queueFullStatus: status } = settings;
   const {
     queued = queueMaxSize,
     atWorkers,
-    drainMs = guessedRetryMs,
+    drainMs = guessedDrainMs,
     expectedMs,
     timeoutMs,
   } = error.details as Refusal;
   const held = atWorkers === undefined ? `${queued} items wait` : `${queued} items wait, ${atWorkers} are at workers`;
-  const retryMs = spreadMs(drainMs);
+  const retryMs = retryTimesOf(queue).waitMs(performance.now(), drainMs, queued);
   const reason =
     expectedMs === undefined
       ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`

@@ -6,7 +6,6 @@ import { workerModule } from "./workers/worker-module.ts";
 export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: RunnerSettings) => ModuleSpec>> = {
   "use-lite": (settings = {}) => ({
     name: "use-lite",
-    task: "embedding",
     workerUrl: workerModule("use-lite/use-lite-worker", import.meta.url),
     data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
@@ -15,7 +14,6 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
   }),
   mlp: (settings = {}) => ({
     name: "mlp",
-    task: "tensor",
     workerUrl: workerModule("mlp-worker", import.meta.url),
     data: sessionSettings(settings),
     input: { kind: "floats", length: 768 },

@@ -46,7 +46,6 @@ function workerModuleSpec(file: string): ModuleSpec {
   }
   return {
     name: modelName(file),
-    task: "tensor",
     workerUrl: pathToFileURL(resolve(file)),
     data: undefined,
     input: { kind: "json" },

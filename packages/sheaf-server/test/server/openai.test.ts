@@ -38,6 +38,26 @@ test("openai's client lists the models", async (t) => {
   );
 });
 
+test("a model's task follows from its inputs and outputs, unless its definition names one", async (t) => {
+  const run = (items: unknown[]): unknown[] => items;
+  const vector = { kind: "vector", length: 2 } as const;
+  const kinds: [string, ModelDefinition["input"], ModelDefinition["output"]][] = [
+    ["embedding", { kind: "text" }, vector],
+    ["text", { kind: "text" }, { ...vector, isEmbedding: false }],
+    ["text", { kind: "text" }, { kind: "text" }],
+    ["classification", { kind: "text" }, { kind: "labels", labels: ["good", "bad"] }],
+    ["rerank", { kind: "text-pair", maxTokens: 9 }, { kind: "score" }],
+    ["json", { kind: "json" }, { kind: "json" }],
+    ["json", { kind: "text" }, { kind: "json" }],
+    ["tensor", { kind: "floats", length: 3 }, vector],
+  ];
+  const models = kinds.map(([, input, output], i): ModelDefinition => ({ name: `model ${i}`, input, output, run }));
+  const server = await serving(t, [...models, { ...models[0]!, name: "named", task: "haiku" }]);
+  const { data } = (await server.get("/v1/models")).json;
+  const tasks = data.map(({ task }: { task: string }) => task);
+  assert.deepEqual(tasks, [...kinds.map(([task]) => task), "haiku"]);
+});
+
 test("openai's client retrieves a model, also one with a slash in its name", async (t) => {
   const { url } = await serving(t, [measuringTexts("first"), measuringTexts("org/second")]);
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });

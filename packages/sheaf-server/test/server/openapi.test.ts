@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
+import { answering, servingFolder } from "./models/folder-server.js";
 import { doubling, measuringTexts, serving } from "./serving.js";
 
 test("/openapi.json is valid OpenAPI 3.1 and shows every route", async (t) => {
@@ -66,6 +67,47 @@ test("bodies and headers show the limits of the server's settings and models", a
   const [name] = paths["/v2/models/{model}/infer"].post.parameters.filter((one: { in: string }) => one.in === "path");
   assert.deepEqual(name.schema.enum, ["double", "measure"]);
   assert.ok("413" in paths["/v2/models/{model}/infer"].post.responses);
+});
+
+test("/v2 infer allows no parameter, name, datatype or deadline that the server refuses", async (t) => {
+  const server = await serving(t, [doubling()], { requestTimeoutMs: 2000 });
+  const { paths } = (await server.get("/openapi.json")).json;
+  const path = "/v2/models/{model}/infer";
+  const { properties } = paths[path].post.requestBody.content["application/json"].schema;
+  const { name, datatype, shape, parameters } = properties.inputs.items.properties;
+  assert.deepEqual(
+    [parameters.additionalProperties, Object.keys(parameters.properties)],
+    [false, ["binary_data_size"]],
+  );
+  assert.deepEqual([name.enum, properties.outputs.items.properties.name.enum], [["input"], ["output"]]);
+  assert.ok(datatype.enum.includes("FP32") && datatype.enum.includes("BYTES"));
+  assert.equal(properties.parameters.properties.timeout.maximum, 2_000_000);
+  const input = { name: "input", datatype: "FP32", shape: [1, 3], data: [1, 2, 3] };
+  const infer = (body: object) => server.post(path.replace("{model}", "double"), { inputs: [input], ...body });
+  assert.equal(
+    (await infer({ parameters: { timeout: properties.parameters.properties.timeout.maximum } })).status,
+    200,
+  );
+  assert.equal((await infer({ parameters: { timeout: 2_000_001 } })).status, 422);
+  assert.equal((await infer({ inputs: [{ ...input, parameters: { content_type: "x" } }] })).status, 422);
+  assert.equal((await infer({ inputs: [{ ...input, shape: [2 ** 53, 3] }] })).status, 400);
+  assert.equal(shape.items.maximum, 2 ** 53 - 1);
+});
+
+test("load and unload allow in /openapi.json exactly the bodies that the server takes", async (t) => {
+  const server = await servingFolder(t, { "a.mjs": answering("a") });
+  const { paths } = (await server.get("/openapi.json")).json;
+  const bodyOf = (action: string): any =>
+    paths[`/v2/repository/models/{model}/${action}`].post.requestBody.content["application/json"].schema;
+  for (const action of ["load", "unload"]) {
+    const { additionalProperties, properties } = bodyOf(action);
+    assert.deepEqual([additionalProperties, properties.parameters.additionalProperties], [false, false], action);
+    const refused = [{ name: "b" }, { parameters: { config: "{}" } }, { parameters: [] }, { parameters: null }];
+    for (const body of refused)
+      assert.equal((await server.post(`/v2/repository/models/a/${action}`, body)).status, 422, JSON.stringify(body));
+  }
+  assert.deepEqual(bodyOf("load").properties.parameters.properties, {});
+  assert.equal(bodyOf("unload").properties.parameters.properties.unload_dependents.enum[0], false);
 });
 
 test("the page at /docs loads nothing from elsewhere", async (t) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError } from "sheaf";
-import { problemFor } from "../../dist/http/replies.js";
+import { problemFor, type Queue } from "../../dist/http/replies.js";
 import { defaultSettings, proxyDefaults } from "../../dist/settings/settings.js";
 import { overloadOrderOf } from "../../dist/shared/strategies.js";
 
@@ -16,14 +16,31 @@ test("the newest go first under overload, but fifo keeps the order of arrival un
   assert.equal(orderOf(proxyDefaults), "newest");
 });
 
-test("refused clients are told to come back over the time that the queue needs, and none before that", () => {
-  const full = new BatcherError("QUEUE_FULL", "full", { queued: 1000, drainMs: 2500 });
-  const times = Array.from({ length: 1000 }, () =>
-    Number(problemFor(full, { name: "model", settings: defaultSettings }).headers["retry-after-ms"]),
-  );
-  assert.ok(Math.min(...times) >= 2500 && Math.max(...times) <= 5000);
-  for (const from of [2500, 3000, 3500, 4000, 4500]) {
-    const share = times.filter((ms) => ms >= from && ms < from + 500).length / times.length;
-    assert.ok(share > 0.1 && share < 0.3, `${share} of them between ${from} and ${from + 500} ms`);
+const retriesOf = (queue: Queue, details: { queued: number; drainMs: number }, count: number): number[] => {
+  const full = new BatcherError("QUEUE_FULL", "full", details);
+  return Array.from({ length: count }, () => Number(problemFor(full, queue).headers["retry-after-ms"]));
+};
+
+test("refused clients are told to come back no faster than the queue is served, and none before it can be empty", () => {
+  // A queue of 64 that takes 2.5 s: 39 ms a request. 336 were refused.
+  const times = retriesOf({ name: "model", settings: defaultSettings }, { queued: 64, drainMs: 2500 }, 336);
+  assert.ok(Math.min(...times) >= 2500);
+  for (let from = 2500; from < Math.max(...times); from += 2500) {
+    const came = times.filter((ms) => ms >= from && ms < from + 2500).length;
+    assert.ok(came <= 64, `${came} of them from ${from} ms on`);
   }
+  assert.ok(Math.max(...times) <= 2500 + 2 * 2500 * (336 / 64), `${Math.max(...times)} ms`);
+});
+
+test("the times of two queues are their own, and no time is beyond 16 drains or a minute", () => {
+  const settings = defaultSettings;
+  const [busy, quiet] = [
+    { name: "busy", settings },
+    { name: "quiet", settings },
+  ];
+  const times = retriesOf(busy, { queued: 10, drainMs: 100 }, 5000);
+  assert.ok(Math.min(...times) >= 100 && Math.max(...times) <= 1600, `${Math.max(...times)} ms`);
+  assert.ok(retriesOf(quiet, { queued: 10, drainMs: 100 }, 1)[0]! < 120);
+  const long = retriesOf({ name: "slow", settings }, { queued: 10, drainMs: 1e6 }, 100);
+  assert.ok(long.every((ms) => ms >= 30_000 && ms <= 60_000));
 });

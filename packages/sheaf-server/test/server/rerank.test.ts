@@ -54,6 +54,19 @@ test("raw_scores gives the logits, else scores are between 0 and 1; return_text 
   );
 });
 
+test("truncation_direction may be right, as litellm always sends it; left is refused with the reason", async (t) => {
+  const { post } = await serving(t, [pairs]);
+  const body = { query: "abc", texts: ["xyz", "cab"], truncate: false };
+  const plain = await post("/rerank", body);
+  for (const direction of ["Right", "right", null])
+    assert.deepEqual((await post("/rerank", { ...body, truncation_direction: direction })).json, plain.json);
+  for (const direction of ["Left", "left", "up", 7]) {
+    const { status, json } = await post("/rerank", { ...body, truncation_direction: direction });
+    assert.deepEqual([status, json.error.param], [422, "truncation_direction"]);
+    assert.match(json.error.message, /must be "right": texts are cut at their end/);
+  }
+});
+
 test("truncate: false refuses a text that is too long, by its path; by default it is cut", async (t) => {
   const long = "a text of more than nine";
   const embedding: ModelDefinition = {

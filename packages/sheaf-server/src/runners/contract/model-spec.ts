@@ -63,7 +63,6 @@ export type ModelOutput =
 export interface CommonSpec {
   /** As in `/infer/{name}`. */
   readonly name: string;
-  readonly task: "embedding" | "tensor" | "classification" | "rerank";
   readonly input: ModelInput;
   readonly output: ModelOutput;
   /** The most items this model takes at once; a larger MAX_BATCH_SIZE does not raise it (1: it cannot be batched). */

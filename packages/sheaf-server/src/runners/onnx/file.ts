@@ -31,7 +31,6 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
   const hasFreeAxes = layout.inputs.some(({ shape }) => shape.includes(null));
   return {
     name: basename(path, ".onnx"),
-    task: "tensor",
     workerUrl: workerModule("onnx-worker", import.meta.url),
     data: device === "webgpu" ? { ...data, sample: sample as TensorItem | undefined } : data,
     input: isBare

@@ -54,7 +54,6 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
     const declaration = workers.declaration!;
     const spec: OpenSpec = {
       name,
-      task: declaration.embedding ? "embedding" : "tensor",
       executor: convertingExecutor(workers, declaration),
       input: inputOf(declaration),
       output: outputOf(declaration),

@@ -31,7 +31,6 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const verdict = batchVerdict(found.selfTest, settings);
   return {
     name: basename(path),
-    task,
     workerUrl: workerModule("text-worker", import.meta.url),
     data: { folder: path, settings: found.settings, ...session },
     input: { kind: task === "rerank" ? "text-pair" : "text", maxTokens },

@@ -7,9 +7,10 @@ import type { JsonDemand } from "./json-demand.ts";
 export const onlyVersion = "1";
 
 /** A model to serve: its inputs and outputs, and the executor that runs it. */
-export interface ModelDefinition extends Omit<CommonSpec, "task" | "groupKey" | "weigh" | "sample"> {
+export interface ModelDefinition extends Omit<CommonSpec, "groupKey" | "weigh" | "sample"> {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
   readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
+  /** The task that `/v1/models` shows. Default: by its inputs and outputs. */
   readonly task?: string | undefined;
   /** As in `/v2/models/{model}/versions/{version}`. Default `"1"`. */
   readonly versionName?: string | undefined;
@@ -24,7 +25,7 @@ export interface ModelDefinition extends Omit<CommonSpec, "task" | "groupKey" | 
 }
 
 /** Whether it makes text embeddings. */
-export const embedsTexts = ({ input, output }: ModelDefinition): boolean =>
+export const embedsTexts = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
   input.kind === "text" && output.kind === "vector" && output.isEmbedding !== false;
 
 /** Whether it can rank texts: cross-encoders score, text embedding models rank by the cosine of query and text. */

@@ -3,9 +3,9 @@ import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { shortened } from "../../runners/text/pooling.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
-import { describeInput, objectOf } from "../codec/inputs.ts";
+import { describeInput, objectOf, takesJson } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
-import { embedsTexts } from "../contract/model-definition.ts";
+import { embedsTexts, type ModelDefinition } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { Served } from "../../cache/served.ts";
 import type { ServedModel } from "../contract/served-model.ts";
@@ -48,7 +48,7 @@ export function openaiRoutes(app: FastifyInstance, models: Models): void {
 
 /** The facts about a model once its inputs are known. */
 const descriptionOf = ({ definition, maxBatchSize }: ServedModel): object => ({
-  task: definition.task ?? "custom",
+  task: definition.task ?? taskOf(definition),
   max_batch_size: maxBatchSize,
   ...(definition.device === undefined ? {} : { device: definition.device }),
   input: describeInput(definition.input),
@@ -56,6 +56,16 @@ const descriptionOf = ({ definition, maxBatchSize }: ServedModel): object => ({
   ...(definition.selfTest === undefined ? {} : { self_test: definition.selfTest }),
   ...(definition.note === undefined ? {} : { note: definition.note }),
 });
+
+/** The task of a model, by its inputs and outputs. */
+function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
+  const { input, output } = definition;
+  if (input.kind === "text-pair" && output.kind === "score") return "rerank";
+  if (embedsTexts(definition)) return "embedding";
+  if (output.kind === "labels") return "classification";
+  if (takesJson(input) || output.kind === "json") return "json";
+  return input.kind === "text" || output.kind === "text" ? "text" : "tensor";
+}
 
 interface Embeddings {
   readonly name: string;

@@ -48,7 +48,7 @@ interface Rerank {
 }
 
 function readRerank(body: unknown): Rerank {
-  const keys = ["query", "texts", "model", "raw_scores", "truncate", "return_text"];
+  const keys = ["query", "texts", "model", "raw_scores", "truncate", "truncation_direction", "return_text"];
   const fields = objectOf(body, "", "an object with query and texts", keys);
   const name = fields["model"] ?? undefined;
   if (name !== undefined && typeof name !== "string") throw invalid("model", "the name of a model", name);
@@ -57,6 +57,10 @@ function readRerank(body: unknown): Rerank {
     if (typeof value !== "boolean") throw invalid(key, "true or false", value);
     return value;
   };
+  // Litellm sends it with every request. Texts are cut at their end: "left" would give other scores.
+  const direction = fields["truncation_direction"] ?? "right";
+  if (typeof direction !== "string" || direction.toLowerCase() !== "right")
+    throw invalid("truncation_direction", '"right": texts are cut at their end', direction);
   return {
     query: fields["query"],
     texts: fields["texts"],
@@ -134,6 +138,12 @@ const rerankSchema = (models: Models): RouteSchema => ({
       ),
       truncate: nullable(
         Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
+      ),
+      truncation_direction: nullable(
+        Type.String({
+          enum: ["right", "Right"],
+          description: "Texts are cut at their end; no other direction is supported.",
+        }),
       ),
       return_text: nullable(Type.Boolean({ default: false, description: "Each text beside its score." })),
     },

@@ -191,7 +191,7 @@ const model = Type.Object({
   object: Type.Literal("model"),
   created: Type.Integer(),
   owned_by: Type.String(),
-  task: Type.Optional(Type.String()),
+  task: Type.Optional(text("embedding, rerank, classification, text, json or tensor; or the word of its definition.")),
   state: text("loading, ready, restarting, unavailable or failed."),
   reason: Type.Optional(text("Why the model is not ready.")),
   max_batch_size: Type.Optional(Type.Number()),

@@ -92,6 +92,15 @@ test("raw and typed contents of every datatype give the same bytes", async (t) =
   assert.deepEqual(reply.outputs.map(({ name }: any) => name), ["INT8"]); // prettier-ignore
 });
 
+test("binary_data_size, which KServe's client sends, is taken where it is the length of the raw contents", async (t) => {
+  const server = await grpcServing(t, [doubling()]);
+  await server.ready();
+  const good = floatsRequest("double", 1, 2, 3);
+  const parameters = { binary_data_size: { int64_param: 12 } };
+  const { status, details } = await server.call("ModelInfer", { ...good, inputs: [{ ...good.inputs[0], parameters }] });
+  assert.equal(status, "OK", details);
+});
+
 test("halves come as raw contents, and go back the same; typed contents have no place for them", async (t) => {
   const tensor = { name: "x", datatype: "FP16", shape: [2] } as const;
   const kind = { kind: "tensors", tensors: [tensor] } as const;
@@ -135,6 +144,8 @@ test("what is wrong is said with the path of the wrong value, and nothing runs",
     [{ ...good, parameters: { sequence_id: { int64_param: 7 } } }, "INVALID_ARGUMENT", /parameters\.sequence_id is not supported/],
     [{ ...good, parameters: { priority: { uint64_param: 9 } } }, "INVALID_ARGUMENT", /parameters\.priority must be 0, 1 or 2/],
     [{ ...good, inputs: [{ ...input, parameters: { shared_memory_region: { string_param: "x" } } }] }, "INVALID_ARGUMENT", /shared_memory_region is not supported/],
+    [{ ...good, inputs: [{ ...input, parameters: { binary_data_size: { int64_param: 11 } } }] }, "INVALID_ARGUMENT", /binary_data_size must be 12, the bytes in raw_input_contents, got 11/],
+    [{ ...good, inputs: [{ ...input, parameters: { binary_data_size: { int64_param: 12 } }, contents: { fp32_contents: [1, 2, 3] } }], raw_input_contents: [] }, "INVALID_ARGUMENT", /binary_data_size must be 0/],
     [floatsRequest("double", 1, NaN, 3), "INVALID_ARGUMENT", /raw_input_contents\[0\]\[1\] must be a finite number, got NaN/],
     [only({ fp32_contents: [1, Infinity] }, "FP32"), "INVALID_ARGUMENT", /fp32_contents\[1\] must be a finite number, got Infinity/],
     [only({ int_contents: [1, 128] }, "INT8"), "INVALID_ARGUMENT", /int_contents\[1\] must be an integer from -128 to 127, got 128/],

@@ -46,8 +46,14 @@ export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]
   return {
     readData(named) {
       const { index, path, input, tensor, elementCount } = named;
-      parametersOf(input["parameters"], `${path}.parameters`, []);
+      const { binary_data_size: byteLength } = parametersOf(input["parameters"], `${path}.parameters`, [
+        "binary_data_size",
+      ]);
       const contents = input["contents"] as readonly Buffer[] | undefined;
+      // Of the HTTP protocol; KServe's client sends it here too, always with raw_input_contents.
+      const bytes = raw[index]?.length ?? 0;
+      if (byteLength !== undefined && byteLength !== bytes)
+        throw invalid(`${path}.parameters.binary_data_size`, `${bytes}, the bytes in raw_input_contents`, byteLength);
       if (raw.length === 0) return dataFromContents(contents ?? [], named);
       if (contents !== undefined) throw malformed(`${path} must have either contents or raw_input_contents.`);
       const at = `raw_input_contents[${index}]`;

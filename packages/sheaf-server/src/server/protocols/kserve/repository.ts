@@ -29,7 +29,8 @@ function readParameters({ headers, body }: FastifyRequest, action: "load" | "unl
     throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the header content-type: application/json; the body may be {}.");
   if (!Buffer.isBuffer(body) || body.length === 0) return;
   const { parameters = {} } = objectOf(jsonOf(body, settings), "", "an object", ["parameters"]);
-  if (typeof parameters !== "object" || parameters === null) throw invalid("parameters", "an object", parameters);
+  if (typeof parameters !== "object" || parameters === null || Array.isArray(parameters))
+    throw invalid("parameters", "an object", parameters);
   for (const [name, value] of Object.entries(parameters)) {
     // tritonclient always sends it.
     if (action === "unload" && name === "unload_dependents" && value === false) continue;

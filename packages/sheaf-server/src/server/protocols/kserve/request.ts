@@ -152,7 +152,7 @@ export function parametersOf(parameters: unknown, path: string, known: readonly 
   if (!isObject(parameters)) throw malformed(`${path} must be an object, got ${describe(parameters)}.`);
   const unknown = Object.keys(parameters).find((name) => !known.includes(name));
   if (unknown === undefined) return parameters;
-  const message = `${path}.${unknown.slice(0, 100)} is not supported; there are: ${known.join(", ")}.`;
+  const message = `${path}.${unknown.slice(0, 100)} is not supported; there ${known.length > 1 ? "are" : "is"} ${known.join(", ")}.`;
   throw new Problem("INVALID_INPUT", message, { param: `${path}.${unknown.slice(0, 100)}` });
 }
 

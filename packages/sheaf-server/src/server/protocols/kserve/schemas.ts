@@ -1,8 +1,11 @@
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
+import { elements } from "../../../runners/tensors/elements.ts";
+import type { Settings } from "../../../settings/settings.ts";
+import type { ServedModel } from "../../contract/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { json, problems, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { inferenceHeaders, modelName } from "../schemas.ts";
-import { versionOf } from "./model.ts";
+import { tensorsOf, versionOf } from "./model.ts";
 
 const tags = ["Open Inference Protocol"];
 /** Of which routes: those with a version in their path, or those without. */
@@ -53,25 +56,41 @@ const outputTensor = Type.Object({
   parameters: Type.Optional(binarySize),
   data: Type.Optional(data),
 });
-const inputTensor = Type.Object({
-  ...tensorFields,
-  shape: Type.Array(Type.Integer({ minimum: 1 })),
-  data,
-});
-const requestParameters = Type.Object(
-  {
-    priority: Type.Optional(Type.Integer({ enum: [0, 1, 2] })),
-    timeout: Type.Optional(Type.Number({ minimum: 0, description: "In microseconds; 0 is none of its own." })),
-    binary_data_output: Type.Optional(Type.Boolean()),
-  },
-  { additionalProperties: false },
-);
-const wantedOutput = Type.Object({
-  name: Type.String(),
-  parameters: Type.Optional(
-    Type.Object({ binary_data: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
-  ),
-});
+/** The names of the served models' tensors; of one of them, as no schema knows which model a path names. */
+const tensorName = (names: readonly string[]): Schema =>
+  Type.String(names.length === 0 ? {} : { enum: [...new Set(names)] });
+const inputTensor = (models: readonly ServedModel[]): Schema => {
+  const inputs = models.flatMap((model) => tensorsOf(model).inputs);
+  return Type.Object({
+    name: tensorName(inputs.map(({ name }) => name)),
+    datatype: Type.String({ enum: [...Object.keys(elements), "BYTES"] }),
+    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    parameters: Type.Optional({ ...binarySize, additionalProperties: false }),
+    data: Type.Optional(data),
+  });
+};
+const requestParameters = ({ requestTimeoutMs }: Settings): Schema =>
+  Type.Object(
+    {
+      priority: Type.Optional(Type.Integer({ enum: [0, 1, 2] })),
+      timeout: Type.Optional(
+        Type.Number({
+          minimum: 0,
+          maximum: requestTimeoutMs * 1000,
+          description: "In microseconds; 0 is none of its own.",
+        }),
+      ),
+      binary_data_output: Type.Optional(Type.Boolean()),
+    },
+    { additionalProperties: false },
+  );
+const wantedOutput = (models: readonly ServedModel[]): Schema =>
+  Type.Object({
+    name: tensorName(models.flatMap((model) => tensorsOf(model).outputs.map(({ name }) => name))),
+    parameters: Type.Optional(
+      Type.Object({ binary_data: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+    ),
+  });
 
 const route = (operationId: string, summary: string, response: Schema, description = "OK"): RouteSchema => ({
   summary,
@@ -205,7 +224,16 @@ export const repositoryAction = (action: "load" | "unload"): RouteSchema => ({
   tags,
   operationId: action === "load" ? "repositoryLoad" : "repositoryUnload",
   params: Type.Object({ model: Type.String({ description: "Its name in the folder." }) }),
-  body: Type.Object({ parameters: Type.Optional(Type.Object({}, { additionalProperties: false })) }),
+  body: Type.Object(
+    {
+      parameters: Type.Optional(
+        Type.Object(action === "load" ? {} : { unload_dependents: Type.Optional(Type.Boolean({ enum: [false] })) }, {
+          additionalProperties: false,
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
   response: {
     200: json("Done.", Type.Object({})),
     400: errors[400],
@@ -225,9 +253,9 @@ export const infer = (path: Path): RouteSchema => ({
   headers: inferenceHeaders(path.models.settings),
   body: Type.Object({
     id: Type.Optional(Type.String()),
-    parameters: Type.Optional(requestParameters),
-    inputs: Type.Array(inputTensor, { minItems: 1 }),
-    outputs: Type.Optional(Type.Array(wantedOutput)),
+    parameters: Type.Optional(requestParameters(path.models.settings)),
+    inputs: Type.Array(inputTensor(path.models.all), { minItems: 1 }),
+    outputs: Type.Optional(Type.Array(wantedOutput(path.models.all))),
   }),
   ...modelRoute(path, "inferV2", "Run a model on tensors", {
     200: json(
