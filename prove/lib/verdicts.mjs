@@ -128,6 +128,38 @@ export async function judged({ ratio = 0, shape, trouble, traffic, seed }) {
   return answers;
 }
 
+/**
+ * The gain that a start measures, as the server's warm-up does: one item and 32 in turn, for 300 ms or three times, disturbed as
+ * `trouble` says; and the truth of its sample. Runs take between 1 ms and 200 ms.
+ */
+export async function started({ ratio = 0, shape, trouble, seed }) {
+  const { noise, factor = () => 1 } = troubles[trouble];
+  const random = seededRandom(seed * 104_729 + 7);
+  const cost = shape ?? ((size) => ratio + size);
+  const unitMs = (1 + 199 * random() ** 2) / cost(32);
+  const runs = [];
+  let atMs = 0;
+  const run = (size) => {
+    const runMs = unitMs * cost(size) * lognormal(random, noise) * factor(runs.length, atMs);
+    atMs += runMs;
+    runs.push({ size, runMs });
+  };
+  for (let round = 0; round < 50 && (round < 3 || atMs <= 300); round++) {
+    run(1);
+    run(32);
+  }
+  const batcher = createBatcher({
+    slots: 1,
+    ready: async () => runs,
+    run: async (items) => items,
+    close: async () => {},
+  });
+  await batcher.ready();
+  const { start } = batcher.stats().verdict;
+  await batcher.close();
+  return start === null ? undefined : { ...start, truth: (32 * cost(1)) / cost(32) };
+}
+
 /** Every case: a trouble and a ratio, or a shape; its seeds take the traffics in turn. */
 export const cases = [
   ...Object.keys(troubles).flatMap((trouble) => ratios.map((ratio) => ({ name: trouble, trouble, ratio }))),
@@ -178,11 +210,13 @@ function isOwed({ trouble }, traffic, ask, { truth, batchSize }) {
   return ask === "200 batches" && noise <= 0.2 && lengths === undefined && isClear && batchSize >= 1.5;
 }
 
+/** Whether the truth lies outside of a range by more than a tenth. */
+export const isOutside = ({ low, high, truth }) => truth < low / 1.1 || truth > high * 1.1;
+
 /** Whether a verdict contradicts the truth by more than a tenth. */
-export function isWrong({ verdict, low, high, truth }) {
+export function isWrong({ verdict, truth, ...range }) {
   if (verdict === "measuring") return false;
-  const outside = truth < low / 1.1 || truth > high * 1.1;
-  return outside || (verdict === "gains" ? truth < 1 : truth > 1.1 * 1.1);
+  return isOutside({ ...range, truth }) || (verdict === "gains" ? truth < 1 : truth > 1.1 * 1.1);
 }
 
 function lognormal(random, deviation) {

@@ -12,14 +12,25 @@ const { gainOf } = await import(`${page.href}gain.js`);
 const nothing = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
 const shown = { name: "m", maxBatchSize: 32, playground: { path: "infer/m" } };
 const noRange = { speedup: null, low: null, high: null };
-const measuring = { verdict: { verdict: "measuring", batchSize: 16, runs: 7, ...noRange }, costModel: null };
+const start = { batchSize: 32, speedup: 2.1, low: 1.9, high: 2.3, runs: 40 };
+const measuring = { verdict: { verdict: "measuring", batchSize: 16, runs: 7, ...noRange, cause: "few-runs", start: null }, costModel: null }; // prettier-ignore
+const started = { ...measuring, verdict: { ...measuring.verdict, start } };
 /** 58 items in one run take 27 ms; one by one 22 times as long. */
 const gains = {
-  verdict: { verdict: "gains", batchSize: 58, speedup: 22, low: 19.6, high: 25, runs: 340 },
+  verdict: { verdict: "gains", batchSize: 58, speedup: 22, low: 19.6, high: 25, runs: 340, cause: null, start: null },
   costModel: { fixedMs: 9.6, perItemMs: 0.3, fixedMsRange: [9.1, 10.1], perItemMsRange: [0.29, 0.31], basis: "runs" },
 };
 const gainsNothing = {
-  verdict: { verdict: "gains-nothing", batchSize: 16, speedup: 1.01, low: 0.98, high: 1.04, runs: 120 },
+  verdict: {
+    verdict: "gains-nothing",
+    batchSize: 16,
+    speedup: 1.01,
+    low: 0.98,
+    high: 1.04,
+    runs: 120,
+    cause: null,
+    start: null,
+  },
   costModel: { fixedMs: 0.01, perItemMs: 3, fixedMsRange: [0, 0.04], perItemMsRange: [2.9, 3.1], basis: "runs" },
 };
 const tick = (gain: object = measuring, state = "ready", reason?: string, queueWaitMs = 1) => ({
@@ -42,8 +53,12 @@ test("the verdict is what an operator should know first", () => {
     return `${mood}: ${title}`;
   };
   const busy = during({ ok: 320 }, 20, 320, { full: 12, idle: 8 });
-  assert.equal(verdict(tick(gains), busy), "good: 58 items in one run take 27.0 ms instead of 594 ms one by one");
-  assert.equal(verdict(tick(gainsNothing), busy), "warn: 16 items share a run, which gains hardly anything here");
+  assert.equal(verdict(tick(gains), busy), "good: Batching gains 22× (20× to 25×)");
+  assert.equal(
+    verdict(tick(started), busy),
+    "good: Batching gains 2.1× (1.90× to 2.3×), measured at the start with the sample",
+  );
+  assert.equal(verdict(tick(gainsNothing), busy), "warn: Batching gains hardly anything here (0.98× to 1.04×)");
   assert.match(verdict(tick(), during({ ok: 20 }, 20, 20)), /^calm: Items come one at a time/);
   assert.equal(verdict(tick(), during({ ok: 1 }, 1, 1)), "calm: One item came, and ran at once");
   assert.equal(verdict(tick(), during({}, 0, 0)), "calm: Ready, and nothing to do");
@@ -62,7 +77,7 @@ test("until the gain of batches is measured, the page shows only what is missing
   assert.equal(title, "28.6 items share a run");
   assert.match(
     why,
-    /^The gain is being measured\. The 7 runs so far that count do not settle it: .*\. 200 items in 7 runs/,
+    /^The gain is being measured\. The callers' own runs give no verdict yet: 7 runs of 30 count; .* 200 items in 7 runs/,
   );
   assert.doesNotMatch(`${title} ${why}`, /×|instead|nothing/);
   const tied = verdictOf(shown, tick(), during({ ok: 200 }, 8, 200, { full: 4, "slot-free": 4 })).why;
@@ -71,12 +86,38 @@ test("until the gain of batches is measured, the page shows only what is missing
   assert.deepEqual(gainOf(warm), gainOf(measuring), "the warm-up's input is not the callers'");
 });
 
+test("an open verdict names the one cause that keeps it open, also beside the gain of the start", () => {
+  const said = new Set();
+  for (const [cause, words] of [
+    ["few-runs", /7 runs of 30 count/],
+    ["one-size", /the same number of items/],
+    ["scatter", /runs of one size take too different times/],
+    ["pace", /runs of few items were too rare, or came at other times/],
+    ["close", /on the border between a gain and none/],
+  ] as const) {
+    const { kind, basis } = gainOf({ ...started, verdict: { ...started.verdict, cause } });
+    assert.equal(kind, "start");
+    assert.match(
+      basis,
+      /^At the start 40 runs of the sample showed that 32 items in one run gain 2\.1× \(1\.90× to 2\.3×\)/,
+    );
+    assert.match(basis, words);
+    said.add(basis);
+  }
+  assert.equal(said.size, 5);
+  const idle = verdictOf(shown, tick(started), during({}, 0, 0));
+  assert.match(idle.why, /Batching gains 2\.1× .*, measured at the start with the sample\.$/);
+});
+
 test("a verdict shows its range and how many runs it rests on", () => {
-  const { basis, range, sentence } = gainOf(gains);
+  const { basis, range, headline } = gainOf(gains);
   assert.equal(range, "20× to 25×, 340 runs");
-  assert.match(basis, /^Over the last 340 runs that is 22× the work per run time \(95 % range 20× to 25×\)\./);
+  assert.match(
+    basis,
+    /^Measured over the last 340 runs, of 58 items on average: .* 22× as long \(95 % range 20× to 25×\)\./,
+  );
   assert.match(basis, /A run takes 9\.1 ms to 10\.1 ms, and 0\.29 ms to 0\.31 ms more for each item\.$/);
-  assert.equal(sentence, "58 items in one run take 27.0 ms instead of 594 ms one by one");
+  assert.equal(headline, "Batching gains 22× (20× to 25×)");
   assert.match(gainOf(gainsNothing).basis, /95 % range 0\.98× to 1\.04×/);
 });
 

@@ -5,6 +5,8 @@ import { advise, type AdviceInput } from "../../dist/core/observe/advice.js";
 import { createBatcher } from "../../dist/index.js";
 
 const spread = (p50: number): AdviceInput["runMs"] => ({ p50, p95: p50, p99: p50, max: p50 });
+const noStart = { cause: null, start: null };
+
 /** A batcher that works: half full, twice as fast, no wait to speak of. */
 const healthy: AdviceInput = {
   batches: 1000,
@@ -19,7 +21,7 @@ const healthy: AdviceInput = {
     runs: 300,
     basis: "runs",
   },
-  verdict: { verdict: "gains", batchSize: 16, speedup: 8.6, low: 7, high: 10, runs: 300 },
+  verdict: { verdict: "gains", batchSize: 16, speedup: 8.6, low: 7, high: 10, runs: 300, ...noStart },
   overload: null,
   utilisation: { cpuCores: 0.1, slotShare: 0.9 },
 };
@@ -63,7 +65,15 @@ test("a wait longer than the run, with all slots taken and little CPU used, is s
 });
 
 test("where the whole range says so, batching gains nothing, and the range is named", () => {
-  const verdict = { verdict: "gains-nothing", batchSize: 8, speedup: 1.01, low: 0.95, high: 1.08, runs: 300 } as const;
+  const verdict = {
+    verdict: "gains-nothing",
+    batchSize: 8,
+    speedup: 1.01,
+    low: 0.95,
+    high: 1.08,
+    runs: 300,
+    ...noStart,
+  } as const;
   assert.match(adviceFor({ verdict }), /^Do not batch: with 8\.0 items .* 0\.95 to 1\.08 times .* gains nothing\.$/);
   assert.equal(adviceFor({ verdict: { ...verdict, verdict: "measuring" } }), "");
   assert.equal(adviceFor({ verdict: { ...verdict, batchSize: 1.4 } }), "", "nothing is batched");

@@ -18,7 +18,7 @@ test("a fresh batcher's statistics are zeros and nulls, never NaN", () => {
   }
   assert.deepEqual([stats.costModel, stats.cost], [null, null]);
   const measuring = { verdict: "measuring", batchSize: 0, speedup: null, low: null, high: null, runs: 0 };
-  assert.deepEqual(stats.verdict, measuring);
+  assert.deepEqual(stats.verdict, { ...measuring, cause: "few-runs", start: null });
   const noReasons = { full: 0, idle: 0, hold: 0, window: 0, flush: 0, drain: 0, immediate: 0, weight: 0 };
   assert.deepEqual(stats.reasons, noReasons);
   assert.ok(Array.isArray(stats.advice));

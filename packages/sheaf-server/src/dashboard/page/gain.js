@@ -1,39 +1,71 @@
 import { duration, number, plural, times } from "./format.js";
 
-/** @import { BatcherStats } from "sheaf" */
+/** @import { BatcherStats, OpenCause, StartGain } from "sheaf" */
 
 /**
- * The gain of batches, in words, as far as the runs support it; until they do it is `measuring`.
+ * The gain of batches, in words, as far as the runs support it. Until they do it is the gain measured at the start, and else
+ * `measuring`.
  * @param {Pick<BatcherStats, "verdict" | "costModel">} stats
- * @returns {{ kind: "measuring" | "gains" | "nothing", sentence: string, basis: string, figure: string, range: string }}
- *   `sentence` says it without a full stop; `figure` and `range` are empty while it is measured.
+ * @returns {{ kind: "measuring" | "start" | "gains" | "nothing", headline: string, basis: string, figure: string, range: string }}
+ *   `headline` is one line without a full stop, `basis` the method in sentences; `figure` and `range` are empty while it is measured.
  */
-export function gainOf({ verdict: { verdict: kind, batchSize, speedup, low, high, runs }, costModel }) {
-  if (kind === "measuring" || costModel === null || speedup === null || low === null || high === null)
-    return { kind: "measuring", sentence: "The gain is being measured", basis: waitsFor(runs), figure: "", range: "" }; // prettier-ignore
-  const { fixedMs, perItemMs } = costModel;
-  const range = `${times(low)} to ${times(high)}`;
-  const togetherMs = fixedMs + perItemMs * batchSize;
+export function gainOf({ verdict, costModel }) {
+  const { verdict: kind, batchSize, speedup, low, high, runs, start } = verdict;
+  if (kind === "measuring" || speedup === null || low === null || high === null) return withoutVerdict(verdict);
+  const range = rangeOf(low, high);
+  const measured = `Measured over the last ${plural(runs, "run")}, of ${number(batchSize)} items on average: one by one they would take ${times(speedup)} as long (95 % range ${range}).`;
+  const cost =
+    costModel === null || costModel.basis !== "runs"
+      ? ""
+      : ` A run takes ${span(costModel.fixedMsRange)}, and ${span(costModel.perItemMsRange)} more for each item.`;
   const shared = {
-    basis: `Over the last ${plural(runs, "run")} that is ${times(speedup)} the work per run time (95 % range ${range}). A run takes ${span(costModel.fixedMsRange)}, and ${span(costModel.perItemMsRange)} more for each item.`,
+    basis: `${measured}${cost}${start === null ? "" : ` ${atStart(start)}`}`,
     figure: times(speedup),
     range: `${range}, ${plural(runs, "run")}`,
   };
-  if (kind === "gains-nothing")
-    return {
-      kind: "nothing",
-      sentence: `${number(batchSize)} items in one run take hardly less than one by one`,
-      ...shared,
-    };
-  const about = high > 1.5 * low ? "about " : "";
-  const sentence = `${number(batchSize)} items in one run take ${about}${duration(togetherMs)} instead of ${about}${duration(speedup * togetherMs)} one by one`;
-  return { kind: "gains", sentence, ...shared };
+  if (kind === "gains-nothing") return { kind: "nothing", headline: `Batching gains hardly anything here (${range})`, ...shared }; // prettier-ignore
+  return { kind: "gains", headline: `Batching gains ${times(speedup)} (${range})`, ...shared };
 }
+
+/**
+ * @param {BatcherStats["verdict"]} verdict
+ * @returns {ReturnType<typeof gainOf>}
+ */
+function withoutVerdict({ start, cause, runs }) {
+  const open = cause === null ? "" : openBecause(cause, runs);
+  if (start === null) return { kind: "measuring", headline: "The gain is being measured", basis: open, figure: "", range: "" }; // prettier-ignore
+  const range = rangeOf(start.low, start.high);
+  return {
+    kind: "start",
+    headline: `Batching gains ${times(start.speedup)} (${range}), measured at the start with the sample`,
+    basis: `${atStart(start)} ${open}`,
+    figure: times(start.speedup),
+    range: `${range}, at the start`,
+  };
+}
+
+const atStart = (/** @type {StartGain} */ { batchSize, speedup, low, high, runs }) =>
+  `At the start ${plural(runs, "run")} of the sample showed that ${number(batchSize)} items in one run gain ${times(speedup)} (${rangeOf(low, high)}) over one by one.`;
+
+const rangeOf = (/** @type {number} */ low, /** @type {number} */ high) => `${times(low)} to ${times(high)}`;
 
 const span = (/** @type {readonly [number, number]} */ [low, high]) =>
   `${low < 0.005 ? "0" : duration(low)} to ${duration(high)}`;
 
-const waitsFor = (/** @type {number} */ runs) =>
-  runs === 0
-    ? "It takes runs of several sizes; the first 16, and the first of each size, do not count."
-    : `The ${plural(runs, "run")} so far that ${runs === 1 ? "counts does" : "count do"} not settle it: there are too few, their times differ too much, or their sizes too little.`;
+const needed = 30;
+
+/** Why the callers' own runs give no verdict yet: the one cause, and what would help. */
+function openBecause(/** @type {OpenCause} */ cause, /** @type {number} */ runs) {
+  switch (cause) {
+    case "few-runs":
+      return `The callers' own runs give no verdict yet: ${runs === 0 ? "none counts" : `${plural(runs, "run")} of ${needed} count${runs === 1 ? "s" : ""}`}; the first 16, and the first of each size, do not.`;
+    case "one-size":
+      return "The callers' own runs give no verdict yet: nearly all hold the same number of items, which does not show what other numbers would take.";
+    case "scatter":
+      return "The callers' own runs give no verdict yet: runs of one size take too different times, because items or the machine's load differ.";
+    case "pace":
+      return "The callers' own runs give no verdict yet: runs of few items were too rare, or came at other times than large ones, to tell their cost from the pace of the machine.";
+    case "close":
+      return "The callers' own runs give no verdict yet: the gain lies on the border between a gain and none, at about 1.1×.";
+  }
+}

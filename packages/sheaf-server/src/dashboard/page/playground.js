@@ -98,7 +98,7 @@ export function openPlayground(page) {
       const stats = page.shown().tick?.stats;
       if (gainGoesTo === undefined || stats === undefined) return;
       const gain = gainOf(stats);
-      gainGoesTo.textContent = gain.kind === "measuring" ? "" : `By the runs so far, ${gain.sentence} (${gain.range}).`;
+      gainGoesTo.textContent = gain.kind === "measuring" ? "" : `${gain.headline}.`;
     },
 
     /** Another model may be shown now. */

@@ -54,7 +54,7 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
     return {
       mood: "calm",
       title: "Ready, and nothing to do",
-      why: `No item was run in the last minute.${playground === undefined ? "" : " Send one with “Try it”."}`,
+      why: `No item was run in the last minute.${playground === undefined ? "" : " Send one with “Try it”."}${gainBefore(stats)}`,
     };
 
   const size = minute.batchedItems / minute.batches;
@@ -81,12 +81,23 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
       why: `Half of them wait ${duration(queueWaitMs.p50)} or more for runs of ${duration(runMs.p50)}. Groups, weights, an order or a short queue may keep them apart.`,
     };
   const gain = gainOf(stats);
-  const details = `${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`;
-  if (gain.kind === "gains") return { mood: "good", title: gain.sentence, why: details };
   const share = `${number(size)} items share a run`;
-  if (gain.kind === "nothing")
-    return { mood: "warn", title: `${share}, which gains hardly anything here`, why: details };
-  return { mood: "calm", title: share, why: `${gain.sentence}. ${details}` };
+  const why = `${share}. ${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`;
+  if (gain.kind === "gains") return { mood: "good", title: gain.headline, why };
+  if (gain.kind === "nothing") return { mood: "warn", title: gain.headline, why };
+  if (gain.kind === "start")
+    return { mood: (stats.verdict.start?.low ?? 0) >= 1.1 ? "good" : "calm", title: gain.headline, why };
+  return {
+    mood: "calm",
+    title: share,
+    why: `${gain.headline}. ${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`,
+  };
+}
+
+/** What is known about the gain while nothing runs. */
+function gainBefore(/** @type {BatcherTick["stats"]} */ stats) {
+  const { kind, headline } = gainOf(stats);
+  return kind === "measuring" ? "" : ` ${headline}.`;
 }
 
 const waitsWhile = (/** @type {string} */ state) =>

@@ -25,6 +25,26 @@ export interface CostEstimate {
   readonly basis: "runs" | "warm-up";
 }
 
+/** The gain that the executor's warm-up measured, with its own items: the same number in one run and one by one. */
+export interface StartGain {
+  /** Items of the larger run. */
+  readonly batchSize: number;
+  readonly speedup: number;
+  /** 95 % range of `speedup`. */
+  readonly low: number;
+  readonly high: number;
+  /** Runs it rests on. */
+  readonly runs: number;
+}
+
+/**
+ * Why there is no verdict yet. `"few-runs"`: fewer than 30 that count. `"one-size"`: runs of hardly differing sizes do not show
+ * how time grows with size. `"scatter"`: runs of one size take too different times. `"pace"`: runs of some sizes are too
+ * rare, or at other times than the others, to tell their cost from the machine's pace. `"close"`: the gain is known, and lies on
+ * the border between a gain and none.
+ */
+export type OpenCause = "few-runs" | "one-size" | "scatter" | "pace" | "close";
+
 /** The gain of batching, as far as recent batches support it. */
 export interface Verdict {
   /** `"gains"` (at least 1.1 times) and `"gains-nothing"` (less) only where the whole range supports it. */
@@ -38,6 +58,10 @@ export interface Verdict {
   readonly high: number | null;
   /** Batches it rests on: the last 512, without the first 16 of all, the first of each size, and stalls. */
   readonly runs: number;
+  /** Why it is still `"measuring"`; null where it is not. */
+  readonly cause: OpenCause | null;
+  /** Measured by the executor's warm-up; null where that did not run one item and several often enough. */
+  readonly start: StartGain | null;
 }
 
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */

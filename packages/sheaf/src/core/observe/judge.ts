@@ -1,12 +1,12 @@
 import type { RunTime } from "../contract/executor.ts";
 import { sampleOf, type Bucket, type RunSample } from "./run-sample.ts";
-import { verdictOf } from "./verdict.ts";
+import { runsNeeded, verdictOf } from "./verdict.ts";
 import { lineThrough, sum, weightedSum, type WeightedLine } from "./weighted-line.ts";
 import type { CostEstimate, Verdict } from "../contract/stats.ts";
 
-export interface Judgement {
+interface SampleJudgement {
   readonly costModel: CostEstimate | null;
-  readonly verdict: Verdict;
+  readonly verdict: Omit<Verdict, "start">;
 }
 
 /** Runs before there is a judgement, and before those of one item alone count by themselves: a few may all be short. */
@@ -21,12 +21,21 @@ const paceStep = 0.07;
 const width = 2;
 
 /** What runs cost and what batching gains, from runs in the order in which they ended. */
-export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): Judgement {
+export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): SampleJudgement {
   const sample = sampleOf(runs);
   const { buckets, count, batchSize } = sample;
   const { line, misfit } = fit(buckets);
   if (!line.hasSlope || (count < minRuns && basis === "runs")) {
-    const verdict = { verdict: "measuring", batchSize, speedup: null, low: null, high: null, runs: count } as const;
+    const cause = count < runsNeeded ? "few-runs" : "one-size";
+    const verdict = {
+      verdict: "measuring",
+      batchSize,
+      speedup: null,
+      low: null,
+      high: null,
+      runs: count,
+      cause,
+    } as const;
     return { costModel: null, verdict };
   }
   // What an item alone takes: what was seen, drawn towards the line as far as that is the surer of the two.
@@ -43,14 +52,16 @@ export function judge(runs: readonly RunTime[], basis: CostEstimate["basis"]): J
   const gains = buckets.map(({ runMs }, k) => (aloneShares[k]! / aloneMs - batchShares[k]! / batchMs) * runMs);
   const unseen = isSeen ? 0 : (extrapolation * Math.log(smallest.size)) ** 2;
   const offLine = sum(buckets, ({ runMs }, k) => (isSeen && k === 0 ? 0 : (aloneShares[k]! * runMs) / aloneMs) ** 2);
-  const variance =
-    sum(buckets, (bucket, k) => gains[k]! ** 2 * bucket.variance) +
-    ((1 - seen) ** 2 + offLine) * misfit +
-    unseen +
-    paceVariance(sample, gains);
+  const variances = {
+    scatter: sum(buckets, (bucket, k) => gains[k]! ** 2 * bucket.variance),
+    "one-size": ((1 - seen) ** 2 + offLine) * misfit + unseen,
+    pace: paceVariance(sample, gains),
+  };
+  const [[cause]] = Object.entries(variances).sort(([, a], [, b]) => b - a) as [[keyof typeof variances, number]];
+  const variance = variances.scatter + variances["one-size"] + variances.pace;
   return {
     costModel: costOf(line, sample, misfit, basis),
-    verdict: verdictOf(sample, (batchSize * aloneMs) / batchMs, width * Math.sqrt(variance)),
+    verdict: verdictOf(sample, (batchSize * aloneMs) / batchMs, width * Math.sqrt(variance), cause),
   };
 }
 

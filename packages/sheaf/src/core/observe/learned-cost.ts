@@ -1,7 +1,15 @@
 import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
-import { judge, type Judgement } from "./judge.ts";
+import type { CostEstimate, StartGain, Verdict } from "../contract/stats.ts";
+import { judge } from "./judge.ts";
+import { gainAtStart } from "./start-gain.ts";
 import { momentsOf, type LinePoint } from "./weighted-line.ts";
+
+/** The cost and the gain of batching, as a batcher shows them. */
+export interface Judgement {
+  readonly costModel: CostEstimate | null;
+  readonly verdict: Verdict;
+}
 
 /**
  * The one cost model of a batcher, fed once a batch. For decisions it keeps a table of geometric size buckets and the
@@ -26,6 +34,8 @@ export class LearnedCost implements CostModel {
   readonly #runs: { size: number; runMs: number }[] = [];
   #kept = 0;
   #warmUp: readonly RunTime[] = [];
+  /** The gain that the warm-up measured. */
+  start: StartGain | null = null;
   #judgement: Judgement | undefined;
 
   /**
@@ -59,6 +69,7 @@ export class LearnedCost implements CostModel {
   /** What an executor ran before the first batch. It shows a first line, supports no verdict, and teaches no decision. */
   warmedUp(runs: readonly RunTime[]): void {
     this.#warmUp = runs;
+    this.start = gainAtStart(runs);
     this.#judgement = undefined;
   }
 
@@ -67,7 +78,10 @@ export class LearnedCost implements CostModel {
     if (this.#judgement === undefined) {
       const first = this.#kept % maxRuns;
       const { costModel, verdict } = judge([...this.#runs.slice(first), ...this.#runs.slice(0, first)], "runs");
-      this.#judgement = { costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel, verdict };
+      this.#judgement = {
+        costModel: costModel ?? judge(this.#warmUp, "warm-up").costModel,
+        verdict: { ...verdict, start: this.start },
+      };
     }
     return this.#judgement;
   }

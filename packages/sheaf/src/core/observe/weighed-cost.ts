@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
-import type { Judgement } from "./judge.ts";
+import type { Judgement } from "./learned-cost.ts";
 import { LearnedCost } from "./learned-cost.ts";
 import { verdictOf } from "./verdict.ts";
 import { fitWeights, type WeighedRun, type WeightFit } from "./weight-fit.ts";
@@ -158,7 +158,9 @@ export class WeighedCost implements CostModel {
     const offMs = (fit.fixedMsRange[1] - fit.fixedMs + fit.perItemMsRange[1] - fit.perItemMs) * items;
     const deviation = Math.hypot(offMs / apartMs, (2 * fit.noise) / Math.sqrt(this.#runs.length));
     const sample = { batchSize: items / this.#runs.length, count: this.#runs.length };
-    return verdictOf(sample, apartMs / togetherMs, deviation);
+    // Weights are explained: what is left is the fit of the line, or how far runs scatter around it.
+    const cause = offMs / apartMs > (2 * fit.noise) / Math.sqrt(this.#runs.length) ? "one-size" : "scatter";
+    return { ...verdictOf(sample, apartMs / togetherMs, deviation, cause), start: this.#bySize.start };
   }
 }
 
