@@ -4,7 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import postgres from "postgres";
+import { greedy } from "sheaf";
 import { insertBatcher, isRowError, lookupBatcher, upsertBatcher } from "sheaf/adapters/postgres";
+import { manualClock } from "sheaf/tuning";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 
 /** Each with `client` for the adapter and `rows(text)` to look around it. */
@@ -22,6 +24,49 @@ const clients = {
     return { client: db, rows: async (text) => (await db.exec(text)).at(-1).rows, close: () => db.close() };
   },
 };
+
+/** The ages of people in the order in which they were written, while 25 come for every ten that are. */
+async function writtenUnderOverload({ client, rows }, options) {
+  const clock = manualClock();
+  const insert = insertBatcher(slowed(client, clock), {
+    table: "people",
+    maxBatchSize: 10,
+    concurrency: 1,
+    policy: greedy(),
+    clock,
+    ...options,
+  });
+  const turns = setInterval(() => clock.advance(0));
+  let age = 0;
+  const calls = [];
+  const arrive = () => {
+    for (let i = 0; i < 25; i++) calls.push(insert({ email: `${++age}`, age }));
+  };
+  insert.subscribe(({ batchId }) => void (batchId < 60 && arrive()));
+  arrive();
+  for (let known = 0; known < calls.length;) {
+    known = calls.length;
+    await Promise.all(calls);
+  }
+  await insert.close();
+  clearInterval(turns);
+  return (await rows("SELECT age FROM people ORDER BY id")).map((row) => row.age);
+}
+
+/** The same client, whose every statement takes 10 ms of the clock, however long it takes here. */
+const slowed = (client, clock) =>
+  new Proxy(client, {
+    get(target, name) {
+      const value = target[name];
+      if (typeof value !== "function") return value;
+      return (...values) => {
+        clock.advance(10);
+        return value.apply(target, values);
+      };
+    },
+  });
+
+const isAscending = (numbers) => numbers.every((number, at) => at === 0 || numbers[at - 1] < number);
 
 let server;
 before(async () => {
@@ -71,6 +116,13 @@ function suite(open) {
       insert({ email: "d", city: "Rome" }),
     ]);
     assert.deepEqual(rows, [{ city: "Bern" }, { city: null }, { city: "Bern" }, { city: "Rome" }]);
+  });
+
+  test("under standing overload rows are written in order of arrival, and with `newest` the newest first", async () => {
+    await clear();
+    assert.ok(isAscending(await writtenUnderOverload(db)));
+    await clear();
+    assert.ok(!isAscending(await writtenUnderOverload(db, { overloadOrder: "newest" })));
   });
 
   test("a row of nothing but defaults is written", async () => {

@@ -8,9 +8,21 @@ import { Catalog } from "./table.ts";
 import { shapeOf, writeRows, type InputRow } from "./write.ts";
 
 /** Options of `insertBatcher`. */
-export interface InsertOptions<Row, Returned> extends TableName, DatabaseBatcherOptions<Row, Returned> {
-  /** Columns of the row that each caller gets back. Default `"*"`, all; `[]` gives `{}` and spares RETURNING. */
+export interface InsertOptions<Row, Returned>
+  extends TableName, Omit<DatabaseBatcherOptions<Row, Returned>, "overloadOrder"> {
+  /**
+   * Columns of the row that each caller gets back: `"*"` is all, `[]` gives `{}` and spares RETURNING.
+   * @default "*"
+   * @example
+   * insertBatcher(pool, { table: "users", returning: ["id"] });
+   */
   readonly returning?: Returning | undefined;
+  /**
+   * Under standing overload `"arrival"` still writes the oldest rows first, `"newest"` the newest.
+   * @default "arrival"
+   * @see BatcherOptions.overloadOrder
+   */
+  readonly overloadOrder?: "newest" | "arrival" | undefined;
 }
 
 const insertNames = ["table", "schema", "returning"] as const;
@@ -29,7 +41,7 @@ export function insertBatcher<Row extends object = InputRow, Returned extends ob
   options: InsertOptions<Row, Returned>,
 ): Batcher<Row, Returned> {
   checkOptionNames(options, insertNames);
-  const { table, schema, returning = "*", ...rest } = options;
+  const { table, schema, returning = "*", overloadOrder = "arrival", ...rest } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
   if (returning !== "*") checkNames("returning", returning, 0);
@@ -39,6 +51,6 @@ export function insertBatcher<Row extends object = InputRow, Returned extends ob
       (await writeRows(connection, catalog, rows as readonly InputRow[], returning, context, (read, source) =>
         insertStatement(read, source, returning),
       )) as (Returned | Error)[],
-    { ...batcherOptionsOf(connection, `insert into ${table}`, rest), groupKey: shapeOf },
+    { ...batcherOptionsOf(connection, `insert into ${table}`, { ...rest, overloadOrder }), groupKey: shapeOf },
   );
 }

@@ -2,22 +2,28 @@ import type { Batcher, Result } from "../../../core/contract/batcher.ts";
 import { createBatcher } from "../../../core/create-batcher.ts";
 import type { BatchContext } from "../../../core/contract/batch-context.ts";
 import { connectionOf, type PostgresClient, type ResultRow } from "./client.ts";
-import { checkNames, qualified, type TableName } from "./identifier.ts";
+import { checkNames, qualified } from "./identifier.ts";
 import { keyOf } from "./key.ts";
-import { batcherOptionsOf, checkOptionNames, type DatabaseBatcherOptions } from "./options.ts";
+import type { InsertOptions } from "./insert.ts";
+import { batcherOptionsOf, checkOptionNames } from "./options.ts";
 import { isRowError } from "./row-error.ts";
-import { upsertStatement, type Returning } from "./statement.ts";
+import { upsertStatement } from "./statement.ts";
 import { Catalog } from "./table.ts";
 import { columnsGivenBy, shapeOf, writeRows, type InputRow } from "./write.ts";
 
 /** Options of `upsertBatcher`. */
-export interface UpsertOptions<Row, Returned> extends TableName, DatabaseBatcherOptions<Row, Returned> {
-  /** Columns of a unique index without a condition; every row gives them, and none is null. */
+export interface UpsertOptions<Row, Returned> extends InsertOptions<Row, Returned> {
+  /**
+   * Columns of a unique index without a condition; every row gives them, and none is null. Required.
+   * @example
+   * upsertBatcher(pool, { table: "users", key: ["email"] });
+   */
   readonly key: readonly string[];
-  /** Columns to overwrite in a row that is there. Default: those given beside the key; `[]` leaves the row as it is. */
+  /**
+   * Columns to overwrite in an existing row; `[]` leaves the row as it is.
+   * @default the columns given beside the key
+   */
   readonly update?: readonly string[] | undefined;
-  /** As of `insertBatcher`. */
-  readonly returning?: Returning | undefined;
 }
 
 const upsertNames = ["table", "schema", "key", "update", "returning"] as const;
@@ -49,14 +55,14 @@ export function upsertItems<In, Out>(
   resultOf: (returned: ResultRow) => Out,
 ): Batcher<In, Result<Out>> {
   checkOptionNames(options, upsertNames);
-  const { table, schema, key, update, returning = "*", ...rest } = options;
+  const { table, schema, key, update, returning = "*", overloadOrder = "arrival", ...rest } = options;
   const connection = connectionOf(client);
   const name = qualified({ table, schema });
   checkNames("key", key, 1);
   if (update !== undefined) checkNames("update", update, 0);
   if (returning !== "*") checkNames("returning", returning, 0);
   const catalog = new Catalog(connection, name);
-  const settings = batcherOptionsOf(connection, `upsert into ${table}`, rest);
+  const settings = batcherOptionsOf(connection, `upsert into ${table}`, { ...rest, overloadOrder });
 
   const writeWave = async (wave: readonly Keyed[], context: BatchContext): Promise<(ResultRow | Error)[]> => {
     const given = columnsGivenBy(wave[0]!.row).filter((column) => !key.includes(column));
