@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
 import { declaredExports, entryPoints, exportedNames, publicExports } from "../scripts/lib/public-exports.mjs";
-import { unnameableTypes } from "../scripts/lib/unnameable-types.mjs";
+import { publicOptions, unnameableTypes } from "../scripts/lib/public-signatures.mjs";
 
 const recorded = JSON.parse(readFileSync(`${root}/test/fixtures/public-exports.json`, "utf8"));
 const declared = declaredExports();
@@ -30,6 +30,19 @@ test("every type that a public signature names can be imported, from the same en
   // Alone, an entry point lacks the names of sheaf.
   const bullmq = points.filter(({ specifier }) => specifier === "sheaf/adapters/bullmq");
   assert.ok(unnameableTypes(bullmq).includes("sheaf/adapters/bullmq: Batcher of BatchProcessor"));
+});
+
+test("every option in a public signature is required, or shows its default in the editor", () => {
+  const options = publicOptions([...entryPoints("sheaf"), ...entryPoints("sheaf-server")]);
+  assert.ok(options.length > 900);
+  assert.deepEqual(
+    options.filter(({ tag }) => tag === undefined || tag === "").map(({ name }) => name),
+    [],
+  );
+  const tagOf = (wanted) => options.find(({ name }) => name === wanted)?.tag;
+  assert.equal(tagOf("sheaf createBatcher.maxBatchSize"), "32");
+  assert.equal(tagOf("sheaf createBatcher.rateLimit.runs"), "no limit", "of an object in the options");
+  assert.equal(tagOf("sheaf/adapters/openai openaiEmbeddings.concurrency"), "8", "its own, not the batcher's");
 });
 
 test("exportedNames reads every form of export and refuses export *", () => {

@@ -1,6 +1,7 @@
 // What the reference pages must say, read from the code.
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
+import { runInNewContext } from "node:vm";
 import { Visitor } from "oxc-parser";
 import { filesBelow, root } from "./files.mjs";
 import { parsed } from "./imports.mjs";
@@ -26,20 +27,29 @@ export async function batcherOptions(interfaceName) {
   return new Map(properties.map(({ name }) => [name, { ...defaults, ...defaultChoices }[name]]));
 }
 
-/** The optional properties of an interface below `packages/`, each with the text of its `@default`; undefined without one. */
-export function defaultTags(path, interfaceName) {
-  return new Map(
-    propertiesOf(path, interfaceName)
-      .filter(({ isOptional }) => isOptional)
-      .map(({ name, comment }) => [name, tagIn(comment)]),
-  );
+/** The properties of an interface below `packages/`, each with the text of its `@default`; undefined without one. */
+export const defaultTags = (path, interfaceName) =>
+  new Map(propertiesOf(path, interfaceName).map(({ name, comment }) => [name, tagIn(comment)]));
+
+/** The value of an object literal that a module of `packages/` keeps in a constant, for itself. */
+export function literalIn(path, constant) {
+  const source = readFileSync(`${root}/packages/${path}`, "utf8");
+  let text;
+  new Visitor({
+    VariableDeclarator({ id, init }) {
+      if (id.name !== constant) return;
+      const { start, end } = init.type === "TSAsExpression" ? init.expression : init;
+      text = source.slice(start, end);
+    },
+  }).visit(parsed(source, path).program);
+  return runInNewContext(`(${text})`);
 }
 
 const tagIn = (comment) => /@default (.+?)(?: \*\/)?\s*$/m.exec(comment)?.[1];
 
 /**
- * The properties of an options interface of `packages/`, each with the `@default` of its comment: a number or a text that it begins with;
- * undefined for none and for prose.
+ * The properties of an options interface of `packages/`, each with the `@default` of its comment: a number or a text that
+ * it begins with; undefined for none and for prose.
  */
 export function optionsOf(path, interfaceName) {
   return new Map(propertiesOf(path, interfaceName).map(({ name, comment }) => [name, defaultIn(comment)]));
@@ -99,10 +109,10 @@ function propertiesOf(path, interfaceName) {
   let endBefore = found.start;
   return found.body
     .filter(({ type }) => type === "TSPropertySignature")
-    .map(({ key, optional, start, end }) => {
+    .map(({ key, start, end }) => {
       const before = comments.filter((comment) => comment.start >= endBefore && comment.end <= start);
       endBefore = end;
-      return { name: key.name, isOptional: optional, comment: before.at(-1)?.value ?? "" };
+      return { name: key.name, comment: before.at(-1)?.value ?? "" };
     });
 }
 

@@ -4,15 +4,27 @@ import type { BatchRecord, BatcherStats } from "sheaf";
 export interface DashboardBatcher {
   readonly name: string;
   readonly maxBatchSize: number;
-  /** A warning for operators: that its results depend on the batch, for instance. */
+  /**
+   * A warning for operators, such as results that depend on the batch.
+   * @default none
+   */
   readonly warning?: string | undefined;
   stats(): BatcherStats;
   subscribe(listener: (record: BatchRecord) => void): () => void;
-  /** Figures of its result cache so far; none where it has no cache. */
+  /**
+   * Figures of its result cache so far.
+   * @default none: it has no cache
+   */
   readonly cache?: { readonly counts: CacheFigures } | undefined;
-  /** Policy and limits in force, as the page lists them. Default: `maxBatchSize` alone. */
+  /**
+   * Policy and limits in force, as the page lists them.
+   * @default `maxBatchSize` alone
+   */
   readonly limits?: readonly Limit[] | undefined;
-  /** The request of the page's playground; without it the batcher has none. */
+  /**
+   * The request of the page's playground.
+   * @default none: it has no playground
+   */
   readonly playground?: Playground | undefined;
 }
 
@@ -35,7 +47,10 @@ export interface Playground {
   /** Relative to the page: `infer/use-lite`. */
   readonly path: string;
   readonly input: { readonly kind: "text" | "json" } | { readonly kind: "floats"; readonly length: number };
-  /** The first value of the input. Default: one of its kind. */
+  /**
+   * The first value of the input.
+   * @default one of its kind
+   */
   readonly sample?: unknown;
   /** An input in words: "a text of at most 128 tokens". */
   readonly description: string;

@@ -5,16 +5,32 @@ import { Streams } from "./streams.ts";
 import { Ticks, type Link } from "./ticks.ts";
 
 export interface DashboardOptions {
-  /** Those to show; as a function, asked once a second: a batcher that is another object has changed. */
+  /** Batchers to show. A function is called once a second: a batcher that is another object has changed. Required. */
   readonly batchers: readonly DashboardBatcher[] | (() => readonly DashboardBatcher[]);
-  /** Asked once a second, for all viewers. Default: every batcher is ready. */
+  /**
+   * The state to show, asked once a second for all viewers.
+   * @default every batcher is ready
+   */
   readonly state?: (() => DashboardState) | undefined;
-  /** Stands at the top. Default `"Sheaf"`. */
+  /**
+   * Title of the page.
+   * @default "Sheaf"
+   */
   readonly title?: string | undefined;
+  /**
+   * Version shown beside the title.
+   * @default none
+   */
   readonly version?: string | undefined;
-  /** Shown beside the title. */
+  /**
+   * Links shown beside the title.
+   * @default none
+   */
   readonly links?: readonly Link[] | undefined;
-  /** Most viewers at once; one more takes the place of one that does not read, or of the oldest. Default 32. */
+  /**
+   * Most viewers at once; one more takes the place of one that does not read, or of the oldest.
+   * @default 32
+   */
   readonly maxViewers?: number | undefined;
 }
 

@@ -10,9 +10,15 @@ import type { Settings } from "../settings/settings.ts";
 
 /** The options of a request for its items: priority, deadline, signal. */
 export interface InferOptions extends CallOptions {
-  /** W3C trace context of the request, for a worker elsewhere. */
+  /**
+   * W3C trace context of the request, for a worker elsewhere.
+   * @default none
+   */
   readonly traceparent?: string | undefined;
-  /** Is told how many items were looked for in the cache, and found. */
+  /**
+   * Gets the number of items that were looked for in the cache, and found.
+   * @default none
+   */
   readonly cacheUse?: CacheUse | undefined;
 }
 

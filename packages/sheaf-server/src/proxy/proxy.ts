@@ -20,9 +20,12 @@ import { passThrough } from "./pass-through.ts";
 const embeddingsPaths = ["", "/:a", "/:a/:b", "/:a/:b/:c", "/:a/:b/:c/:d"].map((path) => `${path}/embeddings`);
 
 export interface ProxyOptions {
-  /** Base URL of the API: `https://api.openai.com/v1`. */
+  /** Base URL of the API, such as `https://api.openai.com/v1`. Required. */
   readonly upstream: string;
-  /** Default: as `sheaf proxy`. */
+  /**
+   * Settings that differ from those of `sheaf proxy`.
+   * @default those of `sheaf proxy`
+   */
   readonly settings?: Partial<Settings> | undefined;
 }
 
@@ -32,10 +35,16 @@ export interface SheafProxy {
   /** Starts to listen. @returns the URL it listens on. */
   listen(): Promise<string>;
   /**
-   * Takes no more requests and finishes accepted ones. Those left after `graceMs` (default SHUTDOWN_GRACE_MS) gets 503.
+   * Takes no more requests and finishes accepted ones. Requests left after `graceMs` get 503.
    * @returns whether everything was finished.
    */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;
+  close(options?: {
+    /**
+     * Time for accepted requests to finish, in milliseconds.
+     * @default the setting `shutdownGraceMs`
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<boolean>;
 }
 
 /**

@@ -35,9 +35,13 @@ import { workerFamilies } from "./observe/worker-metrics.ts";
 import { roleOf } from "../settings/role.ts";
 
 export interface SheafPluginOptions {
-  /** What to serve; the first answers `/infer`. At least one. */
+  /** The models to serve; the first answers `/infer`. At least one. Required. */
   readonly models: readonly ModelDefinition[] | Models;
-  /** Default: as `sheaf serve`. Of the settings of a socket (host, port, connections …) the app's own count. */
+  /**
+   * Settings that differ from those of `sheaf serve`. Those of a socket (host, port, connections …) have no effect:
+   * the app's own count.
+   * @default defaultSettings
+   */
   readonly settings?: Partial<Settings> | undefined;
 }
 

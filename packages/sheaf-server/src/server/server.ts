@@ -17,9 +17,16 @@ import { crossOrigin } from "../http/cross-origin.ts";
 import { roleOf } from "../settings/role.ts";
 
 export interface ServerOptions {
-  /** What to serve; the first answers `/infer`. At least one. */
+  /**
+   * The models to serve; the first answers `/infer`. At least one. Required.
+   * @example
+   * createServer({ models: [workerModel(builtinModels["use-lite"](), defaultSettings)] });
+   */
   readonly models: readonly ModelDefinition[];
-  /** Default: as `sheaf serve`. */
+  /**
+   * Settings that differ from those of `sheaf serve`.
+   * @default defaultSettings
+   */
   readonly settings?: Partial<Settings> | undefined;
 }
 
@@ -42,10 +49,16 @@ export interface SheafServer {
   /** Resolves when every model is ready; rejects with the first failure. */
   ready(): Promise<void>;
   /**
-   * Takes no more requests, finishes accepted ones, releases everything. Requests left after `graceMs` (default
-   * SHUTDOWN_GRACE_MS) get 503. @returns whether everything was finished.
+   * Takes no more requests, finishes accepted ones, releases everything. Requests left after `graceMs`
+   * get 503. @returns whether everything was finished.
    */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<boolean>;
+  close(options?: {
+    /**
+     * Time for accepted requests to finish, in milliseconds.
+     * @default the setting `shutdownGraceMs`
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<boolean>;
 }
 
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */

@@ -1,73 +1,135 @@
 import { strategyNames, type StrategyName } from "../shared/strategies.ts";
 import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
 
-/** Every setting of `sheaf serve`, resolved. Times in milliseconds, sizes in bytes. */
+/** Every setting of `sheaf serve`, resolved; the table below says what each does. Times in milliseconds, sizes in bytes. */
 export interface Settings {
+  /** @default 32 */
   readonly maxBatchSize: number;
+  /** @default 50 */
   readonly maxWaitMs: number;
+  /** @default 1000 */
   readonly queueMaxSize: number;
+  /** @default 429 */
   readonly queueFullStatus: 429 | 503;
+  /** @default "cpu" */
   readonly inferenceDevice: string;
+  /** @default "auto" */
   readonly schedulerStrategy: StrategyName;
-  /** Default: `"newest"`, but `"arrival"` with the strategy fifo. */
+  /** @default "newest"; "arrival" with the strategy fifo */
   readonly overloadOrder: "newest" | "arrival" | undefined;
+  /** @default 100 */
   readonly adaptiveTargetLatencyMs: number;
+  /** @default none */
   readonly latencyBudgetMs: number | undefined;
+  /** @default "single" */
   readonly batchDependent: "single" | "exact" | "batch";
+  /** @default 10 */
   readonly warmupBatches: number;
+  /** @default 0 */
   readonly cacheMaxBytes: number;
+  /** @default none */
   readonly cacheTtlMs: number | undefined;
+  /** @default none */
   readonly cacheExcept: readonly string[];
+  /** @default 30000 */
   readonly requestTimeoutMs: number;
+  /** @default 60000 */
   readonly runTimeoutMs: number;
+  /** @default 600000 */
   readonly crashedInputMs: number;
+  /** @default 1 */
   readonly workers: number;
+  /** @default "thread" */
   readonly workerIsolation: "thread" | "process";
-  /** Default: the cores shared out among the workers. */
+  /** @default the cores shared out among the workers */
   readonly workerThreads: number | undefined;
+  /** @default 0 */
   readonly workerNiceness: number;
+  /** @default none */
   readonly python: string | undefined;
+  /** @default false */
   readonly watch: boolean;
+  /** @default false */
   readonly strictReadiness: boolean;
+  /** @default 10485760 */
   readonly maxBodyBytes: number;
+  /** @default 100000 */
   readonly maxJsonKeys: number;
+  /** @default 1000000 */
   readonly maxJsonArrays: number;
+  /** @default 2048 */
   readonly maxInputs: number;
+  /** @default 100000 */
   readonly maxTextChars: number;
+  /** @default 16384 */
   readonly maxHeaderBytes: number;
+  /** @default 10000 */
   readonly maxConnections: number;
+  /** @default 30000 */
   readonly uploadTimeoutMs: number;
+  /** @default 120000 */
   readonly replyTimeoutMs: number;
+  /** @default 72000 */
   readonly keepAliveTimeoutMs: number;
+  /** @default none */
   readonly corsOrigins: readonly string[];
+  /** @default none */
   readonly allowedHosts: readonly string[];
+  /** @default "127.0.0.1" */
   readonly host: string;
+  /** @default 8000 */
   readonly port: number;
+  /** @default none */
   readonly grpcPort: number | undefined;
+  /** @default "info" */
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+  /** @default none */
   readonly apiKey: string | undefined;
+  /** @default 25000 */
   readonly shutdownGraceMs: number;
+  /** @default none */
   readonly upstream: string | undefined;
+  /** @default 8 */
   readonly upstreamConcurrency: number;
+  /** @default none */
   readonly upstreamRequestsPerMinute: number | undefined;
+  /** @default none */
   readonly upstreamTokensPerMinute: number | undefined;
+  /** @default 0.2 */
   readonly upstreamRetryBudget: number;
+  /** @default 67108864 */
   readonly upstreamMaxReplyBytes: number;
+  /** @default 300000 */
   readonly maxBatchTokens: number;
+  /** @default "all" */
   readonly role: "gateway" | "worker" | "all";
+  /** @default none */
   readonly natsUrl: string | undefined;
+  /** @default none */
   readonly natsUser: string | undefined;
+  /** @default none */
   readonly natsPassword: string | undefined;
+  /** @default none */
   readonly natsToken: string | undefined;
+  /** @default none */
   readonly natsCredsFile: string | undefined;
+  /** @default none */
   readonly natsTlsCaFile: string | undefined;
+  /** @default none */
   readonly natsTlsCertFile: string | undefined;
+  /** @default none */
   readonly natsTlsKeyFile: string | undefined;
+  /** @default "file" */
   readonly natsDurability: "file" | "memory" | "none";
+  /** @default 1 */
   readonly natsReplicas: number;
+  /** @default 5000 */
   readonly natsAckWaitMs: number;
+  /** @default 5 */
   readonly natsMaxDeliver: number;
+  /** @default 1000 */
   readonly natsHoldMs: number;
+  /** @default a hash of the model's content */
   readonly modelVersion: string | undefined;
 }
 

@@ -4,10 +4,12 @@ import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatcherOptions } from "../core/contract/options.ts";
 import { settingsOf } from "../core/contract/settings.ts";
 import { greedy } from "../policies/greedy.ts";
-import { apiBatcher, apiDefaults } from "./shared/api-batcher.ts";
+import { apiBatcher, apiDefaults, type RequestLimits } from "./shared/api-batcher.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";
 import { estimateTokens, split } from "./shared/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
+
+export type { RequestLimits } from "./shared/api-batcher.ts";
 
 /** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */
 export interface EmbedParams {
@@ -35,24 +37,33 @@ export interface CoalesceMiddleware {
   wrapEmbed(call: { readonly params: EmbedParams; readonly model: EmbeddingModelLike }): Promise<EmbedResult>;
 }
 
-export interface CoalesceOptions extends Pick<
-  BatcherOptions<string, number[]>,
-  | "maxWaitMs"
-  | "concurrency"
-  | "maxQueueSize"
-  | "onQueueFull"
-  | "maxBatchWeight"
-  | "maxItemWeight"
-  | "timeoutMs"
-  | "runTimeoutMs"
-  | "rateLimit"
-  | "clock"
-> {
-  /** Most texts in a request; never more than the model's `maxEmbeddingsPerCall`. Default 100. */
+/** Options of `coalesce`. */
+export interface CoalesceOptions
+  extends
+    RequestLimits,
+    Pick<
+      BatcherOptions<string, number[]>,
+      "maxQueueSize" | "onQueueFull" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "clock"
+    > {
+  /**
+   * Most texts in a request; never more than the model's `maxEmbeddingsPerCall`.
+   * @default 100
+   * @see maxBatchWeight
+   */
   readonly maxBatchSize?: number | undefined;
-  /** Tokens of a text. Default: `estimateTokens`. */
+  /**
+   * Tokens of a text.
+   * @default estimateTokens
+   * @see maxBatchWeight
+   * @see maxItemWeight
+   */
   readonly weigh?: ((text: string) => number) | undefined;
-  /** Called once for each model with its batcher, to subscribe to it or to export its metrics. */
+  /**
+   * Called once for each model with its batcher, to subscribe to it or to export its metrics.
+   * @default none
+   * @example
+   * coalesce({ onBatcher: (batcher) => batcher.subscribe((record) => log(record.size)) });
+   */
   readonly onBatcher?: ((batcher: Pick<Batcher<never, unknown>, "name" | "stats" | "subscribe">) => void) | undefined;
 }
 

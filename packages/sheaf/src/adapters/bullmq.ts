@@ -12,7 +12,31 @@ export interface WorkerLike {
   close(): Promise<void>;
 }
 
-export type BatchProcessorOptions<Job, Out> = BatcherOptions<Job, Out>;
+/** Options of `batchProcessor`: those of a batcher, three of them with defaults of their own. */
+export interface BatchProcessorOptions<Job, Out> extends Omit<
+  BatcherOptions<Job, Out>,
+  "concurrency" | "onBatchError" | "onQueueFull"
+> {
+  /**
+   * Most batches in flight; integer >= 1. The worker's own concurrency follows from it.
+   * @default 1
+   * @see BatchProcessor.concurrency
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * After a failed run, `"bisect"` runs halves of the batch to isolate the bad jobs; `"fail"` fails every job of the
+   * batch.
+   * @default "bisect"
+   * @see shouldBisect
+   */
+  readonly onBatchError?: "fail" | "bisect" | undefined;
+  /**
+   * With a full queue a job waits for room, or fails with `QUEUE_FULL`.
+   * @default "wait"
+   * @see maxQueueSize
+   */
+  readonly onQueueFull?: "reject" | "wait" | undefined;
+}
 
 /** The options with which a worker runs its jobs in batches. */
 export interface BatchProcessor<Job, Out> {

@@ -2,9 +2,11 @@ import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatcherOptions } from "../core/contract/options.ts";
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
-import { apiBatcher } from "./shared/api-batcher.ts";
+import { apiBatcher, type RequestLimits } from "./shared/api-batcher.ts";
 import { estimateTokens } from "./shared/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
+
+export type { RequestLimits } from "./shared/api-batcher.ts";
 
 /** LangChain's `EmbeddingsInterface`: `OpenAIEmbeddings`, `CohereEmbeddings`, or your own. */
 export interface EmbeddingsLike {
@@ -12,28 +14,32 @@ export interface EmbeddingsLike {
   embedQuery(text: string): Promise<number[]>;
 }
 
-export interface CoalescedEmbeddingsOptions extends Pick<
-  BatcherOptions<string, number[]>,
-  | "maxBatchSize"
-  | "maxWaitMs"
-  | "concurrency"
-  | "maxQueueSize"
-  | "maxBatchWeight"
-  | "maxItemWeight"
-  | "timeoutMs"
-  | "runTimeoutMs"
-  | "rateLimit"
-  | "clock"
-  | "name"
-> {
-  /** Tokens of a text. Default: `estimateTokens`. */
+/** Options of `CoalescedEmbeddings`. */
+export interface CoalescedEmbeddingsOptions
+  extends
+    RequestLimits,
+    Pick<BatcherOptions<string, number[]>, "maxQueueSize" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "clock"> {
+  /**
+   * Tokens of a text.
+   * @default estimateTokens
+   * @see maxBatchWeight
+   * @see maxItemWeight
+   */
   readonly weigh?: ((text: string) => number) | undefined;
   /**
-   * Embeds several queries at once. Default: the instance's `embedDocuments`, which is right where the model treats
-   * queries and documents alike, as OpenAI's do. Give it where it does not (Cohere's and Voyage's `inputType`, Google's
-   * `taskType`, E5's prefixes): `(texts) => forQueries.embedDocuments(texts)`.
+   * Embeds several queries at once, for models that treat queries and documents differently (Cohere's and Voyage's
+   * `inputType`, Google's `taskType`, E5's prefixes). The default suits models that treat both alike, as OpenAI's
+   * do.
+   * @default the instance's `embedDocuments`
+   * @example
+   * new CoalescedEmbeddings(forDocuments, { embedQueries: (texts) => forQueries.embedDocuments(texts) });
    */
   readonly embedQueries?: ((texts: string[]) => Promise<number[][]>) | undefined;
+  /**
+   * Label in errors, statistics and metrics.
+   * @default "embeddings"
+   */
+  readonly name?: string | undefined;
 }
 
 /** Of a batch that 429 refused, after the wrapped instance's own. */

@@ -4,9 +4,9 @@ import type { RunHandle } from "./contract/run-handle.ts";
 /** The methods of a decorator, which calls those of the executor it wraps itself. */
 export interface ExecutorWrap<In, Out> {
   run(items: In[], handle: RunHandle): Promise<ArrayLike<Out | Error>>;
-  /** Default: the inner executor's. */
+  /** @default the inner executor's */
   ready?(): ReturnType<Executor<In, Out>["ready"]>;
-  /** Default: the inner executor's. */
+  /** @default the inner executor's */
   close?(): Promise<void>;
 }
 

@@ -7,11 +7,14 @@ import type { CostModel } from "./cost-model.ts";
 export interface Policy {
   /** Label for stats, metrics and logs. */
   readonly name: string;
-  /** It is a window, and `maxWaitMs` is its length: a batcher without one is refused. */
+  /**
+   * It is a window, and `maxWaitMs` is its length: a batcher without one is refused.
+   * @default false
+   */
   readonly needsMaxWaitMs?: boolean | undefined;
   /**
-   * Items from which a batch may go ahead, to a busy slot of an executor with `prefetch`. Default, and at most,
-   * maxBatchSize: a partial batch goes on filling.
+   * Items from which a batch may go ahead, to a busy slot of an executor with `prefetch`; at most maxBatchSize.
+   * @default maxBatchSize: a partial batch goes on filling
    */
   readonly aheadSize?: number | undefined;
   /**

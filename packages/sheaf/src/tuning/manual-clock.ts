@@ -19,7 +19,15 @@ export interface ManualClock extends Clock {
 }
 
 /** A clock stepped by hand, for tests: time stands still until it is advanced. */
-export function manualClock({ startMs = 0 }: { readonly startMs?: number | undefined } = {}): ManualClock {
+export function manualClock({
+  startMs = 0,
+}: {
+  /**
+   * Milliseconds that it shows first.
+   * @default 0
+   */
+  readonly startMs?: number | undefined;
+} = {}): ManualClock {
   return new SteppedClock(startMs);
 }
 

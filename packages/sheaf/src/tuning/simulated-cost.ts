@@ -14,7 +14,9 @@ export type SimulatedCost =
   | {
       readonly fixedMs: number;
       readonly perItemMs: number;
+      /** @default 0 */
       readonly perWeightMs?: number | undefined;
+      /** @default "sum" */
       readonly batchWeight?: "sum" | "padded" | undefined;
     }
   | { readonly table: readonly (readonly [size: number, runMs: number])[] }
@@ -22,11 +24,22 @@ export type SimulatedCost =
 
 /** Multiplies every run time. */
 export interface RunTimeNoise {
-  /** Coefficient of variation of a lognormal factor of mean 1. Default 0. */
+  /**
+   * Coefficient of variation of a lognormal factor of mean 1.
+   * @default 0
+   */
   readonly cv?: number | undefined;
-  /** Share of the runs, 0 … 1, that take `outlierFactor` times as long. Default 0. */
+  /**
+   * Share of the runs, 0 … 1, that take `outlierFactor` times as long.
+   * @default 0
+   * @see outlierFactor
+   */
   readonly outlierRate?: number | undefined;
-  /** Default 10. */
+  /**
+   * How many times as long an outlier takes.
+   * @default 10
+   * @see outlierRate
+   */
   readonly outlierFactor?: number | undefined;
 }
 

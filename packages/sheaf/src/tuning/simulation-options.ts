@@ -7,11 +7,17 @@ import type { Weights } from "./traffic/weights.ts";
 
 /** What to simulate, beside every option of `createBatcher` but `clock` and `price`; an item is its number, from 0. */
 export interface SimulationOptions extends Omit<BatcherOptions<number, number>, "clock" | "price"> {
-  /** Needed without `tenants`. */
+  /**
+   * When the calls come; needed without `tenants`.
+   * @default none: they come from the `tenants`
+   * @see tenants
+   */
   readonly arrivals?: Arrivals | undefined;
   /**
    * Callers who share the batcher, each with arrivals of its own; `result.tenants` has their figures.
    * @default none: all calls come from `arrivals`
+   * @see arrivals
+   * @see tenantKey
    */
   readonly tenants?: readonly SimulatedTenants[] | undefined;
   /**
@@ -42,7 +48,14 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
    * Shares of the calls with these priorities, 0 … 1, together at most 1; the rest is interactive.
    * @default all interactive
    */
-  readonly priorities?: { readonly immediate?: number | undefined; readonly bulk?: number | undefined } | undefined;
+  readonly priorities?:
+    | {
+        /** @default 0 */
+        readonly immediate?: number | undefined;
+        /** @default 0 */
+        readonly bulk?: number | undefined;
+      }
+    | undefined;
   /**
    * Each call becomes an operation of a client that gives up and tries again.
    * @default none: every call waits to its end

@@ -19,7 +19,15 @@ export interface VirtualClock extends Clock {
  * passes in milliseconds. Between two timers every chain of promises runs to its end, so the same program does the same
  * at every run. It knows of nothing but its own timers and promises: code under it must not wait for real input or time.
  */
-export function virtualClock({ startMs = 0 }: { readonly startMs?: number | undefined } = {}): VirtualClock {
+export function virtualClock({
+  startMs = 0,
+}: {
+  /**
+   * Milliseconds that it shows first.
+   * @default 0
+   */
+  readonly startMs?: number | undefined;
+} = {}): VirtualClock {
   return new JumpingClock(startMs);
 }
 

@@ -10,27 +10,48 @@ export interface TensorSpec {
   readonly name: string;
   readonly datatype: TensorDatatype;
   readonly shape: readonly (number | null)[];
-  /** Of BYTES without axes: each is any JSON value, and a text of JSON where only tensors can go. */
+  /**
+   * Of BYTES without axes: each is any JSON value, and a text of JSON where only tensors can go.
+   * @default false
+   */
   readonly isJson?: boolean | undefined;
 }
 
 interface TensorsKind {
   readonly kind: "tensors";
   readonly tensors: readonly TensorSpec[];
-  /** False where the model has no batch axis: an item is all of every tensor. Default true. */
+  /**
+   * False where the model has no batch axis: an item is all of every tensor.
+   * @default true
+   */
   readonly hasBatchAxis?: boolean | undefined;
-  /** The only tensor appears on `/infer` as its arrays, not as an object with its name. Default false. */
+  /**
+   * The only tensor appears on `/infer` as its arrays, not as an object with its name.
+   * @default false
+   */
   readonly isBare?: boolean | undefined;
 }
 
 /** One item as the worker takes it; the kind says which type crosses. */
 export type ModelInput =
-  /** A string; more than `maxTokens` tokens, where it says a number, are cut off, and the result says so. */
-  | { readonly kind: "text"; readonly maxTokens?: number | undefined }
+  /** A string; tokens beyond `maxTokens` are cut off, and the result says so. */
+  | {
+      readonly kind: "text";
+      /** @default none: nothing is cut off */
+      readonly maxTokens?: number | undefined;
+    }
   /** `{ query: string, text: string }`, scored together. */
   | { readonly kind: "text-pair"; readonly maxTokens: number }
-  /** A Float32Array of exactly `length` numbers; `name` is the tensor's in the Open Inference Protocol, else "input". */
-  | { readonly kind: "floats"; readonly length: number; readonly name?: string | undefined }
+  /** A Float32Array of exactly `length` numbers. */
+  | {
+      readonly kind: "floats";
+      readonly length: number;
+      /**
+       * The tensor's name in the Open Inference Protocol.
+       * @default "input"
+       */
+      readonly name?: string | undefined;
+    }
   /** One typed array (texts: string[]) per tensor, by name, with `shape:NAME` (Int32Array) beside it where an axis is free. */
   | TensorsKind
   /** Any JSON value: a worker module checks its own items. */
@@ -42,10 +63,20 @@ export type ModelOutput =
   | {
       readonly kind: "vector";
       readonly length: number;
+      /**
+       * The tensor's name in the Open Inference Protocol.
+       * @default "output"
+       */
       readonly name?: string | undefined;
-      /** Whether the vector of a text embeds it, so that `/v1/embeddings` and `/rerank` take the model. Default true. */
+      /**
+       * Whether the vector of a text embeds it, so that `/v1/embeddings` and `/rerank` take the model.
+       * @default true
+       */
       readonly isEmbedding?: boolean | undefined;
-      /** Lengths that `dimensions` of `/v1/embeddings` may ask for, as a Matryoshka model is trained for; default: its own. */
+      /**
+       * Lengths that `dimensions` of `/v1/embeddings` may ask for, as a Matryoshka model is trained for.
+       * @default the `length` alone
+       */
       readonly dimensions?: readonly number[] | "any" | undefined;
     }
   /** `{ scores: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order. */
@@ -65,36 +96,75 @@ export interface CommonSpec {
   readonly name: string;
   readonly input: ModelInput;
   readonly output: ModelOutput;
-  /** The most items this model takes at once; a larger MAX_BATCH_SIZE does not raise it (1: it cannot be batched). */
+  /**
+   * Most items that this model takes at once; a larger MAX_BATCH_SIZE does not raise it, and 1 says that it cannot
+   * be batched.
+   * @default none
+   */
   readonly maxBatchSize?: number | undefined;
-  /** Items of different groups never share a batch: tensors of different shapes. */
+  /**
+   * Items of different groups never share a batch, such as tensors of different shapes.
+   * @default none
+   */
   readonly groupKey?: ((item: unknown) => unknown) | undefined;
-  /** An item's weight in tokens, padding counted: the batcher's `weigh` with `batchWeight: "padded"`. */
+  /**
+   * An item's weight in tokens, padding counted: the batcher's `weigh` with `batchWeight: "padded"`.
+   * @default none
+   * @see maxBatchWeight
+   */
   readonly weigh?: ((item: unknown) => number) | undefined;
+  /**
+   * Weight up to which a batch is filled; a heavier item runs alone.
+   * @default none
+   * @see weigh
+   */
   readonly maxBatchWeight?: number | undefined;
-  /** An item that the model takes, for its warm-up; where there is none the server makes one up. */
+  /**
+   * An item that the model takes, for its warm-up.
+   * @default none: the server makes one up
+   */
   readonly sample?: unknown;
-  /** The same as JSON, where the model gives one: said in `/v1/models`, and the playground's first input. */
+  /**
+   * The sample as JSON, shown in `/v1/models` and as the playground's first input.
+   * @default none
+   * @see sample
+   */
   readonly example?: unknown;
   /**
-   * Where it runs, as INFERENCE_DEVICE names it; said in `/health`, `/v1/models`, `/metrics` and on the page. One that takes
-   * no threads has its workers in processes.
+   * The device that the model runs on, named as in INFERENCE_DEVICE and shown in `/health`, `/v1/models`, `/metrics`
+   * and on the page. A model on a device that takes no threads has its workers in processes.
+   * @default none
    */
   readonly device?: string | undefined;
-  /** Said in `/v1/models`, and in the log once it is ready. */
+  /**
+   * A remark, shown in `/v1/models` and logged once the model is ready.
+   * @default none
+   */
   readonly note?: string | undefined;
-  /** In a fleet, tells it from others of its name and shape: workers of one version run at a time. */
+  /**
+   * Tells the model from others of its name and shape in a fleet: workers of one version run at a time.
+   * @default none
+   */
   readonly version?: string | undefined;
-  /** The finding of the self-test, said in `/v1/models`; none where nothing was tried. */
+  /**
+   * The finding of the self-test, shown in `/v1/models`.
+   * @default none: nothing was tried
+   */
   readonly selfTest?: SelfTest["verdict"] | undefined;
-  /** Why it fails on its own sample, where it does. */
+  /**
+   * Why the model fails on its own sample.
+   * @default none
+   */
   readonly sampleFailure?: string | undefined;
   /**
-   * Whether a result may be kept and given to equal items (CACHE_MAX_BYTES). Default: unless the self-test found it not
-   * deterministic, or dependent on batch-mates that it runs with.
+   * Whether a result may be kept and given to equal items (CACHE_MAX_BYTES).
+   * @default true, unless the self-test found results that vary, or that depend on batch-mates
    */
   readonly isCacheable?: boolean | undefined;
-  /** A warning for operators: in the log, in `/v1/models` and on the page. */
+  /**
+   * A warning for operators: in the log, in `/v1/models` and on the page.
+   * @default none
+   */
   readonly warning?: string | undefined;
 }
 
@@ -116,19 +186,35 @@ export type ModelSpec = ModuleSpec | OpenSpec;
 
 /** Settings for every model of a server. */
 export interface RunnerSettings {
-  /** Threads of one run inside a worker. Default 1: workers, not runs, use the cores. */
+  /**
+   * Threads of one run inside a worker.
+   * @default 1: workers, not runs, use the cores
+   */
   readonly intraOpNumThreads?: number | undefined;
-  /** `"auto"`, or `"cpu"`, `"cuda:0"` or `"webgpu"`; several with commas are tried in turn. Default `"cpu"`. */
+  /**
+   * `"auto"`, or `"cpu"`, `"cuda:0"` or `"webgpu"`; several with commas are tried in turn.
+   * @default "cpu"
+   */
   readonly device?: string | undefined;
   /**
-   * How to serve a model whose results depend on their batch-mates. `"single"` (default): one by one where they do by more
-   * than 5 %. `"exact"`: one by one, however little. `"batch"`: in batches, however much.
+   * How to serve a model whose results depend on their batch-mates: `"single"` runs items alone if they differ by
+   * more than 5 %, `"exact"` if they differ at all, `"batch"` never.
+   * @default "single"
    */
   readonly batchDependent?: "single" | "exact" | "batch" | undefined;
-  /** The most items in a run, for the self-test and for WebGPU's preparation. Default: 8 there, 32 here. */
+  /**
+   * Most items in a run, for the self-test and for WebGPU's preparation.
+   * @default 8 for the self-test, 32 for WebGPU
+   */
   readonly maxBatchSize?: number | undefined;
-  /** How the workers of a Python model are started. */
+  /**
+   * How the workers of a Python model are started.
+   * @default none
+   */
   readonly python?: PythonSettings | undefined;
-  /** Aborted where the model is not wanted any more: started workers end. */
+  /**
+   * Aborted when the model is no longer wanted: started workers end.
+   * @default none
+   */
   readonly signal?: AbortSignal | undefined;
 }

@@ -10,17 +10,41 @@ export const onlyVersion = "1";
 export interface ModelDefinition extends Omit<CommonSpec, "groupKey" | "weigh" | "sample"> {
   /** Runs batches of items as `input` says: a function in this process, or an executor such as `workerThread()`. */
   readonly run: BatchFunction<never, unknown> | Executor<never, unknown>;
-  /** The task that `/v1/models` shows. Default: by its inputs and outputs. */
+  /**
+   * The task that `/v1/models` shows.
+   * @default by its inputs and outputs
+   */
   readonly task?: string | undefined;
-  /** As in `/v2/models/{model}/versions/{version}`. Default `"1"`. */
+  /**
+   * The version in `/v2/models/{model}/versions/{version}`.
+   * @default "1"
+   */
   readonly versionName?: string | undefined;
+  /**
+   * Items of different groups never share a batch.
+   * @default none
+   */
   readonly groupKey?: ((item: never) => unknown) | undefined;
+  /**
+   * An item's weight in tokens, padding counted.
+   * @default none
+   * @see maxBatchWeight
+   */
   readonly weigh?: ((item: never) => number) | undefined;
-  /** Run in batches of growing size before the model is ready; without it nothing is run (a function may cost money). */
+  /**
+   * An item that runs in batches of growing size before the model is ready.
+   * @default none: nothing is run, since a function may cost money
+   */
   readonly warmUpItem?: unknown;
-  /** Where its workers can write JSON: told what its replies are. */
+  /**
+   * Learns from the replies whether workers should write rows as JSON.
+   * @default none
+   */
   readonly jsonDemand?: JsonDemand | undefined;
-  /** Settings of its own, over the server's. */
+  /**
+   * Settings of its own, over the server's.
+   * @default the server's
+   */
   readonly settings?: Partial<Settings> | undefined;
 }
 

@@ -103,7 +103,12 @@ export class Models {
   await(
     deployment: Deployment,
     isReady: Promise<void>,
-    { isOptional = false }: { readonly isOptional?: boolean } = {},
+    {
+      isOptional = false,
+    }: {
+      /** @default false */
+      readonly isOptional?: boolean;
+    } = {},
   ): void {
     const mayFail = isReady.catch(() => undefined);
     this.#starting.set(deployment, isOptional ? mayFail : isReady);

@@ -13,18 +13,35 @@ import { DatabaseAway, patientClient } from "./patient-client.ts";
 import { batchLogTableSql, defaultTable, hourlyReportSql, type HourOfService } from "./sql.ts";
 
 /** Options of `batchLog`. */
-export interface BatchLogOptions extends Partial<TableName> {
-  /** Records kept while the database is slow or away; beyond them new ones are dropped and counted. Default 10,000. */
+export interface BatchLogOptions extends Pick<TableName, "schema"> {
+  /**
+   * The log's table.
+   * @default "batch_metrics"
+   */
+  readonly table?: string | undefined;
+  /**
+   * Records kept while the database is slow or away; beyond them new ones are dropped and counted.
+   * @default 10000
+   */
   readonly maxBufferedRecords?: number | undefined;
-  /** How long a record waits for others to share its statement, in milliseconds. Default 1000. */
+  /**
+   * How long a record waits for others to share its statement, in milliseconds.
+   * @default 1000
+   */
   readonly flushIntervalMs?: number | undefined;
 }
 
 /** Of one watched batcher. */
 export interface WatchOptions {
-  /** Default: the batcher's name. */
+  /**
+   * The name of the service in the log.
+   * @default the batcher's name
+   */
   readonly service?: string | undefined;
-  /** As the batcher's own; without it the report has no fill rate. */
+  /**
+   * The batcher's own `maxBatchSize`, for the report's fill rate.
+   * @default none: the report has no fill rate
+   */
   readonly maxBatchSize?: number | undefined;
 }
 
@@ -45,12 +62,24 @@ export interface BatchLog {
   watch(batcher: Pick<Batcher<never, unknown>, "name" | "subscribe">, options?: WatchOptions): () => void;
   /** Runs `batchLogTableSql`. Where several processes start at once, run that in a migration instead. */
   createTable(): Promise<void>;
-  /** Runs `hourlyReportSql` over the last `hours`, 24 by default. */
-  hourlyReport(options?: { readonly hours?: number | undefined }): Promise<readonly HourOfService[]>;
+  /** Runs `hourlyReportSql`. */
+  hourlyReport(options?: {
+    /**
+     * Hours that the report goes back; integer >= 1.
+     * @default 24
+     */
+    readonly hours?: number | undefined;
+  }): Promise<readonly HourOfService[]>;
   /** Writes the waiting records; while the database is away it resolves after the next try. */
   flush(): Promise<void>;
-  /** Ends every watch, writes the waiting records, and gives up after `graceMs` (default 5000). The client stays open. */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<BatchLogStats>;
+  /** Ends every watch, writes the waiting records, and gives up after `graceMs`. The client stays open. */
+  close(options?: {
+    /**
+     * Time to write the waiting records, in milliseconds.
+     * @default 5000
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<BatchLogStats>;
   stats(): BatchLogStats;
 }
 

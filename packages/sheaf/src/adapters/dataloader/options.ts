@@ -18,32 +18,83 @@ export type BatchLoadFn<K, V> = (keys: readonly K[]) => PromiseLike<BatchResults
 
 /** Options of dataloader, with its defaults, and some of the batcher's own. */
 export interface DataLoaderOptions<K, V, C = K> {
-  /** Default true; false is the same as `maxBatchSize: 1`. */
+  /**
+   * False is the same as `maxBatchSize: 1`.
+   * @default true
+   * @see maxBatchSize
+   */
   readonly batch?: boolean | undefined;
-  /** Most keys in a batch; >= 1. Default Infinity. */
+  /**
+   * Most keys in a batch; >= 1.
+   * @default Infinity
+   */
   readonly maxBatchSize?: number | undefined;
   /**
-   * Called before each batch; it calls its argument when that batch is to go. Default: at the end of the turn of the
-   * event loop.
+   * Called before each batch; it calls its argument when that batch is to go.
+   * @default at the end of the turn of the event loop
+   * @example
+   * new DataLoader(load, { batchScheduleFn: (callback) => setTimeout(callback, 5) });
+   * @see policy
    */
   readonly batchScheduleFn?: ((callback: () => void) => void) | undefined;
-  /** Default true; false is the same as `cacheMap: null`. */
+  /**
+   * False is the same as `cacheMap: null`.
+   * @default true
+   * @see cacheMap
+   */
   readonly cache?: boolean | undefined;
-  /** The cache's key of a key. Default: the key itself. */
+  /**
+   * The cache's key of a key.
+   * @default the key itself
+   * @example
+   * new DataLoader(load, { cacheKeyFn: ({ id }) => id });
+   */
   readonly cacheKeyFn?: ((key: K) => C) | undefined;
-  /** Default a new `Map`, which grows without end; null caches nothing. */
+  /**
+   * Keeps the promises; `null` caches nothing.
+   * @default a new `Map`, which grows without end
+   * @see cache
+   */
   readonly cacheMap?: CacheMap<C, Promise<V>> | null | undefined;
+  /**
+   * The loader's `name`, and its label in errors, statistics and metrics.
+   * @default null; the label is then `"DataLoader"`
+   */
   readonly name?: string | null | undefined;
-  /** Batches in flight; keys beyond them wait and fill the next batch. Default Infinity. */
+  /**
+   * Batches in flight; keys beyond them wait and fill the next batch.
+   * @default Infinity
+   */
   readonly concurrency?: number | undefined;
-  /** When keys go. Default: all that wait, at once. Not together with `batchScheduleFn`. */
+  /**
+   * Decides when keys go. Not together with `batchScheduleFn`.
+   * @default all waiting keys go at once
+   * @see batchScheduleFn
+   * @see maxWaitMs
+   */
   readonly policy?: Policy | undefined;
-  /** As the batcher's. */
+  /**
+   * Cap on voluntary holding, in milliseconds.
+   * @default none
+   * @see policy
+   */
   readonly maxWaitMs?: number | undefined;
-  /** As the batcher's; a run that is given up is not cached. */
+  /**
+   * Longest run, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`, and not cached.
+   * @default none
+   */
   readonly runTimeoutMs?: number | undefined;
-  /** As the batcher's. */
+  /**
+   * Limits dispatch to a rate; keys wait and batches fill meanwhile.
+   * @default none
+   * @example
+   * new DataLoader(load, { rateLimit: { runs: 10, perMs: 1000 } });
+   */
   readonly rateLimit?: RateLimit | undefined;
+  /**
+   * The source of time, for tests and simulations.
+   * @default the system's clock
+   */
   readonly clock?: Clock | undefined;
 }
 

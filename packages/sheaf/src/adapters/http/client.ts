@@ -21,24 +21,73 @@ import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireIt
 /** The options of a client beside a batcher's. */
 export interface BatchClientOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "weigh" | "maxBatchWeight" | "maxItemWeight" | "batchWeight" | "runOne" | "resultKey" | "onMissing"
+  | "maxBatchSize"
+  | "runTimeoutMs"
+  | "weigh"
+  | "maxBatchWeight"
+  | "maxItemWeight"
+  | "batchWeight"
+  | "runOne"
+  | "resultKey"
+  | "onMissing"
 > {
-  /** Default the runtime's own `fetch`. */
+  /**
+   * Most items in a request; integer >= 1.
+   * @default 100
+   * @see maxBodyBytes
+   */
+  readonly maxBatchSize?: number | undefined;
+  /**
+   * Longest request, in milliseconds; past it the batch is given up with `RUN_TIMEOUT`.
+   * @default 30000
+   * @see timeoutMs
+   */
+  readonly runTimeoutMs?: number | undefined;
+  /**
+   * Sends the requests.
+   * @default the runtime's own `fetch`
+   */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
-  /** Sent with every request, such as `authorization`; a function is asked for each request. */
+  /**
+   * Sent with every request; a function is called for each request.
+   * @default none
+   * @example
+   * batchClient(url, { headers: async () => ({ authorization: `Bearer ${await token()}` }) });
+   */
   readonly headers?:
     | Readonly<Record<string, string>>
     | (() => Readonly<Record<string, string>> | PromiseLike<Readonly<Record<string, string>>>)
     | undefined;
-  /** Most bytes of a request; a batch ends before it would be larger. Default 1 MiB, as the endpoint's. */
+  /**
+   * Most bytes of a request; a batch ends before it would be larger.
+   * @default 1048576, which is 1 MiB, as at the endpoint
+   * @see EndpointOptions.maxBodyBytes
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** Most bytes of a reply. Default 16 MiB. */
+  /**
+   * Most bytes of a reply.
+   * @default 16777216, which is 16 MiB
+   */
   readonly maxReplyBytes?: number | undefined;
-  /** Further requests for a batch that 429 refused as a whole, after the pause it asks for; integer >= 0. Default 2. */
+  /**
+   * More requests for a batch that 429 refused as a whole, each after the pause that the endpoint asks for; integer
+   * >= 0.
+   * @default 2
+   * @see retryBudget
+   */
   readonly maxRetries?: number | undefined;
-  /** Retries that each request that succeeds pays for, beside the first 10; > 0 and <= 1. Default 0.2. */
+  /**
+   * Retries that each successful request pays for, beside the first 10; > 0 and <= 1.
+   * @default 0.2
+   * @see maxRetries
+   */
   readonly retryBudget?: number | undefined;
-  /** Checks and types a value of the reply; an error that it throws rejects that caller. Default: the value as it is. */
+  /**
+   * Checks and types a value of the reply; an error that it throws rejects that caller.
+   * @default the value as it is
+   * @example
+   * batchClient(url, { parse: (value) => vectorSchema.parse(value) });
+   */
   readonly parse?: ((value: unknown) => Out) | undefined;
 }
 

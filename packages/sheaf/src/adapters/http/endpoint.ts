@@ -18,41 +18,84 @@ import { respondWeb } from "./web.ts";
 
 /** The options of an endpoint beside a batcher's. */
 export interface EndpointOptions<In> {
-  /** Most bytes of a request. Default 1 MiB; above it 413. */
+  /**
+   * Most bytes of a request; a larger one is answered with 413.
+   * @default 1048576, which is 1 MiB
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** Most items of a request. Default 1000; above it 422. */
+  /**
+   * Most items of a request; one with more is answered with 422.
+   * @default 1000
+   */
   readonly maxItems?: number | undefined;
   /**
-   * Checks and types an item; an error that it throws answers that item with 422. Default: any JSON is an item. One nested deeper
-   * than 500, or with a number that is none (`1e999`), never gets here: 422.
+   * Checks and types an item; an error that it throws answers that item with 422. An item nested deeper than 500, or
+   * with a number out of range (`1e999`), is refused with 422 before.
+   * @default any JSON is an item
+   * @example
+   * batchEndpoint(run, { parse: (item) => itemSchema.parse(item) });
    */
   readonly parse?: ((item: unknown) => In) | undefined;
   /**
-   * Turns an item's error into the reply to the client; `status` is 400 to 599. Default: its message (up to 1000 characters), `code`
-   * and `status` (500 without one).
+   * Turns an item's error into the reply to the client; `status` is 400 to 599.
+   * @default the error's message (up to 1000 characters), `code` and `status` (500 without one)
+   * @example
+   * batchEndpoint(run, { errorOf: () => ({ status: 500, code: "INTERNAL", message: "Try again later." }) });
    */
   readonly errorOf?: ((error: unknown) => ItemError) | undefined;
 }
 
-export type BatchEndpointOptions<In, Out> = EndpointOptions<In> & BatcherOptions<In, Out>;
+/** Options of `batchEndpoint`: those of an endpoint and of its batcher. */
+export interface BatchEndpointOptions<In, Out> extends EndpointOptions<In>, BatcherOptions<In, Out> {}
 
-/** Options of a batcher that an endpoint over a one-item function has a use for. */
-export type ItemEndpointOptions<In> = EndpointOptions<In> &
-  Pick<
-    BatcherOptions<In>,
-    "concurrency" | "maxQueueSize" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "orderKey" | "dedupeKey" | "name" | "clock" | "signal" // prettier-ignore
-  >;
+/** Options of `itemEndpoint`: those of an endpoint, and those of a batcher that a function of one item has a use for. */
+export interface ItemEndpointOptions<In>
+  extends
+    EndpointOptions<In>,
+    Pick<
+      BatcherOptions<In>,
+      | "maxQueueSize"
+      | "timeoutMs"
+      | "runTimeoutMs"
+      | "rateLimit"
+      | "orderKey"
+      | "dedupeKey"
+      | "name"
+      | "clock"
+      | "signal"
+    > {
+  /**
+   * Most items that run at once; integer >= 1.
+   * @default 8
+   */
+  readonly concurrency?: number | undefined;
+}
 
 /** Answers batches over HTTP. */
 export interface Endpoint<In, Out> {
   /** For servers of web requests: Hono, Next, Bun, Deno. Can be destructured. */
   readonly fetch: (request: Request) => Promise<Response>;
   /** A Fastify plugin: `app.register(endpoint.fastify, { url: "/batch" })`. `app.close()` closes the endpoint too. */
-  readonly fastify: (app: FastifyLike, options: { readonly url?: string | undefined }) => Promise<void>;
+  readonly fastify: (
+    app: FastifyLike,
+    options: {
+      /**
+       * Path of the route.
+       * @default "/"
+       */
+      readonly url?: string | undefined;
+    },
+  ) => Promise<void>;
   /** Runs the items; callers in this process may use it too. */
   readonly batcher: Batcher<In, Result<Out>>;
   /** Finishes accepted items; further ones get 503. */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+  close(options?: {
+    /**
+     * Time for accepted calls to finish, in milliseconds.
+     * @default none: as long as they take
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<void>;
 }
 
 const endpointDefaults = { maxBodyBytes: 2 ** 20, maxItems: 1000, concurrencyOfItems: 8 };

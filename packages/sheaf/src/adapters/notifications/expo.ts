@@ -1,5 +1,5 @@
 import { describe } from "../../shared/describe.ts";
-import { createBatcher, type Batcher, type BatcherOptions } from "../../index.ts";
+import { createBatcher, type Batcher, type BatcherOptions, type RateLimit } from "../../index.ts";
 import { blamesInputs, withHints } from "../shared/api-error.ts";
 
 /** A message as expo-server-sdk takes it; one recipient each. */
@@ -46,10 +46,27 @@ export class PushError extends Error {
 /** Expo takes 100 messages a request and 600 a second a project; its client sends six requests at once. */
 export const expoDefaults = { maxBatchSize: 100, concurrency: 6, rateLimit: { items: 600, perMs: 1000 } } as const;
 
-export type ExpoPushOptions<Message> = Omit<
+/** Options of `expoPush`: those of a batcher, three of them with Expo's limits as defaults. */
+export interface ExpoPushOptions<Message> extends Omit<
   BatcherOptions<Message, PushTicket>,
-  "onBatchError" | "shouldBisect" | "maxBisectRuns" | "runOne"
->;
+  "maxBatchSize" | "concurrency" | "rateLimit" | "onBatchError" | "shouldBisect" | "maxBisectRuns" | "runOne"
+> {
+  /**
+   * Most messages in a request; at most 100, Expo's limit.
+   * @default 100
+   */
+  readonly maxBatchSize?: number | undefined;
+  /**
+   * Most requests in flight; integer >= 1.
+   * @default 6
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * Limits the messages to a rate; Expo takes 600 a second from a project.
+   * @default { items: 600, perMs: 1000 }
+   */
+  readonly rateLimit?: RateLimit | undefined;
+}
 
 /**
  * One push message in, its ticket out; up to 100 share a request. A message that Expo refuses rejects with `PushError`,

@@ -8,7 +8,12 @@ export interface Addressed<Message, Recipient = string> {
 }
 
 export type MulticastOptions<Message, Recipient, Out> = BatcherOptions<Addressed<Message, Recipient>, Out> & {
-  /** Messages of equal keys are one message. Default: equal JSON. */
+  /**
+   * Messages of equal keys are one message.
+   * @default the message as JSON
+   * @example
+   * multicast(send, { messageKey: ({ campaign }) => campaign });
+   */
   readonly messageKey?: ((message: Message) => unknown) | undefined;
 };
 

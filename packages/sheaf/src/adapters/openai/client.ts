@@ -30,13 +30,26 @@ export interface OpenAILike {
 }
 
 export interface FetchOptions {
-  /** Up to where `/embeddings` follows: `https://api.openai.com/v1`. */
+  /**
+   * URL that `/embeddings` is appended to. Required.
+   * @example
+   * openaiFetch({ baseURL: "https://api.openai.com/v1", apiKey });
+   */
   readonly baseURL: string;
-  /** Sent as `authorization: Bearer KEY`. Default none. */
+  /**
+   * Sent as `authorization: Bearer KEY`.
+   * @default none
+   */
   readonly apiKey?: string | undefined;
-  /** More headers, such as `openai-organization` or Azure's `api-key`. */
+  /**
+   * More headers, such as `openai-organization` or Azure's `api-key`.
+   * @default none
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Default: the global `fetch`. */
+  /**
+   * Sends the requests.
+   * @default the global `fetch`
+   */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 

@@ -4,7 +4,7 @@ import type { BatcherOptions } from "../../core/contract/options.ts";
 import { batcherChecks } from "../../core/contract/settings.ts";
 import { check, checkCount, checkOptions, checkShare, integerFrom, oneOf, type Check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
-import { apiBatcher } from "../shared/api-batcher.ts";
+import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
 import { estimateTokens } from "../shared/tokens.ts";
 import type { EmbeddingInput, EmbeddingsReply, EmbeddingsRequest, OpenAILike } from "./client.ts";
@@ -14,44 +14,82 @@ export { openaiFetch, OpenAIError } from "./client.ts";
 export type { EmbeddingInput, FetchOptions, OpenAILike, RequestOptions } from "./client.ts";
 export { embeddingRequests, namedInput } from "./requests.ts";
 export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbeddings } from "./requests.ts";
+export type { RequestLimits } from "../shared/api-batcher.ts";
 export { estimateTokens } from "../shared/tokens.ts";
 
 /** OpenAI's API takes no more inputs in one request. */
 const maxInputs = 2048;
 
-export interface OpenAIEmbeddingsOptions extends Pick<
-  BatcherOptions<EmbeddingInput, number[]>,
-  | "maxBatchSize"
-  | "maxWaitMs"
-  | "concurrency"
-  | "maxQueueSize"
-  | "onQueueFull"
-  | "maxBatchWeight"
-  | "maxItemWeight"
-  | "weigh"
-  | "timeoutMs"
-  | "runTimeoutMs"
-  | "policy"
-  | "rateLimit"
-  | "price"
-  | "name"
-  | "clock"
-  | "signal"
-> {
+/** Options of `openaiEmbeddings`. */
+export interface OpenAIEmbeddingsOptions
+  extends
+    RequestLimits,
+    Pick<
+      BatcherOptions<EmbeddingInput, number[]>,
+      | "maxQueueSize"
+      | "onQueueFull"
+      | "timeoutMs"
+      | "runTimeoutMs"
+      | "policy"
+      | "rateLimit"
+      | "price"
+      | "clock"
+      | "signal"
+    > {
+  /**
+   * Name of the model, sent with every request. Required.
+   * @example
+   * openaiEmbeddings(new OpenAI(), { model: "text-embedding-3-small" });
+   */
   readonly model: string;
+  /**
+   * Numbers in a vector, for models that can shorten theirs; integer >= 1.
+   * @default the model's own
+   */
   readonly dimensions?: number | undefined;
+  /**
+   * OpenAI's id of the end user, sent with every request.
+   * @default none
+   */
   readonly user?: string | undefined;
-  /** More parameters of the request's body, such as `input_type`. Other parameters: another batcher. */
+  /**
+   * More parameters of the request's body. Calls with other parameters need another batcher.
+   * @default none
+   * @example
+   * openaiEmbeddings(client, { model: "voyage-3", parameters: { input_type: "query" } });
+   */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined;
-  /** Encoding of the vectors on the wire: `"base64"` (default) is a third of the size of `"float"`; servers that know it not ignore it. */
+  /**
+   * Encoding of the vectors in the reply: `"base64"` is a third of the size of `"float"`. Servers without base64
+   * ignore it.
+   * @default "base64"
+   */
   readonly encoding?: "base64" | "float" | undefined;
   /**
-   * Runs of a batch after the first, on 408, 409, 429, 5xx and lost connections; integer >= 0. A 429 while other batches
-   * get through does not count. Default 2.
+   * Runs of a batch after the first, on 408, 409, 429, 5xx and lost connections; integer >= 0. A 429 while other
+   * batches get through does not count.
+   * @default 2
+   * @see rateLimit
    */
   readonly maxRetries?: number | undefined;
-  /** Retries that each request that succeeds pays for, beside the first 10; > 0 and <= 1. Default 0.2. */
+  /**
+   * Retries that each successful request pays for, beside the first 10; > 0 and <= 1.
+   * @default 0.2
+   * @see maxRetries
+   */
   readonly retryBudget?: number | undefined;
+  /**
+   * Tokens of an input.
+   * @default estimateTokens
+   * @see maxBatchWeight
+   * @see maxItemWeight
+   */
+  readonly weigh?: ((input: EmbeddingInput) => number) | undefined;
+  /**
+   * Label in errors, statistics and metrics.
+   * @default "embeddings"
+   */
+  readonly name?: string | undefined;
 }
 
 /** The API's counts so far. */

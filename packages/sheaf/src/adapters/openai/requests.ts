@@ -3,7 +3,7 @@ import type { BatcherOptions } from "../../core/contract/options.ts";
 import { checkShare, integerFrom } from "../../shared/checks.ts";
 import { errorHints } from "../shared/api-error.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
-import { apiBatcher } from "../shared/api-batcher.ts";
+import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import { estimateTokens, split } from "../shared/tokens.ts";
 import type { EmbeddingsReply } from "./client.ts";
 import { embeddingsOf } from "./vectors.ts";
@@ -32,23 +32,36 @@ export type SendEmbeddings = (
   options: { readonly signal: AbortSignal },
 ) => PromiseLike<unknown>;
 
-export type EmbeddingRequestsOptions = Omit<
-  BatcherOptions<EmbeddingCall, EmbeddingPart>,
-  | "weigh"
-  | "batchWeight"
-  | "groupKey"
-  | "orderKey"
-  | "onBatchError"
-  | "shouldBisect"
-  | "runOne"
-  | "resultKey"
-  | "onMissing"
-> & {
-  /** Further requests for a batch that 429 refused, after the pause it asks for; integer >= 0. Default 2. */
+/** Options of `embeddingRequests`. */
+export interface EmbeddingRequestsOptions
+  extends
+    RequestLimits,
+    Omit<
+      BatcherOptions<EmbeddingCall, EmbeddingPart>,
+      | keyof RequestLimits
+      | "weigh"
+      | "batchWeight"
+      | "groupKey"
+      | "orderKey"
+      | "onBatchError"
+      | "shouldBisect"
+      | "runOne"
+      | "resultKey"
+      | "onMissing"
+    > {
+  /**
+   * More requests for a batch that 429 refused, each after the pause that the API asks for; integer >= 0.
+   * @default 2
+   * @see rateLimit
+   */
   readonly maxRetries?: number | undefined;
-  /** Retries that each request that succeeds pays for, beside the first 10; > 0 and <= 1. Default 0.2. */
+  /**
+   * Retries that each successful request pays for, beside the first 10; > 0 and <= 1.
+   * @default 0.2
+   * @see maxRetries
+   */
   readonly retryBudget?: number | undefined;
-};
+}
 
 /**
  * The batcher of a gateway: inputs with any parameters come in, requests of equal parameters go out by `send`, and

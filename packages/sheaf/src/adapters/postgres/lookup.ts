@@ -11,11 +11,17 @@ import { runStatement, sourceOf } from "../shared/postgres/write.ts";
 
 /** Options of `lookupBatcher`. */
 export interface LookupOptions<Key, Row> extends TableName, DatabaseBatcherOptions<Key, Row> {
-  /** A column, whose value is the item; or several, and the item is an object of their values. */
+  /** A column, whose value is the item; or several, and the item is an object of their values. Required. */
   readonly key: string | readonly string[];
-  /** Columns of the rows. Default `"*"`, all. */
+  /**
+   * Columns of the rows; `"*"` is all.
+   * @default "*"
+   */
   readonly columns?: Returning | undefined;
-  /** `"one"` (default): the row, or undefined when there is none. `"all"`: an array of every row that has the key. */
+  /**
+   * `"one"`: the row, or undefined when there is none. `"all"`: an array of every row that has the key.
+   * @default "one"
+   */
   readonly rows?: "one" | "all" | undefined;
 }
 

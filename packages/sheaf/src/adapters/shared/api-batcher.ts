@@ -7,11 +7,49 @@ import { blamesInputs } from "./api-error.ts";
 import { defined } from "./defined.ts";
 import { withRetries, type Retries } from "./retries.ts";
 
+/** Limits of the requests to an embeddings API, with defaults that suit one. */
+export interface RequestLimits {
+  /**
+   * Most inputs in a request; integer >= 1.
+   * @default 100
+   * @see maxBatchWeight
+   */
+  readonly maxBatchSize?: number | undefined;
+  /**
+   * Cap on voluntary holding, in milliseconds: while a slot is free the oldest input waits no longer.
+   * @default 20
+   */
+  readonly maxWaitMs?: number | undefined;
+  /**
+   * Most requests in flight; integer >= 1.
+   * @default 8
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * Tokens up to which a request is filled.
+   * @default 300000
+   * @see weigh
+   * @see maxItemWeight
+   */
+  readonly maxBatchWeight?: number | undefined;
+  /**
+   * A text with more tokens is refused with `ITEM_TOO_LARGE`.
+   * @default the `maxBatchWeight`
+   * @see maxBatchWeight
+   */
+  readonly maxItemWeight?: number | undefined;
+}
+
 /**
  * Where to start with a remote embeddings API: 100 inputs fill a request well, 20 ms are little beside its answer, and
  * OpenAI's API takes 300,000 tokens in a request.
  */
-export const apiDefaults = { maxBatchSize: 100, maxWaitMs: 20, concurrency: 8, maxBatchWeight: 300_000 } as const;
+export const apiDefaults = {
+  maxBatchSize: 100,
+  maxWaitMs: 20,
+  concurrency: 8,
+  maxBatchWeight: 300_000,
+} as const;
 
 /**
  * A batcher whose batches are requests to an API: one that the API refused or failed goes again, and one that it calls

@@ -40,9 +40,15 @@ interface LanceQuery {
 
 /** Options of `lanceDbStore`. */
 export interface LanceDbOptions extends VectorStoreOptions {
-  /** Column of the id. Default `"id"`. */
+  /**
+   * Column of the id.
+   * @default "id"
+   */
   readonly id?: string | undefined;
-  /** Column of the vector. Default `"vector"`. */
+  /**
+   * Column of the vector.
+   * @default "vector"
+   */
   readonly vector?: string | undefined;
 }
 

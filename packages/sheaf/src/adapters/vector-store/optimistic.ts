@@ -3,7 +3,12 @@ import type { Metric, VectorMatch, VectorPoint, VectorQuery, VectorStore } from 
 
 /** Options of `optimistic`. */
 export interface OptimisticOptions<Filter> {
-  /** Whether a point that waits passes a filter; needed for queries that have one. */
+  /**
+   * Whether a waiting point passes a filter; queries with a filter need it.
+   * @default none
+   * @example
+   * optimistic(store, { matches: ({ payload }, { lang }) => payload?.["lang"] === lang });
+   */
   readonly matches?: ((point: VectorPoint, filter: Filter) => boolean) | undefined;
 }
 

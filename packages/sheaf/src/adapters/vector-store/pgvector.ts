@@ -23,9 +23,15 @@ import {
 
 /** Options of `pgvectorStore`. */
 export interface PgvectorOptions extends TableName, VectorStoreOptions {
-  /** Column with a primary key or unique index. Default `"id"`. */
+  /**
+   * Column of the id, with a primary key or unique index.
+   * @default "id"
+   */
   readonly id?: string | undefined;
-  /** Column of type vector or halfvec. Default `"embedding"`. */
+  /**
+   * Column of the vector, of type vector or halfvec.
+   * @default "embedding"
+   */
   readonly vector?: string | undefined;
 }
 

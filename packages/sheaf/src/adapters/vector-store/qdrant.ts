@@ -37,8 +37,12 @@ export interface QdrantPoint {
 
 /** Options of `qdrantStore`. */
 export interface QdrantOptions extends VectorStoreOptions {
+  /** Name of the collection. Required. */
   readonly collection: string;
-  /** The collection's own distance, by which its scores are read: Cosine, Euclid or Dot. Default `"cosine"`. */
+  /**
+   * The collection's own distance, by which its scores are read: Cosine, Euclid or Dot.
+   * @default "cosine"
+   */
   readonly metric?: Metric | undefined;
 }
 

@@ -9,15 +9,26 @@ import { defined } from "../shared/defined.ts";
 export interface VectorPoint {
   readonly id: string | number;
   readonly vector: ArrayLike<number>;
-  /** Default `{}`. LanceDB and Qdrant replace the whole payload; pgvector leaves columns that are not given as they are. */
+  /**
+   * Values stored with the vector. LanceDB and Qdrant replace the whole payload; pgvector leaves columns that are
+   * not given as they are.
+   * @default {}
+   */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** A query for the points nearest to a vector. `Filter` is the store's own. */
 export interface VectorQuery<Filter> {
   readonly vector: ArrayLike<number>;
-  /** Most matches; an integer from 1 to 10,000. Default 10. */
+  /**
+   * Most matches; an integer from 1 to 10,000.
+   * @default 10
+   */
   readonly limit?: number | undefined;
+  /**
+   * Only points that pass it are matches, in the store's own form.
+   * @default none
+   */
   readonly filter?: Filter | undefined;
 }
 
@@ -38,22 +49,72 @@ export interface VectorStore<Filter> {
   readonly upsert: Batcher<VectorPoint, void>;
   readonly query: Batcher<VectorQuery<Filter>, VectorMatch[]>;
   /** Finishes the waiting calls of both. The client stays open. */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+  close(options?: {
+    /**
+     * Time for accepted calls to finish, in milliseconds.
+     * @default none: as long as they take
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<void>;
 }
 
 /** Options of the batchers that are left to the user. */
-export type StoreBatcherOptions = Omit<
+export interface StoreBatcherOptions extends Omit<
   BatcherOptions<never, never>,
-  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "weigh" | "resultKey" | "onMissing" | "name"
->;
+  | "maxBatchSize"
+  | "concurrency"
+  | "overloadOrder"
+  | "onBatchError"
+  | "groupKey"
+  | "orderKey"
+  | "dedupeKey"
+  | "runOne"
+  | "weigh"
+  | "resultKey"
+  | "onMissing"
+  | "name"
+> {
+  /**
+   * Most points or queries in a batch; integer >= 1 or Infinity.
+   * @default 200 for upserts, 32 for queries
+   */
+  readonly maxBatchSize?: number | undefined;
+  /**
+   * Most batches in flight; integer >= 1.
+   * @default 4; 1 for upserts to LanceDB and Qdrant, and for a single connection to PostgreSQL
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * Under standing overload `"arrival"` sends the oldest first, `"newest"` the newest.
+   * @default "arrival" for upserts, "newest" for queries
+   * @see BatcherOptions.overloadOrder
+   */
+  readonly overloadOrder?: "newest" | "arrival" | undefined;
+  /**
+   * After a failed batch, `"bisect"` runs halves of it to isolate the bad points or queries.
+   * @default "bisect"; "fail" for queries of LanceDB
+   */
+  readonly onBatchError?: "fail" | "bisect" | undefined;
+}
 
 /** Options of every store. */
 export interface VectorStoreOptions {
-  /** How near is measured. Default `"cosine"`. */
+  /**
+   * Measure of how near two vectors are.
+   * @default "cosine"
+   */
   readonly metric?: Metric | undefined;
-  /** Of the batcher that writes. Default: batches of up to 200. */
+  /**
+   * Options of the batcher that writes.
+   * @default those of `StoreBatcherOptions`
+   * @example
+   * lanceDbStore(table, { upserts: { maxBatchSize: 1000 } });
+   */
   readonly upserts?: StoreBatcherOptions | undefined;
-  /** Of the batcher that asks. Default: batches of up to 32. */
+  /**
+   * Options of the batcher that asks.
+   * @default those of `StoreBatcherOptions`
+   */
   readonly queries?: StoreBatcherOptions | undefined;
 }
 

@@ -53,10 +53,16 @@ export interface Batcher<In, Out> {
   /** Flushes; resolves when everything accepted before it has settled. */
   drain(): Promise<void>;
   /**
-   * Takes no more calls (`CLOSED`), finishes accepted ones, then closes the executor. After `graceMs` (default none)
+   * Takes no more calls (`CLOSED`), finishes accepted ones, then closes the executor. After `graceMs`
    * the others get `CLOSED`. Always the same promise.
    */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+  close(options?: {
+    /**
+     * Time for accepted calls to finish, in milliseconds.
+     * @default none: as long as they take
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<void>;
   /** Resolves when the executor can run batches; rejects with the reason it never will. */
   ready(): Promise<void>;
   stats(): BatcherStats;

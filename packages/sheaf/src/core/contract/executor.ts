@@ -39,13 +39,15 @@ export interface Executor<In, Out> {
   readonly slots: number;
   /**
    * 0 or 1: batches that may be handed to a busy instance early, to hide its wake-up: full ones, and those of
-   * `Policy.aheadSize` items. Default 0.
+   * `Policy.aheadSize` items.
+   * @default 0
    */
   readonly prefetch?: number | undefined;
   /**
-   * Batches may wait in it, for an instance that is started again or for the one before: it calls `handle.started()` when
-   * a run begins, `handle.stopped()` when it waits again, and `runTimeoutMs` counts in between. Default false: from
-   * dispatch.
+   * Batches may wait in the executor, for an instance that is started again or for the batch before: it calls
+   * `handle.started()` when a run begins and `handle.stopped()` when it waits again, and `runTimeoutMs` counts in
+   * between.
+   * @default false: it counts from dispatch
    */
   readonly reportsStart?: boolean | undefined;
   /**

@@ -18,11 +18,21 @@ export interface RunContext {
 
 /** The steps of every worker beside its runs. All are optional. */
 export interface WorkerLifecycle<Model, Data> {
-  /** Loads the model, once in each thread or process, before `ready()` resolves. Its result is handed to the others. */
+  /**
+   * Loads the model, once in each thread or process, before `ready()` resolves. Its result is handed to the other
+   * steps.
+   * @default none: the model is undefined
+   */
   load?(data: Data): Model | PromiseLike<Model>;
-  /** Runs once after `load`, before the first batch: the first runs of most models are slow. */
+  /**
+   * Runs once after `load`, before the first batch: the first runs of most models are slow.
+   * @default none
+   */
   warmUp?(model: Model): void | PromiseLike<void>;
-  /** Releases the model when the worker is closed or recycled. */
+  /**
+   * Releases the model when the worker is closed or recycled.
+   * @default none
+   */
   unload?(model: Model): void | PromiseLike<void>;
 }
 

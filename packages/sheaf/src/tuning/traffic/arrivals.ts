@@ -22,7 +22,9 @@ export type Arrivals =
   | {
       readonly pattern: "clump";
       readonly ratePerS: number;
+      /** @default 16 */
       readonly size?: number | undefined;
+      /** @default 0.3 */
       readonly spreadMs?: number | undefined;
     }
   | { readonly pattern: "ramp"; readonly fromPerS: number; readonly toPerS: number; readonly durationMs: number }
@@ -34,7 +36,12 @@ export type Arrivals =
       readonly atMs: number;
       readonly forMs: number;
     }
-  | { readonly pattern: "closed"; readonly clients: number; readonly thinkMs?: number | undefined }
+  | {
+      readonly pattern: "closed";
+      readonly clients: number;
+      /** @default 0 */
+      readonly thinkMs?: number | undefined;
+    }
   | { readonly pattern: "trace"; readonly atMs: readonly number[] };
 
 export type OpenArrivals = Exclude<Arrivals, { pattern: "closed" }>;

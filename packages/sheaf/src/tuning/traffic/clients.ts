@@ -9,16 +9,26 @@ import type { Random } from "./random.ts";
 export interface Retries {
   /** How long a client waits for an answer before it gives up, in milliseconds: for all of them, or drawn between two. */
   readonly patienceMs: number | readonly [number, number];
-  /** Attempts of a client, the first included; integer >= 1. Default 3, as openai's clients. */
+  /**
+   * Attempts of a client, the first included; integer >= 1.
+   * @default 3, as openai's clients
+   */
   readonly attempts?: number | undefined;
   /**
-   * The pause before the first retry, doubled for each further one up to `maxMs`, less a random share of up to `jitter`.
-   * Default 500 ms, 8,000 ms and 0.25, as openai's clients.
+   * The pause before the first retry, doubled for each further one up to `maxMs`, less a random share of up to
+   * `jitter`.
+   * @default 500 ms, 8000 ms and 0.25, as openai's clients
    */
   readonly backOff?: { readonly baseMs: number; readonly maxMs: number; readonly jitter: number } | undefined;
-  /** Whether a refused client waits as long as the refusal asks (`drainMs`) instead. Default false. */
+  /**
+   * Whether a refused client waits as long as the refusal asks (`drainMs`) instead.
+   * @default false
+   */
   readonly obeyRetryAfter?: boolean | undefined;
-  /** Whether the batcher sees a client leave: its call is aborted. Default true. */
+  /**
+   * Whether the batcher sees a client leave: its call is aborted.
+   * @default true
+   */
   readonly seen?: boolean | undefined;
 }
 

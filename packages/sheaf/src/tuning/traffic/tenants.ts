@@ -9,11 +9,17 @@ import { Random } from "./random.ts";
 export interface SimulatedTenants {
   /** Their figures stand under this name in the result. */
   readonly name: string;
-  /** Integer >= 1. Default 1. */
+  /**
+   * How many there are; integer >= 1.
+   * @default 1
+   */
   readonly count?: number | undefined;
-  /** Of each of them: any pattern but "closed". */
+  /** The arrivals of each of them: any pattern but `closed`. */
   readonly arrivals: OpenArrivals;
-  /** Of their calls. Default "interactive". */
+  /**
+   * The priority of their calls.
+   * @default "interactive"
+   */
   readonly priority?: Priority | undefined;
 }
 

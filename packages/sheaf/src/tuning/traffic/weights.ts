@@ -10,8 +10,7 @@ export interface BatchWeights {
 
 /**
  * The weights of items in a simulation, in whole numbers from 1.
- * - lognormal: as texts and prompts are: half of them below `median`, one in a hundred above `p99`, none above `max`
- *   (default: no bound);
+ * - lognormal: as texts and prompts are: half of them below `median`, one in a hundred above `p99`, none above `max`;
  * - trace: one after the other, from a log, and again from the first.
  */
 export type Weights =
@@ -19,6 +18,7 @@ export type Weights =
       readonly pattern: "lognormal";
       readonly median: number;
       readonly p99: number;
+      /** @default Infinity */
       readonly max?: number | undefined;
     }
   | { readonly pattern: "trace"; readonly weights: readonly number[] };

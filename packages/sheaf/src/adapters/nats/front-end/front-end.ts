@@ -10,22 +10,36 @@ import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 /** Options of `natsFrontEnd`. */
 export interface NatsFrontEndOptions extends NatsQueueOptions {
-  /** A caller's whole wait in milliseconds; at most `maxAgeMs`. Default 30,000. */
+  /**
+   * The caller's whole wait, in milliseconds; at most `maxAgeMs`.
+   * @default 30000, or `maxAgeMs` if that is less
+   * @see maxAgeMs
+   */
   readonly timeoutMs?: number | undefined;
   /**
-   * While the connection to NATS is down for no longer than this, calls are held, and published when the queue is there
-   * again. In milliseconds; 0 holds none, and they fail at once with `UNAVAILABLE`. Default 1000.
+   * While the connection to NATS is down for no longer than this, calls are held, and published when the queue is
+   * there again. In milliseconds; with 0 they fail at once with `UNAVAILABLE`.
+   * @default 1000
    */
   readonly holdMs?: number | undefined;
-  /** What the workers run at most, for the fill rate in `stats()`. Default 32. */
+  /**
+   * Most items in a batch of the workers, for the fill rate in `stats()`.
+   * @default 32
+   */
   readonly maxBatchSize?: number | undefined;
-  /** Label in errors, stats and metrics. Default: the queue. */
+  /**
+   * Label in errors, statistics and metrics.
+   * @default the `queue`
+   */
   readonly name?: string | undefined;
 }
 
 /** Options of one call. */
 export interface NatsCallOptions extends CallOptions {
-  /** W3C trace context, for the worker: with `natsWorker` it is among the `tags` of its batcher's records. */
+  /**
+   * W3C trace context for the worker: with `natsWorker` it is among the `tags` of its batcher's records.
+   * @default none
+   */
   readonly traceparent?: string | undefined;
 }
 
@@ -73,8 +87,14 @@ export interface NatsFrontEnd<In, Out> {
   subscribe(listener: (record: BatchRecord) => void): () => void;
   /** Replies that came for calls that had ended, and items taken for dead letters here. */
   readonly counts: { readonly lateReplies: number; readonly deadLetters: number; readonly republished: number };
-  /** Takes no more calls and waits for open ones; after `graceMs` (default none) the rest gets `CLOSED`. */
-  close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+  /** Takes no more calls and waits for open ones; after `graceMs` the rest gets `CLOSED`. */
+  close(options?: {
+    /**
+     * Time for accepted calls to finish, in milliseconds.
+     * @default none: as long as they take
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<void>;
 }
 
 const frontEndChecks = {

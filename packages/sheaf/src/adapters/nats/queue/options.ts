@@ -18,35 +18,77 @@ import { binaryCodec, type Codec } from "../wire/codec.ts";
 
 /** The options on which front ends and workers of one queue must agree. */
 export interface NatsQueueOptions extends NatsClient {
-  /** Names the queue; front ends and workers of one name meet. Any text of at most 100 characters. */
+  /** Names the queue; front ends and workers of one name meet. Any text of at most 100 characters. Required. */
   readonly queue: string;
   /**
-   * `"file"` (default): an accepted item survives a restart of the NATS server. `"memory"`: it does not, but survives its
-   * worker. `"none"`: core NATS without JetStream, the cheapest: a crash or a cut connection loses its items.
+   * `"file"`: an accepted item survives a restart of the NATS server. `"memory"`: it survives the loss of its worker
+   * only. `"none"`: core NATS without JetStream, the cheapest; a crash or a cut connection loses its items.
+   * @default "file"
+   * @see replicas
    */
   readonly durability?: "file" | "memory" | "none" | undefined;
-  /** Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's value counts. Default 1000. */
+  /**
+   * Most items per lane, waiting and running; one more is `QUEUE_FULL`. The front end's value counts.
+   * @default 1000
+   * @see maxQueueBytes
+   */
   readonly maxQueueSize?: number | undefined;
-  /** Most bytes of the queue in the NATS server. Default 1 GiB. */
+  /**
+   * Most bytes of the queue in the NATS server.
+   * @default 1073741824, which is 1 GiB
+   * @see maxQueueSize
+   */
   readonly maxQueueBytes?: number | undefined;
-  /** Nothing waits longer, whatever its deadline. Default 60,000. */
+  /**
+   * Longest wait of an item, in milliseconds, whatever its deadline.
+   * @default 60000
+   */
   readonly maxAgeMs?: number | undefined;
-  /** The items of a worker that is silent for this long go to others. Default 5000, at least 300. */
+  /**
+   * The items of a worker that is silent for this long go to others, in milliseconds; at least 300.
+   * @default 5000
+   * @see maxDeliver
+   */
   readonly ackWaitMs?: number | undefined;
-  /** Deliveries before an item goes to the dead letters. Default 5. */
+  /**
+   * Most deliveries of an item; after that it becomes a dead letter.
+   * @default 5
+   * @see ackWaitMs
+   */
   readonly maxDeliver?: number | undefined;
-  /** Copies of the queue in a NATS cluster. Default 1. */
+  /**
+   * Copies of the queue in a NATS cluster.
+   * @default 1
+   * @see durability
+   */
   readonly replicas?: number | undefined;
   /**
-   * The purpose of the queue, in any words. A front end's items are refused (`UNAVAILABLE`) by workers that have another
-   * else. Default: nothing, which fits all.
+   * The purpose of the queue, in any words. Workers refuse a front end's items (`UNAVAILABLE`) if both name a
+   * purpose and the two differ.
+   * @default none, which fits all
+   * @example
+   * natsWorker(batcher, { connection, headers, queue: "embed", serves: "all-MiniLM-L6-v2" });
    */
   readonly serves?: string | undefined;
+  /**
+   * Turns items and results into bytes and back.
+   * @default binaryCodec
+   */
   readonly codec?: Codec | undefined;
-  /** Gets warnings for the operator, such as a queue that the server refuses. Default: `console.warn`. */
+  /**
+   * Gets warnings for the operator, such as a queue that the server refuses.
+   * @default `console.warn`
+   */
   readonly onWarning?: ((message: string, cause?: unknown) => void) | undefined;
-  /** Where replies arrive; as `inboxPrefix` of the connection. Default `"_INBOX"`. */
+  /**
+   * Prefix of the subjects on which replies arrive; equal to the `inboxPrefix` of the connection.
+   * @default "_INBOX"
+   */
   readonly inboxPrefix?: string | undefined;
+  /**
+   * The source of time, for tests and simulations.
+   * @default the system's clock
+   */
   readonly clock?: Clock | undefined;
 }
 

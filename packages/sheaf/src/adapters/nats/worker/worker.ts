@@ -37,10 +37,14 @@ export interface WorkerCounts {
 export interface NatsWorkerOptions extends NatsQueueOptions {
   /**
    * The version of the model that runs here, in any words. Front ends send items to one version at a time: a new one
-   * takes over when as many slots serve it as serve the one before. Default: none, which is a version of its own.
+   * takes over when as many slots serve it as serve the one before.
+   * @default none, which is a version of its own
    */
   readonly version?: string | undefined;
-  /** False while the batcher cannot run anything: no item is taken then. Default: always true. */
+  /**
+   * False while the batcher cannot run anything: no item is taken then.
+   * @default always true
+   */
   readonly isServing?: (() => boolean) | undefined;
 }
 
@@ -54,10 +58,16 @@ export interface NatsWorker {
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
   /**
-   * Takes no more, finishes the items it has begun, gives back the others. After `graceMs` (default none) the rest goes
+   * Takes no more, finishes the items it has begun, gives back the others. After `graceMs` the rest goes
    * back too. The batcher and the connection stay yours to close.
    */
-  drain(options?: { readonly graceMs?: number | undefined }): Promise<void>;
+  drain(options?: {
+    /**
+     * Time for running items to finish, in milliseconds.
+     * @default none: as long as they take
+     */
+    readonly graceMs?: number | undefined;
+  }): Promise<void>;
 }
 
 /** The part of a batcher that a worker uses. */

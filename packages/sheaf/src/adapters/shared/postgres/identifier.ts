@@ -7,8 +7,12 @@ export function quoted(name: string): string {
 
 /** A table by name and, outside the search path, schema; both as in the catalog, without quotes. */
 export interface TableName {
+  /** The table's name as the catalog has it, unquoted. Required. */
   readonly table: string;
-  /** Default: found through the connection's search_path. */
+  /**
+   * The table's schema as the catalog has it, unquoted.
+   * @default found through the connection's `search_path`
+   */
   readonly schema?: string | undefined;
 }
 

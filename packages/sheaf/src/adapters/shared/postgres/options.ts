@@ -6,12 +6,58 @@ import type { Connection } from "./client.ts";
 import { isRowError } from "./row-error.ts";
 
 /** Options of the batcher that are left to the user; the rest follows from the table. */
-export type DatabaseBatcherOptions<In, Out> = Omit<
+export interface DatabaseBatcherOptions<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "groupKey" | "orderKey" | "dedupeKey" | "runOne" | "resultKey" | "onMissing"
->;
+  | "maxBatchSize"
+  | "concurrency"
+  | "onBatchError"
+  | "shouldBisect"
+  | "maxBisectRuns"
+  | "name"
+  | "groupKey"
+  | "orderKey"
+  | "dedupeKey"
+  | "runOne"
+  | "resultKey"
+  | "onMissing"
+> {
+  /**
+   * Most rows in a statement; integer >= 1 or Infinity.
+   * @default 500
+   */
+  readonly maxBatchSize?: number | undefined;
+  /**
+   * Most statements in flight; integer >= 1.
+   * @default 4 for a pool, or its `max` if that is less; 1 for a single connection
+   */
+  readonly concurrency?: number | undefined;
+  /**
+   * After a failed statement, `"bisect"` runs halves of it to isolate the bad rows; `"fail"` makes a batch atomic.
+   * @default "bisect"
+   * @see shouldBisect
+   * @see maxBisectRuns
+   */
+  readonly onBatchError?: "fail" | "bisect" | undefined;
+  /**
+   * Whether an error can be the fault of single rows.
+   * @default isRowError
+   * @see onBatchError
+   */
+  readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
+  /**
+   * Most extra runs of one bisection; integer >= 0.
+   * @default 2 × `maxBatchSize`
+   * @see onBatchError
+   */
+  readonly maxBisectRuns?: number | undefined;
+  /**
+   * Label in errors, statistics and metrics.
+   * @default made of the table's name, as `insert into users`
+   */
+  readonly name?: string | undefined;
+}
 
-export const databaseDefaults = { maxBatchSize: 500 } as const;
+export const databaseDefaults = { maxBatchSize: 500, onBatchError: "bisect" } as const;
 
 /**
  * Checks the names of all options, those of the table included: a misspelt `table` is reported under its own name. `own`: the
@@ -31,7 +77,7 @@ export function batcherOptionsOf<In, Out>(
   name: string,
   options: DatabaseBatcherOptions<In, Out>,
 ): DatabaseBatcherOptions<In, Out> {
-  const { maxBatchSize = databaseDefaults.maxBatchSize, onBatchError = "bisect" } = options;
+  const { maxBatchSize = databaseDefaults.maxBatchSize, onBatchError = databaseDefaults.onBatchError } = options;
   const bisecting =
     onBatchError === "bisect"
       ? { shouldBisect: isRowError, maxBisectRuns: Math.min(2 * maxBatchSize, Number.MAX_SAFE_INTEGER) }
