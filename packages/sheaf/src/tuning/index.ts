@@ -10,6 +10,6 @@ export { seededRandom } from "./traffic/random.ts";
 export type { Retries } from "./traffic/clients.ts";
 export type { SimulatedTenants } from "./traffic/tenants.ts";
 export type { SimulatedGoodput } from "./goodput.ts";
-export type { Arrivals } from "./traffic/arrivals.ts";
+export type { Arrivals, OpenArrivals } from "./traffic/arrivals.ts";
 export type { BatchWeights, Weights } from "./traffic/weights.ts";
 export type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";

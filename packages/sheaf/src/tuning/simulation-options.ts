@@ -22,7 +22,7 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly tenants?: readonly SimulatedTenants[] | undefined;
   /**
    * The option of `createBatcher` by which it tells the tenants apart.
-   * @default "none": it does not
+   * @default "none", and it does not
    */
   readonly tenantKey?: "groupKey" | "none" | undefined;
   /** Run time of a batch by its size, and by its weight. */
