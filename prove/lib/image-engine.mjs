@@ -37,6 +37,7 @@ export function openEngine(folder) {
       command("mmdebstrap", [
         "--quiet",
         "--variant=minbase",
+        "--include=libatomic1", // Node 26 is linked to it; the real base image has it, too
         `--customize-hook=${hook} "$1"`,
         "bookworm",
         system,
