@@ -17,7 +17,7 @@ export const runMsOf = ({ fixedMs, perTokenMs, padded }, sum, longest, size) =>
 function capacityPerMs(workload) {
   let most = 0;
   for (let size = 1; size <= maxBatchSize; size = size < 8 ? size + 1 : size + 4) {
-    const next = weightsOf(lengths, new Random(7));
+    const next = weightsOf(lengths, 7);
     let totalMs = 0;
     const batches = 2000;
     for (let batch = 0; batch < batches; batch++) {
@@ -65,7 +65,7 @@ export function lengthWorkloads(seed) {
 /** Calls in order of arrival. */
 export function trafficOf(workload, items, seed) {
   const random = new Random(seed);
-  const next = weightsOf(lengths, new Random(seed ^ 0x5bd1e995));
+  const next = weightsOf(lengths, seed ^ 0x5bd1e995);
   let atMs = 0;
   return Array.from({ length: items }, (_, index) => {
     atMs += random.exponential(1 / workload.perMs);

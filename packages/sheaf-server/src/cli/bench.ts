@@ -1,5 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
+import type { Retries, Weights } from "sheaf/tuning";
+import { retriesOf, withClients } from "./client-options.ts";
+import { lengthsOf, withLengths } from "./lengths-option.ts";
 import { checkAssertions, parseAssertion } from "../load/bench/assertion.ts";
 import { publishBench } from "../load/bench/output.ts";
 import {
@@ -48,6 +51,7 @@ interface BenchOptions extends OutputOptions {
   readonly header: string[];
   readonly payload?: string;
   readonly payloadFile?: string;
+  readonly lengths?: string;
   readonly compare?: ConfigurationName[];
   readonly assert: string[];
 }
@@ -87,7 +91,8 @@ export function benchCommand(streams: CommandStreams): Command {
       repeated,
       [],
     );
-  return withOutputs(command);
+  withLengths(command, "words of each text, instead of N in {{words N}}");
+  return withOutputs(withClients(command));
 }
 
 async function runBench(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
@@ -98,7 +103,11 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   const headers = usage(() => parsedHeaders(options.header));
   const names: string[] = url === undefined ? (options.compare ?? ["auto"]) : [url.host];
   checkCombinations(options, url, names, assertions);
-  const givenBodies = await bodiesOf(options);
+  const retries = retriesOf(command);
+  if (retries !== undefined && command.getOptionValueSource("timeout") === "cli")
+    throw new UsageError("--patience replaces --timeout: give one or the other.");
+  const lengths = options.lengths === undefined ? undefined : await lengthsOf(options.lengths);
+  const givenBodies = await bodiesOf(options, lengths);
   await prepareReport(options);
 
   const progress = progressOn(streams.stderr);
@@ -106,7 +115,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   for (const [i, pattern] of options.pattern.entries()) {
     // Every pattern begins with another configuration, so that none always has the machine's first minute.
     for (const name of [...names.slice(i % names.length), ...names.slice(0, i % names.length)]) {
-      const shared = { name, pattern, headers, bodies: givenBodies };
+      const shared = { name, pattern, headers, bodies: givenBodies, lengths, retries };
       results.push(await oneRun(options, url, target, shared, progress, streams.signal));
     }
   }
@@ -129,13 +138,15 @@ interface Run {
   readonly headers: Readonly<Record<string, string>>;
   /** undefined: asked of the server. */
   readonly bodies: readonly string[] | undefined;
+  readonly lengths: Weights | undefined;
+  readonly retries: Retries | undefined;
 }
 
 async function oneRun(
   options: BenchOptions,
   given: URL | undefined,
   model: string,
-  { name, pattern, headers, bodies }: Run,
+  { name, pattern, headers, bodies, lengths, retries }: Run,
   progress: Progress,
   signal: AbortSignal | undefined,
 ): Promise<LoadResult> {
@@ -145,7 +156,8 @@ async function oneRun(
   try {
     const url = given ?? new URL("/infer", served!.origin);
     if (url.pathname === "/" && options.method === "POST") url.pathname = "/infer";
-    const sent = bodies ?? (await askedBodies(options, url, given === undefined ? builtinTemplate(model) : undefined));
+    const known = given === undefined ? builtinTemplate(model) : undefined;
+    const sent = bodies ?? (await askedBodies(options, url, known, lengths));
     const requests = usage(() => requestsFor(url, options.method, headers, sent));
     await probe(options.method, url, requests[0]!, options.timeout);
     const before = await readBatchSizes(url.origin);
@@ -163,6 +175,7 @@ async function oneRun(
           durationMs: options.duration,
           warmUpMs: options.warmUp,
           timeoutMs: options.timeout,
+          retries,
           seed: options.seed,
           onProgress: ({ elapsedMs, totalMs, open }) => progress.update(elapsedMs / totalMs, `${open} open`),
           signal,
@@ -182,15 +195,23 @@ async function oneRun(
 }
 
 /** Bodies for a known model, or for a server that reports its inputs; none where the method has none. */
-async function askedBodies(options: BenchOptions, url: URL, known: string | undefined): Promise<string[] | undefined> {
+async function askedBodies(
+  options: BenchOptions,
+  url: URL,
+  known: string | undefined,
+  lengths: Weights | undefined,
+): Promise<string[] | undefined> {
   if (options.method !== "POST") return undefined;
   const model = /^\/infer\/([^/]+)$/.exec(url.pathname)?.[1];
   const template = known ?? (await templateFor(url.origin, model && decodeURIComponent(model), options.timeout));
-  return bodiesFromTemplate(template, options.seed);
+  return usage(() => bodiesFromTemplate(template, options.seed, lengths));
 }
 
-async function bodiesOf({ payload, payloadFile, seed }: BenchOptions): Promise<string[] | undefined> {
-  if (payload !== undefined) return usage(() => bodiesFromTemplate(payload, seed));
+async function bodiesOf(
+  { payload, payloadFile, seed }: BenchOptions,
+  lengths: Weights | undefined,
+): Promise<string[] | undefined> {
+  if (payload !== undefined) return usage(() => bodiesFromTemplate(payload, seed, lengths));
   if (payloadFile === undefined) return undefined;
   let text: string;
   try {
@@ -212,6 +233,9 @@ function checkCombinations(
   }
   if (options.payload !== undefined && options.payloadFile !== undefined) {
     throw new UsageError("--payload and --payload-file exclude each other.");
+  }
+  if (options.lengths !== undefined && options.payloadFile !== undefined) {
+    throw new UsageError("--lengths and --payload-file exclude each other: bodies from a file have their own lengths.");
   }
   if (options.duration === 0 || options.timeout === 0)
     throw new UsageError("--duration and --timeout must be above 0.");

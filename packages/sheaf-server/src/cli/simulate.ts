@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/tuning";
+import { retriesOf, withClients } from "./client-options.ts";
+import { lengthsOf, withLengths } from "./lengths-option.ts";
 import {
   countUpTo,
   exitCode,
@@ -25,10 +27,13 @@ import type { ReportPage } from "../load/report/page.ts";
 import { simulateCharts } from "../load/report/simulate-charts.ts";
 import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
-import { figures, percent, progressOn, shownCommand, textTable } from "../shared/terminal.ts";
+import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
 import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/simulate/what-if.ts";
 
-const patterns = ["poisson", "periodic", "burst", "clump", "closed"] as const;
+const patterns = ["poisson", "periodic", "burst", "clump", "surge", "closed"] as const;
+
+/** A surge: for 10 s more calls come than before and after. */
+const surge = { atMs: 4000, forMs: 10_000, afterMs: 17_000 };
 
 /** In a run, of calls or callers. */
 const maxItems = 10_000_000;
@@ -38,6 +43,11 @@ const maxInFlight = 100_000;
 interface SimulateOptions extends OutputOptions {
   readonly fixed?: number;
   readonly perItem?: number;
+  readonly perLength?: number;
+  readonly padded?: true;
+  readonly lengths?: string;
+  readonly maxBatchWeight?: number;
+  readonly surgeFactor: number;
   readonly cost?: string;
   readonly policy: ConfigurationName[];
   readonly arrivals: (typeof patterns)[number];
@@ -67,6 +77,8 @@ export function simulateCommand(streams: CommandStreams): Command {
     )
     .option("--fixed <ms>", "run time of a batch however few items it holds", numberFrom(0, longestMs))
     .option("--per-item <ms>", "run time of one more item", numberFrom(0, longestMs))
+    .option("--per-length <ms>", "with --lengths: run time of one more unit of length", numberFrom(0, longestMs))
+    .option("--padded", "with --lengths: each item costs as much as the longest of its batch")
     .option("--cost <file>", "measured cost instead: the output of sheaf tune --json")
     .option(
       "--policy <names>",
@@ -75,6 +87,7 @@ export function simulateCommand(streams: CommandStreams): Command {
       [...configurationNames],
     )
     .option("--arrivals <pattern>", patterns.join(", "), oneOf(patterns), "poisson")
+    .option("--surge-factor <n>", "surge: how many times the rate comes from second 4 to 14", numberFrom(1, 1000), 3)
     .option("--trace <file>", "recorded arrivals instead: one moment in milliseconds a line, ascending")
     .option(
       "--load <list>",
@@ -86,15 +99,17 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--callers <list>", "callers of closed arrivals", listOf(countUpTo(100_000)), [1, 4, 16, 64])
     .option("--slots <n>", "batches at once", countUpTo(1000), 1)
     .option("--max-batch-size <n>", "as MAX_BATCH_SIZE", countUpTo(largestBatch), 32)
+    .option("--max-batch-weight <n>", "with --lengths: length of a batch (default: none)", numberFrom(1, 1e12))
     .option("--max-wait <time>", "as MAX_WAIT_MS", parseDurationMs, 50)
     .option("--max-queue-size <n>", "as QUEUE_MAX_SIZE", countUpTo(maxItems), 1000)
     .option("--timeout <time>", "a caller's whole wait (default: none)", parseDurationMs)
     .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
     .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
-    .option("--items <n>", "calls of every run", countUpTo(maxItems), 10_000)
+    .option("--items <n>", "calls of every run; of a surge those of 31 s", countUpTo(maxItems), 10_000)
     .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1);
-  return withOutputs(command);
+  withLengths(command, "lengths of the items");
+  return withOutputs(withClients(command));
 }
 
 async function runSimulate(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
@@ -104,6 +119,9 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   if (options.timeout === 0 || options.budget === 0 || options.target === 0)
     throw new UsageError("--timeout, --budget and --target must be above 0.");
   const whatIf: WhatIf = {
+    retries: retriesOf(command),
+    weights: options.lengths === undefined ? undefined : await lengthsOf(options.lengths),
+    maxBatchWeight: options.maxBatchWeight,
     cost: await costOf(options),
     slots: options.slots,
     maxBatchSize: options.maxBatchSize,
@@ -122,10 +140,13 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   const points: WhatIfPoint[] = [];
   const progress = progressOn(streams.stderr);
   progress.start("Simulating");
+  const hasItems = command.getOptionValueSource("items") === "cli";
   for (const { label, load, arrivals } of loads) {
     for (const policy of options.policy) {
       streams.signal?.throwIfAborted();
-      const result = await settled(() => simulatePolicy(policy, arrivals, whatIf));
+      const result = await settled(() =>
+        simulatePolicy(policy, arrivals, hasItems ? whatIf : { ...whatIf, items: itemsOf(arrivals, options) }),
+      );
       points.push({ policy, label, load, result });
       progress.update(points.length / (loads.length * options.policy.length), `${policy}, ${label}`);
       // A virtual clock leaves no turn for signals and the bar.
@@ -135,6 +156,13 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   progress.end(`${points.length} runs`);
   await publish(options, shownCommand("simulate", args), capacity, points, streams);
   return exitCode.ok;
+}
+
+/** Of a surge all calls until long after it. */
+function itemsOf(arrivals: Arrivals, { items }: SimulateOptions): number {
+  if (arrivals.pattern !== "surge") return items;
+  const { ratePerS, factor } = arrivals;
+  return Math.ceil(Math.min(maxItems, (ratePerS * (surge.atMs + factor * surge.forMs + surge.afterMs)) / 1000));
 }
 
 interface Load {
@@ -161,15 +189,41 @@ async function loadsOf(options: SimulateOptions, capacity: number): Promise<Load
   return rates.map((ratePerS) => ({
     label: `${figures(ratePerS)}/s`,
     load: ratePerS,
-    // A burst: 100 ms at four times the rate, 300 ms of nothing, on average.
-    arrivals: pattern === "burst" ? { pattern, ratePerS, onMs: 100, offMs: 300 } : { pattern, ratePerS },
+    arrivals: arrivalsOf(pattern, ratePerS, options),
   }));
 }
 
-async function costOf({ fixed, perItem, cost }: SimulateOptions): Promise<SimulatedCost> {
+function arrivalsOf(
+  pattern: Exclude<SimulateOptions["arrivals"], "closed">,
+  ratePerS: number,
+  { surgeFactor: factor }: SimulateOptions,
+): Arrivals {
+  if (pattern === "surge") return { pattern, ratePerS, factor, atMs: surge.atMs, forMs: surge.forMs };
+  // A burst: 100 ms at four times the rate, 300 ms of nothing, on average.
+  return pattern === "burst" ? { pattern, ratePerS, onMs: 100, offMs: 300 } : { pattern, ratePerS };
+}
+
+async function costOf({
+  fixed,
+  perItem,
+  cost,
+  lengths,
+  perLength,
+  padded,
+  maxBatchWeight,
+}: SimulateOptions): Promise<SimulatedCost> {
+  if (lengths === undefined && (perLength ?? padded ?? maxBatchWeight) !== undefined)
+    throw new UsageError("--per-length, --padded and --max-batch-weight need --lengths.");
+  if (lengths !== undefined && (perLength === undefined || cost !== undefined))
+    throw new UsageError("--lengths needs --fixed, --per-item and --per-length: 10, 0 and 0.02 (milliseconds), say.");
   if (cost === undefined) {
-    if (fixed !== undefined && perItem !== undefined && fixed + perItem > 0)
-      return { fixedMs: fixed, perItemMs: perItem };
+    if (fixed !== undefined && perItem !== undefined && fixed + perItem + (perLength ?? 0) > 0)
+      return {
+        fixedMs: fixed,
+        perItemMs: perItem,
+        perWeightMs: perLength,
+        batchWeight: padded === undefined ? "sum" : "padded",
+      };
     throw new UsageError(
       "say what a batch costs: --fixed 10 --per-item 0.3 (milliseconds, not both 0), or --cost FILE from sheaf tune --json.",
     );
@@ -264,20 +318,37 @@ async function publish(
   await writeReport(options, page, stderr);
 }
 
+const latencies = ["mean", "p50", "p95", "p99"] as const;
+
 function tableOf(points: readonly WhatIfPoint[]): string[][] {
+  const hasClients = points.some(({ result }) => result.goodput !== undefined);
+  const hasSurge = points.some(({ result }) => result.goodput?.recoveryMs !== undefined);
   return [
-    ["load", "policy", "calls/s", "mean ms", "p50 ms", "p95 ms", "p99 ms", "mean batch", "busy", "lost"],
+    [
+      "load",
+      "policy",
+      "calls/s",
+      ...latencies.map((name) => `${name} ms`),
+      "mean batch",
+      "busy",
+      "lost",
+      ...(hasClients ? ["attempts"] : []),
+      ...(hasSurge ? ["back after"] : []),
+    ],
     ...points.map(({ policy, label, result }) => {
       const { latencyMs, items } = result;
-      const lost = items.timeout + items.rejected + items.error;
+      const lost = items.timeout + items.rejected + items.error + items.gaveUp;
+      const { attemptsPerOperation = 0, recoveryMs = Infinity } = result.goodput ?? {};
       return [
         label,
         policy,
         figures(result.throughputPerS),
-        ...[latencyMs.mean, latencyMs.p50, latencyMs.p95, latencyMs.p99].map(figures),
+        ...latencies.map((name) => figures(latencyMs[name])),
         figures(result.meanBatchSize),
         percent(result.utilisation),
         percent(lost / (lost + items.ok)),
+        ...(hasClients ? [figures(attemptsPerOperation)] : []),
+        ...(hasSurge ? [Number.isFinite(recoveryMs) ? shownMs(recoveryMs) : "never"] : []),
       ];
     }),
   ];

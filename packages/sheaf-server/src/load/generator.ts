@@ -1,8 +1,10 @@
 import type { Clock } from "sheaf";
-import { phasesOf, poissonArrivals, type OpenPattern, type Phase } from "./pattern.ts";
+import { Goodput, type Retries } from "sheaf/tuning";
+import { patientTarget } from "./patient-target.ts";
+import { phasesOf, poissonArrivals, surgeOf, type OpenPattern, type Phase } from "./pattern.ts";
 import { Recorder } from "./recorder.ts";
 import type { LoadResult } from "./result.ts";
-import type { Target } from "./target.ts";
+import { succeeded, type Target } from "./target.ts";
 
 export interface LoadOptions {
   readonly configuration: string;
@@ -19,6 +21,8 @@ export interface LoadOptions {
   readonly warmUpMs?: number | undefined;
   /** A request without a reply this long after its intended time is given up and counts with that latency. Default 10,000. */
   readonly timeoutMs?: number | undefined;
+  /** Each request becomes an operation of a client that gives up and tries again; `timeoutMs` is then the slowest one's time. */
+  readonly retries?: Retries | undefined;
   readonly seed?: number | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
   /** Aborting it ends the run early; open requests are dropped uncounted and the promise rejects with its reason. */
@@ -46,15 +50,18 @@ const toleratedLagMs = 10;
 
 /**
  * Runs one pattern against a target. Open patterns send on schedule even if the server falls behind, and measure from the
- * intended send time: a server that stalls shows as latency, not as a gap. Never retries.
+ * intended send time: a server that stalls shows as latency, not as a gap. Retries nothing without `retries`.
  * @throws {RangeError} for options out of range.
  */
 export function runLoad(options: LoadOptions): Promise<LoadResult> {
-  const { clock, target, pattern, durationMs, warmUpMs = 0, timeoutMs = 10_000, seed = 1, signal } = options;
-  const { ratePerS = 0, callers = 0 } = options;
+  const { clock, pattern, durationMs, warmUpMs = 0, seed = 1, signal, ratePerS = 0, callers = 0, retries } = options;
+  const clients = retries && patientTarget(options.target, retries, clock, seed ^ 0x1b873593);
+  const target = clients ?? options.target;
+  const timeoutMs = clients?.longestMs ?? options.timeoutMs ?? 10_000;
   validate({ ...options, warmUpMs, timeoutMs });
   const phases: Phase[] = pattern === "closed" ? [] : phasesOf(pattern, ratePerS, durationMs);
   const recorder = new Recorder(durationMs, phases);
+  const goodput = clients && new Goodput(surgeOf(phases));
   const totalMs = warmUpMs + durationMs;
   const arrivals = pattern === "closed" ? undefined : schedule(phases, warmUpMs, ratePerS, seed);
 
@@ -71,7 +78,10 @@ export function runLoad(options: LoadOptions): Promise<LoadResult> {
 
     function send(intendedAtMs: number): void {
       const measured = intendedAtMs >= warmUpMs;
-      if (measured) recorder.wasSent(intendedAtMs - warmUpMs, Math.max(0, elapsed() - intendedAtMs));
+      if (measured) {
+        recorder.wasSent(intendedAtMs - warmUpMs, Math.max(0, elapsed() - intendedAtMs));
+        goodput?.begun(intendedAtMs - warmUpMs);
+      }
       const flight: Flight = { intendedAtMs, ended: false, cancel: () => undefined };
       flights.push(flight);
       open++;
@@ -82,7 +92,10 @@ export function runLoad(options: LoadOptions): Promise<LoadResult> {
       flight.ended = true;
       open--;
       const intendedAtMs = flight.intendedAtMs - warmUpMs;
-      if (intendedAtMs >= 0) recorder.ended(intendedAtMs, atMs - flight.intendedAtMs, status, body);
+      if (intendedAtMs >= 0) {
+        recorder.ended(intendedAtMs, atMs - flight.intendedAtMs, status, body);
+        if (succeeded(status)) goodput?.answered(atMs - warmUpMs);
+      }
       // A caller of a closed loop comes back in the next tick at the latest, here at once.
       if (pattern === "closed" && atMs < totalMs && !stopped) send(atMs);
     }
@@ -121,7 +134,8 @@ export function runLoad(options: LoadOptions): Promise<LoadResult> {
     function finish(): void {
       stopped = true;
       signal?.removeEventListener("abort", onAbort);
-      resolve(resultOf({ ...options, warmUpMs, timeoutMs, seed }, recorder));
+      const result = resultOf({ ...options, target, warmUpMs, timeoutMs, seed }, recorder);
+      resolve(clients === undefined ? result : { ...result, goodput: goodput!.result(index, clients.attempts) });
     }
 
     function onAbort(): void {

@@ -1,6 +1,6 @@
 import { seededRandom } from "sheaf/tuning";
 
-export const openPatterns = ["steady", "burst", "ramp", "step"] as const;
+export const openPatterns = ["steady", "burst", "ramp", "step", "surge"] as const;
 export type OpenPattern = (typeof openPatterns)[number];
 export type Pattern = OpenPattern | "closed";
 
@@ -17,10 +17,13 @@ export interface Phase {
 const burstPeriodMs = 2000;
 const stepFactors = [0.2, 0.6, 1, 1.4, 1.8];
 const rampSlices = 10;
+/** Shares of the duration before, in and after the surge, and how many times the rate before comes in it. */
+const surgeShape = { before: 1 / 8, during: 3 / 8, factor: 3 };
 
 /**
  * The phases of a pattern. All patterns have the same mean, `ratePerS`, so that their results can be set side by side:
- * steady is constant, burst alternates 3× and 1/3×, ramp rises from 0 to 2×, step climbs 0.2 0.6 1 1.4 1.8×.
+ * steady is constant, burst alternates 3× and 1/3×, ramp rises from 0 to 2×, step climbs 0.2 0.6 1 1.4 1.8×, and surge
+ * has 4/7× for an eighth of the duration, 12/7× for three eighths, and 4/7× again.
  */
 export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: number): Phase[] {
   const constant = (label: string, startMs: number, endMs: number, perS: number): Phase => ({
@@ -44,6 +47,16 @@ export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: num
       endPerS: (2 * ratePerS * (i + 1)) / rampSlices,
     }));
   }
+  if (pattern === "surge") {
+    const { before, during, factor } = surgeShape;
+    const [beginsAtMs, endsAtMs] = [before * durationMs, (before + during) * durationMs];
+    const basePerS = ratePerS / (1 + during * (factor - 1));
+    return [
+      constant("before", 0, beginsAtMs, basePerS),
+      constant("surge", beginsAtMs, endsAtMs, factor * basePerS),
+      constant("after", endsAtMs, durationMs, basePerS),
+    ];
+  }
   const periods = Math.max(1, Math.round(durationMs / burstPeriodMs));
   const periodMs = durationMs / periods;
   return Array.from({ length: periods }, (_, i) => {
@@ -54,6 +67,12 @@ export function phasesOf(pattern: OpenPattern, ratePerS: number, durationMs: num
       constant("burst", burstStartMs, calmStartMs + periodMs, ratePerS * 3),
     ];
   }).flat();
+}
+
+/** When the surge of a pattern is; undefined for a pattern without one. */
+export function surgeOf(phases: readonly Phase[]): { readonly atMs: number; readonly forMs: number } | undefined {
+  const surge = phases.find(({ label }) => label === "surge");
+  return surge && { atMs: surge.startMs, forMs: surge.endMs - surge.startMs };
 }
 
 /**

@@ -1,7 +1,9 @@
-import { seededRandom } from "sheaf/tuning";
+import { seededRandom, weightsOf, type Weights } from "sheaf/tuning";
 
 /** Different bodies sent in turn: enough that caches and deduplication do not flatter a server. */
 const variants = 64;
+/** Lengths need more: a p99 is one body in a hundred. */
+const variantsOfLengths = 1024;
 const maxNumbers = 1_000_000;
 
 const words =
@@ -12,16 +14,22 @@ const vocabulary = words.split(" ");
 /**
  * Request bodies from a template: `{{floats 768}}` (numbers in −1…1 as a JSON array), `{{words 12}}` (a JSON string, or its
  * bare words inside one), `{{int 100}}` (0…99), `{{i}}` (the body's number). Without a placeholder the one body is the template itself.
- * @throws {RangeError} naming a placeholder that is none of these.
+ * With `lengths` they say how many words each `{{words N}}` has.
+ * @throws {RangeError} naming a placeholder that is none of these, or where there are no words to have a length.
  */
-export function bodiesFromTemplate(template: string, seed: number): string[] {
+export function bodiesFromTemplate(template: string, seed: number, lengths?: Weights): string[] {
   const random = seededRandom(seed);
-  const count = template.includes("{{") ? variants : 1;
+  const length = lengths && weightsOf(lengths, seed ^ 0x3c6ef372);
+  const varied = lengths === undefined ? variants : variantsOfLengths;
+  const count = template.includes("{{") ? varied : 1;
+  if (length !== undefined && !/\{\{\s*words\s/.test(template))
+    throw new RangeError(`lengths are for templates with {{words N}}, got ${JSON.stringify(template)}`);
   return Array.from({ length: count }, (_, i) =>
     template.replace(
       /\{\{\s*(\w+)(?:\s+(\d+))?\s*\}\}/g,
       (text, name: string, size: string | undefined, at: number) => {
-        const value = placeholder(name, size === undefined ? undefined : Number(size), i, random);
+        const given = size === undefined ? undefined : Number(size);
+        const value = placeholder(name, name === "words" ? (length?.() ?? given) : given, i, random);
         if (value !== undefined) return name === "words" && !isInString(template, at) ? JSON.stringify(value) : value;
         throw new RangeError(
           `unknown placeholder ${text}: use {{floats N}}, {{words N}}, {{int N}} (N from 1 to ${maxNumbers}) or {{i}}`,

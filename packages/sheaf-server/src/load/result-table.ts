@@ -1,5 +1,5 @@
 import type { LoadResult } from "./result.ts";
-import { figures, percent } from "../shared/terminal.ts";
+import { figures, percent, shownMs } from "../shared/terminal.ts";
 
 /** Results as rows of text, the head first; terminal and report show the same. Latencies in milliseconds. */
 export function resultTable(results: readonly LoadResult[]): string[][] {
@@ -33,6 +33,7 @@ export function resultNotes(results: readonly LoadResult[]): string[] {
     const body = result.lastErrorBody === undefined ? "" : `; last reply: ${oneLine(result.lastErrorBody)}`;
     return [`${labelOf(result)}: ${counts}${body}`];
   });
+  notes.push(...results.flatMap((result) => (result.goodput ? [`${labelOf(result)}: ${goodputNote(result)}`] : [])));
   const waited = results.filter(({ waitedForConnection }) => waitedForConnection > 0);
   if (waited.length > 0) {
     const counts = waited.map((result) => `${figures(result.waitedForConnection)} in ${labelOf(result)}`).join(", ");
@@ -48,6 +49,19 @@ export function resultNotes(results: readonly LoadResult[]): string[] {
   }
   return notes;
 }
+
+function goodputNote({ goodput, successRate }: LoadResult): string {
+  const { attemptsPerOperation, recoveryMs } = goodput!;
+  return [
+    `${percent(successRate)} of the operations answered`,
+    `${figures(attemptsPerOperation)} attempts an operation`,
+    ...(recoveryMs === undefined ? [] : [recoveryNote(recoveryMs)]),
+  ].join(", ");
+}
+
+/** How long after a surge 95 % of the goodput before it was back. */
+export const recoveryNote = (recoveryMs: number): string =>
+  Number.isFinite(recoveryMs) ? `back ${shownMs(recoveryMs)} after the surge` : "not back by the end";
 
 const labelOf = ({ configuration, pattern }: LoadResult): string => `${configuration} ${pattern}`;
 

@@ -1,3 +1,4 @@
+import type { SimulatedGoodput } from "sheaf/tuning";
 import type { Pattern } from "./pattern.ts";
 
 /**
@@ -63,6 +64,11 @@ export interface LoadResult {
   readonly saturated?: string | undefined;
   readonly series: readonly SeriesPoint[];
   readonly phases: readonly PhaseResult[];
+  /**
+   * With clients that try again: requests above are then their operations, latencies those of whole operations, and a
+   * status that of the last attempt.
+   */
+  readonly goodput?: SimulatedGoodput | undefined;
   /** Batches as the server counted them over this run and its warm-up, where it publishes `sheaf_batch_size_items`. */
   readonly batches?: BatchCounts | undefined;
 }

@@ -3,6 +3,8 @@ export interface RequestEnd {
   readonly status: number | string;
   /** The first 2 KiB of the reply, where it was not 2xx. */
   readonly body?: string | undefined;
+  /** How long a refusal asks its client to wait. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** Where load goes. The generator knows no more about it, so that its arithmetic runs on a virtual clock too. */

@@ -55,3 +55,10 @@ test("the outcome says what there was instead, in the unit asked for", () => {
     actual: "0.0499s",
   });
 });
+
+test("recovery is that of clients that try again; without them no condition on it holds", () => {
+  const back = (recoveryMs: number) => ({ ...result, goodput: { recoveryMs } }) as unknown as LoadResult;
+  assert.ok(parseAssertion("recovery<6s").holds(back(250)));
+  assert.ok(!parseAssertion("recovery<6s").holds(back(Infinity)));
+  assert.ok(!holds("recovery<6s") && !holds("recovery>=0s"));
+});

@@ -164,7 +164,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async (t) 
     [["--rate", "fast"], /'--rate <n>' argument 'fast' is invalid. It must be a number from 0\.001 to 1000000/],
     [["--duration", "10"], /'10' is invalid. It must be a time such as 500ms, 10s or 2m/],
     [["--duration", "0s"], /--duration and --timeout must be above 0/],
-    [["--pattern", "wavy"], /'wavy' is invalid. There are steady, burst, ramp, step, closed/],
+    [["--pattern", "wavy"], /'wavy' is invalid. There are steady, burst, ramp, step, surge, closed/],
     [["--compare", "auto,best"], /'auto,best' is invalid. There are unbatched, .*\bauto\b/],
     [["--callers", "1.5"], /'1.5' is invalid. It must be an integer from 1 to 100000/],
     [["--assert", "p99<50"], /p99 takes us, ms, s/],
@@ -191,4 +191,34 @@ test("--help goes to stdout with exit 0", async () => {
   const { code, out, err } = await run("--help");
   assert.deepEqual([code, err], [0, ""]);
   assert.match(out, /Usage: sheaf bench \[options\] \[target\]/);
+});
+
+test("clients with patience try again over HTTP: two requests an operation where each first one is refused", async (t) => {
+  let requests = 0;
+  const url = await serve(t, (request, reply) => {
+    // The first one is the probe before the run; a GET asks for metrics.
+    if (request.method === "POST") requests++;
+    const isRefused = requests % 2 === 0;
+    request.resume().on("end", () => {
+      if (isRefused) reply.writeHead(429, { "retry-after-ms": "30" });
+      reply.end("{}");
+    });
+  });
+  const clients = [
+    "--patience",
+    "20s",
+    "--back-off",
+    "10s",
+    "--obey-retry-after",
+    "--pattern",
+    "closed",
+    "--callers",
+    "1",
+  ];
+  const { code, out, err } = await run(`${url}/infer`, "--payload", "[1]", "--json", ...clients, ...quick);
+  assert.equal(code, 0, err);
+  const [result] = (JSON.parse(out) as { results: LoadResult[] }).results;
+  assert.equal(result!.goodput!.attemptsPerOperation, 2);
+  assert.equal(requests, 2 * result!.requests + 1);
+  assert.equal(result!.successRate, 1);
 });

@@ -171,3 +171,87 @@ test("options out of range are refused with what they were", () => {
   assert.throws(load({ pattern: "closed", callers: 0 }), /callers must be an integer from 1/);
   assert.throws(load({ ratePerS: 10, warmUpMs: -1 }), /warmUpMs must be a finite number >= 0, got -1/);
 });
+
+/** A server on the stepped clock that ends each request as told, by its number. */
+function endingTarget(clock: ManualClock, endOf: (count: number) => RequestEnd & { readonly afterMs: number }) {
+  const sent: { readonly index: number; readonly atMs: number }[] = [];
+  const target: Target = {
+    waited: 0,
+    close: () => undefined,
+    send(index, done) {
+      sent.push({ index, atMs: clock.now() });
+      const { afterMs, ...end } = endOf(sent.length);
+      return clock.after(afterMs, () => done(end));
+    },
+  };
+  return { target, sent };
+}
+
+async function runPatient(clock: ManualClock, options: Partial<LoadOptions> & { target: Target }): Promise<LoadResult> {
+  const result = runLoad({ configuration: "test", clock, pattern: "steady", durationMs: 10_000, ...options });
+  for (let ms = 0; ms < 120_000; ms += 50) await clock.advanceAsync(50);
+  return await result;
+}
+
+const backOff = { baseMs: 100, maxMs: 1000, jitter: 0 };
+
+test("a client that is refused tries again, and its latency is that of the whole operation", async () => {
+  const clock = manualClock();
+  const { target, sent } = endingTarget(clock, (count) => ({ status: count % 2 === 1 ? 429 : 200, afterMs: 10 }));
+  const retries = { patienceMs: 1000, backOff };
+  const result = await runPatient(clock, { target, callers: 1, pattern: "closed", retries });
+  assert.equal(result.goodput!.attemptsPerOperation, 2);
+  assert.equal(sent.length, 2 * result.requests);
+  assert.deepEqual(sent.slice(0, 2).map(({ index }) => index), [0, 0]); // prettier-ignore
+  assert.equal(result.successRate, 1);
+  near(result.latencyMs.p50, 120, 0.01);
+  assert.equal(result.goodput!.recoveryMs, undefined);
+});
+
+test("a client leaves when its patience ends, and after its last attempt the operation counts as timed out", async () => {
+  const clock = manualClock();
+  const { target, sent } = endingTarget(clock, () => ({ status: 200, afterMs: 501 }));
+  const retries = { patienceMs: 500, attempts: 3, backOff };
+  const result = await runPatient(clock, { target, callers: 1, pattern: "closed", durationMs: 1000, retries });
+  assert.deepEqual(result.statuses, { timeout: 1 });
+  assert.deepEqual(sent.map(({ atMs }) => Math.round(atMs)), [0, 600, 1300]); // prettier-ignore
+  assert.equal(result.goodput!.attemptsPerOperation, 3);
+});
+
+test("a client that obeys comes back when the refusal says, else after its own pause", async () => {
+  for (const [obeyRetryAfter, gapMs] of [
+    [true, 710],
+    [false, 110],
+  ] as const) {
+    // prettier-ignore
+    const clock = manualClock();
+    const end = (count: number) =>
+      count === 1 ? { status: 429, afterMs: 10, retryAfterMs: 700 } : { status: 200, afterMs: 10 };
+    const { target, sent } = endingTarget(clock, end);
+    const retries = { patienceMs: 1000, backOff, obeyRetryAfter };
+    await runPatient(clock, { target, callers: 1, pattern: "closed", durationMs: 500, retries });
+    assert.equal(Math.round(sent[1]!.atMs - sent[0]!.atMs), gapMs);
+  }
+});
+
+test("after a surge the time to recover is measured; a server that never comes back says so", async () => {
+  for (const [untilMs, back] of [
+    [10_000, true],
+    [Infinity, false],
+  ] as const) {
+    // prettier-ignore
+    const clock = manualClock();
+    // Broken from second 4, the surge is from 4 to 16.
+    const isBroken = (): boolean => clock.now() >= 4000 && clock.now() < untilMs;
+    const { target } = endingTarget(clock, () => ({ status: isBroken() ? 500 : 200, afterMs: 1 }));
+    const retries = { patienceMs: 1000, attempts: 1 };
+    const { goodput } = await runPatient(clock, {
+      target,
+      ratePerS: 100,
+      pattern: "surge",
+      durationMs: 32_000,
+      retries,
+    });
+    assert.equal(goodput!.recoveryMs, back ? 0 : Infinity);
+  }
+});

@@ -53,3 +53,19 @@ test("a header may replace ours, and cannot smuggle in a second request", () => 
     /must be "name: value" on one/,
   );
 });
+
+test("lengths say how many words each text has: drawn, the same for the same seed, or one after the other", () => {
+  const wordsOf = (body: string): number => (JSON.parse(body) as string).split(" ").length;
+  const drawn = bodiesFromTemplate("{{words 12}}", 1, { pattern: "lognormal", median: 40, p99: 400 });
+  assert.deepEqual(bodiesFromTemplate("{{words 12}}", 1, { pattern: "lognormal", median: 40, p99: 400 }), drawn);
+  const counts = drawn.map(wordsOf).sort((a, b) => a - b);
+  assert.equal(counts.length, 1024);
+  assert.ok(counts[512]! > 35 && counts[512]! < 45, `${counts[512]}`);
+  assert.ok(counts[1013]! > 280 && counts[1013]! < 560, `${counts[1013]}`);
+  const traced = bodiesFromTemplate("{{words 12}}", 1, { pattern: "trace", weights: [3, 50] });
+  assert.deepEqual(traced.slice(0, 4).map(wordsOf), [3, 50, 3, 50]);
+  assert.throws(
+    () => bodiesFromTemplate("{{floats 4}}", 1, { pattern: "trace", weights: [3] }),
+    /lengths are for templates with \{\{words N\}\}/,
+  );
+});

@@ -64,3 +64,15 @@ test("of a large body the first 2 KiB are kept", () => {
   for (let i = 0; i < 100; i++) reader.push(Buffer.alloc(1000, 97));
   assert.equal(reader.body.length, 2048);
 });
+
+test("how long a refusal asks its client to wait: in milliseconds where it says so, else in seconds", () => {
+  const asked = (status: string, ...headers: string[]): number | undefined => {
+    const reader = new ResponseReader();
+    reader.push(Buffer.from([`HTTP/1.1 ${status}`, ...headers, "content-length: 0", "", ""].join("\r\n")));
+    return reader.retryAfterMs;
+  };
+  assert.equal(asked("429 Too Many Requests", "Retry-After: 2", "retry-after-ms: 1500"), 1500);
+  assert.equal(asked("503 Service Unavailable", "retry-after: 2"), 2000);
+  assert.equal(asked("429 Too Many Requests", "retry-after: Wed, 21 Oct 2099 07:28:00 GMT"), undefined);
+  assert.equal(asked("200 OK", "retry-after: 2"), undefined);
+});

@@ -91,9 +91,60 @@ test("closed arrivals go by callers", async () => {
   assert.ok(points[1]!.result.meanBatchSize > 6);
 });
 
+const storm = ["--fixed", "40", "--per-item", "1.2", "--arrivals", "surge", "--load", "0.8", "--patience", "1s"];
+
+test("clients that try again: auto is back after the surge, fifo never; the same seed gives the same answer", async () => {
+  const first = await run(...storm, "--policy", "fifo,auto");
+  assert.equal(first.code, 0, first.err);
+  assert.equal((await run(...storm, "--policy", "fifo,auto")).out, first.out);
+  const [head, fifo, auto] = first.out.split("\n");
+  assert.match(head!, /lost +attempts +back after$/);
+  assert.match(fifo!, / never$/);
+  assert.match(auto!, / \d+(\.\d+)? m?s$/);
+  const { points } = JSON.parse((await run(...storm, "--policy", "auto", "--attempts", "1", "--json")).out) as {
+    points: { result: { goodput: { attemptsPerOperation: number; begunPerS: number[] } } }[];
+  };
+  const { attemptsPerOperation, begunPerS } = points[0]!.result.goodput;
+  assert.equal(attemptsPerOperation, 1);
+  assert.ok(begunPerS.length >= 30, "17 s after the surge are simulated too");
+});
+
+test("lengths, drawn or from a file, are what a run costs", async () => {
+  const lengths = join(folder, "lengths.txt");
+  writeFileSync(lengths, "100\n300\n");
+  const cost = [
+    "--fixed",
+    "10",
+    "--per-item",
+    "0",
+    "--per-length",
+    "0.1",
+    "--items",
+    "1000",
+    "--load",
+    "0.5",
+    "--json",
+  ];
+  const capacity = async (...args: string[]): Promise<number> => {
+    const { code, out, err } = await run(...cost, "--policy", "auto", ...args);
+    assert.equal(code, 0, err);
+    return (JSON.parse(out) as Simulated).capacityPerS;
+  };
+  const near = (actual: number, expected: number): void =>
+    assert.ok(Math.abs(actual / expected - 1) < 0.01, `${actual}, not ${expected}`);
+  // 32 items of 200 on average: 10 + 640 ms; padded to the longest 10 + 960 ms; ten in 2,000 units: 10 + 200 ms.
+  near(await capacity("--lengths", lengths), 32 / 0.65);
+  near(await capacity("--lengths", lengths, "--padded"), 32 / 0.97);
+  near(await capacity("--lengths", lengths, "--max-batch-weight", "2000"), 10 / 0.21);
+  const drawn = await capacity("--lengths", "40,2000");
+  assert.equal(await capacity("--lengths", "40,2000"), drawn);
+});
+
 test("a wrong command line ends with exit 2 and names what is wrong", async () => {
   const bad = join(folder, "bad.txt");
   writeFileSync(bad, "3\n2\n");
+  const empty = join(folder, "empty.txt");
+  writeFileSync(empty, "\n");
   const cases: [string[], RegExp][] = [
     [[], /say what a batch costs: --fixed 10 --per-item 0\.3/],
     [["--fixed", "0", "--per-item", "0"], /not both 0/],
@@ -111,6 +162,15 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
       /--slots times --max-batch-size must be at most 100000/,
     ],
     [[...line, "--timeout", "0s"], /must be above 0/],
+    [[...line, "--attempts", "2"], /--attempts needs --patience/],
+    [[...line, "--obey-retry-after"], /--obey-retry-after needs --patience/],
+    [[...line, "--patience", "0s"], /must be a time above 0/],
+    [[...line, "--patience", "3s-1s"], /or a range such as 1\.5s-3s/],
+    [[...line, "--padded"], /need --lengths/],
+    [[...line, "--lengths", "40,2000"], /--lengths needs --fixed, --per-item and --per-length/],
+    [[...line, "--per-length", "1", "--lengths", "40,2"], /must be a median >= 1 and a p99/],
+    [[...line, "--per-length", "1", "--lengths", "/nowhere"], /--lengths cannot be read: ENOENT/],
+    [[...line, "--per-length", "1", "--lengths", empty], /must hold an integer from 1 to 1000000 on each line/],
     [[...line, "extra"], /too many arguments/],
   ];
   for (const [args, message] of cases) {

@@ -1,6 +1,4 @@
-import type { Arrivals } from "./traffic/arrivals.ts";
-
-/** How the clients of a simulation fared. */
+/** How the clients of a simulation or a load test fared. */
 export interface SimulatedGoodput {
   /** Attempts ÷ operations. */
   readonly attemptsPerOperation: number;
@@ -9,7 +7,7 @@ export interface SimulatedGoodput {
   /** By second: answers that came while their client waited. */
   readonly answeredPerS: readonly number[];
   /**
-   * With the pattern "surge": from its end until answers ÷ begun operations, second by second, stay at 0.95 of their
+   * After a surge: from its end until answers ÷ begun operations, second by second, stay at 0.95 of their
    * share before it for 3 s. `Infinity` where they never do.
    */
   readonly recoveryMs: number | undefined;
@@ -18,14 +16,15 @@ export interface SimulatedGoodput {
 const binMs = 250;
 const binsPerS = 1000 / binMs;
 
-/** Counts operations and answers in time. */
+/** Counts operations and answers in time, by moments >= 0 in milliseconds. */
 export class Goodput {
-  readonly #arrivals: Arrivals | undefined;
+  readonly #surge: { readonly atMs: number; readonly forMs: number } | undefined;
   readonly #begun: number[] = [];
   readonly #answered: number[] = [];
 
-  constructor(arrivals: Arrivals | undefined) {
-    this.#arrivals = arrivals;
+  /** `surge`: when there is more load than before and after. */
+  constructor(surge: { readonly atMs: number; readonly forMs: number } | undefined) {
+    this.#surge = surge;
   }
 
   begun(atMs: number): void {
@@ -46,8 +45,8 @@ export class Goodput {
   }
 
   #recoveryMs(): number | undefined {
-    if (this.#arrivals?.pattern !== "surge") return undefined;
-    const { atMs, forMs } = this.#arrivals;
+    if (this.#surge === undefined) return undefined;
+    const { atMs, forMs } = this.#surge;
     const endBin = Math.ceil((atMs + forMs) / binMs);
     const before = this.#share(0, Math.floor(atMs / binMs));
     let since = endBin;

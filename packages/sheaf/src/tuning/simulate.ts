@@ -96,13 +96,13 @@ class Simulation {
     // Arrivals, run times and priorities draw apart: two policies see the same arrivals.
     this.#choice = new Random(seed ^ 0x5bd1e995);
     if (retries !== undefined) {
-      this.#clients = new Clients(retries, this.#clock, new Random(seed ^ 0x1b873593));
-      this.#goodput = new Goodput(arrivals);
+      this.#clients = new Clients(retries, this.#clock, seed ^ 0x1b873593);
+      this.#goodput = new Goodput(arrivals?.pattern === "surge" ? arrivals : undefined);
     }
     this.#outcomes = new Outcomes(this.#items);
     oneOf("groupKey", "none")("tenantKey", tenantKey);
     if (tenants !== undefined) this.#tenants = new TenantTraffic(tenants, seed);
-    if (weights !== undefined) this.#weights = new ItemWeights(weights, this.#items, new Random(seed ^ 0x3c6ef372));
+    if (weights !== undefined) this.#weights = new ItemWeights(weights, this.#items, seed ^ 0x3c6ef372);
     const runMs = runTimesOf(cost);
     const factor = noiseOf(noise, new Random(seed ^ 0x2545f491));
     const run = async (batch: number[]): Promise<number[]> => {

@@ -28,6 +28,8 @@ const metrics: Readonly<Record<string, Metric>> = {
   max: latency("max"),
   lag: { unit: "time", of: ({ sendLagMs }) => sendLagMs.p99 },
   throughput: { unit: "rate", of: ({ achievedPerS }) => achievedPerS },
+  // Without clients that try again there is no answer, and no condition holds.
+  recovery: { unit: "time", of: ({ goodput }) => goodput?.recoveryMs ?? Number.NaN },
   success: { unit: "share", of: ({ successRate }) => successRate },
 };
 

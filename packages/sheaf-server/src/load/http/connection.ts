@@ -53,8 +53,9 @@ export class Connection {
   }
 
   #outcome(): RequestEnd {
-    const { status } = this.#reader;
-    return succeeded(status) ? { status } : { status, body: this.#reader.body };
+    const { status, body, retryAfterMs } = this.#reader;
+    if (succeeded(status)) return { status };
+    return retryAfterMs === undefined ? { status, body } : { status, body, retryAfterMs };
   }
 
   #finish(outcome: RequestEnd, usable: boolean): void {

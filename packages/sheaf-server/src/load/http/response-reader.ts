@@ -21,6 +21,8 @@ export class ResponseReader {
 
   status = 0;
   keepAlive = true;
+  /** How long a refusal asks its client to wait: `retry-after-ms`, or `retry-after` in seconds. */
+  retryAfterMs: number | undefined;
 
   /** The first 2 KiB of the body. */
   get body(): string {
@@ -86,6 +88,7 @@ export class ResponseReader {
     // An interim response (100 Continue, 103 Early Hints) announces the real one.
     if (this.status < 200) return rest;
 
+    this.retryAfterMs = this.status === 429 || this.status === 503 ? retryAfterMsOf(head) : undefined;
     const connection = /\r\nconnection:[ \t]*([^\r]*)/i.exec(head)?.[1]?.toLowerCase() ?? "";
     this.keepAlive = status[1] === "1" ? !connection.includes("close") : connection.includes("keep-alive");
     if (this.status === 204 || this.status === 304) this.#state = "done";
@@ -133,4 +136,11 @@ export class ResponseReader {
     this.#body.push(part);
     this.#bodyBytes += part.length;
   }
+}
+
+function retryAfterMsOf(head: string): number | undefined {
+  const ms = /\r\nretry-after-ms:[ \t]*(\d+)/i.exec(head)?.[1];
+  if (ms !== undefined) return Number(ms);
+  const seconds = /\r\nretry-after:[ \t]*(\d+)/i.exec(head)?.[1];
+  return seconds === undefined ? undefined : 1000 * Number(seconds);
 }

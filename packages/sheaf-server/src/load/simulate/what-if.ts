@@ -1,11 +1,13 @@
 import {
   simulate,
   type Arrivals,
+  type Retries,
   type SimulatedCost,
   type SimulationOptions,
   type SimulationResult,
+  type Weights,
 } from "sheaf/tuning";
-import { strategies } from "../../shared/strategies.ts";
+import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ConfigurationName } from "./configurations.ts";
 
 /** The part that every simulation of one what-if has in common. */
@@ -20,6 +22,10 @@ export interface WhatIf {
   readonly targetLatencyMs: number;
   /** Coefficient of variation of run times. */
   readonly noise: number;
+  /** Lengths of the items; the cost then counts them. */
+  readonly weights?: Weights | undefined;
+  readonly maxBatchWeight?: number | undefined;
+  readonly retries?: Retries | undefined;
   readonly items: number;
   readonly seed: number;
 }
@@ -41,6 +47,7 @@ export function simulatePolicy(
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
   const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
+  const { weights, maxBatchWeight, retries } = whatIf;
   const shared: SimulationOptions = {
     arrivals,
     cost,
@@ -50,23 +57,32 @@ export function simulatePolicy(
     maxQueueSize,
     timeoutMs,
     noise: { cv: noise },
+    weights,
+    ...(weights !== undefined && { maxBatchWeight, batchWeight: weighedAs(cost) }),
+    retries,
     items: arrivals.pattern === "trace" ? arrivals.atMs.length : items,
     seed,
   };
   return simulate({ ...shared, ...ofPolicy(policy, whatIf) });
 }
 
+const weighedAs = (cost: SimulatedCost): "sum" | "padded" =>
+  (typeof cost === "object" && "batchWeight" in cost ? cost.batchWeight : undefined) ?? "sum";
+
 function ofPolicy(policy: ConfigurationName, { targetLatencyMs, latencyBudgetMs }: WhatIf): Partial<SimulationOptions> {
   const settings = { adaptiveTargetLatencyMs: targetLatencyMs, latencyBudgetMs };
   if (policy === "unbatched") return { policy: strategies.greedy.policy(settings), maxBatchSize: 1 };
-  return { policy: strategies[policy].policy(settings) };
+  const overloadOrder = overloadOrderOf({ schedulerStrategy: policy });
+  return { policy: strategies[policy].policy(settings), overloadOrder };
 }
 
 /** Calls a second with full batches in every slot. */
-export async function capacityPerS({ cost, slots, maxBatchSize }: WhatIf): Promise<number> {
+export async function capacityPerS({ cost, slots, maxBatchSize, weights, maxBatchWeight }: WhatIf): Promise<number> {
   const inFlight = slots * maxBatchSize;
   const whatIf: WhatIf = {
     cost,
+    weights,
+    maxBatchWeight,
     slots,
     maxBatchSize,
     maxWaitMs: 1,

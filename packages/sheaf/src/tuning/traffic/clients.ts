@@ -3,7 +3,7 @@ import { BatcherError } from "../../core/contract/errors.ts";
 import type { Clock } from "../../core/runtime/clock.ts";
 import { checkCount, checkOptions } from "../../shared/checks.ts";
 import { notNegative, positive, share, spanMs } from "./checks.ts";
-import type { Random } from "./random.ts";
+import { Random } from "./random.ts";
 
 /** Clients that give up when they have waited long enough, and try again. */
 export interface Retries {
@@ -21,7 +21,7 @@ export interface Retries {
    */
   readonly backOff?: { readonly baseMs: number; readonly maxMs: number; readonly jitter: number } | undefined;
   /**
-   * Whether a refused client waits as long as the refusal asks (`drainMs`) instead.
+   * Whether a refused client waits as long as the refusal asks (`drainMs`, `retryAfterMs`) instead.
    * @default false
    */
   readonly obeyRetryAfter?: boolean | undefined;
@@ -37,7 +37,7 @@ const longestRetryAfterMs = 60_000;
 /** The failure of an attempt whose client left. */
 export const gaveUp: unique symbol = Symbol("gave up");
 
-/** Makes each call of a simulation an operation of a client with patience. */
+/** Makes each call of a simulation or a load test an operation of a client with patience. */
 export class Clients {
   /** Attempts so far, of all operations. */
   attempts = 0;
@@ -46,7 +46,8 @@ export class Clients {
   readonly #retries: Retries;
   readonly #patience: readonly [number, number];
 
-  constructor(retries: Retries, clock: Clock, random: Random) {
+  /** @throws {TypeError | RangeError} for retries that make no sense. */
+  constructor(retries: Retries, clock: Clock, seed: number) {
     checkOptions(
       retries,
       {
@@ -60,14 +61,23 @@ export class Clients {
     );
     this.#retries = retries;
     this.#clock = clock;
-    this.#random = random;
+    this.#random = new Random(seed);
     const { patienceMs } = retries;
     this.#patience = typeof patienceMs === "number" ? [patienceMs, patienceMs] : patienceMs;
   }
 
+  /** The slowest operation's time: every attempt takes the whole patience, and every pause is the longest. */
+  get longestMs(): number {
+    const { attempts = defaultAttempts, backOff = openaiBackOff, obeyRetryAfter = false } = this.#retries;
+    let totalMs = attempts * this.#patience[1];
+    for (let attempt = 1; attempt < attempts; attempt++)
+      totalMs += Math.max(obeyRetryAfter ? longestRetryAfterMs : 0, backOffMs(backOff, attempt));
+    return totalMs;
+  }
+
   /** One operation; rejects with the error of its last attempt. Resolves with the latency of the attempt that succeeded. */
   async operate(call: (signal: AbortSignal | undefined) => Promise<unknown>): Promise<number> {
-    const { attempts = 3, backOff = openaiBackOff, obeyRetryAfter = false } = this.#retries;
+    const { attempts = defaultAttempts, backOff = openaiBackOff, obeyRetryAfter = false } = this.#retries;
     const [least, most] = this.#patience;
     const patienceMs = least + (most - least) * this.#random.uniform();
     for (let attempt = 1; ; attempt++) {
@@ -75,11 +85,10 @@ export class Clients {
       const failure = await this.#attempt(call, patienceMs);
       if (failure === undefined) return this.#clock.now() - beganAtMs;
       if (attempt >= attempts) throw failure.error;
-      const backOffMs = Math.min(backOff.maxMs, backOff.baseMs * 2 ** (attempt - 1));
-      const jittered = backOffMs * (1 - backOff.jitter * this.#random.uniform());
-      const drainMs = failure.error instanceof BatcherError ? (failure.error.details["drainMs"] as number) : undefined;
-      const obeyed = obeyRetryAfter && drainMs !== undefined && drainMs < longestRetryAfterMs;
-      await new Promise<void>((resolve) => void this.#clock.after(obeyed ? drainMs : jittered, resolve));
+      const jittered = backOffMs(backOff, attempt) * (1 - backOff.jitter * this.#random.uniform());
+      const askedMs = retryAfterMsOf(failure.error);
+      const obeyed = obeyRetryAfter && askedMs !== undefined && askedMs < longestRetryAfterMs;
+      await new Promise<void>((resolve) => void this.#clock.after(obeyed ? askedMs : jittered, resolve));
     }
   }
 
@@ -108,4 +117,16 @@ export class Clients {
   }
 }
 
-const openaiBackOff = { baseMs: 500, maxMs: 8000, jitter: 0.25 };
+/** How long a refusal asks its client to wait. */
+function retryAfterMsOf(error: unknown): number | undefined {
+  const { retryAfterMs } = (error ?? {}) as { readonly retryAfterMs?: unknown };
+  const asked = error instanceof BatcherError ? error.details["drainMs"] : retryAfterMs;
+  return typeof asked === "number" && asked > 0 ? asked : undefined;
+}
+
+type BackOff = NonNullable<Retries["backOff"]>;
+
+const backOffMs = ({ baseMs, maxMs }: BackOff, attempt: number): number => Math.min(maxMs, baseMs * 2 ** (attempt - 1));
+
+const defaultAttempts = 3;
+const openaiBackOff: BackOff = { baseMs: 500, maxMs: 8000, jitter: 0.25 };

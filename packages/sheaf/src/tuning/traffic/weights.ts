@@ -1,6 +1,6 @@
 import { describe } from "../../shared/describe.ts";
 import { notNegative, positive } from "./checks.ts";
-import type { Random } from "./random.ts";
+import { Random } from "./random.ts";
 
 /** The weight of a batch's items together, and of the heaviest of them; without `weights` every item weighs 1. */
 export interface BatchWeights {
@@ -26,8 +26,9 @@ export type Weights =
 /** Deviations of the normal distribution below which 99 % lie. */
 const deviationsOf99 = 2.3263478740408408;
 
-/** The weights of a simulation's items, one after the other. @throws {RangeError} for numbers that make no sense. */
-export function weightsOf(weights: Weights, random: Random): () => number {
+/** Weights of items, one after the other, the same for the same seed. @throws {RangeError} for numbers that make no sense. */
+export function weightsOf(weights: Weights, seed: number): () => number {
+  const random = new Random(seed);
   if (typeof weights !== "object" || weights === null) {
     throw new TypeError(`weights must be { pattern, … }, got ${describe(weights)}`);
   }
@@ -57,8 +58,8 @@ export class ItemWeights {
   readonly #weights: Float64Array;
   readonly #median: number;
 
-  constructor(weights: Weights, items: number, random: Random) {
-    this.#weights = Float64Array.from({ length: items }, weightsOf(weights, random));
+  constructor(weights: Weights, items: number, seed: number) {
+    this.#weights = Float64Array.from({ length: items }, weightsOf(weights, seed));
     this.#median = this.#weights.toSorted()[items >> 1]!;
   }
 

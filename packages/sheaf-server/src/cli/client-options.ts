@@ -1,0 +1,50 @@
+import { InvalidArgumentError, type Command } from "commander";
+import type { Retries } from "sheaf/tuning";
+import { UsageError } from "../shared/failure.ts";
+import { countUpTo, parseDurationMs } from "./command.ts";
+
+/** The flags of clients that give up and try again. */
+export interface ClientOptions {
+  readonly patience?: readonly [number, number];
+  readonly attempts: number;
+  readonly backOff: number;
+  readonly obeyRetryAfter?: true;
+}
+
+const flags = { attempts: "--attempts", backOff: "--back-off", obeyRetryAfter: "--obey-retry-after" } as const;
+
+export const withClients = (command: Command): Command =>
+  command
+    .option(
+      "--patience <time>",
+      "clients give up after this, or a time drawn from a range (1.5s-3s), and try again",
+      rangeMs,
+    )
+    .option(`${flags.attempts} <n>`, "attempts of a client with --patience", countUpTo(100), 3)
+    .option(
+      `${flags.backOff} <time>`,
+      "pause before its first retry, doubled for each further one",
+      parseDurationMs,
+      500,
+    )
+    .option(flags.obeyRetryAfter, "a refused client waits as long as the refusal asks");
+
+/** Clients as the flags describe them; undefined without `--patience`. @throws {UsageError} for a flag that needs it. */
+export function retriesOf(command: Command): Retries | undefined {
+  const { patience, attempts, backOff, obeyRetryAfter = false } = command.opts<ClientOptions>();
+  if (patience !== undefined) {
+    // As openai's clients: at most 16 times the first pause, less a quarter by chance.
+    const pauses = { baseMs: backOff, maxMs: 16 * backOff, jitter: 0.25 };
+    return { patienceMs: patience, attempts, backOff: pauses, obeyRetryAfter };
+  }
+  for (const [name, flag] of Object.entries(flags))
+    if (command.getOptionValueSource(name) === "cli") throw new UsageError(`${flag} needs --patience.`);
+  return undefined;
+}
+
+/** `1s` or `1.5s-3s` → least and most milliseconds. */
+function rangeMs(text: string): readonly [number, number] {
+  const [least, most = least, ...rest] = text.split("-").map(parseDurationMs);
+  if (least !== undefined && least > 0 && most! >= least && rest.length === 0) return [least, most!];
+  throw new InvalidArgumentError("It must be a time above 0, such as 1s, or a range such as 1.5s-3s.");
+}

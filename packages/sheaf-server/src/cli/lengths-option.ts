@@ -1,0 +1,34 @@
+import { readFile } from "node:fs/promises";
+import type { Command } from "commander";
+import type { Weights } from "sheaf/tuning";
+import { UsageError } from "../shared/failure.ts";
+
+/** More than any text or prompt. */
+const longest = 1_000_000;
+
+export const withLengths = (command: Command, of: string): Command =>
+  command.option("--lengths <median,p99|file>", `${of}: lognormal, such as 40,2000, or from a file, one a line`);
+
+/** Lengths as `--lengths` gives them, in whole numbers from 1. @throws {UsageError} */
+export async function lengthsOf(text: string): Promise<Weights> {
+  const [median, p99, ...rest] = text.split(",").map(Number);
+  if (median! >= 1 && p99! >= median! && p99! <= longest && rest.length === 0)
+    return { pattern: "lognormal", median: median!, p99: p99!, max: longest };
+  if (/^[\d.,\s]+$/.test(text))
+    throw new UsageError(`--lengths ${text} must be a median >= 1 and a p99 >= the median, at most ${longest}.`);
+  const weights = (await textOf(text))
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map(Number);
+  if (weights.length > 0 && weights.every((length) => Number.isInteger(length) && length >= 1 && length <= longest))
+    return { pattern: "trace", weights };
+  throw new UsageError(`--lengths ${text} must hold an integer from 1 to ${longest} on each line.`);
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`--lengths cannot be read: ${(error as Error).message}`);
+  }
+}
