@@ -129,7 +129,7 @@ export async function judged({ ratio = 0, shape, trouble, traffic, seed }) {
 }
 
 /**
- * The gain that a start measures, as the server's warm-up does: one item and 32 in turn, for 300 ms or three times, disturbed as
+ * The gain that a start measures, as the server's warm-up does: items one by one and in one run of 32, in turn, for 300 ms or three times, disturbed as
  * `trouble` says; and the truth of its sample. Runs take between 1 ms and 200 ms.
  */
 export async function started({ ratio = 0, shape, trouble, seed }) {
@@ -143,10 +143,12 @@ export async function started({ ratio = 0, shape, trouble, seed }) {
     const runMs = unitMs * cost(size) * lognormal(random, noise) * factor(runs.length, atMs);
     atMs += runMs;
     runs.push({ size, runMs });
+    return runMs;
   };
-  for (let round = 0; round < 50 && (round < 3 || atMs <= 300); round++) {
-    run(1);
-    run(32);
+  for (let round = 0, togetherMs = 0; round < 3 || (atMs <= 300 && round < 100); round++) {
+    const roundAtMs = atMs;
+    for (let items = 0; items === 0 || (items < 32 && atMs - roundAtMs < togetherMs); items++) run(1);
+    togetherMs = run(32);
   }
   const batcher = createBatcher({
     slots: 1,

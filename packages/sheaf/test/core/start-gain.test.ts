@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type OpenCause, type StartGain } from "../../dist/index.js";
 import { seededRandom, virtualClock } from "../../dist/tuning/index.js";
-import { gainAtStart } from "../../dist/core/observe/start-gain.js";
+import { gainAtStart } from "../../dist/internal.js";
 
 /** Pairs of runs of 1 and 32 items whose gain is 2.1, disturbed by a factor that depends on the number of the run. */
 const pairs = (count: number, factor: (run: number) => number): { size: number; runMs: number }[] =>

@@ -1,14 +1,16 @@
+import { gainAtStart } from "sheaf/internal";
 import { runHandle, type Executor, type RunTime } from "sheaf/executors";
 import { doubling } from "../../shared/doubling.ts";
 
-/** How long one item and the largest size are compared, and how often at least and at most. */
+/** How long one item and the largest size are compared: as a rule, where run times scatter, and where a run takes long. */
 const comparedMs = 300;
+const scatteredMs = 1000;
+const longestMs = 3000;
 const fewestRounds = 3;
-const mostRounds = 50;
 
 /**
- * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once; then one item and the largest of
- * those sizes in turn, for 300 ms or three times, which shows what batches gain before the first request. Straight on the
+ * Runs batches of sizes 1, 2, 4 … maxBatchSize in turn, `batches` of them on every slot at once; then items one by one and
+ * in one run of the largest of those sizes, in turn, which shows what batches gain before the first request. Straight on the
  * executor: the run times of a cold model must not teach the scheduler.
  * @returns the run times, without the first of each size on each slot.
  */
@@ -35,11 +37,35 @@ export async function warmUp(
   for (let batch = 0; batch < batches; batch++) await run(sizes[batch % sizes.length]!, batch >= sizes.length);
   const largest = sizes[Math.min(batches, sizes.length) - 1] ?? 1;
   if (largest === 1) return runTimes;
-  const startedAtMs = performance.now();
-  for (let round = 0; round < mostRounds; round++) {
-    if (round >= fewestRounds && performance.now() - startedAtMs > comparedMs) break;
-    await run(1, true);
-    await run(largest, true);
-  }
+  await compare(run, largest, runTimes);
   return runTimes;
+}
+
+/**
+ * Rounds of items one by one, for about as long as the run of the `largest` size after them takes. A shorter time on one side
+ * would meet another share of what else the machine does.
+ */
+async function compare(
+  run: (size: number, isCounted: boolean) => Promise<void>,
+  largest: number,
+  runTimes: readonly RunTime[],
+): Promise<void> {
+  const startedAtMs = performance.now();
+  const elapsedMs = (): number => performance.now() - startedAtMs;
+  let togetherMs = 0;
+  for (let round = 0; round < fewestRounds || !isSettled(runTimes, elapsedMs()); round++) {
+    if (elapsedMs() > longestMs) return;
+    const roundAtMs = elapsedMs();
+    for (let items = 0; items < largest && (items === 0 || elapsedMs() - roundAtMs < togetherMs); items++)
+      await run(1, true);
+    const largestAtMs = elapsedMs();
+    await run(largest, true);
+    togetherMs = elapsedMs() - largestAtMs;
+  }
+}
+
+function isSettled(runTimes: readonly RunTime[], elapsedMs: number): boolean {
+  if (elapsedMs < comparedMs) return false;
+  const gain = gainAtStart(runTimes);
+  return elapsedMs > scatteredMs || (gain !== null && gain.high < 1.5 * gain.low);
 }
