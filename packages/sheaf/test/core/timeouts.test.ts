@@ -198,6 +198,48 @@ test("what can no longer make its deadline is dropped at dispatch, before it is 
   assert.equal(error.details["predicted"], true);
 });
 
+/** A batcher that has learned that a run takes 10 ms an item, busy with a run that ends in 10 ms. */
+async function busyLearner() {
+  const rig = heldBatcher({ maxBatchSize: 8 });
+  const { batcher, clock, runs } = rig;
+  for (let batch = 0; batch < 40; batch++) {
+    const items = numbers(1 + (batch % 8));
+    watchAll(batcher, items);
+    await clock.settle();
+    await clock.advanceAsync(10 * items.length);
+    await runs[batch]!.finish();
+  }
+  watchAll(batcher, [0]);
+  await clock.advanceAsync(10);
+  return { ...rig, endRun: () => runs[40]!.finish() };
+}
+
+test("a deadline that a smaller batch meets is no reason to drop: the most that one batch answers in time go", async () => {
+  const { batcher, clock, batches, endRun, finishAll } = await busyLearner();
+  // All eight would take 80 ms; the six with the most time left take 60 ms.
+  const timeouts = [15, 25, 68, 72, 76, 80, 84, 88];
+  const calls = timeouts.map((timeoutMs) => watch(batcher(timeoutMs, { timeoutMs })));
+  await clock.settle();
+  await endRun();
+  assert.deepEqual(batches().at(-1), [68, 72, 76, 80, 84, 88]);
+  assert.deepEqual(statuses(calls.slice(0, 2)), ["rejected", "rejected"]);
+  for (const call of calls.slice(0, 2)) assert.equal(assertCode(call, "TIMEOUT").details["predicted"], true);
+  await clock.advanceAsync(60);
+  await finishAll();
+  assert.ok(calls.slice(2).every(({ status }) => status === "fulfilled"));
+});
+
+test("of calls with one deadline, too many for one batch to answer in time, the first go and the others are dropped", async () => {
+  const { batcher, clock, batches, endRun, finishAll } = await busyLearner();
+  const calls = numbers(8).map((item) => watch(batcher(item, { timeoutMs: 45 })));
+  await clock.settle();
+  await endRun();
+  assert.deepEqual(batches().at(-1), [0, 1, 2, 3]);
+  await clock.advanceAsync(40);
+  await finishAll();
+  assert.deepEqual(statuses(calls), [...Array(4).fill("fulfilled"), ...Array(4).fill("rejected")]);
+});
+
 async function settledNow<T>(promise: Promise<T>, clock: { settle(): Promise<void> }) {
   const call = watch(promise);
   await clock.settle();

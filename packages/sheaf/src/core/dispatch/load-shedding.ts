@@ -6,6 +6,12 @@ import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../observe/weighed-cost.ts";
 import type { Settings } from "../contract/settings.ts";
 
+/**
+ * Up to this mean deviation, one that scatters more is given up earlier. Beyond it items differ, or the machine is crowded:
+ * the expected time of a batch says little of the next one, and most items that caution gives up would be in time.
+ */
+const steadyNoise = 1 / 15;
+
 /** Applies deadlines and learned run times: which calls to drop, how long to hold, how many may wait. */
 export class LoadShedding<In, Out> {
   readonly #settings: Settings<In, Out>;
@@ -36,8 +42,11 @@ export class LoadShedding<In, Out> {
 
   /** A run is unlikely to take this many times its expected time: 1.5 mean deviations more; 0 before 4 batches. */
   get caution(): number {
-    const { batches, noise } = this.#cost;
-    return batches < 4 ? 0 : (1 + 1.5 * noise) * Math.min(1, this.#pace);
+    return this.#timesExpected(this.#cost.noise);
+  }
+
+  #timesExpected(deviations: number): number {
+    return this.#cost.batches < 4 ? 0 : Math.max(0, 1 + 1.5 * deviations) * Math.min(1, this.#pace);
   }
 
   /**
@@ -46,24 +55,57 @@ export class LoadShedding<In, Out> {
    * be in time.
    */
   shed(group: Group<In>, nowMs: number): boolean {
-    const { cancellation } = this.#calls;
-    if (cancellation.nextDeadlineMs === Infinity) return false;
+    if (this.#calls.cancellation.nextDeadlineMs === Infinity) return false;
     const { waiting } = group;
-    const { perWeightMs } = this.#cost;
-    const bySizeMs = perWeightMs > 0 ? 0 : this.caution * this.#cost.at(Math.min(waiting, this.#settings.maxBatchSize));
-    if (perWeightMs === 0 && cancellation.nextDeadlineMs >= nowMs + bySizeMs) return false;
+    if (this.#cost.perWeightMs > 0) this.#shedByWeight(group, nowMs);
+    else this.#shedBySize(group, nowMs);
+    return group.waiting < waiting;
+  }
+
+  /** Only items that would be late even alone: the next batch is composed so that no other is. */
+  #shedByWeight(group: Group<In>, nowMs: number): void {
+    const likelyMs = (weight: number): number => this.caution * this.#cost.of(1, weight, weight);
     group.everyChunk((chunk) => {
-      // By weight, only items that would be late even alone: the next batch is composed so that no other is.
-      const likelyMs = (weight: number): number =>
-        perWeightMs > 0 ? this.caution * this.#cost.of(1, weight, weight) : bySizeMs;
-      cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
+      this.#calls.cancellation.eachLate(chunk, nowMs + likelyMs(chunk.heaviest), (index) => {
         const ownMs = likelyMs(chunk.weights?.[index] ?? 1);
         if (group.waiting === 1 || nowMs + ownMs < chunk.deadlinesMs![index]!) return false;
         this.#calls.expired(chunk, index, ownMs);
         return true;
       });
     });
-    return group.waiting < waiting;
+  }
+
+  /** All items but the most that one batch answers in time: those with the latest deadlines, and of one deadline the first. */
+  #shedBySize(group: Group<In>, nowMs: number): void {
+    const { cancellation } = this.#calls;
+    const { noise } = this.#cost;
+    const caution = this.#timesExpected(Math.min(noise, 2 * steadyNoise - noise));
+    const runMs = (size: number): number => caution * this.#cost.at(Math.min(size, this.#settings.maxBatchSize));
+    const allMs = runMs(group.waiting);
+    if (cancellation.nextDeadlineMs >= nowMs + allMs) return;
+    const lateMs: number[] = [];
+    group.everyChunk((chunk) =>
+      cancellation.eachLate(chunk, nowMs + allMs, (index) => {
+        lateMs.push(chunk.deadlinesMs![index]!);
+        return false;
+      }),
+    );
+    lateMs.sort((a, b) => b - a);
+    // Without the others the batch is smaller, and over earlier.
+    const others = group.waiting - lateMs.length;
+    let kept = 0;
+    while (kept < lateMs.length && nowMs + runMs(others + kept + 1) < lateMs[kept]!) kept++;
+    const droppedMs = lateMs[kept];
+    if (droppedMs === undefined) return;
+    const likelyMs = runMs(others + kept + 1);
+    let sameKept = kept - lateMs.indexOf(droppedMs);
+    group.everyChunk((chunk) =>
+      cancellation.eachLate(chunk, droppedMs, (index) => {
+        if (group.waiting === 1 || (droppedMs === chunk.deadlinesMs![index] && sameKept-- > 0)) return false;
+        this.#calls.expired(chunk, index, likelyMs);
+        return true;
+      }),
+    );
   }
 
   /** When a held batch that takes `runMs` must go to meet its first deadline; a timer may be a millisecond late. */
