@@ -3,6 +3,17 @@ import { BatcherError, createBatcher, fixedWindow, greedy } from "../../packages
 const abortReason = new Error("the caller went away");
 const runError = new Error("the run failed");
 
+/** Drawn by every program: whether weights explain run times, how they count, and what they limit. */
+const weightOptions = (random) => ({
+  weigh: ({ id }) => 1 + (id % 9) ** 3,
+  batchWeight: random() < 0.5 ? "padded" : "sum",
+  maxBatchWeight: random() < 0.5 ? Infinity : 600,
+  maxItemWeight: random() < 0.5 ? Infinity : 500,
+  refuseLate: random() < 0.5 ? 1 : undefined,
+  timeoutMs: random() < 0.5 ? 150 : undefined,
+  concurrency: random() < 0.5 ? 1 : 4,
+});
+
 const optionsByName = {
   plain: {},
   window: { policy: () => fixedWindow(), maxWaitMs: 5 },
@@ -13,6 +24,8 @@ const optionsByName = {
     groupKey: ({ id }) => `tenant ${id % 5_000}`,
     policy: () => greedy(),
   },
+  "weights that explain run times": weightOptions,
+  "weights and order": (random) => ({ ...weightOptions(random), orderKey: ({ id }) => id % 97 }),
   order: { orderKey: ({ id }) => id % 97, onBatchError: "bisect" },
   dedupe: { dedupeKey: ({ id }) => id % 50, timeoutMs: 200 },
   "small queue": { maxQueueSize: 20, onQueueFull: "wait", runTimeoutMs: 60 },
@@ -20,13 +33,20 @@ const optionsByName = {
 };
 
 /**
- * Seven batchers with every feature in use, and random calls and lists to them. `begun(items)` gives the function that
+ * Nine batchers with every feature in use, and random calls and lists to them. `begun(items)` gives the function that
  * is told the one outcome of a call: ok, error, timeout, aborted, refused or wrong, and in words what is wrong.
  */
 export function mixedCalls({ random, clock, begun }) {
-  const batchers = Object.entries(optionsByName).map(([name, { policy, ...options }]) =>
-    createBatcher(runOf(name, random), { name, maxBatchSize: 16, clock, policy: policy?.(), ...options }),
-  );
+  const batchers = Object.entries(optionsByName).map(([name, given]) => {
+    const { policy, ...options } = typeof given === "function" ? given(random) : given;
+    return createBatcher(runOf(name, options, random), {
+      name,
+      maxBatchSize: 16,
+      clock,
+      policy: policy?.(),
+      ...options,
+    });
+  });
 
   /** One call or list. */
   const make = () => {
@@ -59,7 +79,7 @@ function outcomeOf(error) {
   if (error === runError || error?.message === "this item is bad") return "error";
   if (!(error instanceof BatcherError)) return "wrong";
   if (error.code === "TIMEOUT") return "timeout";
-  if (error.code === "QUEUE_FULL") return "refused";
+  if (error.code === "QUEUE_FULL" || error.code === "ITEM_TOO_LARGE") return "refused";
   return error.code === "RUN_TIMEOUT" ? "error" : "wrong";
 }
 
@@ -74,9 +94,11 @@ function callOptions(random) {
   return { signal: controller.signal };
 }
 
-function runOf(name, random) {
+function runOf(name, { weigh, batchWeight }, random) {
   return async (items, { signal }) => {
-    await sleep(1 + random() * 6);
+    const weights = name.startsWith("weights") ? items.map(weigh) : [];
+    const sum = batchWeight === "padded" ? items.length * Math.max(0, ...weights) : weights.reduce((a, b) => a + b, 0);
+    await sleep(1 + random() * 6 + sum / 100);
     if (name === "small queue" && random() < 0.01) await Promise.race([sleep(200), aborted(signal)]);
     if (name === "order" ? items.some(({ id }) => id % 211 === 0) : random() < 0.005) throw runError;
     return items.map((item) => (random() < 0.002 ? new Error("this item is bad") : resultOf(item)));
