@@ -3,7 +3,7 @@
  * 100,000 by default, in some minutes. No 5xx, no crash, no leak.
  */
 import { machine } from "../bench/lib/machine.mjs";
-import { fuzz } from "./lib/fuzz.mjs";
+import { fuzz } from "./lib/fuzz/http.mjs";
 
 const [count = 100_000, seed = 20_260_101] = process.argv.slice(2).map(Number);
 console.log(machine());

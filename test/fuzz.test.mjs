@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fuzz } from "../prove/lib/fuzz.mjs";
+import { fuzz } from "../prove/lib/fuzz/http.mjs";
 
 const seed = 7;
 

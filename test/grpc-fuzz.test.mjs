@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fuzzGrpc } from "../prove/lib/grpc-fuzz.mjs";
+import { fuzzGrpc } from "../prove/lib/fuzz/grpc.mjs";
 
 const seed = 7;
 

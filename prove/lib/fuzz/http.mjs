@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
 import fc from "fast-check";
-import { cases } from "./fuzz-cases.mjs";
+import { cases } from "./http-cases.mjs";
 
 const lanes = 16;
 const chunk = 1000;
@@ -14,7 +14,7 @@ const answerMs = 10_000;
  * @throws {Error} naming seed and case: a 5xx, no answer, a wrong answer to the good request, or a server that ended.
  */
 export async function fuzz({ count, seed, warmUp = chunk, progress = () => undefined }) {
-  const child = fork(new URL("fuzz-server.mjs", import.meta.url), { execArgv: ["--expose-gc"] });
+  const child = fork(new URL("server.mjs", import.meta.url), { execArgv: ["--expose-gc"] });
   try {
     const [{ url }] = await once(child, "message");
     // What is compiled and cached by then is not a leak.

@@ -1,6 +1,6 @@
 // The server under attack, in a process of its own: two models that never fail, small limits. Answers "report" with its
 // memory after a collection and what is still open; ends when its parent lets go.
-import { createServer } from "../../packages/sheaf-server/dist/index.js";
+import { createServer } from "../../../packages/sheaf-server/dist/index.js";
 
 const doubling = {
   name: "double",

@@ -14,7 +14,7 @@ const infer = "/inference.GRPCInferenceService/ModelInfer";
  * @throws {Error} naming seed and case: no end, a wrong answer to the good call, or a server that ended.
  */
 export async function fuzzGrpc({ count, seed }) {
-  const child = fork(new URL("fuzz-server.mjs", import.meta.url), { execArgv: ["--expose-gc"] });
+  const child = fork(new URL("server.mjs", import.meta.url), { execArgv: ["--expose-gc"] });
   try {
     const [{ grpcAddress }] = await once(child, "message");
     const url = `http://${grpcAddress}`;
