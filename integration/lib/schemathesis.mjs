@@ -1,22 +1,37 @@
 // schemathesis makes requests from /openapi.json, right and wrong ones, and holds the server to what it says there.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pythonWithClients } from "./python.mjs";
-import { serve } from "./serving.mjs";
+import { serveWithGrpc } from "./serving.mjs";
 
-const config = fileURLToPath(new URL("../schemathesis.toml", import.meta.url));
+const pathOf = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const config = pathOf("integration/schemathesis.toml");
 const key = "schemathesis";
 
+/** A folder of models of each kind of input: JSON, text, numbers of one tensor and of several. */
+function folderOfModels(t) {
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-schemathesis-models-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(
+    join(folder, "echo.mjs"),
+    "export const sample = (i) => [i]; export default { run: (items) => items };",
+  );
+  for (const name of ["words", "picture", "named"])
+    cpSync(pathOf(`packages/sheaf-server/test/e2e/fixtures/${name}.py`), join(folder, `${name}.py`));
+  return folder;
+}
+
 /**
- * Every operation of a server with this model and a key, in every phase. `show` gets the output as it comes.
+ * Every operation of a server with a key, gRPC, this model and a folder of models, in every phase. `show` gets the output
+ * as it comes.
  * @returns the exit status (0: no failure but those that schemathesis.toml lists) and the whole output.
  */
 export async function schemathesis(t, { model = "use-lite", examples, seed, show = () => {} }) {
-  const url = await serve(t, model, "--api-key", key);
+  const { url } = await serveWithGrpc(t, model, folderOfModels(t), "--api-key", key);
   const command = join(dirname(pythonWithClients()), "schemathesis");
   const run = [
     "run",

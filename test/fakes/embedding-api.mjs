@@ -56,7 +56,11 @@ export async function embeddingApi({
       others.push({ method, url, headers, body: text });
       return send(response, 200, {}, { object: "list", data: [{ id: "tiny", object: "model" }], method, url });
     }
-    const body = JSON.parse(text);
+    const body = parsed(text);
+    if (body === undefined) {
+      others.push({ method, url, headers, body: text });
+      return send(response, 400, {}, errorBody("We could not parse the JSON body of your request."));
+    }
     const inputs = Array.isArray(body.input) && typeof body.input[0] !== "number" ? body.input : [body.input];
     const request = { url, headers, body, inputs, status: 0, gone: false };
     const number = requests.push(request);
@@ -154,6 +158,16 @@ export async function embeddingApi({
         server.closeAllConnections();
       }),
   };
+}
+
+/** A body that is an object of JSON. */
+function parsed(text) {
+  try {
+    const body = JSON.parse(text);
+    return typeof body === "object" && body !== null ? body : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const errorBody = (message, fields = {}) => ({

@@ -1,6 +1,9 @@
 import fc from "fast-check";
+import { expecting, posting } from "./attack.mjs";
+import { mutated } from "./bytes.mjs";
+import { hostileJson, oneObject, outcomeOf } from "./hostile-json.mjs";
 
-/** A case: what is written, in slices, and how the connection ends. `whole`: the server can tell where it ends. */
+/** A case: what is written, in slices, how the connection ends, and a `check` of the reply where it is known. */
 export const cases = () =>
   fc.oneof(
     { weight: 6, arbitrary: requests(1).map((slices) => ({ name: "request", slices, end: "wait" })) },
@@ -9,10 +12,57 @@ export const cases = () =>
     { weight: 1, arbitrary: requests(1).map((slices) => ({ name: "aborted", slices, end: "destroy" })) },
     { weight: 1, arbitrary: sliced().map((slices) => ({ name: "broken upload", slices: slices.slice(0, -1), end: "destroy" })) },
     { weight: 1, arbitrary: sliced().map((slices) => ({ name: "half-closed upload", slices: slices.slice(0, -1), end: "end" })) },
+    { weight: 2, arbitrary: hostileJson.map(hostileItem) },
+    { weight: 1, arbitrary: hostileBody },
+    { weight: 1, arbitrary: hosts.map((host) => ({ name: "host", slices: [posting("/infer", "[1,2,3]", [`host: ${host}`])], end: "wait", check: expecting(isLocal(host) ? "200" : "421") })) },
+    { weight: 1, arbitrary: encodedPaths.map((path) => ({ name: "encoded path", slices: [posting(path, "[1,2,3]")], end: "wait" })) },
     { weight: 1, arbitrary: longHeaders().map((slices) => ({ name: "over-long headers", slices, end: "wait" })) },
     { weight: 1, arbitrary: fc.uint8Array({ minLength: 1, maxLength: 200 }).map((bytes) => ({ name: "garbage", slices: [Buffer.from(bytes)], end: "end" })) },
     { weight: 1, arbitrary: mutated(request(fc.constant("close"))).map((bytes) => ({ name: "mutated request", slices: [bytes], end: "end" })) },
   ); // prettier-ignore
+
+/** An item of any JSON comes back as it was sent, or is refused. */
+function hostileItem(value) {
+  const outcome = outcomeOf(value, oneObject);
+  const kept = outcome === "kept" ? `"output":${JSON.stringify(JSON.parse(value.text))}` : "";
+  const check = expecting({ kept: "200", refused: "422", broken: "(?:400|422)" }[outcome], kept);
+  return { name: `item ${outcome}`, slices: [posting("/infer/echo", `{"input":${value.text}}`)], end: "wait", check };
+}
+
+/** A body over a bound is refused on every route, whatever the route is for. */
+const hostileBody = fc
+  .tuple(hostileJson, fc.constantFrom("/infer", "/infer/double", "/v1/embeddings", "/rerank", "/v2/models/echo/infer"))
+  .map(([value, path]) => {
+    const isOver = outcomeOf({ ...value, isChanged: false }) === "refused";
+    const slices = [posting(path, value.text)];
+    return {
+      name: isOver ? "body over a bound" : "body",
+      slices,
+      end: "wait",
+      ...(isOver && { check: expecting("422") }),
+    };
+  });
+
+const localHosts = [
+  "localhost",
+  "LOCALHOST:80",
+  "localhost.",
+  "a.localhost",
+  "127.0.0.1",
+  "127.1.2.3:8000",
+  "[::1]",
+  "[::1]:1",
+];
+const isLocal = (host) => localHosts.includes(host);
+const hosts = fc.oneof(
+  fc.constantFrom(...localHosts),
+  fc.constantFrom("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "notlocalhost", "localhost@evil.example", "10.0.0.1", "[fe80::1]", "0x7f.1"),
+  fc.domain(),
+); // prettier-ignore
+
+const encodedPaths = fc
+  .array(fc.constantFrom("infer", "double", "v2", "models", "..", "%2e%2e", ".%2E", "..%2f", "%2f", "%5c..", "\\", "", "%00", "%252e%252e", "%c0%af", ";"), { minLength: 1, maxLength: 6 })
+  .map((segments) => `/${segments.join("/")}`); // prettier-ignore
 
 const word = fc.stringMatching(/^[A-Za-z0-9_-]{1,12}$/);
 const methods = fc.oneof(
@@ -80,7 +130,7 @@ const value = fc.oneof(
   fc.json({ maxDepth: 4 }),
   fc.array(fc.double(), { maxLength: 5 }).map((numbers) => JSON.stringify({ input: numbers })),
   fc.string({ maxLength: 300, unit: "binary" }).map((text) => JSON.stringify({ model: "measure", input: text })),
-  fc.integer({ min: 1, max: 40_000 }).map((depth) => "[".repeat(depth)),
+  hostileJson.map(({ text }) => text),
   fc.constant(`"${"x".repeat(150_000)}"`),
 ); // prettier-ignore
 const bodies = fc.oneof(
@@ -140,25 +190,4 @@ function longHeaders() {
         `POST /infer HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 7\r\n${`x-long: ${"y".repeat(Math.ceil(length / count))}\r\n`.repeat(count)}\r\n[1,2,3]`,
       ),
     ]);
-}
-
-/** Bytes flipped, cut out, doubled or put in at a few places. */
-function mutated(bytes) {
-  const edit = fc.tuple(
-    fc.constantFrom("flip", "cut", "double", "insert"),
-    fc.double({ min: 0, max: 1, noNaN: true }),
-    fc.nat(255),
-  );
-  return fc.tuple(bytes, fc.array(edit, { minLength: 1, maxLength: 4 })).map(([original, edits]) => {
-    let result = original;
-    for (const [kind, place, byte] of edits) {
-      const at = Math.floor(place * result.length);
-      const [head, tail] = [result.subarray(0, at), result.subarray(at)];
-      if (kind === "flip") result = Buffer.concat([head, Buffer.from([byte]), tail.subarray(1)]);
-      else if (kind === "cut") result = Buffer.concat([head, tail.subarray(1 + (byte % 16))]);
-      else if (kind === "double") result = Buffer.concat([head, tail.subarray(0, byte), tail]);
-      else result = Buffer.concat([head, Buffer.from([byte, byte ^ 0x55]), tail]);
-    }
-    return result;
-  });
 }

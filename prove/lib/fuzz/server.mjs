@@ -1,6 +1,7 @@
-// The server under attack, in a process of its own: two models that never fail, small limits. Answers "report" with its
-// memory after a collection and what is still open; ends when its parent lets go.
+// The server under attack, in a process of its own: three models that never fail, small limits. Answers "report" with its
+// memory after a collection and with open connections and calls; ends when its parent lets go.
 import { createServer } from "../../../packages/sheaf-server/dist/index.js";
+import { jsonLimits } from "./hostile-json.mjs";
 
 const doubling = {
   name: "double",
@@ -14,6 +15,7 @@ const measuring = {
   output: { kind: "vector", length: 1 },
   run: (texts) => texts.map((text) => ({ vector: Float32Array.of(text.length), tokens: 1, truncated: false })),
 };
+const echoing = { name: "echo", input: { kind: "json" }, output: { kind: "json" }, run: (items) => items };
 
 const settings = {
   port: 0,
@@ -23,8 +25,9 @@ const settings = {
   maxInputs: 100,
   maxTextChars: 1000,
   uploadTimeoutMs: 2000,
+  ...jsonLimits,
 };
-const server = await createServer({ models: [doubling, measuring], settings });
+const server = await createServer({ models: [doubling, measuring, echoing], settings });
 const url = await server.listen();
 await server.ready();
 process.send({ url, grpcAddress: server.grpcAddress });
