@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { checkWorker, type WorkerCheck } from "../../../dist/node/index.js";
-import { cases } from "../../../dist/node/command/check/cases.js";
+import { cases, type Case } from "../../../dist/node/command/check/cases.js";
 import { CheckedWorker } from "../../../dist/node/command/check/checked-worker.js";
 import { pathOf, skipWithoutPython } from "./setup.js";
 
@@ -19,11 +19,36 @@ async function check(script: string, ...args: string[]): Promise<{ kept: number;
   return { kept, broken: undefined };
 }
 
+/** Tries one promise on broken.py, whose every step but the load may take `patienceMs`. */
+async function checkOne(promise: Case, how: string, patienceMs: number): Promise<void> {
+  const started: CheckedWorker[] = [];
+  const command = { command: "python3", args: [pathOf("broken.py"), how], cwd: undefined, env: {} };
+  const start = (): CheckedWorker => {
+    const worker = new CheckedWorker({ ...command, data: undefined, loadTimeoutMs: 60_000, patienceMs });
+    started.push(worker);
+    return worker;
+  };
+  try {
+    await promise.run(start);
+  } finally {
+    for (const worker of started) await worker.kill();
+  }
+}
+
 describe("checkWorker", { skip: skipWithoutPython }, () => {
   test("sheaf_worker keeps every promise", async () => {
     assert.deepEqual(await check("broken.py", "in no way"), { kept: 19, broken: undefined });
     assert.deepEqual(await check("arrays.py"), { kept: 19, broken: undefined });
   });
+
+  for (const name of [/ends when the pipe ends while it loads/, /refuses a version/])
+    test(`a worker may import for as long as it may load: ${name.source}`, async () => {
+      await checkOne(
+        cases.find((each) => name.test(each.name))!,
+        "imports slowly",
+        300,
+      );
+    });
 
   test("a worker whose load reads its data passes without any, as python.md's first model does", async () => {
     const page = readFileSync(new URL("../../../../../docs/guide/python.md", import.meta.url), "utf8");
@@ -59,18 +84,7 @@ describe("checkWorker", { skip: skipWithoutPython }, () => {
     test(`it finds a worker that is broken in this way: ${how}`, { skip }, async () => {
       const [promise, ...others] = cases.filter((each) => name.test(each.name));
       assert.ok(promise !== undefined && others.length === 0);
-      const started: CheckedWorker[] = [];
-      const command = { command: "python3", args: [pathOf("broken.py"), how], cwd: undefined, env: {} };
-      const start = (): CheckedWorker => {
-        const worker = new CheckedWorker({ ...command, data: undefined, loadTimeoutMs: 60_000, patienceMs: 2000 });
-        started.push(worker);
-        return worker;
-      };
-      try {
-        await assert.rejects(promise.run(start), detail);
-      } finally {
-        for (const worker of started) await worker.kill();
-      }
+      await assert.rejects(checkOne(promise, how, 2000), detail);
     });
   }
 });

@@ -114,7 +114,7 @@ const hangUps: readonly Case[] = [
       const worker = start();
       worker.hello();
       worker.hangUp();
-      await worker.ended();
+      await worker.ended(worker.loadTimeoutMs);
     },
   },
   whenReady("ends when the pipe ends in the middle of a message", async (worker) => {
@@ -146,10 +146,10 @@ const otherVersion: Case = {
     const worker = start();
     worker.hello(2);
     for (let type: string | undefined = "warming"; type === "warming";) {
-      type = (await worker.next().catch(() => undefined))?.header.type;
+      type = (await worker.next(worker.loadTimeoutMs).catch(() => undefined))?.header.type;
       if (type === "ready") throw new Error("it is ready all the same");
     }
-    await worker.ended();
+    await worker.ended(worker.loadTimeoutMs);
   },
 };
 

@@ -67,6 +67,11 @@ export class CheckedWorker {
     return this.#started.child.pid;
   }
 
+  /** How long anything may take before it is ready: it may still be importing, and not read yet. */
+  get loadTimeoutMs(): number {
+    return this.#command.loadTimeoutMs;
+  }
+
   send(header: Header, pieces?: readonly Uint8Array[]): void {
     const { pipe } = this.#started;
     if (pipe?.writable === true) writeFrame(pipe, header, pieces);
