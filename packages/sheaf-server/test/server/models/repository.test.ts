@@ -193,7 +193,7 @@ test("load and unload exist only with a key and a folder, and take nothing but a
   assert.deepEqual([config.status, /parameters\.config is not supported/.test(config.json.error)], [422, true]);
   const file = await server.post(path, { parameters: { "file:1/model.mjs": "x" } });
   assert.equal(file.status, 422);
-  for (const body of ["[]", "{", '{"parameters":7}', '{"name":"b"}'])
+  for (const body of ["[]", "{", '{"parameters":7}', '{"parameters":[]}', '{"name":"b"}'])
     assert.ok([400, 422].includes((await server.post(path, body)).status), body);
   assert.equal((await server.post(path, {}, { "content-type": "text/plain" })).status, 415);
   const untyped = await fetch(server.url + path, { method: "POST", headers: { authorization: "Bearer k" } });
