@@ -1,25 +1,14 @@
-// The examples in Python that need libraries, each served and asked as its reader does.
+// The examples in Python, each checked against the worker protocol; those that need libraries, served and asked as well.
 import assert from "node:assert/strict";
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { checksOf } from "./lib/check-worker.mjs";
 import { pythonWithClients, skipWithoutPython } from "./lib/python.mjs";
+import { skipWithoutTorch, withTorch } from "./lib/torch.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-
-/** A Python that can import PyTorch: that of the environment, else Debian's. */
-const withTorch = ["python3", "/usr/bin/python3"].find(
-  (python) => spawnSync(python, ["-c", "import torch, numpy"]).status === 0,
-);
-const skipWithoutTorch = withTorch === undefined ? absent() : false;
-
-function absent() {
-  const message = "PyTorch is not installed (apt-get install python3-torch): examples/pytorch is not tested";
-  if (process.env.CI === "true") throw new Error(message);
-  console.error(`SKIPPED: ${message}`);
-  return message;
-}
 
 async function run(example, python) {
   const path = `${root}node_modules/.bin:${process.env.PATH}`;
@@ -27,6 +16,19 @@ async function run(example, python) {
   const options = { cwd: `${root}${example}`, env, timeout: 180_000 };
   return (await promisify(execFile)(process.execPath, ["try.mjs"], options)).stdout;
 }
+
+// `npm run prove -- workers` checks every promise: that starts each of them twenty times.
+for (const [example, python, skip] of [
+  ["python", () => "python3", skipWithoutPython],
+  ["python-scikit-learn", pythonWithClients, skipWithoutPython],
+  ["pytorch", () => withTorch, skipWithoutTorch],
+])
+  test(`examples/${example} starts without data and answers batches, as the worker protocol promises`, { skip }, async () => {
+    const checks = [];
+    for await (const check of checksOf(example, python(), "model.py")) if (checks.push(check) === 2) break;
+    assert.deepEqual(checks.filter(({ ok }) => !ok), []);
+    assert.match(checks[1].name, /^answers batches of 1, 2, 7 and 64 items/);
+  }); // prettier-ignore
 
 test("examples/python-scikit-learn reads a digit", { skip: skipWithoutPython }, async () => {
   assert.match(await run("examples/python-scikit-learn", pythonWithClients()), /^\{ digit: 1, share: 0\.\d+ \}\n$/);

@@ -1,4 +1,4 @@
-"""A small image classifier of PyTorch, on the device that the server names: cpu, or cuda:0."""
+"""A small image classifier of PyTorch, on the device that the server names: cpu, or cuda:0. Elsewhere on the CPU."""
 
 import torch
 from sheaf_worker import serve
@@ -8,7 +8,7 @@ from torch import nn
 def load(data):
     """Once in each process, which is started fresh: CUDA works. A model of yours loads its weights here."""
     torch.manual_seed(0)
-    torch.set_num_threads(data["threads"])
+    torch.set_num_threads(data.get("threads", 1))
     model = nn.Sequential(
         nn.Conv2d(3, 16, kernel_size=3, stride=2),
         nn.ReLU(),
@@ -19,7 +19,7 @@ def load(data):
         nn.Linear(32, 10),
         nn.Softmax(dim=1),
     )
-    return model.eval().to(data["device"])
+    return model.eval().to(data.get("device", "cpu"))
 
 
 @torch.inference_mode()

@@ -11,7 +11,10 @@ export const venv = `${folder}.venv`;
 const requirements = readFileSync(`${folder}requirements.txt`);
 
 /** For `test(name, { skip })`: false where Python can make a virtual environment, else why not. On CI that is a failure. */
-export const skipWithoutPython = spawnSync("python3", ["-c", "import venv, ensurepip"]).status === 0 ? false : absent();
+export const skipWithoutPython =
+  spawnSync("python3", ["-c", "import venv, ensurepip"]).status === 0
+    ? false
+    : absent("Python cannot make a virtual environment; apt-get install python3-venv");
 
 /**
  * Path of a Python that has the pinned requirements. They are installed on the first call, and again when
@@ -46,8 +49,8 @@ function run(command, ...words) {
   if (status !== 0) throw new Error(`${command} ${words.join(" ")} failed: ${error?.message ?? stderr}`);
 }
 
-function absent() {
-  const message = "Python cannot make a virtual environment; apt-get install python3-venv";
+/** Why a test is skipped. @throws {Error} on CI, where nothing is. */
+export function absent(message) {
   if (process.env.CI === "true") throw new Error(message);
   console.error(`SKIPPED: ${message}`);
   return message;
