@@ -1,6 +1,6 @@
 /**
  * `npm run prove -- workers`: `sheaf check-worker` on the worker of every example, in Python, scikit-learn, PyTorch and Go. Each
- * of the protocol's promises starts the worker anew, two minutes in all.
+ * of the protocol's promises starts the worker again, two minutes in all.
  */
 import { fileURLToPath } from "node:url";
 import { machine, table } from "../bench/lib/machine.mjs";

@@ -52,7 +52,7 @@ const hostileParameter = fc.tuple(key, fc.nat(50), hostileJson).map(([of, number
   return asking(`parameter ${outcome}`, of, body, statusOf(outcome));
 });
 
-/** Values that are no texts go to the API alone, which may refuse them in its own words. */
+/** Values that are not texts go to the API alone, which may refuse them in its own words. */
 const hostileInput = fc.tuple(key, hostileJson).map(([of, value]) => {
   const outcome = outcomeOf(value, { ...oneObject, keys: 2 });
   const status = outcome === "kept" ? "(?:200|400)" : statusOf(outcome);
