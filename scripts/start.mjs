@@ -1,6 +1,7 @@
 // `npm start [-- model … flags]`: builds, then serves in this same process, and ends when npm does. npm passes SIGTERM to its
 // shell, which ends without passing it on; so the end of the shell counts as the signal.
-import "./build.mjs";
+process.stderr.write('Building both packages, then starting the server. It is ready once the log says "ready".\n');
+await import("./build.mjs");
 
 if (process.env.npm_lifecycle_event !== undefined) endWith(process.ppid);
 process.argv.splice(2, 0, "serve");

@@ -54,6 +54,8 @@ test(
     await until(() => answers(port), exited, 120).catch((error) => {
       throw new Error(`${error.message}\n${log}`);
     });
+    assert.match(log, /^Building both packages.*ready once the log says "ready"\.$/m);
+    assert.match(log, /"msg":"ready"/);
     // Its output ends when its last process does.
     const closed = new Promise((resolve) => npm.once("close", resolve));
     npm.kill("SIGTERM");

@@ -1,4 +1,5 @@
 import uPlot from "./uPlot.js";
+import { shareSteps, thinned } from "./axis.js";
 import { shownS } from "./history.js";
 
 /**
@@ -33,20 +34,23 @@ const axis = {
  *   format: (value: number) => string,
  *   tick?: (value: number) => string,
  *   smallestMax: number,
+ *   bars?: boolean,
  * }} options
  */
-export function timeChart(id, { series, bands = [], format, tick = format, smallestMax }) {
+export function timeChart(id, { series, bands = [], format, tick = format, smallestMax, bars = false }) {
   const element = /** @type {HTMLElement} */ (document.getElementById(id));
   const legend = /** @type {HTMLElement} */ (document.getElementById(`${id}-legend`));
   const entries = series.map(({ label, colour }) => legendEntry(legend, label, colour));
   /** @type {uPlot.AlignedData} */
   let data = [[], ...series.map(() => [])];
+  /** Moments to mark, in seconds before now. @type {readonly number[]} */
+  let marks = [];
 
   const show = (/** @type {number | null | undefined} */ index) => {
     const at = index ?? data[0].length - 1;
     entries.forEach((entry, i) => {
       const value = data[i + 1][at];
-      entry.textContent = typeof value === "number" ? format(value) : (series[i].none ?? "–");
+      entry.textContent = typeof value === "number" ? format(value) : (series[i].none ?? "");
     });
   };
   const plot = new uPlot(
@@ -77,10 +81,11 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
           label,
           stroke: () => css(colour),
           ...(fill === undefined ? {} : { fill: () => css(fill) }),
-          width,
+          width: bars ? 0 : width,
+          ...(bars ? { paths: barPaths({ size: [0.8, 18], align: -1 }) } : {}),
           // A line needs two points: one alone is drawn as a dot.
           points: {
-            show: true,
+            show: !bars,
             size: 6,
             width: 0,
             fill: () => css(colour),
@@ -90,21 +95,49 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
         })),
       ],
       bands: bands.map(({ between, fill }) => ({ series: between, fill: () => css(fill) })),
-      hooks: { setCursor: [({ cursor }) => show(cursor.idx)] },
+      hooks: {
+        setCursor: [({ cursor }) => show(cursor.idx)],
+        draw: [
+          (plot) =>
+            drawMarks(
+              plot,
+              marks.filter((s) => s > -span(data[0][0])),
+            ),
+        ],
+      },
     },
     data,
     element,
   );
   follow(plot, element);
   return {
-    /** @param {(number | null)[][]} columns @param {string} summary for screen readers */
-    set(columns, summary) {
+    /** @param {(number | null)[][]} columns @param {string} summary for screen readers @param {readonly number[]} marked */
+    set(columns, summary, marked = []) {
+      marks = marked;
       data = /** @type {uPlot.AlignedData} */ (/** @type {unknown} */ (columns));
       plot.setData(data, true);
       show(plot.cursor.left !== undefined && plot.cursor.left >= 0 ? plot.cursor.idx : undefined);
       element.setAttribute("aria-label", summary);
     },
   };
+}
+
+const barPaths = /** @type {NonNullable<typeof uPlot.paths.bars>} */ (uPlot.paths.bars);
+
+/** Dashed lines from the bottom to the top. @param {uPlot} plot @param {readonly number[]} moments */
+function drawMarks({ ctx, bbox, valToPos }, moments) {
+  ctx.save();
+  ctx.strokeStyle = css("--muted");
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const moment of moments) {
+    const x = Math.round(valToPos(moment, "x", true));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 /** Indices of the values with none on either side. @param {uPlot.AlignedData[number] | undefined} values */
@@ -135,7 +168,7 @@ export function barChart(/** @type {string} */ id, /** @type {string} */ colour)
       cursor: { show: false },
       scales: {
         x: { time: false, range: () => [-0.6, Math.max(0.6, labels.length - 0.4)] },
-        y: { range: (_, _min, max) => [0, Math.max(0.1, (max ?? 0) * 1.08)] },
+        y: { range: (_, _min, max) => [0, shareSteps(max ?? 0).at(-1) ?? 1] },
       },
       axes: [
         {
@@ -150,7 +183,7 @@ export function barChart(/** @type {string} */ id, /** @type {string} */ colour)
           ...axis,
           font: font(),
           size: 58,
-          space: 36,
+          splits: (_, _axis, _min, max) => shareSteps(max),
           values: (_, ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`),
         },
       ],
@@ -161,10 +194,7 @@ export function barChart(/** @type {string} */ id, /** @type {string} */ colour)
           fill: () => css(colour),
           width: 0,
           points: { show: false },
-          paths: /** @type {NonNullable<typeof uPlot.paths.bars>} */ (uPlot.paths.bars)({
-            size: [0.82, 56],
-            radius: 0.15,
-          }),
+          paths: barPaths({ size: [0.82, 56], radius: 0.15 }),
         },
       ],
     },
@@ -180,16 +210,6 @@ export function barChart(/** @type {string} */ id, /** @type {string} */ colour)
       element.setAttribute("aria-label", summary);
     },
   };
-}
-
-/** At most about ten labels, the first and the last among them. */
-function thinned(/** @type {string[]} */ labels) {
-  const step = Math.ceil(labels.length / 9);
-  return labels.map((label, index) =>
-    index === 0 || index === labels.length - 1 || ((index + 1) % step === 0 && labels.length - index > step)
-      ? label
-      : "",
-  );
 }
 
 /** As wide as its element, also after a resize. */

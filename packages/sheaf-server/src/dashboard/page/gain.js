@@ -23,8 +23,8 @@ export function gainOf({ verdict, costModel }) {
     figure: times(speedup),
     range: `${range}, ${plural(runs, "run")}`,
   };
-  if (kind === "gains-nothing") return { kind: "nothing", headline: `Batching gains hardly anything here (${range})`, ...shared }; // prettier-ignore
-  return { kind: "gains", headline: `Batching gains ${times(speedup)} (${range})`, ...shared };
+  if (kind === "gains-nothing") return { kind: "nothing", headline: `Batching gains hardly anything (${briefly(low, high)})`, ...shared }; // prettier-ignore
+  return { kind: "gains", headline: `Batching gains ${times(speedup)} (${briefly(low, high)})`, ...shared };
 }
 
 /**
@@ -37,7 +37,7 @@ function withoutVerdict({ start, cause, runs }) {
   const range = rangeOf(start.low, start.high);
   return {
     kind: "start",
-    headline: `Batching gains ${times(start.speedup)} (${range}), measured at the start with the sample`,
+    headline: `Batching gains ${times(start.speedup)} (${briefly(start.low, start.high)}), at the start`,
     basis: `${atStart(start)} ${open}`,
     figure: times(start.speedup),
     range: `${range}, at the start`,
@@ -45,9 +45,13 @@ function withoutVerdict({ start, cause, runs }) {
 }
 
 const atStart = (/** @type {StartGain} */ { batchSize, speedup, low, high, runs }) =>
-  `At the start ${plural(runs, "run")} of the sample showed that ${number(batchSize)} items in one run gain ${times(speedup)} (${rangeOf(low, high)}) over one by one.`;
+  `Measured at the start with the sample, in ${plural(runs, "run")}: ${number(batchSize)} items one by one take ${times(speedup)} as long as in one run (95 % range ${rangeOf(low, high)}).`;
 
 const rangeOf = (/** @type {number} */ low, /** @type {number} */ high) => `${times(low)} to ${times(high)}`;
+
+/** As in `1.90–2.3`. */
+const briefly = (/** @type {number} */ low, /** @type {number} */ high) =>
+  `${times(low)}–${times(high)}`.replaceAll("×", "");
 
 const span = (/** @type {readonly [number, number]} */ [low, high]) =>
   `${low < 0.005 ? "0" : duration(low)} to ${duration(high)}`;

@@ -27,15 +27,19 @@ let tick;
 /** @type {History[]} */
 let histories = [];
 let selected = 0;
+/** When the last figures came, on this browser's clock. */
+let shownAtMs = 0;
 
 const charts = {
   throughput: timeChart("throughput", {
     series: [
-      { label: "answered", colour: "--accent", fill: "--accent-fill" },
-      { label: "failed or refused", colour: "--bad", fill: "--bad-fill", none: "0" },
+      { label: "answered", colour: "--accent", fill: "--accent" },
+      { label: "failed or refused", colour: "--bad", fill: "--bad", none: "0" },
     ],
     format: number,
     smallestMax: 1,
+    // A burst is a second's work, not a slope up to it and down again.
+    bars: true,
   }),
   latency: timeChart("latency", {
     series: [
@@ -184,6 +188,7 @@ function setStatus(/** @type {string} */ status, /** @type {string} */ words) {
 }
 
 function show(/** @type {Tick} */ event) {
+  if (event !== tick) shownAtMs = performance.now();
   tick = event;
   const shown = /** @type {Hello} */ (hello).batchers[selected];
   const batcher = event.batchers[selected];
@@ -191,10 +196,12 @@ function show(/** @type {Tick} */ event) {
   setStatus(event.status, statusWords[event.status] ?? event.status);
   document.title = `${shown.name} · ${/** @type {Hello} */ (hello).title}`;
 
-  const { mood, title, why } = verdictOf(shown, batcher, history);
+  const { mood, title, why, method = "" } = verdictOf(shown, batcher, history);
   // A number and its unit stay together.
   byId("verdict").textContent = title.replace(/ (?=m?s\b)/g, "\u00a0");
   byId("verdict-why").textContent = why;
+  byId("verdict-how").hidden = method === "";
+  byId("verdict-method").textContent = method;
   /** @type {HTMLElement} */ (document.querySelector(".verdict")).dataset.mood = mood;
   showRecent(shown, history);
   showTiles(shown, batcher, history);
@@ -218,6 +225,7 @@ function drawCharts(shown, second, history) {
       ({ items }) => (isPerfect ? null : items.error + items.timeout + items.rejected),
     ]),
     `${plural(second.items.ok + (second.cache?.hits ?? 0), "item")} answered in the last second`,
+    playground.sentAtMs().map((atMs) => (atMs - shownAtMs) / 1000),
   );
   charts.latency.set(
     history.columns([

@@ -33,7 +33,6 @@ export function showTiles(shown, { stats }, history) {
     [minute.timeout, "too late"],
     [minute.rejected, "refused"],
   ].filter(([amount]) => Number(amount) > 0);
-  const gain = gainOf(stats);
   const answered = minute.ok + minute.hits;
   const tiles = [
     tile(
@@ -53,12 +52,6 @@ export function showTiles(shown, { stats }, history) {
       size === null || most === null ? "" : `of ${count(most)}`,
       size === null ? "" : plural(minute.batches, "run"),
       most === null || size === null ? undefined : size / most,
-    ),
-    tile(
-      "Speed-up",
-      gain.figure === "" ? "–" : gain.figure,
-      "",
-      minute.batches === 0 && gain.figure === "" ? "" : gain.range || "measuring",
     ),
     tile(
       "Not answered",
@@ -81,19 +74,15 @@ export function showTiles(shown, { stats }, history) {
       ),
     );
   }
-  const { cost } = stats;
-  if (cost !== null && stats.batches > 0) {
-    const saved = cost.perItemUnbatched > 0 ? 1 - cost.perItem / cost.perItemUnbatched : 0;
-    tiles.push(
-      tile(
-        "Cost since the start",
-        number(cost.total),
-        "",
-        `${cost.perItem.toPrecision(3)} an item, ${percent(saved)} less than one by one`,
-      ),
-    );
-  }
   byId("tiles").replaceChildren(...tiles);
+  byId("cost").textContent = costOf(stats);
+}
+
+/** The cost since the start: no figure of the last minute. @param {BatcherTick["stats"]} stats */
+function costOf({ cost, batches }) {
+  if (cost === null || batches === 0) return "";
+  const saved = cost.perItemUnbatched > 0 ? 1 - cost.perItem / cost.perItemUnbatched : 0;
+  return `Cost since the start: ${number(cost.total)}, ${cost.perItem.toPrecision(3)} an item, ${percent(saved)} less than one by one.`;
 }
 
 /** A value with a unit as two texts. @returns {[string, string]} */

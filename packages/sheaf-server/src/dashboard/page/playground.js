@@ -8,6 +8,8 @@ import { byId, element, legendEntry } from "./panels.js";
 const callers = 5;
 const itemsEach = 40;
 const dotsShown = 64;
+/** Bursts that are listed and marked in the chart. */
+const sentKept = 8;
 
 /**
  * @param {{
@@ -23,6 +25,8 @@ export function openPlayground(page) {
   let shownFor = "";
   /** How long the bursts of the same input took so far. */
   let bursts = { of: "", tookMs: /** @type {number[]} */ ([]) };
+  /** Earlier bursts, the last one first. @type {{ atMs: number, words: string }[]} */
+  let sent = [];
   /** The element that shows the gain of batches, at the next tick. @type {HTMLElement | undefined} */
   let gainGoesTo;
 
@@ -75,8 +79,16 @@ export function openPlayground(page) {
     const of = `${shownFor}\n${input.value}`;
     if (bursts.of !== of) bursts = { of, tookMs: [] };
     bursts.tookMs = [...bursts.tookMs.slice(-19), tookMs];
+    showSent();
+    sent = [{ atMs: startedAtMs, words: sentence(inShort(replies, tookMs)) }, ...sent.slice(0, sentKept - 1)];
     gainGoesTo = element("p", { class: "hint" });
     return [...manyResults(replies, bursts.tookMs), gainGoesTo];
+  }
+
+  /** The bursts before the one whose result is shown. */
+  function showSent() {
+    byId("presses-title").hidden = sent.length === 0;
+    byId("presses").replaceChildren(...sent.map(({ words }) => element("li", {}, words)));
   }
 
   form.addEventListener("submit", (event) => {
@@ -114,7 +126,12 @@ export function openPlayground(page) {
       input.value = firstInput(batcher);
       gainGoesTo = undefined;
       result.replaceChildren();
+      sent = [];
+      showSent();
     },
+
+    /** When bursts were sent to this model, on this browser's clock. */
+    sentAtMs: () => sent.map(({ atMs }) => atMs),
   };
 }
 
@@ -202,6 +219,17 @@ function oneResult(json, tookMs) {
     dots,
     ...outputOf(json.output),
   ];
+}
+
+const answeredOf = (/** @type {PromiseSettledResult<{ json: any }>[]} */ replies) =>
+  replies.filter((reply) => reply.status === "fulfilled");
+
+/** A burst in a line. @param {PromiseSettledResult<{ json: any }>[]} replies @param {number} tookMs */
+function inShort(replies, tookMs) {
+  const clock = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const largest = Math.max(0, ...answeredOf(replies).map(({ value }) => value.json.batch_size));
+  const runs = largest === 0 ? "all from the cache" : `runs of up to ${count(largest)}`;
+  return `${clock}: ${duration(tookMs)}, ${runs}`;
 }
 
 /**

@@ -4,13 +4,15 @@ import { reasonOf } from "./reasons.js";
 
 /** @import { BatcherTick, Hello } from "../ticks.ts" @import { History } from "./history.js" */
 
+/** @typedef {"good" | "calm" | "warn" | "bad"} Mood */
+
 /**
  * The most important fact for an operator, in one sentence, and a second one for the details. About the gain it says
  * no more than the runs support.
  * @param {Pick<Hello["batchers"][number], "name" | "maxBatchSize" | "playground">} shown
  * @param {BatcherTick} tick
  * @param {History} history
- * @returns {{ mood: "good" | "calm" | "warn" | "bad", title: string, why: string }}
+ * @returns {{ mood: Mood, title: string, why: string, method?: string }} `method`: how the gain was measured.
  */
 export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
   const minute = history.over(60);
@@ -82,22 +84,23 @@ export function verdictOf({ name, maxBatchSize, playground }, tick, history) {
     };
   const gain = gainOf(stats);
   const share = `${number(size)} items share a run`;
-  const why = `${share}. ${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`;
-  if (gain.kind === "gains") return { mood: "good", title: gain.headline, why };
-  if (gain.kind === "nothing") return { mood: "warn", title: gain.headline, why };
-  if (gain.kind === "start")
-    return { mood: (stats.verdict.start?.low ?? 0) >= 1.1 ? "good" : "calm", title: gain.headline, why };
-  return {
-    mood: "calm",
-    title: share,
-    why: `${gain.headline}. ${gain.basis} ${runs} ${mainReason(minute.reasons, minute.batches)}`,
-  };
+  const why = `${runs} ${mainReason(minute.reasons, minute.batches)}`;
+  if (gain.kind === "measuring")
+    return { mood: "calm", title: share, why: `${gain.headline}. ${why}`, method: gain.basis };
+  const mood = moodOf(gain.kind, stats);
+  return { mood, title: gain.headline, why: `${share}: ${why}`, method: gain.basis };
 }
 
 /** What is known about the gain while nothing runs. */
 function gainBefore(/** @type {BatcherTick["stats"]} */ stats) {
   const { kind, headline } = gainOf(stats);
   return kind === "measuring" ? "" : ` ${headline}.`;
+}
+
+/** @returns {Mood} */
+function moodOf(/** @type {"start" | "gains" | "nothing"} */ kind, /** @type {BatcherTick["stats"]} */ { verdict }) {
+  if (kind === "start") return (verdict.start?.low ?? 0) >= 1.1 ? "good" : "calm";
+  return kind === "gains" ? "good" : "warn";
 }
 
 const waitsWhile = (/** @type {string} */ state) =>

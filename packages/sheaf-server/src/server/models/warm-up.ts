@@ -4,7 +4,7 @@ import { doubling } from "../../shared/doubling.ts";
 
 /** How long one item and the largest size are compared: as a rule, where run times scatter, and where a run takes long. */
 const comparedMs = 300;
-const scatteredMs = 1000;
+const scatteredMs = 2000;
 const longestMs = 3000;
 const fewestRounds = 3;
 

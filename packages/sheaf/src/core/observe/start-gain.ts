@@ -14,7 +14,7 @@ const usualRounds = 2;
 /** The start is a moment, and the pace of later hours may not be its own: the least deviation, as a logarithm. */
 const leastDeviation = 0.05;
 /** A range wider than this factor tells nobody anything. */
-const widest = 4;
+const widest = 6;
 /** A run time of nothing has no proportion. */
 const shortestMs = 1e-6;
 
