@@ -1,4 +1,4 @@
-// Where batches run: start as many as you like, on any machine that reaches NATS_URL.
+// In a process that runs batches: start as many as you like, on any machine that reaches NATS_URL.
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers } from "@nats-io/transport-node";
 import { createBatcher } from "sheaf";

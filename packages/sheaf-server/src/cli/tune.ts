@@ -188,7 +188,7 @@ function summary(
       (errorRate > error / 100 ? ` (asked for ${figures(error)} %: measure longer with --max-time)` : ""),
     kneeSize === sizes.at(-1)
       ? `Items a second still rise at the largest measured size, ${kneeSize} (--sizes).`
-      : `Items a second rise no more than 5 % from size ${kneeSize} on.`,
+      : `Throughput rises by less than 5 % beyond size ${kneeSize} on.`,
     ...(inFlight.length > 1 ? [`Of ${inFlight.join(", ")} batches in flight, ${slots} is enough.`] : []),
     ...verdictLines(`For ${for_}${within}`, costModel, advice),
   ];

@@ -46,7 +46,7 @@ export function checkHosts(app: FastifyInstance, settings: Settings): void {
 /** The warning for a server that any page may use; undefined where there is none. */
 export function hostWarning(settings: HostSettings): string | undefined {
   if (settings.apiKey !== undefined || isLoopback(settings.host) || settings.allowedHosts.length > 0) return undefined;
-  return "Every Host is answered, and there is no API_KEY: set ALLOWED_HOSTS to the names of this server.";
+  return "The server answers every Host and has no API_KEY: set ALLOWED_HOSTS to the server's names.";
 }
 
 /** Without port, brackets and the last dot. */

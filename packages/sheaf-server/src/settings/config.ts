@@ -110,7 +110,7 @@ function refuseThreads({ inferenceDevice, workerIsolation }: Asked): void {
   const device = devicesOf(inferenceDevice).find((candidate) => noThreadsBecause(candidate) !== undefined);
   if (device === undefined) return;
   throw new ConfigError(
-    `WORKER_ISOLATION thread cannot go with INFERENCE_DEVICE ${inferenceDevice}: ${noThreadsBecause(device)}. Leave it out, or set process.`,
+    `WORKER_ISOLATION thread cannot be combined with INFERENCE_DEVICE ${inferenceDevice}: ${noThreadsBecause(device)}. Leave it out, or set process.`,
   );
 }
 

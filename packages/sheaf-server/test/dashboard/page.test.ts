@@ -80,7 +80,7 @@ test("the numbers move under load, and agree with /metrics when it has ended", {
   assert.ok((await page.locator("#reasons li").count()) > 0);
   assert.ok((await page.locator("#recent i").count()) > 5);
   // A busy machine may let a second go by without a batch.
-  await page.locator('#latency[aria-label^="Half of the last second\'s items within"]').waitFor();
+  await page.locator('#latency[aria-label^="Last second: half of the items took at most"]').waitFor();
   await stop();
   const total = await metric(server, 'sheaf_items_total{batcher="texts",outcome="ok"}');
   await until(async () => (await answered(page)) === total);

@@ -219,7 +219,7 @@ for (const role of ["gateway", "worker"])
         () => waiting.output.stdout.includes("NATS cannot be reached, and is tried again"),
         "the log says so",
       );
-      await until(async () => /no connection to NATS: connection refused/.test(await reasonOf(url)), "/readyz says so");
+      await until(async () => /not connected to NATS: connection refused/.test(await reasonOf(url)), "/readyz says so");
       assert.equal((await fetch(`${url}/readyz`)).status, 503);
       assert.doesNotMatch(waiting.output.stdout, /"msg":"ready"/);
       waiting.child.kill("SIGTERM");
@@ -302,7 +302,7 @@ test("TLS: a server whose certificate is of NATS_TLS_CA_FILE is spoken to, any o
     assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);
     const wrong = start(t, "gateway", { NATS_URL: secured.url });
     const url = await listening(wrong);
-    await until(async () => /no connection to NATS: .*certificate/.test(await reasonOf(url)), "/readyz says why");
+    await until(async () => /not connected to NATS: .*certificate/.test(await reasonOf(url)), "/readyz says why");
   } finally {
     await secured.stop();
     rmSync(folder, { recursive: true });

@@ -78,5 +78,5 @@ test("a server without a key that takes any host warns of it, once", async (t) =
   const url = new URL(await server.listen());
   url.hostname = "127.0.0.1";
   for (const host of ["evil.example", "other.example"]) assert.equal(await statusFor(url.origin, "/livez", host), 200);
-  assert.deepEqual(warnings, ["Every Host is answered, and there is no API_KEY: set ALLOWED_HOSTS to the names of this server."]); // prettier-ignore
+  assert.deepEqual(warnings, ["The server answers every Host and has no API_KEY: set ALLOWED_HOSTS to the server's names."]); // prettier-ignore
 });

@@ -235,7 +235,7 @@ function drawCharts(shown, second, history) {
     ]),
     second.latencyMs === null
       ? "No run in the last second"
-      : `Half of the last second's items within ${duration(second.latencyMs.p50)}, 99 of 100 within ${duration(second.latencyMs.p99)}`,
+      : `Last second: half of the items took at most ${duration(second.latencyMs.p50)}, 99 % at most ${duration(second.latencyMs.p99)}`,
   );
   charts.queue.set(
     history.columns([({ queued }) => queued, ({ inFlight }) => inFlight]),

@@ -17,7 +17,7 @@ export function tuneCharts({ rows, costModel, kneeSize }: Calibration): Chart[] 
   const knee =
     kneeSize === largest
       ? `They still rise at the largest measured size, ${largest}.`
-      : `Vertical line: ${kneeSize}, from where items a second rise no more than 5 %.`;
+      : `Vertical line: ${kneeSize}, beyond which throughput rises by less than 5 %.`;
   const line = [0, largest].map((size) => ({ size, runMs: costModel.fixedMs + costModel.perItemMs * size }));
   const x = quantity("size", { axis: { title: "Items in the batch" }, scale: { domain: [0, largest] } });
   return [

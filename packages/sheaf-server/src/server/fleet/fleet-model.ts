@@ -200,7 +200,7 @@ export class FleetModel implements ServedModel {
   }
 
   #unavailableReason(): string | undefined {
-    if (this.#frontEnd === undefined) return `there is no connection to NATS: ${this.#connection.unavailableReason}`;
+    if (this.#frontEnd === undefined) return `not connected to NATS: ${this.#connection.unavailableReason}`;
     if (!this.#frontEnd.isTaking) return "the connection to NATS is down";
     if (this.#isReady && this.fleet.length > 0) return undefined;
     const { unavailableReason } = this.#frontEnd;

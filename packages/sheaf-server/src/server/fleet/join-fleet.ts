@@ -52,6 +52,6 @@ function fedModel(
     const serves = descriptionOf(definition);
     return natsWorker(model.traced, { ...queue, serves, version, isServing: () => model.ownState === "ready" });
   };
-  model.takeFromQueue(open, () => `there is no connection to NATS: ${connection.unavailableReason}`);
+  model.takeFromQueue(open, () => `not connected to NATS: ${connection.unavailableReason}`);
   return model;
 }

@@ -20,7 +20,7 @@ export class OverloadLog {
         const forMs = overloaded.get(model);
         if (overload !== null) {
           if (forMs === undefined) {
-            log.warn({ model: model.name, ...overload }, "overload stands: the newest requests go first");
+            log.warn({ model: model.name, ...overload }, "standing overload: the newest requests go first");
           }
           overloaded.set(model, overload.forMs);
         } else if (forMs !== undefined) {

@@ -32,7 +32,7 @@ export function workerFamilies(models: Models): MetricFamily[] {
     ),
     gauge(
       "sheaf_model_load_failed",
-      "1 where the last load of a model failed, else 0.",
+      "1 if the last load of a model failed, otherwise 0.",
       models.deployments.map(({ name, hasFailedLoad }) => ({
         labels: { batcher: name },
         value: Number(hasFailedLoad),

@@ -195,7 +195,7 @@ const model = Type.Object({
   state: text("loading, ready, restarting, unavailable or failed."),
   reason: Type.Optional(text("Why the model is not ready.")),
   max_batch_size: Type.Optional(Type.Number()),
-  device: Type.Optional(text("Where it runs: cpu, cuda:0, webgpu …")),
+  device: Type.Optional(text("Device that the model runs on: cpu, cuda:0, webgpu …")),
   input: Type.Optional(text("The type of an item; known once the model has been inspected.")),
   sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
   self_test: Type.Optional(

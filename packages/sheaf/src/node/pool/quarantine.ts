@@ -124,7 +124,7 @@ export class Quarantine {
     const what = items === 1 ? "this item" : `a part of ${items} items that could not be told apart`;
     return new BatcherError(
       "WORKER_CRASHED",
-      `${this.#name}: the worker crashes on ${what} (${crashes} crashes while it was looked for): ${cause.message}`,
+      `${this.#name}: the worker crashes on ${what} (${crashes} crashes during the search): ${cause.message}`,
       { crashes, items },
       cause,
     );

@@ -94,7 +94,7 @@ test(
     const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
     assert.equal(rejected.length, 1);
     assert.equal(rejected[0].code, "DEAD_LETTERED");
-    assert.match(rejected[0].message, /2 workers ended while they ran it and nothing else/);
+    assert.match(rejected[0].message, /2 workers ended while they ran this item alone/);
     assert.ok(deaths <= 3, `${deaths} workers ended`);
     assert.deepEqual(await rig.deadLetters(queue), [rejected[0].deadLetterId]);
     await until(async () => (await front.figures())[1]!.ackPending === 0, "it is out of the queue");

@@ -71,7 +71,7 @@ describe("checkWorker", { skip: skipWithoutPython }, () => {
     ["stops", /says what it takes/, /it ended \(exit code 1\): no such model/],
     ["count", /answers batches of 1, 2, 7 and 64/, /returned 6 results for 7 items/],
     ["fails", /answers batches of 1, 2, 7 and 64/, /a batch of 64 of its sample failed/],
-    ["run-time", /says how long a run took/, /there is no runMs/],
+    ["run-time", /says how long a run took/, /without runMs/],
     ["signals", /goes on after SIGINT and SIGTERM/, /it ended/],
     ["exit-code", /exits with 0/, /its exit code is 5/],
     ["inherits", /does not hand its end of the pipe on/, /not close-on-exec/],

@@ -330,7 +330,7 @@ export class PendingCalls {
 
   /** Worker after worker ends with it: no other should run it. */
   #giveUp({ sequence, deathsAlone }: Call): void {
-    const reason = `${deathsAlone} workers ended while they ran it and nothing else`;
+    const reason = `${deathsAlone} workers ended while they ran this item alone`;
     // The queue knows how often it was given out; at least once more than it ran alone.
     void this.#deadLetters.takeOut(sequence!, deathsAlone + 1, reason).catch(() => undefined);
   }

@@ -59,7 +59,11 @@ export class Publisher {
   /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up. */
   checkRoom(): void {
     if (this.#unanswered.size >= maxUnanswered)
-      throw new BatcherError("QUEUE_FULL", `${this.#name}: ${maxUnanswered} publishes wait for NATS.`, {});
+      throw new BatcherError(
+        "QUEUE_FULL",
+        `${this.#name}: ${maxUnanswered} published items are not yet acknowledged by NATS.`,
+        {},
+      );
   }
 
   /** Calls of which it is unknown whether the queue has them. */

@@ -97,7 +97,7 @@ const close: Case = whenReady(
     worker.send({ type: "close" });
     await worker.answer(1, 2);
     const { header } = await worker.next();
-    if (header.type !== "closed") throw new Error(`it sent "${header.type}" where "closed" was due`);
+    if (header.type !== "closed") throw new Error(`it sent "${header.type}" instead of "closed"`);
     await worker.ended(5000);
     if (worker.exitCode !== 0) throw new Error(`its exit code is ${worker.exitCode}`);
   },
@@ -186,8 +186,7 @@ const group: Case = whenReady(
 const runTime: Case = whenReady("says how long a run took", async (worker, items) => {
   worker.run(1, items(1));
   const { header } = await worker.next();
-  if (typeof header["runMs"] !== "number")
-    throw new Error("there is no runMs: schedulers count the way there and back too");
+  if (typeof header["runMs"] !== "number") throw new Error("without runMs, schedulers count the transport too");
 });
 
 export const cases: readonly Case[] = [

@@ -104,7 +104,7 @@ export class CheckedWorker {
       const { name, message, place } = workerError(header["error"]) as Error & { place?: string };
       throw new Error(`it cannot load: ${name}: ${message}${place === undefined ? "" : ` (${place})`}`);
     }
-    if (header.type !== "ready") throw new Error(`it sent ${describe(header.type)} where "ready" was due`);
+    if (header.type !== "ready") throw new Error(`it sent ${describe(header.type)} instead of "ready"`);
     return (this.declaration = readDeclaration(header));
   }
 
@@ -118,9 +118,9 @@ export class CheckedWorker {
     const frame = await this.next();
     const { header } = frame;
     if (header.type !== "result" && header.type !== "failed") {
-      throw new Error(`it sent ${describe(header.type)} where the answer to batch ${id} was due`);
+      throw new Error(`it sent ${describe(header.type)} instead of the answer to batch ${id}`);
     }
-    if (header["id"] !== id) throw new Error(`it answered batch ${describe(header["id"])} where ${id} was due`);
+    if (header["id"] !== id) throw new Error(`it answered batch ${describe(header["id"])} instead of ${id}`);
     if (header.type === "failed") return undefined;
     const { outputs } = this.declaration!;
     return readResult(outputs, checkResult(outputs, frame), size, "view");
