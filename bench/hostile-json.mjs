@@ -1,9 +1,11 @@
 /**
  * What the bounds of JSON cost, beside JSON.parse of the same bytes, for bodies that are accepted and refused; then /livez while
- * twenty bodies of 10 MB of `[` arrive from another process: `npm run bench -- hostile-json`. About a minute.
+ * twenty bodies of 10 MB of `[` arrive, beside a server that only receives them: `npm run bench -- hostile-json`. About a
+ * minute; `npm run bench -- hostile-json flood` measures /livez alone.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { createServer as createBareServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exactJsonOf, jsonOf } from "../packages/sheaf-server/dist/http/bodies/body.js";
 import { machine, median, table } from "./lib/machine.mjs";
@@ -33,19 +35,20 @@ const refused = [
   { name: "10 MB of 0, without an end", bytes: Buffer.from(`[${filled("0,")}`) },
 ];
 const rounds = 9;
+const floods = 5;
 
-if (process.argv[2] === "server") await serve();
+const [, , part, url] = process.argv;
+/** Each of the flood in a process of its own. */
+const parts = { server: serve, bare: serveBare, flooder: flood, pinger: ping };
+if (part in parts) await parts[part](url);
 else {
   console.log(machine());
-  const rows = [["CPU of one body, µs", "JSON.parse", "with bounds", "ratio"]];
-  for (const { name, bytes, read = jsonOf } of [...accepted, ...refused]) rows.push([name, ...compare(bytes, read)]);
-  console.log(table(rows));
-  console.log(
-    `\n${table([
-      ["/livez during 20 × 10 MB of [", "p50 ms", "p99 ms", "longest ms"],
-      ["", ...(await flood())],
-    ])}`,
-  );
+  if (part !== "flood") {
+    const rows = [["CPU of one body, µs", "JSON.parse", "with bounds", "ratio"]];
+    for (const { name, bytes, read = jsonOf } of [...accepted, ...refused]) rows.push([name, ...compare(bytes, read)]);
+    console.log(`${table(rows)}\n`);
+  }
+  console.log(table([["/livez during 20 × 10 MB of [", "p50 ms", "p99 ms", "longest ms"], ...(await measureFloods())]));
 }
 
 /** Alternated rounds; those of a body that is refused end with its error. */
@@ -78,25 +81,64 @@ async function serve() {
   process.on("disconnect", () => process.exit(0));
 }
 
-/** This process pings every 10 ms; one floods, one serves. */
-async function flood() {
-  const server = fork(import.meta.filename, ["server"]);
-  const [url] = await once(server, "message");
-  const source = `const body = "[".repeat(1e7), headers = { "content-type": "application/json" };
-    await Promise.allSettled(Array.from({ length: 20 }, () => fetch("${url}/infer", { method: "POST", headers, body }).then((reply) => reply.text())));`;
-  const flooder = fork("-", { execArgv: ["--input-type=module", "-e", source] });
+/** The floor: reads each body to its end, and does nothing with it. */
+async function serveBare() {
+  const server = createBareServer((request, response) => request.resume().on("end", () => response.end("{}")));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  process.send(`http://127.0.0.1:${server.address().port}`);
+  process.on("disconnect", () => process.exit(0));
+}
+
+async function flood(to) {
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: "[".repeat(1e7) };
+  await Promise.allSettled(
+    Array.from({ length: 20 }, () => fetch(`${to}/infer`, init).then((reply) => reply.arrayBuffer())),
+  );
+}
+
+/** Every 10 ms, whether the one before was answered or not, until its parent says so. Sends how long each took. */
+async function ping(to) {
   const took = [];
   const pings = [];
-  const ping = async () => {
+  const one = async () => {
     const sentAtMs = performance.now();
-    await (await fetch(`${url}/livez`)).arrayBuffer();
+    await (await fetch(`${to}/livez`)).arrayBuffer();
     took.push(performance.now() - sentAtMs);
   };
-  for (const ended = once(flooder, "exit").then(() => true); !(await Promise.race([ended, sleep(10)]));)
-    pings.push(ping());
+  await one();
+  process.send("ready");
+  const over = once(process, "message").then(() => true);
+  took.length = 0;
+  while (!(await Promise.race([over, sleep(10)]))) pings.push(one());
   await Promise.all(pings);
+  process.send(took);
+  process.disconnect();
+}
+
+/** Medians of alternated rounds. */
+async function measureFloods() {
+  const kinds = ["bare", "server"];
+  const found = { bare: [], server: [] };
+  for (let round = 0; round < floods; round++)
+    for (const kind of round % 2 === 0 ? kinds : kinds.toReversed()) found[kind].push(await flooded(kind));
+  const row = (kind) => [0, 1, 2].map((i) => median(found[kind].map((quantiles) => quantiles[i])).toFixed(0));
+  return [
+    ["a server that only receives", ...row("bare")],
+    ["Sheaf", ...row("server")],
+  ];
+}
+
+async function flooded(kind) {
+  const start = (...words) => fork(import.meta.filename, words);
+  const server = start(kind);
+  const [at] = await once(server, "message");
+  const pinger = start("pinger", at);
+  await once(pinger, "message");
+  await once(start("flooder", at), "exit");
+  pinger.send("over");
+  const [took] = await once(pinger, "message");
   server.disconnect();
   took.sort((a, b) => a - b);
-  const quantile = (share) => took[Math.min(took.length - 1, Math.floor(share * took.length))].toFixed(0);
-  return [quantile(0.5), quantile(0.99), took.at(-1).toFixed(0)];
+  const quantile = (share) => took[Math.min(took.length - 1, Math.floor(share * took.length))];
+  return [quantile(0.5), quantile(0.99), took.at(-1)];
 }

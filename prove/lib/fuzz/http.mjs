@@ -18,7 +18,7 @@ export async function fuzz({ count, seed, warmUp = chunk, progress = () => undef
     if (warmUp > 0)
       await attack(url, fc.sample(cases(), { seed: seed - 1, numRuns: warmUp }), {
         seed: seed - 1,
-        statuses: {},
+        ends: {},
         good,
       });
     const before = await server.report();
