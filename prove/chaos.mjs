@@ -4,8 +4,8 @@
  * processes, a model in Python) whose workers and selves are killed, stopped and drained; one whose models are replaced,
  * broken and unloaded every few seconds; `sheaf proxy` between two tenants and an API that fails in every way; a queue over
  * NATS whose workers and broker are killed; a fleet of gateways and workers over HTTP, all of whose processes are, also by
- * items; rows on their way into a PostgreSQL that is; and the batcher in this process, on a clock that jumps. Nothing may
- * be lost, answered twice, hung or wrong.
+ * items; rows on their way into a PostgreSQL that is; and the batcher in this process, through storms of calls and on a clock
+ * that jumps. Nothing may be lost, answered twice, hung or wrong.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";

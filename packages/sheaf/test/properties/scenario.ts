@@ -67,6 +67,11 @@ export interface Scenario {
     readonly heedsSignal: boolean;
   };
   readonly actions: readonly Action[];
+  /** Calls at every millisecond, whose callers leave when their patience ends and try once more. */
+  readonly storm:
+    | { readonly afterAction: number; readonly perMs: number; readonly forMs: number; readonly patienceMs: number }
+    | undefined;
+  readonly overloadOrder: "newest" | "arrival" | undefined;
   readonly close: { readonly afterAction: number; readonly graceMs: number | undefined } | undefined;
 }
 
@@ -177,6 +182,19 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
       heedsSignal: fc.boolean(),
     }),
     actions: fc.array(action, { minLength: 1, maxLength: 30 }),
+    storm: fc.oneof(
+      { weight: 9, arbitrary: fc.constant(undefined) },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          afterAction: fc.nat(10),
+          perMs: fc.integer({ min: 1, max: 6 }),
+          forMs: fc.integer({ min: 50, max: 250 }),
+          patienceMs: fc.integer({ min: 20, max: 150 }),
+        }),
+      },
+    ),
+    overloadOrder: often<Scenario["overloadOrder"]>(undefined, fc.constantFrom("newest", "arrival")),
     close: often<Scenario["close"]>(
       undefined,
       fc.record({

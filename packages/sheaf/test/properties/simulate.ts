@@ -29,6 +29,14 @@ import type { Action, ActionTerms, PolicyName, Scenario } from "./scenario.js";
 /** A run that does not end by itself ends after this long all the same, so that simulations end. */
 const hangMs = 3_000;
 
+const stormTerms: ActionTerms = {
+  priority: "interactive",
+  timeoutMs: undefined,
+  alone: false,
+  asks: false,
+  controller: undefined,
+};
+
 /** Plays a scenario from its first call to the last settled one; throws at the first broken promise. */
 export async function simulate(scenario: Scenario): Promise<void> {
   const simulation = new Simulation(scenario);
@@ -72,6 +80,7 @@ class Simulation {
         maxWaitMs: scenario.maxWaitMs,
         concurrency: scenario.concurrency,
         maxQueueSize: scenario.maxQueueSize,
+        overloadOrder: scenario.overloadOrder,
         onQueueFull: scenario.onQueueFull,
         timeoutMs: scenario.timeoutMs,
         refuseLate: scenario.refuseLate,
@@ -102,12 +111,13 @@ class Simulation {
   }
 
   async play(): Promise<void> {
-    const { actions, close } = this.#scenario;
+    const { actions, storm, close } = this.#scenario;
     for (const [index, action] of actions.entries()) {
       for (let ms = 0; ms < action.afterMs; ms++) await this.#step(1);
       this.#act(action);
       // Only now and then is there a pause between two callers: most arrive in one turn.
       if (this.#random() < 0.5) await this.#step(0);
+      if (storm !== undefined && storm.afterAction === index) await this.#ride(storm);
       if (close !== undefined && close.afterAction === index) this.#close(close.graceMs);
     }
     for (let ms = 0; ms < 80; ms++) await this.#step(1);
@@ -168,6 +178,26 @@ class Simulation {
     } else if (action.kind === "flush" || action.kind === "drain") {
       this.#watch(this.#batcher[action.kind](), () => {});
     }
+  }
+
+  async #ride({ perMs, forMs, patienceMs }: NonNullable<Scenario["storm"]>): Promise<void> {
+    for (let ms = 0; ms < forMs; ms++) {
+      for (let call = 0; call < perMs; call++) this.#impatient(patienceMs, 2);
+      await this.#step(1);
+    }
+  }
+
+  #impatient(patienceMs: number, attempts: number): void {
+    const controller = new AbortController();
+    const leave = this.#clock.after(patienceMs, () => controller.abort(new Error("abort of a storm")));
+    const call = this.#newCall(stormTerms, true, controller.signal);
+    this.#asked.all += 1;
+    this.#watch(this.#resultOf(call.item, this.#optionsOf(call, stormTerms), stormTerms), (outcome) => {
+      leave();
+      this.#checker.settled(call, outcome);
+      this.#count(outcome);
+      if ("reason" in outcome && attempts > 1) this.#clock.after(10, () => this.#impatient(patienceMs, attempts - 1));
+    });
   }
 
   #single(call: Call, terms: ActionTerms): void {
