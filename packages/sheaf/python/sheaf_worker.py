@@ -107,6 +107,7 @@ def serve(
     sample: Any = None,
     name: Optional[str] = None,
     cacheable: Optional[bool] = None,
+    weight: Optional[str] = None,
 ) -> None:
     """Runs batches until Sheaf closes the worker; returns then.
 
@@ -129,12 +130,14 @@ def serve(
 
     cacheable: whether a server may keep a result and give it to equal items. False for a model that draws random
         numbers or asks other services. Without it the self-test decides.
+    weight: "length" where a run takes longer the longer its items are. The characters of an item's texts and the elements
+        of its arrays and lists are then its weight, by which a server chooses which items share a batch.
 
     Raises TypeError or ValueError where an argument is wrong.
     """
     if _is_child_process():
         return  # multiprocessing imports the main module again in each child
-    worker = _Worker(run, load, unload, _specs(inputs, "inputs"), _specs(outputs, "outputs"), sample, name, cacheable)
+    worker = _Worker(run, load, unload, _specs(inputs, "inputs"), _specs(outputs, "outputs"), sample, name, cacheable, weight)
     if _channel is None:
         sys.exit(
             f"{os.path.basename(sys.argv[0])} is a worker of Sheaf. Start it with: npx sheaf serve {sys.argv[0]}"
@@ -477,6 +480,7 @@ class _Worker:
         sample: Any,
         name: Optional[str],
         cacheable: Optional[bool],
+        weight: Optional[str],
     ) -> None:
         for what, function in (("run", run), ("load", load), ("unload", unload)):
             if function is not None and not callable(function):
@@ -491,6 +495,9 @@ class _Worker:
         self._sample = sample
         if cacheable is not None and not isinstance(cacheable, bool):
             raise TypeError(f"cacheable must be True or False, got {cacheable!r}")
+        if weight is not None and weight != "length":
+            raise ValueError(f'weight must be "length", got {weight!r}')
+        self._weight = weight
         self._name = name
         self._cacheable = cacheable
         self._model: Any = None
@@ -529,7 +536,7 @@ class _Worker:
             "outputs": _declaration(self._outputs),
             "sample": sample,
         }
-        said = {"name": self._name, "cacheable": self._cacheable}
+        said = {"name": self._name, "cacheable": self._cacheable, "weight": self._weight}
         return {**ready, **{field: value for field, value in said.items() if value is not None}}
 
     def _warm_up(self) -> List[Any]:

@@ -4,7 +4,10 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { createBatcher, type Executor } from "sheaf";
 import { Validator } from "@seriousme/openapi-schema-validator";
+import type { OpenSpec } from "../../dist/runners/contract/model-spec.js";
+import { pythonFileSpec } from "../../dist/runners/python/model.js";
 import { few, get, post, pythonModel, skipWithoutPython as skip, until, type Reply } from "./python.js";
 import { ready, sheaf, type SheafProcess } from "./sheaf-process.js";
 
@@ -15,6 +18,28 @@ async function listening({ output }: SheafProcess): Promise<string> {
   await until(() => output.stdout.includes("listening on"), "it listens");
   return /listening on (http:\/\/[^"]+)/.exec(output.stdout)![1]!;
 }
+
+test(
+  "the items of a Python model that declares a weight weigh their length, those of others nothing",
+  { skip },
+  async () => {
+    const specOf = async (name: string, options: string) => {
+      const file = join(folder, `${name}.py`);
+      writeFileSync(file, `from sheaf_worker import serve\n\nserve(lambda items: [0 for _ in items]${options})\n`);
+      return (await pythonFileSpec(file)) as OpenSpec;
+    };
+    const plain = await specOf("plain", "");
+    await plain.executor.close();
+    assert.equal(plain.weigh, undefined);
+    const { executor, weigh } = await specOf("weighed", ', weight="length"');
+    const call = createBatcher<unknown, unknown>(executor as Executor<unknown, unknown>, { weigh });
+    const weights: number[] = [];
+    call.subscribe(({ weight }) => weights.push(weight));
+    for (const item of ["four", { words: ["a", "bc"], most: 5 }, [1, [2, 3]]]) await call(item);
+    await call.close();
+    assert.deepEqual(weights, [4, 4, 3]);
+  },
+);
 
 test("models in Python and a built-in one are served together, each as it declares", { skip }, async (t) => {
   const words = ["words", "doubled", "matrix", "named", "surroundings"].map(pythonModel);

@@ -84,6 +84,8 @@ test("several inputs of several types and a free axis: only items of one shape s
     "shape:ids": Int32Array.of(ids.length),
     bias: Float32Array.of(10, 20, 30, 40),
   });
+  // The ids and the four numbers of the bias.
+  assert.deepEqual([[1n], [1n, 2n, 3n]].map((ids) => spec.weigh?.(item(ids))), [5, 7]); // prettier-ignore
   await served(spec, async (infer) => {
     const sizes: number[] = [];
     infer.subscribe(({ size }) => sizes.push(size));

@@ -102,6 +102,16 @@ test("a longer text is cut before its last special token, and says so", async ()
   assert.deepEqual([long!.tokens, long!.truncated, fitting!.truncated], [5, true, false]);
 });
 
+test("a text weighs the tokens that results of such texts had, at most those that fit", async () => {
+  const spec = await resolveModel(folderOf("weighed", { "model.onnx": tinyBert(), "config.json": bert }));
+  const text = "the cat sits in the dog";
+  const [result] = await run(spec, [text]);
+  assert.deepEqual([result!.tokens, spec.weigh!(text)], [8, 10]);
+  for (let i = 0; i < 200; i++) spec.learnWeight!(text, result);
+  assert.equal(spec.weigh!(text), 9);
+  assert.equal(spec.weigh!(text.repeat(9)), 16);
+});
+
 test("classification gives a share for each label", async () => {
   const path = folderOf("classify", {
     "model.onnx": tinyBert(3),

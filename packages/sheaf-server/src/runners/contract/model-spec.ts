@@ -108,11 +108,17 @@ export interface CommonSpec {
    */
   readonly groupKey?: ((item: unknown) => unknown) | undefined;
   /**
-   * An item's weight in tokens, padding counted: the batcher's `weigh` with `batchWeight: "padded"`.
+   * An item's weight, such as its tokens: the batcher's `weigh` with `batchWeight: "padded"`.
    * @default none
    * @see maxBatchWeight
    */
   readonly weigh?: ((item: unknown) => number) | undefined;
+  /**
+   * Called with an item and its result, so that `weigh` becomes more exact.
+   * @default none
+   * @see weigh
+   */
+  readonly learnWeight?: ((item: unknown, result: unknown) => void) | undefined;
   /**
    * Weight up to which a batch is filled; a heavier item runs alone.
    * @default none

@@ -6,6 +6,7 @@ import type { OnnxData } from "./onnx-worker.ts";
 import type { OnnxInspection, OnnxInspectionRequest } from "./onnx-inspection-worker.ts";
 import { inspectionExecutor } from "../workers/inspection.ts";
 import { workersOn } from "../workers/workers-on.ts";
+import { itemLength } from "../tensors/item-length.ts";
 import { shapeOf, type TensorItem } from "../tensors/tensor-item.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
@@ -42,6 +43,7 @@ export async function onnxFileSpec(file: string, settings: RunnerSettings = {}):
     ...verdict,
     maxBatchSize: most,
     groupKey: hasFreeAxes ? shapeKey(layout.inputs) : undefined,
+    weigh: hasFreeAxes ? itemLength : undefined,
     sample: isBare && sample !== undefined ? (sample as TensorItem)[input!.name] : sample,
     note: noteOf(inspection, verdict.warning),
   };

@@ -7,6 +7,7 @@ import { triedOut } from "../self-test/module-trial.ts";
 import { inputOf, itemFromJson, outputOf } from "./columns.ts";
 import { convertingExecutor } from "./executor.ts";
 import { interpreterFor } from "./interpreter.ts";
+import { itemLength } from "../tensors/item-length.ts";
 import { typedMessage } from "../../shared/typed-message.ts";
 
 /** Where libraries of Python look for how many threads a run may use. */
@@ -59,6 +60,7 @@ export async function pythonFileSpec(file: string, settings: RunnerSettings = {}
       output: outputOf(declaration),
       example: exampleOf(declaration.sample),
       isCacheable: declaration.cacheable,
+      weigh: declaration.weight === "length" ? itemLength : undefined,
       note: `Runs in ${command} on ${device}.`,
     };
     const different = new Map(declaration.sample.map((item) => [JSON.stringify(item), item]));

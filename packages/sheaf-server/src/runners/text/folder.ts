@@ -4,7 +4,11 @@ import { workersOn } from "../workers/workers-on.ts";
 import { inspectionExecutor } from "../workers/inspection.ts";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { TextInspection, TextInspectionRequest } from "./text-inspection-worker.ts";
+import { TokenRate } from "./token-rate.ts";
 import { workerModule } from "../workers/worker-module.ts";
+
+/** The tokens at a text's start and end. */
+const ownTokens = 2;
 
 // Kept in step with the size of a worker's runs; see model.ts.
 const maxPaddedTokens = 16_384;
@@ -41,17 +45,27 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
           ? { kind: "labels", labels }
           : { kind: "vector", length: found.vectorLength, ...(dimensions && { dimensions }) },
     ...verdict,
-    weigh: (item) => weightOf(item, maxTokens),
+    ...weights(maxTokens),
     maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),
     note: noteOf(found, verdict.warning),
   };
 }
 
-/** Tokens by the rule of thumb of three characters each: the worker counts exactly, and splits batches that are too uneven. */
-function weightOf(item: unknown, maxTokens: number): number {
-  const { query, text } =
-    typeof item === "string" ? { query: "", text: item } : (item as Record<"query" | "text", string>);
-  return Math.min(maxTokens, Math.ceil((query.length + text.length) / 3) + 2);
+/** Tokens as results have shown them: the worker counts exactly, and splits batches that are too uneven. */
+function weights(maxTokens: number): Pick<ModuleSpec, "weigh" | "learnWeight"> {
+  const rate = new TokenRate();
+  const textOf = (item: unknown): string => {
+    if (typeof item === "string") return item;
+    const { query, text } = item as Record<"query" | "text", string>;
+    return query + text;
+  };
+  return {
+    weigh: (item) => Math.min(maxTokens, Math.ceil(rate.of(textOf(item))) + ownTokens),
+    learnWeight: (item, result) => {
+      const { tokens, truncated } = result as { readonly tokens?: number; readonly truncated?: boolean };
+      if (tokens !== undefined && truncated === false) rate.learn(textOf(item), tokens - ownTokens);
+    },
+  };
 }
 
 function noteOf({ settings }: TextInspection, warning: string | undefined): string {

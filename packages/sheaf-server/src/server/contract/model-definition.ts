@@ -26,7 +26,7 @@ export interface ModelDefinition extends Omit<CommonSpec, "groupKey" | "weigh" |
    */
   readonly groupKey?: ((item: never) => unknown) | undefined;
   /**
-   * An item's weight in tokens, padding counted.
+   * An item's weight, such as its tokens, padding counted.
    * @default none
    * @see maxBatchWeight
    */

@@ -268,10 +268,20 @@ export class LocalModel implements ServedModel {
 
   /** The definition's executor, which is ready once it is warm. */
   #executor(): Executor<unknown, unknown> {
-    const { run, warmUpItem } = this.definition;
+    const { run, warmUpItem, learnWeight } = this.definition;
     const inner = (typeof run === "function" ? executorOf(run, 1) : run) as Executor<unknown, unknown>;
     return wrapExecutor(inner, {
-      run: (items, handle) => inner.run(items, handle),
+      run:
+        learnWeight === undefined
+          ? (items, handle) => inner.run(items, handle)
+          : async (items, handle) => {
+              const results = await inner.run(items, handle);
+              for (const [index, item] of items.entries()) {
+                const result = results[index];
+                if (result !== undefined && !(result instanceof Error)) learnWeight(item, result);
+              }
+              return results;
+            },
       ready: async () => {
         const runs = await inner.ready();
         if (warmUpItem === undefined) return runs;

@@ -29,6 +29,8 @@ export interface WorkerDeclaration {
   readonly sample: readonly unknown[];
   /** Whether a result may be kept and given to equal items; undefined where the worker does not say. */
   readonly cacheable: boolean | undefined;
+  /** `"length"`: a run takes longer the longer its items are; undefined where the worker does not say. */
+  readonly weight: "length" | undefined;
 }
 
 /** The element types of the protocol, with the arrays that hold them. */
@@ -43,7 +45,7 @@ const maxLength = 2 ** 28;
 
 /** Reads a `ready` message. @throws {TypeError} naming the fault. */
 export function readDeclaration(ready: Readonly<Record<string, unknown>>): WorkerDeclaration {
-  const { name, inputs = "json", outputs = "json", sample = [], cacheable } = ready;
+  const { name, inputs = "json", outputs = "json", sample = [], cacheable, weight } = ready;
   if (name !== undefined && (typeof name !== "string" || name === "")) {
     throw new TypeError(`name must be a non-empty string, got ${describe(name)}`);
   }
@@ -51,6 +53,8 @@ export function readDeclaration(ready: Readonly<Record<string, unknown>>): Worke
   if (cacheable !== undefined && typeof cacheable !== "boolean") {
     throw new TypeError(`cacheable must be true or false, got ${describe(cacheable)}`);
   }
+  if (weight !== undefined && weight !== "length")
+    throw new TypeError(`weight must be "length", got ${describe(weight)}`);
   const embedding = typeof outputs === "string" && outputs.startsWith("embedding[");
   return {
     name,
@@ -59,6 +63,7 @@ export function readDeclaration(ready: Readonly<Record<string, unknown>>): Worke
     embedding,
     sample,
     cacheable,
+    weight,
   };
 }
 

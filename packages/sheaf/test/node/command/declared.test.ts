@@ -35,6 +35,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       embedding: false,
       sample: [{ row: [[1, 2], [3, 4]], text: "hi", flags: [1, 0, 1] }], // prettier-ignore
       cacheable: undefined,
+      weight: undefined,
     });
     const item = (n: number, text: string): Row => ({
       row: Float32Array.of(n, 2, 3, 4),
@@ -98,6 +99,7 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
     [`serve(lambda texts: texts, inputs="float32")`, /inputs must be .*got 'float32'/],
     [`serve(lambda texts: texts, inputs={"a": "embedding[2]"})`, /inputs\['a'\] must be .*got 'embedding\[2\]'/],
     [`serve(lambda texts: texts, cacheable=3)`, /cacheable must be True or False, got 3/],
+    [`serve(lambda texts: texts, weight="tokens")`, /weight must be "length", got 'tokens'/],
     [`serve(7)`, /run must be a function, got 7/],
     [`async def run(items): pass\nserve(run)`, /run must be a plain function, not an async one/],
     [
@@ -132,6 +134,13 @@ describe("a Python worker's declaration", { skip: skipWithoutPython, concurrency
       assert.equal(executor.declaration!.cacheable, read);
       await executor.close();
     }
+  });
+
+  test("a worker says that its items weigh their length", async () => {
+    const executor = workerCommand(inline(`serve(lambda texts: texts, weight="length")`));
+    await executor.ready();
+    assert.equal(executor.declaration!.weight, "length");
+    await executor.close();
   });
 
   test("run and load may take fewer parameters, and results may come from a generator", async () => {
