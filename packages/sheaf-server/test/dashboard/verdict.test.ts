@@ -112,6 +112,15 @@ test("a verdict shows its range and how many runs it rests on", () => {
     /^Measured over the last 340 runs, of 58 items on average: .* 22× as long \(95 % range 20× to 25×\)\./,
   );
   assert.match(basis, /A run takes 9\.1 ms to 10\.1 ms, and 0\.29 ms to 0\.31 ms more for each item\.$/);
+  const weighed = (weights: object): string =>
+    gainOf({ ...gains, costModel: { ...gains.costModel, ...weights } }).basis;
+  const learned = { perWeightMs: 0.02, perWeightMsRange: [0.019, 0.021], batchWeight: "sum" };
+  assert.match(
+    weighed(learned),
+    / more for each item and 19\.0 ms to 21\.0 ms for each 1,000 of the items' weights together\.$/,
+  );
+  assert.match(weighed({ ...learned, batchWeight: "padded" }), /1,000 of the heaviest item's weight, for each item\.$/);
+  assert.match(weighed({ perWeightMs: null }), / more for each item\. The items' weights do not explain run times\.$/);
   assert.equal(headline, "Batching gains 22× (20–25)");
   assert.match(gainOf(gainsNothing).basis, /95 % range 0\.98× to 1\.04×/);
 });

@@ -14,10 +14,7 @@ export function gainOf({ verdict, costModel }) {
   if (kind === "measuring" || speedup === null || low === null || high === null) return withoutVerdict(verdict);
   const range = rangeOf(low, high);
   const measured = `Measured over the last ${plural(runs, "run")}, of ${number(batchSize)} items on average: one by one they would take ${times(speedup)} as long (95 % range ${range}).`;
-  const cost =
-    costModel === null || costModel.basis !== "runs"
-      ? ""
-      : ` A run takes ${span(costModel.fixedMsRange)}, and ${span(costModel.perItemMsRange)} more for each item.`;
+  const cost = costModel === null || costModel.basis !== "runs" ? "" : ` ${costOf(costModel)}`;
   const shared = {
     basis: `${measured}${cost}${start === null ? "" : ` ${atStart(start)}`}`,
     figure: times(speedup),
@@ -46,6 +43,20 @@ function withoutVerdict({ start, cause, runs }) {
 
 const atStart = (/** @type {StartGain} */ { batchSize, speedup, low, high, runs }) =>
   `Measured at the start with the sample, in ${plural(runs, "run")}: ${number(batchSize)} items one by one take ${times(speedup)} as long as in one run (95 % range ${rangeOf(low, high)}).`;
+
+/**
+ * The cost of a run in one sentence: by size, and by weight where items have weights, or a second one where weights explain nothing.
+ * @param {NonNullable<BatcherStats["costModel"]>} costModel
+ */
+function costOf({ fixedMsRange, perItemMsRange, perWeightMs, perWeightMsRange, batchWeight }) {
+  const bySize = `A run takes ${span(fixedMsRange)}, and ${span(perItemMsRange)} more for each item`;
+  if (perWeightMs === undefined) return `${bySize}.`;
+  if (perWeightMs === null || perWeightMsRange === undefined) return `${bySize}. The items' weights do not explain run times.`; // prettier-ignore
+  const counted =
+    batchWeight === "padded" ? "the heaviest item's weight, for each item" : "the items' weights together";
+  const [low, high] = perWeightMsRange.map((ms) => duration(1000 * ms));
+  return `${bySize} and ${low} to ${high} for each 1,000 of ${counted}.`;
+}
 
 const rangeOf = (/** @type {number} */ low, /** @type {number} */ high) => `${times(low)} to ${times(high)}`;
 
