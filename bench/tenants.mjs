@@ -23,8 +23,9 @@ if (!(durationS >= 1 && durationS <= 60 && Number.isInteger(seed))) {
 }
 
 const contenders = {
-  "first in, first out": (workload) => share(workload, { overloadOrder: "arrival" }),
-  "newest first under overload": (workload) => share(workload),
+  "first in, first out": (workload) => share(workload, { tenantKey: "none", overloadOrder: "arrival" }),
+  "newest first under overload": (workload) => share(workload, { tenantKey: "none" }),
+  fairKey: (workload) => share(workload),
   "groupKey by tenant": (workload) => share(workload, { tenantKey: "groupKey" }),
   "the flooder made bulk": shareByPriority,
   reference: shareReference,
@@ -47,7 +48,7 @@ console.log(`${machine()}\nnpm run bench -- tenants --seconds ${values.seconds} 
 const rows = [["", "victims' p50", "p99", "refused", "throughput"]];
 const times = (ratio) => ratio.toFixed(2);
 for (const { name, ...kind } of workloads.filter((workload) => workload.name.includes(values.only))) {
-  const alone = await share(workloadOf({ ...kind, times: 0, durationS, seed }));
+  const alone = await share(workloadOf({ ...kind, times: 0, durationS, seed }), { tenantKey: "none" });
   const workload = workloadOf({ ...kind, durationS, seed });
   let inOrderPerS;
   for (const [contender, run] of Object.entries(contenders)) {

@@ -46,11 +46,10 @@ function figuresOf({ latencyMs: { p50, p99 }, items: { ok, rejected } }) {
 }
 
 /** The flooder in the bulk lane, by somebody who knows who it is. */
-export const shareByPriority = (workload) =>
-  share({
-    ...workload,
-    tenants: workload.tenants.map((kind) => (kind.name === "flood" ? { ...kind, priority: "bulk" } : kind)),
-  });
+export function shareByPriority(workload) {
+  const tenants = workload.tenants.map((kind) => (kind.name === "flood" ? { ...kind, priority: "bulk" } : kind));
+  return share({ ...workload, tenants }, { tenantKey: "none" });
+}
 
 /**
  * The reference, without the batcher: tenants take turns item by item, a batch's worth at each free slot; a full queue drops

@@ -24,6 +24,8 @@ const wrongValues: Record<string, readonly unknown[]> = {
   shouldBisect: [true, "x", null, {}],
   maxBisectRuns: [-1, 1.5, Number.NaN, "3", null],
   groupKey: ["tenant", 5, null, {}],
+  fairKey: ["tenant", 5, null, {}],
+  shareOf: [1, "tenant", null, {}],
   orderKey: ["id", 5, null, {}],
   dedupeKey: ["id", true, null, {}],
   rateLimit: [

@@ -62,7 +62,7 @@ class Simulation {
       noise = {},
       weights,
       tenants,
-      tenantKey = "none",
+      tenantKey = "fairKey",
       items,
       warmUp,
       priorities = {},
@@ -100,7 +100,7 @@ class Simulation {
       this.#goodput = new Goodput(arrivals?.pattern === "surge" ? arrivals : undefined);
     }
     this.#outcomes = new Outcomes(this.#items);
-    oneOf("groupKey", "none")("tenantKey", tenantKey);
+    oneOf("fairKey", "groupKey", "none")("tenantKey", tenantKey);
     if (tenants !== undefined) this.#tenants = new TenantTraffic(tenants, seed);
     if (weights !== undefined) this.#weights = new ItemWeights(weights, this.#items, seed ^ 0x3c6ef372);
     const runMs = runTimesOf(cost);

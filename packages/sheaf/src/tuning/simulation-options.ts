@@ -22,9 +22,9 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly tenants?: readonly SimulatedTenants[] | undefined;
   /**
    * The option of `createBatcher` by which it tells the tenants apart.
-   * @default "none", and it does not
+   * @default "fairKey"
    */
-  readonly tenantKey?: "groupKey" | "none" | undefined;
+  readonly tenantKey?: "fairKey" | "groupKey" | "none" | undefined;
   /** Run time of a batch by its size, and by its weight. */
   readonly cost: SimulatedCost;
   /**

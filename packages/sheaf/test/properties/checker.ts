@@ -8,6 +8,7 @@ export interface Item {
   readonly equal: number | undefined;
   readonly weight: number;
   readonly group: number | undefined;
+  readonly tenant: number | undefined;
   readonly order: number | undefined;
   readonly isBad: boolean;
   readonly isAlone: boolean;

@@ -35,6 +35,9 @@ export interface Scenario {
   readonly hasBatchWeight: boolean;
   readonly maxItemWeight: number | undefined;
   readonly groups: number;
+  readonly tenants: number;
+  /** Whether tenants have different shares. */
+  readonly hasShares: boolean;
   readonly orders: number;
   readonly equals: number;
   /** Equal calls also join a run; only without orders. */
@@ -150,6 +153,8 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
     hasBatchWeight: fc.boolean(),
     maxItemWeight: often<number | undefined>(undefined, fc.integer({ min: 5, max: 50 })),
     groups: often(0, fc.integer({ min: 1, max: 4 })),
+    tenants: often(0, fc.integer({ min: 1, max: 5 })),
+    hasShares: fc.boolean(),
     orders: often(0, fc.integer({ min: 1, max: 6 })),
     equals: often(0, fc.integer({ min: 1, max: 12 })),
     joinsRuns: fc.boolean(),

@@ -69,7 +69,8 @@ class Simulation {
       };
     };
     const { weights, hasBatchWeight, maxItemWeight } = scenario;
-    const { groups, orders, equals, joinsRuns, keyed, runOne, onBatchError, maxBisectRuns } = scenario;
+    const { groups, tenants, hasShares, orders, equals, joinsRuns, keyed } = scenario;
+    const { runOne, onBatchError, maxBisectRuns } = scenario;
     this.#batcher = createBatcher<Item, Result>(
       async (items, context) =>
         this.#keyed(await this.#run([...items], context, keyed === undefined ? undefined : 0), items),
@@ -96,6 +97,8 @@ class Simulation {
               maxItemWeight,
             }),
         ...(groups > 0 ? { groupKey: key(({ group }) => group) } : {}),
+        ...(tenants > 0 ? { fairKey: key(({ tenant }) => tenant) } : {}),
+        ...(tenants > 0 && hasShares ? { shareOf: (tenant) => ((tenant as number | undefined) ?? 0) + 0.5 } : {}),
         ...(orders > 0 ? { orderKey: key(({ order }) => order) } : {}),
         ...(equals > 0 ? { dedupeKey: key(({ equal }) => equal) } : {}),
         ...(equals > 0 && orders === 0 && joinsRuns ? { dedupe: "running" } : {}),
@@ -329,7 +332,7 @@ class Simulation {
   }
 
   #newCall(terms: ActionTerms, isSingle: boolean, signal = this.#signalOf(terms)): Call {
-    const { groups, orders, equals, weights, throwingKeys, run } = this.#scenario;
+    const { groups, tenants, orders, equals, weights, throwingKeys, run } = this.#scenario;
     const id = this.#items++;
     const equal = equals > 0 && this.#random() < 0.8 ? Math.floor(this.#random() * equals) : undefined;
     // Equal items must agree in all that matters, so those are drawn from what they share.
@@ -339,10 +342,12 @@ class Simulation {
       equal: terms.alone ? undefined : equal,
       weight: weights === "none" ? 1 : Math.floor(draw() * (draw() < 0.05 ? 60 : 16)),
       group: groups > 0 ? Math.floor(draw() * groups) : undefined,
+      // Equal items may come from several tenants, and some from none.
+      tenant: tenants > 0 && this.#random() < 0.9 ? Math.floor(this.#random() * tenants) : undefined,
       order: orders > 0 && draw() < 0.9 ? Math.floor(draw() * orders) : undefined,
       isBad: draw() < run.badItemRate,
       isAlone: terms.alone,
-      throwsKey: throwingKeys && groups + orders + (terms.alone ? 0 : equals) > 0 && draw() < 0.1,
+      throwsKey: throwingKeys && groups + tenants + orders + (terms.alone ? 0 : equals) > 0 && draw() < 0.1,
     };
     const timeoutMs = terms.timeoutMs ?? this.#scenario.timeoutMs ?? Infinity;
     const madeAtMs = this.#clock.now();

@@ -8,6 +8,7 @@ const shared: SimulationOptions = {
   cost: { fixedMs: 10, perItemMs: 0.3 },
   concurrency: 1,
   maxQueueSize: 200,
+  tenantKey: "none",
   tenants: [customers, flood],
   items: 10_000,
 };
@@ -41,6 +42,11 @@ test("a tenant's priority is that of its calls", async () => {
   assert.deepEqual(Object.keys(latencyMsByPriority).sort(), ["bulk", "interactive"]);
 });
 
+test("fairKey keeps the flood from the others", async () => {
+  const { tenants } = await simulate({ ...shared, tenantKey: undefined });
+  assert.equal(tenants!["customers"]!.items.rejected, 0);
+});
+
 test("groupKey keeps the tenants' items apart", async () => {
   const together = await simulate({ ...shared, items: 2000, tenants: [{ ...customers, count: 50 }] });
   const apart = await simulate({
@@ -64,7 +70,7 @@ test("tenants that make no sense are refused with what they were", async () => {
     [{ tenants: [customers, customers] }, /every name in tenants must be another/],
     [{ tenants: [{ ...customers, count: 1e6 }] }, /at most 100000 tenants, got 1000000/],
     [{ tenants: [customers], arrivals: flood.arrivals }, /tenants excludes arrivals/],
-    [{ tenantKey: "name" }, /tenantKey must be "groupKey" or "none", got "name"/],
+    [{ tenantKey: "name" }, /tenantKey must be "fairKey" or "groupKey" or "none", got "name"/],
     [{ tenants: undefined }, /arrivals must be \{ pattern, … \}, got undefined/],
   ] as const)
     await assert.rejects(simulate({ ...shared, ...options } as never), message);

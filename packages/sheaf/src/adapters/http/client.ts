@@ -142,7 +142,7 @@ export function batchClient<In, Out>(
     retryBudget,
     ...batcherOptions
   } = options;
-  const { groupKey, orderKey, dedupeKey, ...rest } = batcherOptions;
+  const { groupKey, fairKey, orderKey, dedupeKey, ...rest } = batcherOptions;
   const target = new URL(url).href;
   const maxBytes = maxBodyBytes ?? clientDefaults.maxBodyBytes;
   const maxReply = maxReplyBytes ?? clientDefaults.maxReplyBytes;
@@ -182,6 +182,7 @@ export function batchClient<In, Out>(
     maxItemWeight: maxBytes - bytesAroundItems,
     weigh: ({ json }) => utf8Bytes(json) + bytesAroundItem,
     groupKey: groupKey && keyed(groupKey),
+    fairKey: fairKey && keyed(fairKey),
     orderKey: orderKey && keyed(orderKey),
     dedupeKey: dedupeKey && keyed(dedupeKey),
   });

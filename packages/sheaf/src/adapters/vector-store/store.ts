@@ -66,6 +66,8 @@ export interface StoreBatcherOptions extends Omit<
   | "overloadOrder"
   | "onBatchError"
   | "groupKey"
+  | "fairKey"
+  | "shareOf"
   | "orderKey"
   | "dedupeKey"
   | "runOne"

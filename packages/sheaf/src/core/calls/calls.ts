@@ -42,6 +42,7 @@ export function callsOf<In, Out>(
     settings.weigh === undefined &&
     settings.orderKey === undefined &&
     settings.dedupeKey === undefined &&
+    settings.fairKey === undefined &&
     settings.timeoutMs === undefined;
   const mayWait = settings.onQueueFull === "wait";
 

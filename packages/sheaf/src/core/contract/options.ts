@@ -210,6 +210,21 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly groupKey?: ((item: In) => unknown) | undefined;
   /**
+   * Whose item it is: the tenants, by key, take turns in every batch, and none may fill the queue alone. Keys compare as in a
+   * Map; the items without one (`undefined`) are one tenant. Called once, on arrival.
+   * @default none: items go in order of arrival, from all callers alike
+   * @example
+   * createBatcher(run, { fairKey: (request) => request.customer });
+   * @see shareOf
+   */
+  readonly fairKey?: ((item: In) => unknown) | undefined;
+  /**
+   * Share of a tenant in the batches while others wait too; finite, > 0. Called with its key for each item, on arrival.
+   * @default 1 for each tenant
+   * @see fairKey
+   */
+  readonly shareOf?: ((key: unknown) => number) | undefined;
+  /**
    * Items of one key run in order, never in two batches at once; `undefined` means no order.
    * @default none
    */

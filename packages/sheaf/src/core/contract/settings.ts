@@ -78,6 +78,8 @@ export function settingsOf<In, Out>(
     shouldBisect: options.shouldBisect,
     maxBisectRuns: options.maxBisectRuns,
     groupKey: options.groupKey,
+    fairKey: options.fairKey,
+    shareOf: options.shareOf,
     orderKey: options.orderKey,
     dedupeKey: options.dedupeKey,
     dedupe: options.dedupe,
@@ -146,6 +148,8 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   shouldBisect: checkFunction,
   maxBisectRuns: integerFrom(0),
   groupKey: checkFunction,
+  fairKey: checkFunction,
+  shareOf: checkFunction,
   orderKey: checkFunction,
   dedupeKey: checkFunction,
   dedupe: oneOf("waiting", "running"),
@@ -169,6 +173,7 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   needs("maxItemWeight", maxItemWeight !== undefined, "weigh");
   needs("rateLimit.weight", rateLimit?.weight !== undefined, "weigh");
   needs('maxQueueSize "auto"', maxQueueSize === "auto", "timeoutMs");
+  needs("shareOf", options.shareOf !== undefined, "fairKey");
   needs('dedupe "running"', dedupe === "running", "dedupeKey");
   if (dedupe === "running" && orderKey !== undefined) {
     throw new RangeError('dedupe "running" excludes orderKey');

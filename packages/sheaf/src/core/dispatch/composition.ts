@@ -13,6 +13,14 @@ export interface Candidate {
   readonly dueAtMs: number;
   /** Items of one order, which may go only after those of the same that came before; undefined without. */
   readonly order?: unknown;
+  /** The tenant in whose turn it goes; undefined without tenants. */
+  readonly payer?: Payer | undefined;
+}
+
+/** A tenant: the one with the least goes next. */
+export interface Payer {
+  readonly account: number;
+  readonly share: number;
 }
 
 /** How a batch is composed while weights explain run times. */
@@ -37,7 +45,7 @@ const joinShare = 0.75;
 /**
  * Chooses by cost which of the waiting items go together; returns them in the order in which they go.
  *
- * They go in order of `urgency`, those that are due first. An item that does not fit is passed over: it would make the run
+ * They go in order of `urgency`, those that are due first; tenants take turns, each with its own in that order. An item that does not fit is passed over: it would make the run
  * longer than the target, or too late for an item that can still be in time, or the others would pay nearly as much for its
  * company as a run of its own takes.
  */
@@ -63,6 +71,7 @@ export function compose<T extends Candidate>(
   inTurn.sort(
     (a, b) => a.candidate.tier - b.candidate.tier || (a.urgent === b.urgent ? a.place - b.place : b.urgent - a.urgent),
   );
+  if (candidates[0]?.payer !== undefined) takeTurns(inTurn);
   const chosen: T[] = [];
   const passedOrders = new Set<unknown>();
   let weight = 0;
@@ -93,4 +102,21 @@ export function compose<T extends Candidate>(
     firstDeadlineMs = deadlineMs;
   }
   return chosen;
+}
+
+/** Sorts candidates that stand in order of urgency by turns of their tenants: by what each has had before it. */
+function takeTurns<T extends Candidate>(inTurn: { readonly candidate: T }[]): void {
+  const accounts = new Map<Payer, number>();
+  const lastOf = new Map<unknown, number>();
+  const befores = new Map<T, number>();
+  for (const { candidate } of inTurn) {
+    const { order, weight } = candidate;
+    const payer = candidate.payer!;
+    let before = accounts.get(payer) ?? payer.account;
+    // Not before an item of its order that came earlier.
+    if (order !== undefined) lastOf.set(order, (before = Math.max(before, lastOf.get(order) ?? 0)));
+    accounts.set(payer, before + (weight || 1) / payer.share);
+    befores.set(candidate, before);
+  }
+  inTurn.sort(({ candidate: a }, { candidate: b }) => a.tier - b.tier || befores.get(a)! - befores.get(b)!);
 }

@@ -38,7 +38,7 @@ export class NextBatch<In> {
     this.#queue = queue;
     this.#order = order;
     this.#sharesRuns = sharesRuns;
-    this.#selection = new Selection(limits, (chunk, index) => queue.setAside(chunk, index));
+    this.#selection = new Selection(limits, queue.tenants, (chunk, index) => queue.setAside(chunk, index));
   }
 
   /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
@@ -120,10 +120,15 @@ export class NextBatch<In> {
     const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (laneQueue.live !== group.waiting) return undefined;
     let head = laneQueue.head!;
-    const isWhole = head.live === head.count && head.count <= limit;
+    const isWhole = laneQueue.turns === undefined && head.live === head.count && head.count <= limit;
     const batch = isWhole
       ? this.#queue.takeHead(laneQueue)
       : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
+    for (let row = laneQueue.turns?.top(); row !== undefined && batch.count < limit; row = laneQueue.turns!.top()) {
+      const { chunk, index } = row.first!;
+      this.#queue.tenants!.charge(row.tenant, chunk.weights?.[index] ?? 1);
+      this.#queue.move(chunk, index, batch);
+    }
     while (batch.count < limit && laneQueue.live > 0) {
       head = laneQueue.head!;
       while (head.settlers[head.head] === undefined) head.head++;
@@ -139,11 +144,16 @@ export class NextBatch<In> {
     costs: Costs | undefined,
     onlyAlone: boolean,
   ): Chunk<In> | undefined {
-    const { chunks, indices } = this.#selection;
+    const { chunks, indices, payers } = this.#selection;
     const count = this.#selection.choose(group, limit, nowMs, costs, onlyAlone);
     if (count === 0) return undefined;
     const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
-    for (let i = 0; i < count; i++) this.#queue.move(chunks[i]!, indices[i]!, batch);
+    for (let i = 0; i < count; i++) {
+      const chunk = chunks[i]!;
+      const index = indices[i]!;
+      this.#queue.tenants?.charge(payers[i]!, chunk.weights?.[index] ?? 1);
+      this.#queue.move(chunk, index, batch);
+    }
     chunks.length = 0;
     return batch;
   }

@@ -1,7 +1,10 @@
-import { placeOf } from "../queue/blocked-calls.ts";
-import type { Chunk, ItemRef } from "../queue/chunk.ts";
+import type { Account, Chunk } from "../queue/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
 import type { LaneQueue } from "../queue/lane-queue.ts";
+import type { Tenants } from "../queue/tenants/tenants.ts";
+import { ByTurns } from "./cursors/by-turns.ts";
+import { Cursor } from "./cursors/cursor.ts";
+import { NewestFirst } from "./cursors/newest-first.ts";
 import { compose, type BatchLimits, type Candidate, type Costs } from "./composition.ts";
 
 /** Items looked at to compose a batch by cost. Of the newest only a few: cost must not bring back old ones. */
@@ -18,6 +21,8 @@ const maxPassed = 1024;
 export class Selection<In> {
   readonly chunks: Chunk<In>[] = [];
   readonly indices: number[] = [];
+  /** With tenants: in whose turn each goes. */
+  readonly payers: Account[] = [];
   weight = 0;
   /** The next item would have exceeded maxBatchWeight. */
   closedByWeight = false;
@@ -27,11 +32,17 @@ export class Selection<In> {
   /** Arrival of the oldest item that no order key blocks, chosen or left for the batch after. */
   oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
+  readonly #tenants: Tenants<In> | undefined;
   readonly #setAside: (chunk: Chunk<In>, index: number) => void;
   #choice = 0;
 
-  constructor(limits: BatchLimits, setAside: (chunk: Chunk<In>, index: number) => void) {
+  constructor(
+    limits: BatchLimits,
+    tenants: Tenants<In> | undefined,
+    setAside: (chunk: Chunk<In>, index: number) => void,
+  ) {
     this.#limits = limits;
+    this.#tenants = tenants;
     this.#setAside = setAside;
   }
 
@@ -42,18 +53,20 @@ export class Selection<In> {
    */
   choose(group: Group<In>, limit: number, nowMs: number, costs?: Costs, onlyAlone: boolean = false): number {
     const { newestFirst } = group;
+    const tenants = this.#tenants;
     const seen = costs === undefined ? limit : candidatesFor(limit, newestFirst);
-    const cursors = group.laneQueues.map((laneQueue) => {
-      const cursor = newestFirst && laneQueue.lane < 2 ? new NewestFirst(laneQueue) : new Cursor(laneQueue);
-      cursor.begin(seen);
-      return cursor;
-    }) as Cursors<In>;
+    // By turns the oldest may be left for long: it is looked for before anything is chosen.
+    let oldestAtMs = tenants === undefined || newestFirst ? Infinity : this.#oldestAtMs(group);
+    const cursors = cursorsOf(group, seen, (laneQueue) => {
+      const fromNewest = newestFirst && laneQueue.lane < 2;
+      if (tenants !== undefined) return new ByTurns(laneQueue, tenants, fromNewest);
+      return fromNewest ? new NewestFirst(laneQueue) : new Cursor(laneQueue);
+    });
     const [immediate, interactive, bulk] = cursors;
     const { maxBatchWeight, padded } = this.#limits;
     let count = 0;
     let weight = 0;
     let heaviest = 0;
-    let oldestAtMs = Infinity;
     let passed = 0;
     this.#choice++;
     this.closedByWeight = false;
@@ -64,7 +77,7 @@ export class Selection<In> {
       if (immediate.atEnd()) {
         // Bulk fills the places that interactive leaves; once aged it takes its turn by age. An immediate batch takes no young bulk.
         const bulkIsAged = !bulk.atEnd() && nowMs - bulk.arrivedAtMs() >= bulkPromotionMs;
-        if (bulkIsAged && (interactive.atEnd() || bulk.arrivedAtMs() < interactive.oldestAtMs())) cursor = bulk;
+        if (bulkIsAged && (interactive.atEnd() || bulk.goesBefore(interactive))) cursor = bulk;
         else if (!interactive.atEnd()) cursor = interactive;
         else if (!bulk.atEnd() && !this.withImmediate) cursor = bulk;
         else break;
@@ -92,15 +105,23 @@ export class Selection<In> {
       if (chunk.laneQueue!.lane === 0) this.withImmediate = true;
       this.chunks[count] = chunk;
       this.indices[count] = index;
+      if (tenants !== undefined) {
+        this.payers[count] = cursor.payer()!;
+        cursor.went(chunk.weights?.[index] ?? 1);
+      }
       count++;
       if (isAlone) {
         this.isAlone = true;
         break;
       }
     }
+    if (tenants !== undefined) {
+      tenants.undo();
+      for (const cursor of cursors) cursor.end();
+    }
     if (costs !== undefined && !this.isAlone) count = this.#compose(count, limit, costs, nowMs, newestFirst);
     // A lower lane that the batch left alone may hold the oldest item, and so may promoted ones, last in their queue.
-    for (const cursor of newestFirst ? [] : cursors) {
+    for (const cursor of newestFirst || tenants !== undefined ? [] : cursors) {
       oldestAtMs = Math.min(oldestAtMs, this.#firstAdmitted(cursor, cursors));
       if (!cursor.atEnd()) oldestAtMs = Math.min(oldestAtMs, cursor.laneQueue.outOfPlaceAtMs);
     }
@@ -113,21 +134,34 @@ export class Selection<In> {
   #compose(count: number, limit: number, costs: Costs, nowMs: number, newestFirst: boolean): number {
     const { chunks, indices } = this;
     const candidates: Place<In>[] = [];
-    for (let i = 0; i < count; i++) candidates.push(new Place(chunks[i]!, indices[i]!, nowMs, newestFirst));
+    for (let i = 0; i < count; i++)
+      candidates.push(new Place(chunks[i]!, indices[i]!, this.payers[i], nowMs, newestFirst));
     const limits = { ...this.#limits, maxBatchSize: limit };
     const chosen = compose(candidates, limits, costs, nowMs);
     this.closedByWeight = chosen.length < Math.min(count, limit);
     this.withImmediate = chosen.some(({ tier }) => tier === 0);
     let sum = 0;
     let heaviest = 0;
-    chosen.forEach(({ chunk, index, weight }, i) => {
+    chosen.forEach(({ chunk, index, payer, weight }, i) => {
       chunks[i] = chunk;
       indices[i] = index;
+      if (payer !== undefined) this.payers[i] = payer;
       sum += weight;
       heaviest = Math.max(heaviest, weight);
     });
     this.weight = this.#limits.padded ? heaviest * chosen.length : sum;
     return chosen.length;
+  }
+
+  /** Arrival of the oldest item that no order key blocks. */
+  #oldestAtMs(group: Group<In>): number {
+    this.#choice++;
+    const cursors = cursorsOf(group, 0, (laneQueue) => new Cursor(laneQueue));
+    const oldest = cursors.map((cursor) => {
+      const firstAtMs = this.#firstAdmitted(cursor, cursors);
+      return firstAtMs < Infinity ? Math.min(firstAtMs, cursor.laneQueue.outOfPlaceAtMs) : Infinity;
+    });
+    return Math.min(...oldest);
   }
 
   /** Arrival of the first item from here on that its order key does not block; `Infinity` without one. */
@@ -166,10 +200,12 @@ class Place<In> implements Candidate {
   readonly deadlineMs: number;
   readonly dueAtMs: number;
   readonly order: unknown;
+  readonly payer: Account | undefined;
 
   /** `newestFirst`: age gives no precedence; entries that keep their place go first. */
-  constructor(chunk: Chunk<In>, index: number, nowMs: number, newestFirst: boolean) {
+  constructor(chunk: Chunk<In>, index: number, payer: Account | undefined, nowMs: number, newestFirst: boolean) {
     const lane = chunk.laneQueue!.lane;
+    this.payer = payer;
     this.chunk = chunk;
     this.index = index;
     this.weight = chunk.weights![index]!;
@@ -185,147 +221,12 @@ class Place<In> implements Candidate {
 
 type Cursors<In> = [Cursor<In>, Cursor<In>, Cursor<In>];
 
-/** Walks the live entries of a lane queue without taking them, formerly blocked ones in their places. */
-class Cursor<In> {
-  readonly laneQueue: LaneQueue<In>;
-  protected chunk: Chunk<In> | undefined;
-  protected index = -1;
-  /** By place; entries before `backAt` have been taken. */
-  protected back: ItemRef<In>[] | undefined;
-  protected backAt = 0;
-
-  constructor(laneQueue: LaneQueue<In>) {
-    this.laneQueue = laneQueue;
-  }
-
-  /** At most `limit` entries will go. */
-  begin(limit: number): void {
-    const { head, blocked } = this.laneQueue;
-    this.chunk = head;
-    this.index = (head?.head ?? 0) - 1;
-    this.advance();
-    // One more than can go: the oldest of those that stay.
-    if (blocked !== undefined) this.back = blocked.ready.slice(0, limit + 1);
-  }
-
-  atEnd(): boolean {
-    return this.chunk === undefined && this.back?.[this.backAt] === undefined;
-  }
-
-  /** Arrival of the next entry. */
-  arrivedAtMs(): number {
-    const back = this.#nextBack();
-    return back === undefined ? this.chunk!.arrivedAtMs(this.index) : back.chunk.arrivedAtMs(back.index);
-  }
-
-  /** Arrival of the oldest entry that is left. */
-  oldestAtMs(): number {
-    return this.arrivedAtMs();
-  }
-
-  take(): { readonly chunk: Chunk<In>; readonly index: number } {
-    const back = this.#nextBack();
-    if (back !== undefined) {
-      this.backAt++;
-      return back;
-    }
-    const taken = { chunk: this.chunk!, index: this.index };
-    this.advance();
-    return taken;
-  }
-
-  insert(ref: ItemRef<In>): void {
-    this.back ??= [];
-    this.back.splice(Math.max(this.backAt, this.placeOf(this.back, ref)), 0, ref);
-  }
-
-  protected isBefore(place: number, other: number): boolean {
-    return place < other;
-  }
-
-  protected placeOf(sorted: readonly ItemRef<In>[], ref: ItemRef<In>): number {
-    return placeOf(sorted, ref);
-  }
-
-  /** To the next live entry. */
-  protected advance(): void {
-    this.index++;
-    while (this.chunk !== undefined) {
-      while (this.index < this.chunk.count && this.chunk.settlers[this.index] === undefined) this.index++;
-      if (this.index < this.chunk.count) return;
-      this.chunk = this.chunk.next;
-      this.index = 0;
-    }
-  }
-
-  /** The next entry, where it is a formerly blocked one. */
-  #nextBack(): ItemRef<In> | undefined {
-    const back = this.back?.[this.backAt];
-    if (back === undefined || this.chunk === undefined) return back;
-    return this.isBefore(back.place, this.chunk.refs![this.index]!.place) ? back : undefined;
-  }
-}
-
-/** The same walk from the newest entry to the oldest, after the entries that keep their place. */
-class NewestFirst<In> extends Cursor<In> {
-  /** From the oldest on. */
-  #keeping: { readonly chunk: Chunk<In>; readonly index: number }[] | undefined;
-
-  override atEnd(): boolean {
-    return this.#keeping === undefined && super.atEnd();
-  }
-
-  override arrivedAtMs(): number {
-    const keeping = this.#keeping?.[0];
-    return keeping === undefined ? super.arrivedAtMs() : keeping.chunk.arrivedAtMs(keeping.index);
-  }
-
-  override oldestAtMs(): number {
-    return this.laneQueue.oldestAtMs();
-  }
-
-  override take(): { readonly chunk: Chunk<In>; readonly index: number } {
-    const next = this.#keeping?.shift() ?? super.take();
-    if (this.#keeping?.length === 0) this.#keeping = undefined;
-    return next;
-  }
-
-  override begin(limit: number): void {
-    const { head, tail, blocked, keeping } = this.laneQueue;
-    this.chunk = tail;
-    this.index = tail?.count ?? 0;
-    this.advance();
-    if (blocked !== undefined) this.back = blocked.ready.slice(-limit - 1).reverse();
-    if (keeping > 0) this.#findKeeping(head, limit);
-  }
-
-  protected override isBefore(place: number, other: number): boolean {
-    return place > other;
-  }
-
-  protected override placeOf(sorted: readonly ItemRef<In>[], { place }: ItemRef<In>): number {
-    const at = sorted.findIndex((ref) => ref.place < place);
-    return at === -1 ? sorted.length : at;
-  }
-
-  protected override advance(): void {
-    this.index--;
-    while (this.chunk !== undefined) {
-      const { settlers, keepsPlace } = this.chunk;
-      while (this.index >= 0 && (settlers[this.index] === undefined || keepsPlace?.[this.index] === true)) this.index--;
-      if (this.index >= 0) return;
-      this.chunk = this.chunk.previous;
-      this.index = (this.chunk?.count ?? 0) - 1;
-    }
-  }
-
-  #findKeeping(head: Chunk<In> | undefined, limit: number): void {
-    const found: { readonly chunk: Chunk<In>; readonly index: number }[] = [];
-    for (let chunk = head; chunk !== undefined && found.length <= limit; chunk = chunk.next) {
-      if (chunk.keepsPlace === undefined) continue;
-      for (let index = chunk.head; index < chunk.count; index++)
-        if (chunk.keepsPlace[index] === true && chunk.settlers[index] !== undefined) found.push({ chunk, index });
-    }
-    if (found.length > 0) this.#keeping = found;
-  }
+function cursorsOf<In>(
+  group: Group<In>,
+  limit: number,
+  cursorOf: (laneQueue: LaneQueue<In>) => Cursor<In>,
+): Cursors<In> {
+  const cursors = group.laneQueues.map(cursorOf) as Cursors<In>;
+  for (const cursor of cursors) cursor.begin(limit);
+  return cursors;
 }

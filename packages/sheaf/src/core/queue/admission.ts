@@ -5,11 +5,12 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
-import { drainMs, expectedByWeightMs, expectedLatencyMs } from "../observe/expected-latency.ts";
+import { drainMs, expectedByWeightMs, expectedLatencyMs, type Waiting } from "../observe/expected-latency.ts";
 import { dueAtMs, urgency } from "../../policies/overtaking.ts";
 import { defaults } from "../contract/options.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
+import { mayHold, type Tenant } from "./tenants/tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
 
@@ -24,6 +25,8 @@ export class Admission<In, Out> {
   readonly waiters: Waiters<In>;
   /** Most items that may wait. `"auto"`: the default until run times are known, then computed from them. */
   maxQueueSize: number;
+  /** Tenants take turns in waiting for room. */
+  readonly #byTurns: boolean;
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
@@ -53,13 +56,24 @@ export class Admission<In, Out> {
     this.waiters = new Waiters(calls.cancellation.aborts);
     this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
+    this.#byTurns = queue.tenants !== undefined && order === undefined;
     this.#calls = calls;
     this.#epochs = epochs;
     this.#order = order;
   }
 
   hasRoom(): boolean {
-    return this.#queue.size < this.maxQueueSize && this.waiters.size === 0;
+    return this.#queue.size < this.maxQueueSize && (this.waiters.size === 0 || this.#byTurns);
+  }
+
+  /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
+  #hasRoomFor(tenant: Tenant<In> | undefined): boolean {
+    return this.hasRoom() && (tenant === undefined || (tenant.waiters === 0 && this.#hasShare(tenant)));
+  }
+
+  /** Leaves room for a newcomer, however much the others send. */
+  #hasShare({ waiting }: Tenant<In>): boolean {
+    return mayHold(waiting, this.maxQueueSize - this.#queue.size);
   }
 
   /**
@@ -68,9 +82,9 @@ export class Admission<In, Out> {
    */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
     const arrival = this.#arrivalOf(item, terms.alone);
-    if (this.#settings.refuseLate !== undefined) this.refuseLate(1, terms, arrival.weight);
+    if (this.#settings.refuseLate !== undefined) this.refuseLate(1, terms, arrival);
     if (this.#share(arrival, settler, terms)) return;
-    if (this.hasRoom()) this.#push(arrival, settler, terms, this.#epochs.current);
+    if (this.#hasRoomFor(arrival.tenant)) this.#push(arrival, settler, terms, this.#epochs.current);
     else this.#hold(item, arrival, settler, terms, mayWait);
   }
 
@@ -90,42 +104,71 @@ export class Admission<In, Out> {
     mayWait: boolean,
     arrival?: Arrival<In>,
   ): void {
-    const { maxQueueSize } = this;
-    if (!this.hasRoom() && !(mayWait && this.waiters.size < maxQueueSize)) {
-      this.#refuse(
-        items.length,
-        `the queue is full: ${this.#queue.size} items wait (maxQueueSize ${maxQueueSize}). ` +
-          'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".',
-        { maxQueueSize },
-      );
-    }
     const epoch = this.#epochs.current;
     const { signal } = terms;
     const waiter: Waiter<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
-    epoch.unsettled += items.length;
+    if (this.#byTurns && !this.#knowsNext(waiter)) return;
+    const tenant = waiter.arrival?.tenant;
+    if (!this.#hasRoomFor(tenant) && !(mayWait && this.waiters.hasRoom(this.maxQueueSize, tenant))) {
+      this.#refuseFull(items.length - waiter.position, tenant);
+    }
+    epoch.unsettled += items.length - waiter.position;
     this.waiters.add(waiter, () => this.#dismiss(waiter, signal!.reason, "aborted"));
+    if (this.#byTurns) this.waiters.joinLine(waiter);
     this.admitWaiters();
   }
 
-  /** Admits those who wait for room, in order of arrival. */
+  /** Admits those who wait for room, in order of arrival; tenants by turns, unless order keys must hold across them. */
   admitWaiters(): void {
     if (this.waiters.size === 0) return;
+    if (this.#byTurns) return this.#admitByTurns();
     for (let waiter = this.waiters.first(); waiter !== undefined; waiter = this.waiters.first()) {
       while (waiter.position < waiter.items.length) {
         if (this.#queue.size >= this.maxQueueSize) return;
-        const index = this.waiters.next(waiter);
-        const settler = waiter.settlerAt(index);
-        const { epoch } = waiter;
-        try {
-          const arrival = waiter.arrival ?? this.#arrivalOf(waiter.items[index]!, waiter.alone);
-          if (!this.#share(arrival, settler, waiter)) this.#push(arrival, settler, waiter, epoch);
-        } catch (error) {
-          reject(settler, error);
-        }
-        epoch.settled(1); // it counts in the queue now
+        this.#admitNext(waiter);
       }
       this.waiters.remove(waiter);
     }
+  }
+
+  #admitByTurns(): void {
+    const hasShare = (tenant: Tenant<In>): boolean => this.#hasShare(tenant);
+    while (this.#queue.size < this.maxQueueSize) {
+      const waiter = this.waiters.takeTurn(hasShare);
+      if (waiter === undefined) return;
+      this.#admitNext(waiter);
+      waiter.arrival = undefined;
+      if (this.#knowsNext(waiter)) this.waiters.joinLine(waiter);
+      else this.waiters.remove(waiter);
+    }
+  }
+
+  #admitNext(waiter: Waiter<In>): void {
+    const index = this.waiters.next(waiter);
+    const settler = waiter.settlerAt(index);
+    const { epoch } = waiter;
+    try {
+      const arrival = waiter.arrival ?? this.#arrivalOf(waiter.items[index]!, waiter.alone);
+      if (!this.#share(arrival, settler, waiter)) this.#push(arrival, settler, waiter, epoch);
+    } catch (error) {
+      reject(settler, error);
+    }
+    epoch.settled(1); // it counts in the queue now
+  }
+
+  /** Finds the tenant whose turn a list waits for; an item whose keys throw fails here. False where none is left. */
+  #knowsNext(waiter: Waiter<In>): boolean {
+    while (waiter.arrival === undefined && waiter.position < waiter.items.length) {
+      try {
+        waiter.arrival = this.#arrivalOf(waiter.items[waiter.position]!, waiter.alone);
+      } catch (error) {
+        const isIn = this.waiters.has(waiter);
+        const index = isIn ? this.waiters.next(waiter) : waiter.position++;
+        reject(waiter.settlerAt(index), error);
+        if (isIn) waiter.epoch.settled(1);
+      }
+    }
+    return waiter.arrival !== undefined;
   }
 
   /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
@@ -151,13 +194,15 @@ export class Admission<In, Out> {
 
   /**
    * Refuses what would probably not be answered in time, judged by the last of `items`: a quick refusal helps a caller
-   * more than a late answer, and a queue that is older than its deadlines serves no caller. `weight`: of a single item.
+   * more than a late answer, and a queue that is older than its deadlines serves no caller. `arrival`: of a single item.
    * @throws {BatcherError} `QUEUE_FULL`
    */
-  refuseLate(items: number, { lane, arrivedAtMs, deadlineMs }: Terms, weight?: number): void {
+  refuseLate(items: number, { lane, arrivedAtMs, deadlineMs }: Terms, arrival?: Arrival<In>): void {
     const { refuseLate = Infinity } = this.#settings;
-    if (refuseLate === Infinity || deadlineMs === Infinity || !this.hasRoom()) return;
-    const ahead = this.#queue.ahead(lane) + this.waiters.items;
+    const { weight, tenant } = arrival ?? {};
+    if (refuseLate === Infinity || deadlineMs === Infinity || !this.#hasRoomFor(tenant)) return;
+    const inLane = this.#queue.ahead(lane) + this.waiters.items;
+    const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
     const restsMs = this.#restsMs(arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.
     if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
@@ -172,6 +217,7 @@ export class Admission<In, Out> {
       `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
         `${ahead} items wait before it. Retry later, raise timeoutMs or add capacity.`,
       { expectedMs, timeoutMs },
+      tenant,
     );
   }
 
@@ -196,13 +242,45 @@ export class Admission<In, Out> {
     return expectedByWeightMs(this.#cost, this.#settings, { items, weight: before }, weight, restsMs);
   }
 
-  #refuse(items: number, why: string, details: Readonly<Record<string, number>>): never {
+  /** Says whose room is full. */
+  #refuseFull(items: number, tenant: Tenant<In> | undefined): never {
+    const { maxQueueSize } = this;
+    const { size } = this.#queue;
+    const hint = 'Retry later, raise maxQueueSize, or use many(), map() or onQueueFull: "wait".';
+    if (tenant === undefined || size >= maxQueueSize)
+      this.#refuse(
+        items,
+        `the queue is full: ${size} items wait (maxQueueSize ${maxQueueSize}). ${hint}`,
+        {
+          maxQueueSize,
+        },
+        tenant,
+      );
+    const { key, waiting } = tenant;
+    this.#refuse(
+      items,
+      `the room of tenant ${describe(key)} is full: ${waiting} of the ${size} waiting items are its own (maxQueueSize ` +
+        `${maxQueueSize}), and the rest is for others. ${hint}`,
+      { maxQueueSize, tenant: key, tenantQueued: waiting },
+      tenant,
+    );
+  }
+
+  #refuse(items: number, why: string, details: Readonly<Record<string, unknown>>, tenant?: Tenant<In>): never {
     this.#calls.tally.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
       queued: this.#queue.size,
-      drainMs: drainMs(this.#cost, this.#settings, { items: this.#queue.size, weight: this.#queue.weight }),
+      drainMs: drainMs(this.#cost, this.#settings, this.#waitingOf(tenant)),
     });
+  }
+
+  /** The items that must go before all of the tenant's have, at most all that wait. */
+  #waitingOf(tenant: Tenant<In> | undefined): Waiting {
+    const { size: items, weight, tenants } = this.#queue;
+    if (tenant === undefined) return { items, weight };
+    const ahead = Math.min(items, tenants!.ahead(tenant, 1));
+    return { items: ahead, weight: (weight * ahead) / Math.max(1, items) };
   }
 
   #dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {
@@ -216,7 +294,7 @@ export class Admission<In, Out> {
 
   /** Calls the key functions. @throws what one threw, or that the item is too large. */
   #arrivalOf(item: In, alone: boolean): Arrival<In> {
-    const { weigh, groupKey, orderKey, dedupeKey, maxItemWeight = Infinity, name } = this.#settings;
+    const { weigh, groupKey, orderKey, dedupeKey, fairKey, maxItemWeight = Infinity, name } = this.#settings;
     try {
       const weight = weigh === undefined ? 1 : weigh(item);
       if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
@@ -236,6 +314,7 @@ export class Admission<In, Out> {
         group: groupKey?.(item),
         orderKey: orderKey?.(item),
         dedupeKey: alone ? undefined : dedupeKey?.(item),
+        tenant: fairKey === undefined ? undefined : this.#tenantOf(fairKey(item)),
       };
     } catch (error) {
       this.#calls.tally.rejected++;
@@ -243,8 +322,17 @@ export class Admission<In, Out> {
     }
   }
 
+  #tenantOf(key: unknown): Tenant<In> {
+    const { shareOf, name } = this.#settings;
+    const share = shareOf === undefined ? 1 : shareOf(key);
+    if (typeof share !== "number" || !(share > 0) || share === Infinity) {
+      throw new TypeError(`${name}: shareOf(key) must return a finite number > 0, got ${describe(share)}`);
+    }
+    return this.#queue.tenants!.of(key, share);
+  }
+
   #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
-    const { item, weight, orderKey, dedupeKey } = arrival;
+    const { item, weight, orderKey, dedupeKey, tenant } = arrival;
     const { arrivedAtMs, lane, alone, keepsPlace } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
@@ -257,6 +345,7 @@ export class Admission<In, Out> {
       const waiting = { items: this.#queue.size - 1, weight: this.#queue.weight };
       this.#queue.weigh(chunk, weight, dueAtMs(this.#cost, this.#settings, waiting, weight, arrivedAtMs));
     }
+    if (tenant !== undefined) this.#queue.tenants!.entered(chunk, index, tenant);
     if (alone) this.#queue.isolate(chunk, index);
     if (keepsPlace) this.#queue.keepPlace(chunk, index);
     this.#note(chunk, index, terms);
@@ -292,6 +381,8 @@ export class Admission<In, Out> {
     epoch.unsettled++;
     this.#note(duplicates, duplicates.count - 1, terms);
     const { laneQueue } = ref.chunk;
+    if (arrival.tenant !== undefined && laneQueue !== undefined)
+      this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
     if (laneQueue !== undefined && lane < laneQueue.lane) {
       if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);
       this.#queue.promote(ref.chunk, ref.index, lane);

@@ -1,5 +1,6 @@
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { Lane } from "../contract/settings.ts";
+import type { Tenant } from "./tenants/tenants.ts";
 
 /** An item with its keys, each computed once. */
 export interface Arrival<In> {
@@ -8,6 +9,8 @@ export interface Arrival<In> {
   readonly group: unknown;
   readonly orderKey: unknown;
   readonly dedupeKey: unknown;
+  /** With `fairKey`. */
+  readonly tenant: Tenant<In> | undefined;
 }
 
 /** How the caller of an item or a list waits. */

@@ -1,5 +1,6 @@
 import { ChunkList } from "./chunk-list.ts";
 import type { BlockedList, ItemRef } from "./chunk.ts";
+import type { Tenants } from "./tenants/tenants.ts";
 
 /**
  * The calls of a lane queue that their order key blocks, kept apart so that no scan passes over them: 10,000 items
@@ -8,10 +9,17 @@ import type { BlockedList, ItemRef } from "./chunk.ts";
 export class BlockedCalls<In> extends ChunkList<In> implements BlockedList<In> {
   /** By place: the calls that are no longer blocked, each the first of a key that no batch holds. */
   readonly ready: ItemRef<In>[] = [];
+  readonly #tenants: Tenants<In> | undefined;
+
+  constructor(tenants: Tenants<In> | undefined) {
+    super();
+    this.#tenants = tenants;
+  }
 
   /** The first of its key, and the key is free. */
   offer(ref: ItemRef<In>): void {
     this.ready.splice(placeOf(this.ready, ref), 0, ref);
+    this.#tenants?.offered(ref.chunk, ref.index);
   }
 
   /** The item is about to leave; it need not have been offered. */

@@ -41,6 +41,38 @@ export interface List<In> {
   everyChunk(visit: (chunk: Chunk<In>) => void): void;
 }
 
+/** Of a tenant: the one with the least goes next, and of two with the same the one whose turn is earlier. */
+export interface Account {
+  readonly key: unknown;
+  share: number;
+  /** Service so far ÷ share, from a common start. */
+  account: number;
+  turn: number;
+}
+
+/** A tenant's claim on a waiting item, which it goes with when the turn is the tenant's. Only with a `fairKey`. */
+export interface Claim<In> {
+  readonly tenant: Account;
+  chunk: Chunk<In>;
+  index: number;
+  /** An item that entered the lane earlier has the lower place. */
+  place: number;
+  /** Callers of the tenant who share the item; 0 once it no longer waits. */
+  callers: number;
+  /** The row of the tenant in which it stands; undefined while its order key blocks it. */
+  row: ClaimRow<In> | undefined;
+  previous: Claim<In> | undefined;
+  next: Claim<In> | undefined;
+  /** All claims on the item, where tenants share it. */
+  all: Claim<In>[] | undefined;
+}
+
+/** A `Row`. */
+export interface ClaimRow<In> {
+  readonly last: Claim<In> | undefined;
+  remove(claim: Claim<In>): void;
+}
+
 /** `BlockedCalls`. */
 export interface BlockedList<In> extends List<In> {
   readonly ready: ItemRef<In>[];
@@ -55,6 +87,8 @@ export interface LaneList<In> extends List<In> {
   live: number;
   keeping: number;
   blocked: BlockedList<In> | undefined;
+  /** `Turns`, with a `fairKey`. */
+  readonly turns: unknown;
   outOfPlaceAtMs: number;
   count(calls: number): void;
   keepAge(arrivedAtMs: number): void;
@@ -144,6 +178,8 @@ export class Chunk<In = unknown> {
   /** True for an entry that no newer one overtakes under standing overload. */
   keepsPlace: boolean[] | undefined;
   refs: ItemRef<In>[] | undefined;
+  /** Of the tenant of the entry's caller; of duplicates too. */
+  claims: (Claim<In> | undefined)[] | undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */
   listeners: Map<AbortSignalLike, () => void> | undefined;
   /** A lower bound of the deadlines of live entries. */

@@ -20,9 +20,11 @@ export class Group<In = unknown> {
   /** When it should go, in batches of the queue: the smallest turn first. */
   turn = 0;
 
-  constructor(key: unknown) {
+  /** `byTurns`: of tenants. */
+  constructor(key: unknown, byTurns: boolean) {
     this.key = key;
-    this.laneQueues = [new LaneQueue<In>(this, 0), new LaneQueue<In>(this, 1), new LaneQueue<In>(this, 2)];
+    const laneQueue = (lane: Lane): LaneQueue<In> => new LaneQueue<In>(this, lane, byTurns);
+    this.laneQueues = [laneQueue(0), laneQueue(1), laneQueue(2)];
   }
 
   get waiting(): number {

@@ -1,5 +1,6 @@
 import type { LaneGroup } from "./chunk.ts";
 import { Group } from "./group.ts";
+import type { Lane } from "../contract/settings.ts";
 
 /**
  * A new group is served before those of the last batches, this many: a stream of new groups must not starve one
@@ -12,12 +13,18 @@ export class Groups<In> {
   // New groups and served ones, each in order of turn: the smallest turn goes first.
   readonly #fresh: Map<unknown, Group<In>> = new Map();
   readonly #served: Map<unknown, Group<In>> = new Map();
+  readonly #byTurns: boolean;
   #turn = 0;
+
+  /** `byTurns`: of tenants. */
+  constructor(byTurns: boolean) {
+    this.#byTurns = byTurns;
+  }
 
   of(key: unknown): Group<In> {
     const known = this.#served.get(key) ?? this.#fresh.get(key);
     if (known !== undefined) return known;
-    const group = new Group<In>(key);
+    const group = new Group<In>(key, this.#byTurns);
     group.turn = this.#turn - newGroupHeadStart;
     this.#fresh.set(key, group);
     return group;
@@ -42,6 +49,17 @@ export class Groups<In> {
         served = servedGroups.next();
       }
     }
+  }
+
+  /** With tenants: the group first whose first item in this lane is of the tenant that goes next. */
+  byTurns(lane: Lane): Group<In>[] {
+    return this.all()
+      .map((group) => ({ group, row: group.laneQueue(lane).turns!.top() }))
+      .sort(({ row: a }, { row: b }) => {
+        if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+        return a.account - b.account || a.turn - b.turn || a.first!.place - b.first!.place;
+      })
+      .map(({ group }) => group);
   }
 
   served(group: Group<In>): void {

@@ -1,6 +1,7 @@
 import { ChunkList } from "./chunk-list.ts";
 import type { LaneGroup, BlockedList, LaneList } from "./chunk.ts";
 import type { Lane } from "../contract/settings.ts";
+import { Turns } from "./tenants/turns.ts";
 
 /** The waiting calls of one lane of one group, first in first out. */
 export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<In> {
@@ -12,14 +13,16 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
   keeping = 0;
   /** Calls that their order key blocks; made when the first one is met while a batch is chosen. */
   blocked: BlockedList<In> | undefined;
+  readonly turns: Turns<In> | undefined;
   /**
    * Arrival of the oldest item whose place does not show its age: promotion puts an item last, and an item can outlive
    * the caller that it came with. A lower bound until the queue is empty.
    */
   outOfPlaceAtMs: number = Infinity;
 
-  constructor(group: LaneGroup<In>, lane: Lane) {
+  constructor(group: LaneGroup<In>, lane: Lane, byTurns: boolean) {
     super();
+    this.turns = byTurns ? new Turns<In>() : undefined;
     this.group = group;
     this.lane = lane;
   }

@@ -1,6 +1,5 @@
 import { BlockedCalls } from "./blocked-calls.ts";
-import type { ChunkList } from "./chunk-list.ts";
-import { Chunk, type Settler } from "./chunk.ts";
+import { Chunk, type LaneList, type List, type Settler } from "./chunk.ts";
 import type { Epoch, Epochs } from "./epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
@@ -8,6 +7,7 @@ import type { LaneQueue } from "./lane-queue.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
 import type { OrderKeys } from "./order-keys.ts";
 import type { Cancellation } from "./cancellation.ts";
+import { Tenants } from "./tenants/tenants.ts";
 
 /**
  * Owns the waiting calls, from entry until each is taken or leaves: in which group, lane and chunk it is.
@@ -34,10 +34,12 @@ export class Queue<In> {
   readonly #order: OrderKeys<In> | undefined;
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly onlyGroup: Group<In> | undefined;
-  readonly #groups: Groups<In> = new Groups();
+  readonly #groups: Groups<In>;
+  /** With `fairKey`. */
+  readonly tenants: Tenants<In> | undefined;
 
   constructor(
-    { maxBatchSize, groupKey }: Pick<Settings<In, never>, "maxBatchSize" | "groupKey">,
+    { maxBatchSize, groupKey, fairKey }: Pick<Settings<In, never>, "maxBatchSize" | "groupKey" | "fairKey">,
     epochs: Epochs,
     watch: Cancellation<In>,
     order: OrderKeys<In> | undefined,
@@ -47,7 +49,10 @@ export class Queue<In> {
     this.#epochs = epochs;
     this.#cancellation = watch;
     this.#order = order;
-    this.onlyGroup = groupKey === undefined ? new Group<In>(undefined) : undefined;
+    const byTurns = fairKey !== undefined;
+    this.tenants = byTurns ? new Tenants<In>() : undefined;
+    this.#groups = new Groups(byTurns);
+    this.onlyGroup = groupKey === undefined ? new Group<In>(undefined, byTurns) : undefined;
   }
 
   groupOf(key: unknown): Group<In> {
@@ -74,9 +79,13 @@ export class Queue<In> {
   everyGroup(nowMs: number, visit: (group: Group<In>) => boolean): boolean {
     // Immediate items go before all others, and a group with nothing but bulk goes last.
     for (let lane: Lane = this.#inLane[0] > 0 ? 0 : 1; lane <= 2; lane++) {
-      for (const group of this.#groups.inTurn()) if (group.firstLane(nowMs) === lane && visit(group)) return true;
+      for (const group of this.#groupsInTurn(lane)) if (group.firstLane(nowMs) === lane && visit(group)) return true;
     }
     return false;
+  }
+
+  #groupsInTurn(lane: number): Iterable<Group<In>> {
+    return this.tenants === undefined ? this.#groups.inTurn() : this.#groups.byTurns(lane as Lane);
   }
 
   /** A batch of this group has been taken. */
@@ -86,7 +95,7 @@ export class Queue<In> {
   }
 
   /** Appends an item, at `count - 1` of the returned chunk. */
-  push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneQueue<In>, epoch: Epoch): Chunk<In> {
+  push(item: In, settler: Settler, arrivedAtMs: number, laneQueue: LaneList<In>, epoch: Epoch): Chunk<In> {
     const chunk = this.tail(laneQueue, epoch);
     chunk.settlers[chunk.count] = settler;
     this.fill(chunk, laneQueue, item, arrivedAtMs);
@@ -94,7 +103,7 @@ export class Queue<In> {
   }
 
   /** The chunk that the next entry of this lane queue, or of its blocked calls, goes into. */
-  tail(laneQueue: LaneQueue<In>, epoch: Epoch, row: ChunkList<In> = laneQueue): Chunk<In> {
+  tail(laneQueue: LaneList<In>, epoch: Epoch, row: List<In> = laneQueue): Chunk<In> {
     const { tail } = row;
     if (tail !== undefined && tail.count < this.#chunkSize && tail.epoch === epoch) return tail;
     // A full chunk is often followed by another.
@@ -104,7 +113,7 @@ export class Queue<In> {
   }
 
   /** Completes the next entry of `tail`, whose settler is in its place already. */
-  fill(chunk: Chunk<In>, laneQueue: LaneQueue<In>, item: In, arrivedAtMs: number): void {
+  fill(chunk: Chunk<In>, laneQueue: LaneList<In>, item: In, arrivedAtMs: number): void {
     chunk.fill(item, arrivedAtMs);
     this.#count(laneQueue, chunk.epoch, 1);
     chunk.epoch.unsettled++;
@@ -144,6 +153,7 @@ export class Queue<In> {
   leave(chunk: Chunk<In>, index: number, waitedMs: number): void {
     this.left++;
     this.leftAfterMs += (waitedMs - this.leftAfterMs) / Math.min(this.left, 32);
+    this.tenants?.left(chunk, index);
     this.removed(chunk, index);
   }
 
@@ -168,7 +178,7 @@ export class Queue<In> {
   /** Its order key blocks it: it leaves the lane queue until it is the first of a key that no batch holds. */
   setAside(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
-    this.#moveWithin(chunk, index, laneQueue, (laneQueue.blocked ??= new BlockedCalls<In>()));
+    this.#moveWithin(chunk, index, laneQueue, (laneQueue.blocked ??= new BlockedCalls<In>(this.tenants)));
   }
 
   /** Takes the chunk at the head of a lane queue as a batch; all its entries must be live. */
@@ -204,6 +214,7 @@ export class Queue<In> {
       ref.chunk = to;
       ref.index = at;
     }
+    this.tenants?.moved(from, index, to, at);
     this.#cancellation.move(from, index, to, at);
     from.items[index] = undefined as In;
     this.#cancellation.leave(from, index);
@@ -244,7 +255,7 @@ export class Queue<In> {
     else for (const group of this.#groups.all()) visit(group);
   }
 
-  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneQueue<In>, row: ChunkList<In>): void {
+  #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneList<In>, row: List<In>): void {
     const epoch = chunk.epochOf(index);
     const to = this.tail(laneQueue, epoch, row);
     // Enter first, then leave: a group in which nothing waits for a moment would be forgotten.
@@ -254,7 +265,7 @@ export class Queue<In> {
     this.move(chunk, index, to);
   }
 
-  #count(laneQueue: LaneQueue<In>, epoch: Epoch, calls: number): void {
+  #count(laneQueue: LaneList<In>, epoch: Epoch, calls: number): void {
     this.size += calls;
     laneQueue.count(calls);
     this.#inLane[laneQueue.lane] += calls;

@@ -134,7 +134,7 @@ export class Settlement<In> implements Withdrawals<In> {
       if (ref?.order !== undefined) this.#order!.leaves(ref);
       this.#queue!.leave(chunk, index, this.#clock.now() - chunk.arrivedAtMs(index));
       this.#changed();
-    }
+    } else this.#queue!.tenants?.leftShared(chunk, index);
     if (chunk.live === 0) chunk.run?.abandonedByAll();
   }
 
@@ -143,6 +143,7 @@ export class Settlement<In> implements Withdrawals<In> {
     if (duplicates === undefined || duplicates.live === 0) return false;
     const successor = duplicates.settlers.findIndex((settler) => settler !== undefined);
     chunk.settlers[index] = duplicates.settlers[successor];
+    this.#queue!.tenants?.handed(chunk, index, duplicates, successor);
     // The item has waited since its first caller came, however late its successor did: it must not be held again from
     // then.
     chunk.laneQueue?.keepAge(chunk.arrivedAtMs(index));

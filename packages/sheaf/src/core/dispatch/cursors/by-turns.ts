@@ -1,0 +1,116 @@
+import type { Account, Claim, ItemRef } from "../../queue/chunk.ts";
+import type { LaneQueue } from "../../queue/lane-queue.ts";
+import { rowOf, type Tenants } from "../../queue/tenants/tenants.ts";
+import { isBefore, type Row, type Turns } from "../../queue/tenants/turns.ts";
+import { Cursor, type Entry } from "./cursor.ts";
+
+/** Walks a lane queue by turns of its tenants; the entries of one in order of arrival, or from the newest on. */
+export class ByTurns<In> extends Cursor<In> {
+  readonly #tenants: Tenants<In>;
+  readonly #turns: Turns<In>;
+  readonly #newestFirst: boolean;
+  /** Blocked ones that may follow the item before them. */
+  readonly #inserted: Claim<In>[] = [];
+  /** Claims on items that other tenants have a claim on too, and whose turn has come. */
+  #met: Set<Claim<In>> | undefined;
+  #payer!: Account;
+
+  constructor(laneQueue: LaneQueue<In>, tenants: Tenants<In>, newestFirst: boolean) {
+    super(laneQueue);
+    this.#tenants = tenants;
+    this.#turns = laneQueue.turns!;
+    this.#newestFirst = newestFirst;
+  }
+
+  override begin(): void {
+    this.#turns.begin(this.#newestFirst);
+  }
+
+  override end(): void {
+    for (const claim of this.#inserted) claim.row?.remove(claim);
+    this.#turns.end();
+  }
+
+  override payer(): Account {
+    return this.#payer;
+  }
+
+  override atEnd(): boolean {
+    return this.#next() === undefined;
+  }
+
+  override arrivedAtMs(): number {
+    const { chunk, index } = this.#next()!.at!;
+    return chunk.arrivedAtMs(index);
+  }
+
+  override goesBefore(other: Cursor<In>): boolean {
+    return isBefore(this.#next()!.tenant, (other as ByTurns<In>).#next()!.tenant);
+  }
+
+  override take(): Entry<In> {
+    const row = this.#next()!;
+    const claim = row.at!;
+    this.#payer = row.tenant;
+    for (const shared of claim.all ?? []) (this.#met ??= new Set()).add(shared);
+    row.at = this.#after(claim);
+    return claim;
+  }
+
+  override went(weight: number): void {
+    this.#tenants.tryCharge(this.#payer, weight);
+  }
+
+  override insert({ chunk, index }: ItemRef<In>): void {
+    const own = chunk.claims![index]!;
+    for (const claim of own.all ?? [own]) {
+      if (claim.row !== undefined) continue;
+      this.#met?.delete(claim); // when it was met, it was set aside
+      const row = rowOf(claim);
+      this.#read(row);
+      // Where it is read next, also from the newest on.
+      const next = !this.#newestFirst ? row.at : row.at === undefined ? row.first : row.at.next;
+      row.insert(claim, next);
+      row.at = claim;
+      this.#inserted.push(claim);
+    }
+  }
+
+  /** The row whose tenant goes next; it has a claim to read. */
+  #next(): Row<In> | undefined {
+    for (;;) {
+      const row = this.#turns.top();
+      if (row === undefined) return undefined;
+      this.#read(row);
+      while (row.at !== undefined && this.#met?.has(row.at) === true) row.at = this.#after(row.at);
+      if (row.at !== undefined) return row;
+      this.#turns.exhausted(row);
+    }
+  }
+
+  /** Makes sure that this choice reads the row from its start on. */
+  #read(row: Row<In>): void {
+    if (row.choice === this.#turns.choice) return;
+    row.choice = this.#turns.choice;
+    row.at = this.#newestFirst ? (this.#kept(row.first) ?? this.#older(row.last)) : row.first;
+  }
+
+  #after(claim: Claim<In>): Claim<In> | undefined {
+    if (!this.#newestFirst) return claim.next;
+    return isKept(claim) ? (this.#kept(claim.next) ?? this.#older(claim.row!.last)) : this.#older(claim.previous);
+  }
+
+  /** The first from here on that keeps its place: those go before the newest. */
+  #kept(claim: Claim<In> | undefined): Claim<In> | undefined {
+    if (this.laneQueue.keeping === 0) return undefined;
+    while (claim !== undefined && !isKept(claim)) claim = claim.next;
+    return claim;
+  }
+
+  #older(claim: Claim<In> | undefined): Claim<In> | undefined {
+    while (claim !== undefined && isKept(claim)) claim = claim.previous;
+    return claim;
+  }
+}
+
+const isKept = <In>({ chunk, index }: Claim<In>): boolean => chunk.keepsPlace?.[index] === true;

@@ -1,0 +1,245 @@
+import type { Account, Chunk, Claim } from "../chunk.ts";
+import { Row, type Turns } from "./turns.ts";
+
+/**
+ * A tenant may hold this many times the room that is free: alone 8/9 of the queue, and n that flood leave 1/(8n + 1) of it
+ * for a newcomer (dynamic thresholds, Choudhury and Hahne, 1998).
+ */
+const roomShare = 8;
+/** Most tenants that an estimate looks at. */
+const maxScanned = 256;
+/** Idle tenants are forgotten when there are more than this, and more than twice those that wait. */
+const leastKept = 1024;
+
+/** Whether a tenant that holds `held` places may take one more, with `free` of them free. */
+export const mayHold = (held: number, free: number): boolean => held < roomShare * free;
+
+/** One of the callers who share the batcher. */
+export class Tenant<In> implements Account {
+  readonly key: unknown;
+  share = 1;
+  account = 0;
+  turn = 0;
+  /** Its waiting items; an item that it shares with an earlier caller is that one's. */
+  waiting = 0;
+  /** Its claims on waiting items. */
+  claims = 0;
+  /** Its calls and lists that wait for room. */
+  waiters = 0;
+  readonly #rows: Map<Turns<In>, Row<In>> = new Map();
+  #lastRow: Row<In> | undefined;
+
+  constructor(key: unknown) {
+    this.key = key;
+  }
+
+  rowIn(turns: Turns<In>): Row<In> {
+    if (this.#lastRow?.turns === turns) return this.#lastRow;
+    let row = this.#rows.get(turns);
+    if (row === undefined) this.#rows.set(turns, (row = new Row(this, turns)));
+    return (this.#lastRow = row);
+  }
+
+  /** It has no claims: without groups it keeps its rows, one for each lane. */
+  forgetRows(): void {
+    if (this.#rows.size <= 3) return;
+    this.#rows.clear();
+    this.#lastRow = undefined;
+  }
+}
+
+/**
+ * The tenants and their accounts. The tenant that has had the least service for its share goes next; one that comes back
+ * starts where the others are, so that it has saved up nothing, and keeps its debts while anything waits. This is start-time
+ * fair queueing with the virtual time of WF2Q+ (Bennett and Zhang, 1997).
+ */
+export class Tenants<In> {
+  readonly #byKey: Map<unknown, Tenant<In>> = new Map();
+  /** Service that each tenant has had for its share if it has always waited. */
+  #fairAccount = 0;
+  /** The highest account so far. */
+  #highest = 0;
+  /** Of the tenants that have claims. */
+  #shares = 0;
+  #waiting = 0;
+  #turns = 0;
+  #places = 0;
+  #keepAtMost = leastKept;
+  /** Accounts before the choice that is going on. */
+  readonly #before: { readonly tenant: Account; readonly account: number; readonly turn: number }[] = [];
+
+  of(key: unknown, share: number): Tenant<In> {
+    let tenant = this.#byKey.get(key);
+    if (tenant === undefined) {
+      if (this.#byKey.size >= this.#keepAtMost) this.#forgetIdle();
+      this.#byKey.set(key, (tenant = new Tenant(key)));
+    }
+    if (tenant.share !== share) {
+      if (tenant.claims > 0) this.#shares += share - tenant.share;
+      tenant.share = share;
+    }
+    return tenant;
+  }
+
+  /** The item at the end of a waiting chunk has come from this tenant. */
+  entered(chunk: Chunk<In>, index: number, tenant: Tenant<In>): void {
+    tenant.waiting++;
+    const claim = this.#claim(chunk, index, tenant);
+    (chunk.claims ??= [])[index] = claim;
+    this.#stand(claim);
+  }
+
+  /** A caller of this tenant shares a waiting item. */
+  joined(chunk: Chunk<In>, index: number, tenant: Tenant<In>, duplicates: Chunk<In>): void {
+    const own = chunk.claims![index]!;
+    let claim = (own.all ?? [own]).find((each) => each.tenant === tenant);
+    if (claim === undefined) {
+      claim = this.#claim(chunk, index, tenant);
+      claim.all = own.all ??= [own];
+      own.all.push(claim);
+      // Where its order key blocks the item, no tenant has a place for it.
+      if (own.row !== undefined) this.#stand(claim);
+    } else claim.callers++;
+    (duplicates.claims ??= [])[duplicates.count - 1] = claim;
+  }
+
+  /** One who shares an item has left it. */
+  leftShared(duplicates: Chunk<In>, index: number): void {
+    const claim = duplicates.claims?.[index];
+    if (claim !== undefined) this.#callerLeft(claim);
+  }
+
+  /** The first caller of a waiting item has left it to another. */
+  handed(chunk: Chunk<In>, index: number, duplicates: Chunk<In>, successor: number): void {
+    const claim = chunk.claims?.[index];
+    if (claim === undefined || chunk.laneQueue === undefined) return;
+    const heir = duplicates.claims![successor]!;
+    (claim.tenant as Tenant<In>).waiting--;
+    (heir.tenant as Tenant<In>).waiting++;
+    chunk.claims![index] = heir;
+    this.#callerLeft(claim);
+  }
+
+  /** A waiting entry has moved, to another place in the queue or into a batch. */
+  moved(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
+    const own = from.claims![index]!;
+    if (to.laneQueue === undefined) return this.left(from, index);
+    (to.claims ??= [])[at] = own;
+    const isBlocked = to.list !== to.laneQueue;
+    for (const claim of own.all ?? [own]) {
+      claim.row?.remove(claim);
+      claim.chunk = to;
+      claim.index = at;
+      if (isBlocked) continue;
+      claim.place = ++this.#places;
+      this.#stand(claim);
+    }
+  }
+
+  /** An entry has left the queue. */
+  left(chunk: Chunk<In>, index: number): void {
+    const own = chunk.claims![index]!;
+    (own.tenant as Tenant<In>).waiting--;
+    for (const claim of own.all ?? [own]) {
+      claim.callers = 0;
+      this.#ended(claim);
+    }
+  }
+
+  /** Its order key blocks it no longer. */
+  offered(chunk: Chunk<In>, index: number): void {
+    const own = chunk.claims![index]!;
+    for (const claim of own.all ?? [own]) if (claim.row === undefined) this.#stand(claim);
+  }
+
+  /** Waiting items that go before the last of `items` more of this tenant, at most: none has more turns than its share. */
+  ahead(tenant: Tenant<In>, items: number): number {
+    if (this.#waiting > maxScanned) return Infinity;
+    const own = tenant.waiting + items;
+    let ahead = own - 1;
+    for (const other of this.#byKey.values())
+      if (other !== tenant) ahead += Math.min(other.waiting, Math.ceil((own * other.share) / tenant.share));
+    return ahead;
+  }
+
+  /** An item of this weight has been taken in the turn of this tenant. */
+  charge(tenant: Account, weight: number): void {
+    const { account } = tenant;
+    this.#pay(tenant, weight);
+    if (tenant.account > this.#highest) this.#highest = tenant.account;
+    this.#fairAccount = Math.max(this.#fairAccount + priceOf(weight) / this.#shares, account);
+  }
+
+  /** The same for a choice that may not be carried out: `undo` takes it back. */
+  tryCharge(tenant: Account, weight: number): void {
+    this.#before.push({ tenant, account: tenant.account, turn: tenant.turn });
+    this.#pay(tenant, weight);
+  }
+
+  undo(): void {
+    for (let entry = this.#before.pop(); entry !== undefined; entry = this.#before.pop()) {
+      entry.tenant.account = entry.account;
+      entry.tenant.turn = entry.turn;
+    }
+  }
+
+  #pay(tenant: Account, weight: number): void {
+    tenant.account += priceOf(weight) / tenant.share;
+    tenant.turn = ++this.#turns;
+  }
+
+  #claim(chunk: Chunk<In>, index: number, tenant: Tenant<In>): Claim<In> {
+    if (tenant.claims++ === 0) {
+      this.#waiting++;
+      this.#shares += tenant.share;
+      if (tenant.account < this.#fairAccount) tenant.account = this.#fairAccount;
+      tenant.turn = ++this.#turns;
+    }
+    return {
+      tenant,
+      chunk,
+      index,
+      place: ++this.#places,
+      callers: 1,
+      row: undefined,
+      previous: undefined,
+      next: undefined,
+      all: undefined,
+    };
+  }
+
+  #stand(claim: Claim<In>): void {
+    rowOf(claim).add(claim);
+  }
+
+  #callerLeft(claim: Claim<In>): void {
+    if (claim.callers === 0 || --claim.callers > 0) return;
+    claim.all?.splice(claim.all.indexOf(claim), 1);
+    this.#ended(claim);
+  }
+
+  #ended(claim: Claim<In>): void {
+    const tenant = claim.tenant as Tenant<In>;
+    claim.row?.remove(claim);
+    if (--tenant.claims > 0) return;
+    tenant.forgetRows();
+    this.#shares -= tenant.share;
+    if (--this.#waiting > 0) return;
+    // Nothing waits: all start again without debts. Sums of fractions drift.
+    this.#shares = 0;
+    this.#fairAccount = this.#highest;
+  }
+
+  #forgetIdle(): void {
+    for (const [key, tenant] of this.#byKey)
+      if (tenant.claims === 0 && tenant.waiters === 0 && tenant.account <= this.#fairAccount) this.#byKey.delete(key);
+    this.#keepAtMost = Math.max(leastKept, 2 * this.#byKey.size);
+  }
+}
+
+/** The row in which a claim stands, or will when its order key blocks it no longer. */
+export const rowOf = <In>({ tenant, chunk }: Claim<In>): Row<In> =>
+  (tenant as Tenant<In>).rowIn(chunk.laneQueue!.turns as Turns<In>);
+
+/** An item without weight is not free, or a flood of them would have every turn. */
+const priceOf = (weight: number): number => weight || 1;
