@@ -1,5 +1,5 @@
 export type { BatchContext } from "./core/contract/batch-context.ts";
-export type { BatchFunction, BatchResults, Executor, KeyedResults, RunTime } from "./core/contract/executor.ts";
+export type { BatchFunction, BatchResults, Executor, KeyedResults } from "./core/contract/executor.ts";
 export type { BatcherOptions, CallOptions, Price, Priority, RateLimit } from "./core/contract/options.ts";
 export { BatcherError, type ErrorCode } from "./core/contract/errors.ts";
 export type { Clock } from "./core/runtime/clock.ts";
