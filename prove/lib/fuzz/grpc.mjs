@@ -6,40 +6,50 @@ import { cases } from "./grpc-cases.mjs";
 import { framed, goodMessage, infer } from "./grpc-messages.mjs";
 
 const lanes = 8;
+const chunk = 200;
 const answerMs = 60_000;
 
 /**
- * Sends `count` seeded hostile calls and connections to gRPC, a good call right after each. Gives how they ended by kind of case, and the
- * server's state before and after.
+ * Sends `count` seeded hostile calls and connections to gRPC, a good call right after each. Gives how they ended by kind of
+ * case, and the server's state before and after.
  * @throws {Error} naming seed and case: no end, a wrong one, a wrong answer to the good call, or a server that ended.
  */
 export async function fuzzGrpc({ count, seed, progress = () => undefined }) {
   const server = await victim("server.mjs");
   try {
     const url = `http://${server.grpcAddress}`;
-    const sample = fc.sample(cases(await bytesOfACall()), { seed, numRuns: count });
+    const recorded = await bytesOfACall();
     await goodCall(url, 0);
     const before = await server.report();
     const ends = {};
-    let next = 0;
-    const lane = async () => {
-      for (let i = next++; i < sample.length; i = next++) {
-        const { name } = sample[i];
-        try {
-          ends[name] ??= {};
-          for (const end of await inTime(run(url, sample[i]), name)) ends[name][end] = (ends[name][end] ?? 0) + 1;
-          await inTime(goodCall(url, i), "the good call after it");
-        } catch (error) {
-          throw new Error(`seed ${seed}, case ${i} (${name}): ${error.message}`, { cause: error });
-        }
-        progress(i + 1);
-      }
-    };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    // Cases are made a few at a time: with their bytes they are large.
+    for (let done = 0; done < count; done += chunk) {
+      const seedOfChunk = seed + done;
+      const sample = fc.sample(cases(recorded), { seed: seedOfChunk, numRuns: Math.min(chunk, count - done) });
+      await attack(url, sample, { seed: seedOfChunk, ends });
+      progress(done + sample.length);
+    }
     return { ends, before, after: await server.report() };
   } finally {
     await server.end();
   }
+}
+
+async function attack(url, sample, { seed, ends }) {
+  let next = 0;
+  const lane = async () => {
+    for (let i = next++; i < sample.length; i = next++) {
+      const { name } = sample[i];
+      try {
+        ends[name] ??= {};
+        for (const end of await inTime(run(url, sample[i]), name)) ends[name][end] = (ends[name][end] ?? 0) + 1;
+        await inTime(goodCall(url, i), "the good call after it");
+      } catch (error) {
+        throw new Error(`seed ${seed}, case ${i} (${name}): ${error.message}`, { cause: error });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 /** How the calls of a case ended: a status of gRPC or HTTP, or a reset. */

@@ -6,7 +6,8 @@ const chunk = 1000;
 
 /**
  * Sends `count` seeded cases over real sockets, a good request right after each; `progress` is called every thousand.
- * `warmUp` cases go before it, 1,000 by default. Gives the statuses (`ends`) by kind of case, and the server's state before and after.
+ * `warmUp` cases go before it, 1,000 by default. Gives the statuses (`ends`) by kind of case, and the server's state before
+ * and after.
  * @throws {Error} naming seed and case: a 5xx, no answer, a wrong reply or one to the good request, or a server that ended.
  */
 export async function fuzz({ count, seed, warmUp = chunk, progress = () => undefined }) {

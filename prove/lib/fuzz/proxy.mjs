@@ -7,8 +7,8 @@ const chunk = 500;
 const basePath = "/base/v1";
 
 /**
- * Sends `count` seeded cases to `sheaf proxy`, a good request right after each. Gives the statuses (`ends`) by kind of case, the number of
- * requests that the API behind it got (`passed`), and the proxy's state before and after.
+ * Sends `count` seeded cases to `sheaf proxy`, a good request right after each. Gives the statuses (`ends`) by kind of case,
+ * the number of requests that the API behind it got (`passed`), and the proxy's state before and after.
  * @throws {Error} naming seed and case: a 5xx, no answer, a wrong reply, a request outside of the base path or with
  *   another caller's key, or a proxy that ended.
  */
