@@ -1,6 +1,6 @@
 import { Option, type Command } from "commander";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { loadConfig, type LoadedConfig } from "../settings/config.ts";
+import { loadConfig, type LoadedConfig, processEnvironment } from "../settings/config.ts";
 import { misspeltVariables } from "../settings/misspelt.ts";
 import { settingsTable, type Setting, type Settings } from "../settings/settings.ts";
 import { newCommand } from "./command.ts";
@@ -46,7 +46,7 @@ export class SettingOption extends Option {
  * @throws {ConfigError}
  */
 export function configOf(command: Command, defaults?: Partial<Settings>): Promise<LoadedConfig> {
-  for (const { given, meant } of misspeltVariables(process.env))
+  for (const { given, meant } of misspeltVariables(processEnvironment))
     command
       .configureOutput()
       .writeErr?.(`${command.name()}: warning: the variable ${given} is not a setting; did you mean ${meant}?\n`);

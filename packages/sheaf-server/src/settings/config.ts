@@ -5,6 +5,9 @@ import { describe, nearestOf } from "sheaf/internal";
 import { devicesOf, noThreadsBecause } from "../runners/contract/devices.ts";
 import { settingsTable, type Setting, type Settings } from "./settings.ts";
 
+/** The environment of this process. */
+export const processEnvironment: Readonly<Record<string, string | undefined>> = process.env;
+
 /** A wrong value or name in flags, environment or config file. The message names it; the command exits with 2. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
@@ -70,7 +73,7 @@ const perModel: ReadonlySet<string> = new Set<keyof Settings>([
  * @throws {ConfigError} naming the setting, the allowed values, and the one it got.
  */
 export async function loadConfig(sources: ConfigSources = {}): Promise<LoadedConfig> {
-  const { flags = {}, environment = process.env } = sources;
+  const { flags = {}, environment = processEnvironment } = sources;
   const file = fileToRead(sources.file);
   const { models, ...fromFile } = file === undefined ? { models: undefined } : await readConfigFile(file);
   refuseUnknown(fromFile, file);
