@@ -197,11 +197,15 @@ function summary(
   return [
     ...lines,
     `MAX_BATCH_SIZE=${advice.maxBatchSize} MAX_WAIT_MS=${settingMs(advice.maxWaitMs)} WORKERS=${slots}: ` +
-      `${figures(advice.capacityPerS)} items/s at most (${figures(advice.unbatchedCapacityPerS)} one at a time), ` +
+      `${figures(advice.capacityPerS)} items/s at most (${figures(advice.unbatchedCapacityPerS)} one at a time; ` +
+      `95 % range ${range(advice.ranges.capacityPerS)} items/s, sizes ${range(advice.ranges.maxBatchSize)}), ` +
       `${percent(advice.utilisation)} of it used; batches of ${figures(advice.meanBatchSize)} on average, ` +
       `run time per item ${figures(advice.expectedSpeedup)}× better.${tooMuch}`,
   ];
 }
+
+const range = ([low, high]: readonly [number, number]): string =>
+  low === high ? figures(low) : `${figures(low)} to ${figures(high)}`;
 
 /** The settings take whole milliseconds, MAX_WAIT_MS up to a minute. */
 const settingMs = (ms: number): number => Math.min(60_000, Math.ceil(ms));

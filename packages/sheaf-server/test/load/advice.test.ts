@@ -42,6 +42,24 @@ test("advice is settled where the whole range supports its verdict, and only the
   }
 });
 
+test("size, rate and inequality come with ranges: the advice lies in them, and nothing beyond the largest size measured", () => {
+  // A crowded machine: the medians are known to a third, and lie off any line.
+  const table = [[1, 2.6, 0.3], [2, 6, 0.35], [4, 5.1, 0.3], [8, 11, 0.4], [16, 8.4, 0.3], [32, 15.1, 0.35]] as const; // prettier-ignore
+  const advice = adviseOn({ fixedMs: 3.4, perItemMs: 0.28, r2: 0.695, table }, { ratePerS: 1000 });
+  const { maxBatchSize, capacityPerS, gain } = advice.ranges;
+  for (const [value, [low, high]] of [
+    [advice.maxBatchSize, maxBatchSize],
+    [advice.capacityPerS, capacityPerS],
+    [advice.capacityPerS / advice.unbatchedCapacityPerS, gain],
+  ] as const)
+    assert.ok(low <= value && value <= high && low < high, `${value} in ${low} to ${high}`);
+  assert.ok(maxBatchSize[1] <= 32, `${maxBatchSize}`);
+  // What was measured at 32, 2,119 items/s, lies in the range of the rate.
+  assert.ok(capacityPerS[0] <= 32_000 / 15.1 && 32_000 / 15.1 <= capacityPerS[1], `${capacityPerS}`);
+  const [, inequality] = verdictLines("For 1,000 items/s", { fixedMs: 3.4, perItemMs: 0.28, r2: 0.695, table }, advice);
+  assert.match(inequality!, /^The inequality: .* \(its left side: [\d.]+ to [\d.]+\)\.$/);
+});
+
 test("without a single item, or without anything larger, there is no advice, but what to measure", () => {
   const missing = (sizes: readonly number[]) => adviseOn(costOf(10, 0.3, sizes, 0.01), { ratePerS: 200 }).missing;
   assert.equal(missing([4, 16]), "No single item was measured: add 1 to --sizes.");

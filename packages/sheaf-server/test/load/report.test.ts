@@ -6,6 +6,8 @@ import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { publishBench } from "../../dist/load/bench/output.js";
 import { colourOf, onDark } from "../../dist/load/report/chart.js";
+import { loadCharts } from "../../dist/load/report/load-charts.js";
+import type { LoadResult } from "../../dist/load/result.js";
 import { comparisons } from "../../dist/load/comparison.js";
 import { closeBrowser, open, skip, violations } from "../dashboard/browser.js";
 import { configured } from "./results.js";
@@ -66,6 +68,29 @@ for (const colorScheme of ["light", "dark"] as const) {
     },
   );
 }
+
+test("bars of 100 % are left out, and only rates that rise are joined to a line against latency", () => {
+  const names = (all: readonly LoadResult[]): string[] => loadCharts(all).map(({ name }) => name);
+  const one = configured("auto", { p50: 5, p99: 9 });
+  const phases = [1, 2, 3].map((level) => ({ ...one.phases[0]!, offeredPerS: 100 * level }));
+  assert.ok(!names([one]).includes("success-rate"));
+  assert.ok(names([one, { ...one, successRate: 0.99 }]).includes("success-rate"));
+  const against = "throughput-against-latency";
+  assert.ok(
+    !names([
+      { ...one, pattern: "burst", phases },
+      { ...one, phases },
+    ]).includes(against),
+  );
+  assert.ok(names([{ ...one, pattern: "step", phases }]).includes(against));
+  const charts = loadCharts([
+    { ...one, pattern: "ramp", phases },
+    { ...one, pattern: "burst", phases },
+  ]);
+  const { spec } = charts.find(({ name }) => name === against)!;
+  const drawn = JSON.stringify(spec({ width: 600, columns: 2 }));
+  assert.ok(drawn.includes("auto ramp") && !drawn.includes("auto burst"), drawn);
+});
 
 test("a report says one sentence for each pattern, with that pattern's rows below it", { skip }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-report-"));

@@ -15,8 +15,8 @@ export interface RecommendOptions {
    */
   readonly slots?: number | undefined;
   /**
-   * Largest batch the model or service takes; integer >= 1.
-   * @default twice the largest measured size, or 256
+   * Largest batch the model or service takes; integer >= 1. No size beyond the largest in the table is advised.
+   * @default the largest measured size, or 256
    */
   readonly maxBatchSize?: number | undefined;
   /**
@@ -63,7 +63,9 @@ const risesNoMore = 0.95;
 export function recommend(costModel: CostLine, options: RecommendOptions): Recommendation {
   const { ratePerS, latencyBudgetMs = Infinity, slots = 1, order = "free" } = options;
   validate(costModel, options);
-  const largest = options.maxBatchSize ?? 2 * Math.max(...(costModel.table?.map(([size]) => size) ?? [128]));
+  // Beyond the largest measured size costs may rise, and one far point may have bent the line.
+  const measured = Math.max(...(costModel.table?.map(([size]) => size) ?? [Infinity]));
+  const largest = Math.min(measured, options.maxBatchSize ?? (measured === Infinity ? 256 : measured));
   const run = runTimeOf(costModel);
   const perMs = ratePerS / 1000;
   const oneMs = run(1);

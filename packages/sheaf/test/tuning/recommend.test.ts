@@ -91,6 +91,18 @@ test("a rate above every capacity shows in the utilisation", () => {
   assert.ok(advice.utilisation > 3);
 });
 
+test("no size beyond the largest in the table is advised, also where the line still rises or a larger one is allowed", () => {
+  const table = [1, 4, 32].map((size) => [size, 14 + 0.035 * size] as const);
+  for (const maxBatchSize of [undefined, 64, 1000]) {
+    const { maxBatchSize: advised, capacityPerS } = recommend(
+      { ...fitLine(table), table },
+      { ratePerS: 1500, maxBatchSize },
+    );
+    assert.ok(advised <= 32, `${advised}`);
+    assert.ok(capacityPerS <= (1000 * 32) / (14 + 0.035 * 32) + 1e-6, `${capacityPerS}/s`);
+  }
+});
+
 test("maxBatchSize caps the advice", () => {
   assert.equal(recommend(gpu, { ratePerS: 1000, maxBatchSize: 2 }).maxBatchSize, 2);
 });

@@ -8,8 +8,10 @@ import type { ReportSection } from "./page.ts";
 
 /** The pictures of all patterns together; those without data are left out. */
 export function loadCharts(results: readonly LoadResult[]): Chart[] {
-  const charts = [overview(results), throughput(results), successRate(results)];
-  if (results.some(({ phases }) => phases.length > 1)) charts.push(throughputAgainstLatency(results));
+  const charts = [overview(results), throughput(results)];
+  // Where every request was answered, the bars would all be 100 %.
+  if (results.some((result) => result.successRate < 1)) charts.push(successRate(results));
+  if (rising(results).length > 0) charts.push(throughputAgainstLatency(results));
   if (results.some(({ batches }) => batches !== undefined)) charts.push(batchSizes(results));
   return charts;
 }
@@ -148,10 +150,19 @@ function successRate(results: readonly LoadResult[]): Chart {
   };
 }
 
-/** Levels of a step where there are any: each ran long enough at one rate; else the phases of the run. */
+/**
+ * The steps where there are any, as each level ran long enough at one rate; else the ramps. In bursts the rate goes up and down, and
+ * a line through their phases would be a knot.
+ */
+function rising(results: readonly LoadResult[]): readonly LoadResult[] {
+  const [steps, ramps] = ["step", "ramp"].map((name) =>
+    results.filter(({ pattern, phases }) => pattern === name && phases.length > 1),
+  );
+  return steps!.length > 0 ? steps! : ramps!;
+}
+
 function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
-  const steps = results.filter(({ pattern }) => pattern === "step");
-  const from = steps.length > 0 ? steps : results;
+  const from = rising(results);
   const rows = from.flatMap(({ configuration, pattern, phases }) =>
     phases.flatMap(({ achievedPerS, latencyMs, offeredPerS }) =>
       (["p50", "p99"] as const).map((quantile) => ({
@@ -172,7 +183,7 @@ function throughputAgainstLatency(results: readonly LoadResult[]): Chart {
     name: "throughput-against-latency",
     title: "Throughput against latency",
     reading:
-      `One point per ${steps.length > 0 ? "level of the step" : "phase"}, joined in the order of the offered rate. ` +
+      `One point per ${from[0]?.pattern === "step" ? "level of the step" : "phase of the ramp"}, joined in the order of the offered rate. ` +
       "Right and low is better; a line that turns up, or back, has met its capacity.",
     spec: (size) =>
       chartSpec(

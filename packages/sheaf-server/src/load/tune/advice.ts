@@ -1,5 +1,6 @@
 import { recommend, type MeasuredCost, type MeasuredPoint, type Recommendation, type RecommendOptions } from "sheaf/tuning"; // prettier-ignore
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
+import { figures } from "../../shared/terminal.ts";
 import { gainError, gainSentence } from "./measured-gain.ts";
 
 /** The advice of a measurement, and whether the data support it. */
@@ -9,6 +10,16 @@ export interface Advice extends Omit<Recommendation, "reason"> {
   readonly isSettled: boolean;
   /** The missing evidence where it does not; else nothing. */
   readonly missing: string;
+  /** What the ends of the measured range would have advised, and the advice itself. */
+  readonly ranges: AdviceRanges;
+}
+
+/** From the least to the most. */
+export interface AdviceRanges {
+  readonly maxBatchSize: readonly [number, number];
+  readonly capacityPerS: readonly [number, number];
+  /** Capacity with batches ÷ capacity one by one: the left side of the inequality. */
+  readonly gain: readonly [number, number];
 }
 
 /**
@@ -20,11 +31,25 @@ export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tes
     // Its figures are those of one item at a time, as where the order is strict.
     const alone = recommend(costModel, { ...options, order: "strict" });
     const because = "an item's result depends on its batch, so n ≤ 1";
-    return { ...alone, reason: "batch-dependent", because, isSettled: true, missing: "" };
+    return { ...alone, reason: "batch-dependent", because, isSettled: true, missing: "", ranges: rangesOf([alone]) };
   }
   const advice = recommend(costModel, options);
-  const missing = missingFor(advice, costModel, options);
-  return { ...advice, isSettled: missing === "", missing };
+  const single = costModel.table.find(([size]) => size === 1);
+  const possible = single === undefined ? [] : rangeOf(costModel, single).map((cost) => recommend(cost, options));
+  const missing = missingFor(advice, costModel, options, possible);
+  return { ...advice, isSettled: missing === "", missing, ranges: rangesOf([advice, ...possible]) };
+}
+
+function rangesOf(possible: readonly Recommendation[]): AdviceRanges {
+  const range = (of: (one: Recommendation) => number): [number, number] => {
+    const values = possible.map(of);
+    return [Math.min(...values), Math.max(...values)];
+  };
+  return {
+    maxBatchSize: range((one) => one.maxBatchSize),
+    capacityPerS: range((one) => one.capacityPerS),
+    gain: range((one) => one.capacityPerS / one.unbatchedCapacityPerS),
+  };
 }
 
 /** The verdict in plain words, then the inequality behind it; without support it names the missing evidence instead. */
@@ -34,7 +59,9 @@ export function verdictLines(about: string, costModel: MeasuredCost, advice: Adv
   if (!isSettled) return [`${about}: not settled${gain === undefined ? "" : `: ${gain}`}.`, missing];
   const verdict = advice.verdict === "batch" ? "batch" : "DO NOT BATCH";
   if (gain === undefined) return [`${about}: ${verdict}: ${because}.`];
-  return [`${about}: ${verdict}: ${gain}.`, `The inequality: ${because}.`];
+  const [low, high] = advice.ranges.gain;
+  const range = advice.verdict === "batch" ? ` (its left side: ${figures(low)} to ${figures(high)})` : "";
+  return [`${about}: ${verdict}: ${gain}.`, `The inequality: ${because}${range}.`];
 }
 
 /** The limit that decides against batches, where the range reaches across it. */
@@ -45,12 +72,15 @@ const limits: Readonly<Record<Exclude<Recommendation["reason"], "gains">, string
   "low-rate": "10 % busy one by one",
 };
 
-function missingFor({ verdict }: Recommendation, costModel: MeasuredCost, options: RecommendOptions): string {
+function missingFor(
+  { verdict }: Recommendation,
+  costModel: MeasuredCost,
+  options: RecommendOptions,
+  possible: readonly Recommendation[],
+): string {
   if (options.order === "strict") return "";
-  const single = costModel.table.find(([size]) => size === 1);
-  if (single === undefined) return "No single item was measured: add 1 to --sizes.";
+  if (!costModel.table.some(([size]) => size === 1)) return "No single item was measured: add 1 to --sizes.";
   if (costModel.table.length === 1) return "Only single items were measured: add larger --sizes.";
-  const possible = rangeOf(costModel, single).map((cost) => recommend(cost, options));
   if (possible.every((other) => other.verdict === verdict)) return "";
   const across = possible.flatMap(({ reason }) => (reason === "gains" ? [] : [limits[reason]]));
   return `The 95 % range reaches across ${[...new Set(across)].join(" and ")}: measure longer.`;

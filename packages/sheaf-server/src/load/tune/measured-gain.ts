@@ -13,7 +13,13 @@ export function gainSentence(
   const single = table.find(([size]) => size === 1);
   const others = table.filter(([size]) => size > 1).toSorted(([a], [b]) => a - b);
   if (single === undefined || others.length === 0) return undefined;
-  if (reason === "gains") return sentenceOf(single, others.findLast(([size]) => size <= maxBatchSize) ?? others[0]!);
+  // The measured size next to the advised one.
+  const away = ([size]: MeasuredPoint): number => Math.abs(Math.log(size / maxBatchSize));
+  if (reason === "gains")
+    return sentenceOf(
+      single,
+      others.reduce((next, point) => (away(point) < away(next) ? point : next)),
+    );
   return sentenceOf(
     single,
     others.reduce((most, point) => (gainOf(single, point) > gainOf(single, most) ? point : most)),
