@@ -3,7 +3,7 @@ export type { BatchFunction, BatchResults, Executor, KeyedResults } from "./core
 export type { BatcherOptions, CallOptions, Price, Priority, RateLimit } from "./core/contract/options.ts";
 export { BatcherError, type ErrorCode } from "./core/contract/errors.ts";
 export type { Clock } from "./core/runtime/clock.ts";
-export type { BatchRecord, Decision, DispatchReason, Policy, QueueView } from "./policies/policy.ts";
+export type { BatchRecord, Decision, DispatchReason, Policy, QueueView, SizeReason } from "./policies/policy.ts";
 export { createBatcher } from "./core/create-batcher.ts";
 export type { DetailedResult } from "./core/contract/detailed-result.ts";
 export type { Batcher, BatcherCapacity, BatcherPending, Result } from "./core/contract/batcher.ts";

@@ -20,6 +20,8 @@ export interface BatcherSecond {
   /** [items in a batch, batches of so many]. */
   readonly sizes: readonly (readonly [number, number])[];
   readonly reasons: Readonly<Record<string, number>>;
+  /** Why its batches held no more items. */
+  readonly sizeReasons: Readonly<Record<string, number>>;
   /** Batches that failed, by code; `MODEL` where the error was not the batcher's. */
   readonly failures: Readonly<Record<string, number>>;
   /** Its last batches: size, reason, whether it failed. */
@@ -44,6 +46,7 @@ export class SecondsOf {
   #latencyMs = new Histogram();
   #sizes = new Map<number, number>();
   #reasons: Record<string, number> = {};
+  #sizeReasons: Record<string, number> = {};
   #failures: Record<string, number> = {};
   #recent: (readonly [number, string, boolean])[] = [];
   #batches = 0;
@@ -76,6 +79,7 @@ export class SecondsOf {
       batchedItems: this.#batchedItems,
       sizes: [...this.#sizes],
       reasons: this.#reasons,
+      sizeReasons: this.#sizeReasons,
       failures: this.#failures,
       recent: this.#recent,
     };
@@ -89,16 +93,18 @@ export class SecondsOf {
     if (this.#batches > 0) this.#latencyMs = new Histogram();
     this.#sizes = new Map();
     this.#reasons = {};
+    this.#sizeReasons = {};
     this.#failures = {};
     this.#recent = [];
     this.#batches = this.#batchedItems = 0;
   }
 
-  #observe({ size, reason, queueWaitMs, tookMs, outcome, errorCode }: BatchRecord): void {
+  #observe({ size, reason, sizeReason, queueWaitMs, tookMs, outcome, errorCode }: BatchRecord): void {
     this.#batches++;
     this.#batchedItems += size;
     this.#sizes.set(size, (this.#sizes.get(size) ?? 0) + 1);
     this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1;
+    if (sizeReason !== undefined) this.#sizeReasons[sizeReason] = (this.#sizeReasons[sizeReason] ?? 0) + 1;
     const hasFailed = outcome === "error";
     if (hasFailed) this.#failures[errorCode ?? "MODEL"] = (this.#failures[errorCode ?? "MODEL"] ?? 0) + 1;
     this.#recent.push([size, reason, hasFailed]);

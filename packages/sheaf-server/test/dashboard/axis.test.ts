@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 // The page's own module, as the browser loads it.
-const { shareSteps } = await import(new URL("../../src/dashboard/page/axis.js", import.meta.url).href);
+const { shareSteps } = await import(new URL("../../src/dashboard/page/format.js", import.meta.url).href);
 
 test("the axis of a histogram is the first even step that reaches its tallest bar", () => {
   for (const [largest, top] of [

@@ -42,7 +42,16 @@ const tick = (gain: object = measuring, state = "ready", reason?: string, queueW
 /** A history of one second in which this happened. */
 function during(items: Partial<typeof nothing>, batches: number, batchedItems: number, reasons = {}, failures = {}) {
   const history = new History();
-  const second = { items: { ...nothing, ...items }, batches, batchedItems, reasons, failures, sizes: [], recent: [] };
+  const second = {
+    items: { ...nothing, ...items },
+    batches,
+    batchedItems,
+    reasons,
+    sizeReasons: {},
+    failures,
+    sizes: [],
+    recent: [],
+  };
   history.add(1000, second);
   return history;
 }
@@ -155,6 +164,7 @@ test("a history keeps two minutes, and leaves a hole where seconds are missing",
     batches: 0,
     batchedItems: 0,
     reasons: {},
+    sizeReasons: {},
     failures: {},
     sizes: [],
     recent: [],

@@ -78,10 +78,21 @@ export interface QueueView {
 /** Why a batch was dispatched. */
 export type DispatchReason = "full" | "idle" | "hold" | "window" | "flush" | "drain" | "immediate" | "weight";
 
+/**
+ * Why a batch held no more items. `"full"`: maxBatchSize. `"all"`: no other item waited. `"group"`: those that waited are of other
+ * groups. `"cost"`: the policy asked for fewer, because by the learned cost of runs smaller batches answer sooner. `"weight"`: the
+ * next item would have been too heavy. `"order"`: the others may not run before earlier items of their keys have ended, or left.
+ * `"limit"`: a rate limit or a short queue allows no more. `"alone"`: the item shares its batch with no other.
+ */
+export type SizeReason = "full" | "all" | "group" | "cost" | "weight" | "order" | "limit" | "alone";
+
 /** One batch, as policies, statistics, metrics and subscribers see it. Times in milliseconds. */
 export interface BatchRecord {
   readonly batchId: number;
+  /** Why it started at its moment. */
   readonly reason: DispatchReason;
+  /** Why it held no more items; undefined where a worker of a fleet ran it. */
+  readonly sizeReason?: SizeReason | undefined;
   /** Items in the batch. */
   readonly size: number;
   /** Its weight; equal to `size` without `weigh`. */

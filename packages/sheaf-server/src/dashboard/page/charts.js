@@ -1,5 +1,5 @@
 import uPlot from "./uPlot.js";
-import { shareSteps, thinned } from "./axis.js";
+import { shareSteps, thinned } from "./format.js";
 import { shownS } from "./history.js";
 
 /**

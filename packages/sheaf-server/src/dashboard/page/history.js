@@ -47,11 +47,15 @@ export class History {
     /** @type {Record<string, number>} */
     const reasons = {};
     /** @type {Record<string, number>} */
+    const sizeReasons = {};
+    /** @type {Record<string, number>} */
     const failures = {};
     /** @type {Map<number, number>} */
     const sizes = new Map();
     for (const second of shown) {
       for (const [name, batches] of Object.entries(second.reasons)) reasons[name] = (reasons[name] ?? 0) + batches;
+      for (const [name, batches] of Object.entries(second.sizeReasons))
+        sizeReasons[name] = (sizeReasons[name] ?? 0) + batches;
       for (const [code, batches] of Object.entries(second.failures)) failures[code] = (failures[code] ?? 0) + batches;
       for (const [size, batches] of second.sizes) sizes.set(size, (sizes.get(size) ?? 0) + batches);
     }
@@ -68,6 +72,7 @@ export class History {
       savedRuns: sum(({ cache }) => cache?.savedRuns ?? 0),
       batchedItems: sum(({ batchedItems }) => batchedItems),
       reasons,
+      sizeReasons,
       failures,
       sizes,
     };

@@ -1,6 +1,6 @@
 import { bytes, count, duration, number, percent, plural } from "./format.js";
 import { gainOf } from "./gain.js";
-import { reasonOf } from "./reasons.js";
+import { reasonOf, sizeReasonText } from "./reasons.js";
 
 /**
  * @import { BatcherTick, Hello, Tick } from "../ticks.ts"
@@ -111,7 +111,7 @@ function tile(name, value, unit, detail, filled, mood = "") {
 
 /** Why batches left in the last two minutes, the commonest first. @param {History} history */
 export function showReasons(history) {
-  const { reasons: counted, batches } = history.over(120);
+  const { reasons: counted, sizeReasons, batches } = history.over(120);
   const rows = Object.entries(counted)
     .sort(([, a], [, b]) => b - a)
     .map(([name, amount]) => {
@@ -128,6 +128,11 @@ export function showReasons(history) {
       );
     });
   byId("reasons").replaceChildren(...(rows.length > 0 ? rows : [element("li", { class: "hint" }, "No run yet.")]));
+  const sizes = Object.entries(sizeReasons)
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, amount]) => element("li", { class: "hint" }, `${plural(amount, "run")}: ${sizeReasonText(name)}`));
+  byId("size-reasons-title").hidden = sizes.length === 0;
+  byId("size-reasons").replaceChildren(...sizes);
 }
 
 const stripLength = 48;

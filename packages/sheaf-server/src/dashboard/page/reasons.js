@@ -17,3 +17,18 @@ export const reasonOf = (/** @type {string} */ name) =>
     text: "",
     colour: "--c-flush",
   };
+
+/** Why a batch held no more items, in words; in the order in which they are listed. */
+const sizeReasons = /** @type {const} */ ({
+  all: "they held every item that waited",
+  full: "they held as many items as a batch may",
+  cost: "by the measured cost of runs, fewer items at a time are answered sooner",
+  group: "the other waiting items were of other groups",
+  weight: "the next item would have been too heavy",
+  order: "the other waiting items had to wait for earlier ones of their key",
+  limit: "a rate limit or a short queue allowed no more",
+  alone: "the item shares its run with no other",
+});
+
+export const sizeReasonText = (/** @type {string} */ name) =>
+  /** @type {Record<string, string>} */ (sizeReasons)[name] ?? name;

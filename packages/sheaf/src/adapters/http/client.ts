@@ -13,8 +13,7 @@ import {
 } from "../../index.ts";
 import { withRetries } from "../shared/retries.ts";
 import { boundedText, NotUtf8, TooLarge, webSource } from "./bounded-text.ts";
-import { connectionErrorOf } from "./connection-error.ts";
-import { HttpError } from "./http-error.ts";
+import { connectionErrorOf, HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
 import { bytesAroundItem, bytesAroundItems, isPriority, requestBody, type WireItem } from "./wire.ts";
 

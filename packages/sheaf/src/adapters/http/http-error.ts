@@ -1,3 +1,5 @@
+import { isLostConnection } from "../shared/api-error.ts";
+
 /**
  * An endpoint's error for one item, or for the whole request. `status` is the HTTP status of either;
  * `retryAfterMs`, where the endpoint named it, pauses the client that long.
@@ -15,4 +17,41 @@ export class HttpError extends Error {
     this.code = code;
     this.retryAfterMs = retryAfterMs;
   }
+}
+
+/**
+ * No whole reply came from an endpoint. A request that was sent may have run. `cause` is the error of `fetch`, whose own message
+ * ("fetch failed") names neither the reason nor the address.
+ */
+export class ConnectionError extends Error {
+  override readonly name = "ConnectionError";
+  /** The socket's code, such as `ECONNREFUSED`; `CONNECTION_LOST` where the runtime gives none. */
+  readonly code: string;
+  /** The endpoint's address, without a query, which may hold a key. */
+  readonly url: string;
+
+  constructor(target: string, cause: unknown) {
+    const { code, reason } = rootOf(cause);
+    const { origin, pathname } = new URL(target);
+    const url = origin + pathname;
+    super(`No reply from ${url}: ${reason.includes(code) ? reason : `${reason} (${code})`}`, { cause });
+    this.code = code;
+    this.url = url;
+  }
+}
+
+/** The error for the callers of a request: with code and address where the connection is to blame, else as it was thrown. */
+export const connectionErrorOf = (target: string, error: unknown): unknown =>
+  isLostConnection(error) ? new ConnectionError(target, error) : error;
+
+/** The first code on the way to the cause, with the message that stands beside it. */
+function rootOf(error: unknown): { readonly code: string; readonly reason: string } {
+  let message = "the connection was lost";
+  let depth = 0;
+  for (let at = error; at instanceof Error && depth < 4; at = at.cause, depth++) {
+    const { code } = at as { readonly code?: unknown };
+    if (typeof code === "string") return { code, reason: at.message || message };
+    message = at.message || message;
+  }
+  return { code: "CONNECTION_LOST", reason: message };
 }

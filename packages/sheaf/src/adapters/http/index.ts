@@ -8,8 +8,7 @@ export {
   type ItemEndpointOptions,
 } from "./endpoint.ts";
 export type { FastifyLike, FastifyReplyLike, FastifyRequestLike } from "./fastify.ts";
-export { ConnectionError } from "./connection-error.ts";
-export { HttpError } from "./http-error.ts";
+export { ConnectionError, HttpError } from "./http-error.ts";
 export { priorities } from "../../core/contract/settings.ts";
 export { httpStatusOf, type ItemError } from "./item-error.ts";
 export type { WireError } from "./wire.ts";

@@ -1,5 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
-import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
+import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 import { bisect, shouldBisectByDefault } from "./bisect.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunk.ts";
@@ -64,8 +64,15 @@ export class Dispatcher<In, Out> {
     return this.#runs.length;
   }
 
-  start(batch: Chunk<In>, reason: DispatchReason, group: unknown, weight: number, nowMs: number): void {
-    const run = new Run<In>(++this.started, batch, weight, reason, group, nowMs, this.#events);
+  start(
+    batch: Chunk<In>,
+    reason: DispatchReason,
+    sizeReason: SizeReason,
+    group: unknown,
+    weight: number,
+    nowMs: number,
+  ): void {
+    const run = new Run<In>(++this.started, batch, weight, reason, sizeReason, group, nowMs, this.#events);
     if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
@@ -254,6 +261,7 @@ export class Dispatcher<In, Out> {
     const record: BatchRecord = {
       batchId: run.batchId,
       reason: run.reason,
+      sizeReason: run.sizeReason,
       size: run.size,
       weight: run.weight,
       weights: run.weights,

@@ -1,4 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
+import type { SizeReason } from "../../policies/policy.ts";
 import { Chunk } from "../queue/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
@@ -165,4 +166,29 @@ export class NextBatch<In> {
       if (!this.#sharesRuns) ref.leaveDedupe?.(ref);
     }
   }
+}
+
+/** The batch that has just been taken, and what is left. */
+interface Taken {
+  readonly size: number;
+  /** Items that the policy asked for, and the most that limits allowed. */
+  readonly asked: number;
+  readonly capacity: number;
+  /** Waiting items of the batch's group, and of all groups, after it was taken. */
+  readonly leftInGroup: number;
+  readonly left: number;
+}
+
+/** Why the batch holds no more items, by what closed it first. */
+export function sizeReasonOf(
+  { size, asked, capacity, leftInGroup, left }: Taken,
+  { isAlone, closedByWeight }: Pick<Preview, "isAlone" | "closedByWeight">,
+  maxBatchSize: number,
+): SizeReason {
+  if (isAlone) return "alone";
+  if (size >= maxBatchSize) return "full";
+  if (leftInGroup === 0) return left === 0 ? "all" : "group";
+  if (size >= asked && asked < capacity) return "cost";
+  if (size < asked) return "order";
+  return closedByWeight ? "weight" : "limit";
 }

@@ -2,7 +2,7 @@ import type { Chunk } from "../queue/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
 import { newAbortController } from "../runtime/globals.ts";
-import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
+import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 
 /** The reports of a run before its outcome. */
 export interface RunEvents<In> {
@@ -19,6 +19,7 @@ export class Run<In> extends BaseRunHandle {
   readonly weight: number;
   readonly calls: Chunk<In>;
   readonly reason: DispatchReason;
+  readonly sizeReason: SizeReason;
   readonly group: unknown;
   readonly startedAtMs: number;
   /** Start of the attempt that is timed: a pause before another attempt does not count as run time. */
@@ -46,6 +47,7 @@ export class Run<In> extends BaseRunHandle {
     calls: Chunk<In>,
     weight: number,
     reason: DispatchReason,
+    sizeReason: SizeReason,
     group: unknown,
     startedAtMs: number,
     told: RunEvents<In>,
@@ -54,6 +56,7 @@ export class Run<In> extends BaseRunHandle {
     this.weight = weight;
     this.calls = calls;
     this.reason = reason;
+    this.sizeReason = sizeReason;
     this.group = group;
     this.startedAtMs = this.beganAtMs = startedAtMs;
     this.#told = told;

@@ -8,7 +8,7 @@ import type { Dispatcher } from "./dispatcher.ts";
 import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../observe/weighed-cost.ts";
-import type { NextBatch } from "./next-batch.ts";
+import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
@@ -242,7 +242,9 @@ export class Scheduler<In, Out> {
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     limiter.spend(nowMs, batch.count, weight);
     group.held = false;
-    dispatcher.start(batch, goes ? decision.reason : "full", group.key, weight, nowMs);
+    const taken = { size: batch.count, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
+    const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
+    dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);
     return started;
   }
 

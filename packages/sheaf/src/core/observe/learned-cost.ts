@@ -2,7 +2,7 @@ import { bucketOf, type CostModel } from "../../policies/cost-model.ts";
 import type { RunTime } from "../contract/executor.ts";
 import type { CostEstimate, StartGain, Verdict } from "../contract/stats.ts";
 import { judge } from "./judge.ts";
-import { gainAtStart } from "./start-gain.ts";
+import { gainAtStart } from "./verdict.ts";
 import { momentsOf, type LinePoint } from "./weighted-line.ts";
 
 /** The cost and the gain of batching, as a batcher shows them. */
