@@ -109,7 +109,7 @@ async function runTune(command: Command, streams: CommandStreams, args: readonly
   const ratePerS = options.rate ?? Number((0.7 * best).toPrecision(3));
   const { slots, costModel } = calibration;
   const { budget: latencyBudgetMs, order } = options;
-  const advice = adviseOn(costModel, { ratePerS, latencyBudgetMs, slots, order }, tested);
+  const advice = adviseOn(costModel, { ratePerS, latencyBudgetMs, slots, order }, tested, best);
   const lines = [
     ...summary(calibration, advice, { ...options, rate: ratePerS }, options.rate === undefined),
     ...(device === undefined || measured.note === undefined ? [] : [measured.note]),

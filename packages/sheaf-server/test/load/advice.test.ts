@@ -56,6 +56,8 @@ test("size, rate and inequality come with ranges: the advice lies in them, and n
   assert.ok(maxBatchSize[1] <= 32, `${maxBatchSize}`);
   // What was measured at 32, 2,119 items/s, lies in the range of the rate.
   assert.ok(capacityPerS[0] <= 32_000 / 15.1 && 32_000 / 15.1 <= capacityPerS[1], `${capacityPerS}`);
+  const reached = adviseOn({ fixedMs: 3.4, perItemMs: 0.28, r2: 0.695, table }, { ratePerS: 1000 }, {}, 700);
+  assert.deepEqual(reached.ranges.capacityPerS, [700, capacityPerS[1]], "the rate that was reached lies in the range");
   const [, inequality] = verdictLines("For 1,000 items/s", { fixedMs: 3.4, perItemMs: 0.28, r2: 0.695, table }, advice);
   assert.match(inequality!, /^The inequality: .* \(its left side: [\d.]+ to [\d.]+\)\.$/);
 });

@@ -23,10 +23,16 @@ export interface AdviceRanges {
 }
 
 /**
- * The advice from a measured cost. A model whose results depend on the batch runs one by one, even where batches would gain.
+ * The advice from a measured cost. `measuredPerS`: the items a second that the measurement itself reached, pauses of the machine
+ * included, which the range of the rate must hold. A model whose results depend on the batch runs one by one, even where batches would gain.
  * @throws {RangeError} as `recommend` does.
  */
-export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tested: BatchVerdict = {}): Advice {
+export function adviseOn(
+  costModel: MeasuredCost,
+  options: RecommendOptions,
+  tested: BatchVerdict = {},
+  measuredPerS: number = Infinity,
+): Advice {
   if (tested.selfTest === "dependent" && tested.maxBatchSize === 1) {
     // Its figures are those of one item at a time, as where the order is strict.
     const alone = recommend(costModel, { ...options, order: "strict" });
@@ -37,7 +43,10 @@ export function adviseOn(costModel: MeasuredCost, options: RecommendOptions, tes
   const single = costModel.table.find(([size]) => size === 1);
   const possible = single === undefined ? [] : rangeOf(costModel, single).map((cost) => recommend(cost, options));
   const missing = missingFor(advice, costModel, options, possible);
-  return { ...advice, isSettled: missing === "", missing, ranges: rangesOf([advice, ...possible]) };
+  const ranges = rangesOf([advice, ...possible]);
+  const [lowest, highest] = ranges.capacityPerS;
+  const capacityPerS = [Math.min(lowest, measuredPerS), highest] as const;
+  return { ...advice, isSettled: missing === "", missing, ranges: { ...ranges, capacityPerS } };
 }
 
 function rangesOf(possible: readonly Recommendation[]): AdviceRanges {
