@@ -69,7 +69,7 @@ const span = (/** @type {readonly [number, number]} */ [low, high]) =>
 
 const needed = 30;
 
-/** Why the callers' own runs give no verdict yet: the one cause, and what would help. */
+/** Why the callers' own runs give no verdict yet: the one cause. */
 function openBecause(/** @type {OpenCause} */ cause, /** @type {number} */ runs) {
   switch (cause) {
     case "few-runs":

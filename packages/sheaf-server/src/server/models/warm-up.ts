@@ -43,7 +43,7 @@ export async function warmUp(
 
 /**
  * Rounds of items one by one, for about as long as the run of the `largest` size after them takes. A shorter time on one side
- * would meet another share of what else the machine does.
+ * would meet another share of the machine's other work.
  */
 async function compare(
   run: (size: number, isCounted: boolean) => Promise<void>,

@@ -168,7 +168,7 @@ export class NextBatch<In> {
   }
 }
 
-/** The batch that has just been taken, and what is left. */
+/** The batch that has just been taken, and the items left. */
 interface Taken {
   readonly size: number;
   /** Items that the policy asked for, and the most that limits allowed. */
@@ -179,7 +179,7 @@ interface Taken {
   readonly left: number;
 }
 
-/** Why the batch holds no more items, by what closed it first. */
+/** Why the batch holds no more items: the first limit that closed it. */
 export function sizeReasonOf(
   { size, asked, capacity, leftInGroup, left }: Taken,
   { isAlone, closedByWeight }: Pick<Preview, "isAlone" | "closedByWeight">,

@@ -32,7 +32,7 @@ export function verdictOf(
 const fewestRounds = 3;
 /** From here on the rounds around the middle tell how far the median may be off, whatever the stalls. */
 const manyRounds = 9;
-/** Student's t at 99 % for 3 to 8 rounds and the two that stand for what is usual: few may agree by chance. */
+/** Student's t at 99 % for 3 to 8 rounds and the two usual ones: few may agree by chance. */
 const t99 = [4.6, 4.03, 3.71, 3.5, 3.36, 3.25];
 /** Two more rounds, off by a tenth, count with few. */
 const usualVariance = 0.1 ** 2;
