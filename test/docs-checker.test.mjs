@@ -52,7 +52,7 @@ test("a table under another heading does not count", () => {
 });
 
 const { newCommand } = await import("../packages/sheaf-server/dist/cli/command.js");
-const { commandWithSettings } = await import("../packages/sheaf-server/dist/cli/setting-options.js");
+const { commandWithSettings } = await import("../packages/sheaf-server/dist/cli/shared/setting-options.js");
 const bench = flagsOf(
   newCommand("bench", process)
     .option("--rate <n>", "mean requests per second", Number, 100)

@@ -1,8 +1,8 @@
 import { root } from "./files.mjs";
 
 const cli = `${root}/packages/sheaf-server/dist/cli`;
-const { shownDefault } = await import(`${cli}/command.js`);
-const { SettingOption } = await import(`${cli}/setting-options.js`);
+const { shownDefault } = await import(`${cli}/shared/command.js`);
+const { SettingOption } = await import(`${cli}/shared/setting-options.js`);
 
 /** Every command of `sheaf` as it is built, by name: its flags and settings, as flagsOf gives them. */
 export async function commandFlags() {

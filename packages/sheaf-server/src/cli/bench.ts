@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Retries, Weights } from "sheaf/tuning";
-import { retriesOf, withClients } from "./client-options.ts";
-import { lengthsOf, withLengths } from "./lengths-option.ts";
+import { retriesOf, withClients } from "./shared/client-options.ts";
+import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import { checkAssertions, parseAssertion } from "../load/bench/assertion.ts";
 import { publishBench } from "../load/bench/output.ts";
 import {
@@ -20,7 +20,7 @@ import {
   withOutputs,
   type OutputOptions,
   type RunCommand,
-} from "./command.ts";
+} from "./shared/command.ts";
 import { CommandFailure, UsageError, parsedUrl, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { builtinTemplate } from "../load/builtin-payload.ts";

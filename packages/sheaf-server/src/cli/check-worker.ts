@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { checkWorker as checksOf } from "sheaf/node";
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { exitCode, newCommand, parseDurationMs, running, type RunCommand } from "./command.ts";
+import { exitCode, newCommand, parseDurationMs, running, type RunCommand } from "./shared/command.ts";
 
 interface CheckWorkerOptions {
   readonly data?: string;

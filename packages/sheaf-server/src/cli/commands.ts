@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { CommandStreams } from "../shared/terminal.ts";
-import type { RunCommand } from "./command.ts";
+import type { RunCommand } from "./shared/command.ts";
 import { interruptible } from "./signals.ts";
 
 interface Entry {

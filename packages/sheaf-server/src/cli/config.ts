@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import type { LoadedConfig } from "../settings/config.ts";
 import { settingsTable } from "../settings/settings.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { running, type RunCommand } from "./command.ts";
-import { commandWithSettings, configOf } from "./setting-options.ts";
+import { running, type RunCommand } from "./shared/command.ts";
+import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
 interface Row {
   readonly name: string;

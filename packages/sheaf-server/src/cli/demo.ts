@@ -7,7 +7,7 @@ import {
   withOutputs,
   type OutputOptions,
   type RunCommand,
-} from "./command.ts";
+} from "./shared/command.ts";
 import { UsageError } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import type { DemoResult } from "../load/demo/demo.ts";

@@ -3,8 +3,8 @@ import { ConfigError } from "../settings/config.ts";
 import { proxyDefaults, type Setting, type Settings } from "../settings/settings.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { running, type RunCommand } from "./command.ts";
-import { commandWithSettings, configOf } from "./setting-options.ts";
+import { running, type RunCommand } from "./shared/command.ts";
+import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
 const notOfProxy: readonly (keyof Settings)[] = ["maxTextChars", "apiKey", "grpcPort"];
 

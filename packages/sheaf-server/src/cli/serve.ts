@@ -9,9 +9,9 @@ import { roleOf } from "../settings/role.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { within } from "../shared/waiting.ts";
-import { running, type RunCommand } from "./command.ts";
+import { running, type RunCommand } from "./shared/command.ts";
 import { refuseSharedNames } from "../server/models/repository/model-names.ts";
-import { commandWithSettings, configOf } from "./setting-options.ts";
+import { commandWithSettings, configOf } from "./shared/setting-options.ts";
 
 /**
  * `sheaf serve [model …]`: serves until SIGTERM or SIGINT. Gives 0 when everything accepted was answered, 1 when the

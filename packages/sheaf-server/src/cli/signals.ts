@@ -1,6 +1,6 @@
 import type { SheafServer } from "../server/server.ts";
 import { within } from "../shared/waiting.ts";
-import type { RunCommand } from "./command.ts";
+import type { RunCommand } from "./shared/command.ts";
 
 /** A server that listens and can be stopped. */
 export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> {

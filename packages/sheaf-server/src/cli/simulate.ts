@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/tuning";
-import { retriesOf, withClients } from "./client-options.ts";
-import { lengthsOf, withLengths } from "./lengths-option.ts";
+import { retriesOf, withClients } from "./shared/client-options.ts";
+import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import {
   countUpTo,
   exitCode,
@@ -19,7 +19,7 @@ import {
   withOutputs,
   type OutputOptions,
   type RunCommand,
-} from "./command.ts";
+} from "./shared/command.ts";
 import { UsageError, usage } from "../shared/failure.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { configurationNames, type ConfigurationName } from "../load/simulate/configurations.ts";

@@ -16,7 +16,7 @@ import {
   withOutputs,
   type OutputOptions,
   type RunCommand,
-} from "./command.ts";
+} from "./shared/command.ts";
 import { CommandFailure, UsageError } from "../shared/failure.ts";
 import { doubling } from "../shared/doubling.ts";
 import type { CommandStreams } from "../shared/terminal.ts";

@@ -9,7 +9,7 @@ import { RateLimiter } from "./dispatch/rate-limit.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Admission } from "./queue/admission.ts";
-import { Epochs } from "./queue/epoch.ts";
+import { Epochs } from "./queue/chunks/epoch.ts";
 import { OrderKeys } from "./queue/order-keys.ts";
 import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";

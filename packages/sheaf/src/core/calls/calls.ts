@@ -4,7 +4,7 @@ import { detailedResultOf } from "./multi-call.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Terms } from "../queue/arrival.ts";
-import type { Chunk, Settler } from "../queue/chunk.ts";
+import type { Chunk, Settler } from "../queue/chunks/chunk.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import { checkCallOptions, laneOf } from "../contract/settings.ts";
 

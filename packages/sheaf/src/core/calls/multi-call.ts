@@ -1,5 +1,5 @@
 import type { DetailedResult } from "../contract/detailed-result.ts";
-import type { Chunk, MultiCallEntry } from "../queue/chunk.ts";
+import type { Chunk, MultiCallEntry } from "../queue/chunks/chunk.ts";
 
 /** The calls of one caller, settled together; each has its settler at its index. */
 export type MultiCall = (index: number) => MultiCallEntry;

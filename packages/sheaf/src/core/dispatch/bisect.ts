@@ -1,5 +1,5 @@
 import type { Settlement } from "../queue/settlement.ts";
-import type { Chunk } from "../queue/chunk.ts";
+import type { Chunk } from "../queue/chunks/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 
 /** How a failed batch is taken apart; see `bisect`. */

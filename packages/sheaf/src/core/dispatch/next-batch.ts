@@ -1,6 +1,6 @@
 import type { CostModel } from "../../policies/cost-model.ts";
 import type { SizeReason } from "../../policies/policy.ts";
-import { Chunk } from "../queue/chunk.ts";
+import { Chunk } from "../queue/chunks/chunk.ts";
 import type { Group } from "../queue/group.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";

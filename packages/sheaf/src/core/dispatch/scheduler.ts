@@ -9,7 +9,7 @@ import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../observe/weighed-cost.ts";
 import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
-import type { Epochs } from "../queue/epoch.ts";
+import type { Epochs } from "../queue/chunks/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";

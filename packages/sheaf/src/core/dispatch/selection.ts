@@ -1,4 +1,4 @@
-import type { Account, Chunk } from "../queue/chunk.ts";
+import type { Account, Chunk } from "../queue/chunks/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
 import type { LaneQueue } from "../queue/lane-queue.ts";
 import type { Tenants } from "../queue/tenants/tenants.ts";

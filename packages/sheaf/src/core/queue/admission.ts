@@ -1,9 +1,9 @@
 import type { Arrival, Terms } from "./arrival.ts";
-import { Chunk, reject, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunk.ts";
+import { Chunk, reject, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunks/chunk.ts";
 import { timeoutError, type Settlement, type Outcome } from "./settlement.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
-import type { Epoch, Epochs } from "./epoch.ts";
+import type { Epoch, Epochs } from "./chunks/epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { drainMs, expectedByWeightMs, expectedLatencyMs, type Waiting } from "../observe/expected-latency.ts";
 import { dueAtMs, urgency } from "../../policies/overtaking.ts";

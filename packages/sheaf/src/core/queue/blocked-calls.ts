@@ -1,5 +1,5 @@
-import { ChunkList } from "./chunk-list.ts";
-import type { BlockedList, ItemRef } from "./chunk.ts";
+import { ChunkList } from "./chunks/chunk-list.ts";
+import type { BlockedList, ItemRef } from "./chunks/chunk.ts";
 import type { Tenants } from "./tenants/tenants.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { AbortListeners } from "../runtime/abort-listeners.ts";
-import type { Chunk } from "./chunk.ts";
+import type { Chunk } from "./chunks/chunk.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 
 /** Called for an entry that is still live. */

@@ -1,4 +1,4 @@
-import type { Chunk } from "./chunk.ts";
+import type { Chunk } from "./chunks/chunk.ts";
 import { LaneQueue } from "./lane-queue.ts";
 import type { Lane } from "../contract/settings.ts";
 

@@ -1,5 +1,5 @@
-import { ChunkList } from "./chunk-list.ts";
-import type { LaneGroup, BlockedList, LaneList } from "./chunk.ts";
+import { ChunkList } from "./chunks/chunk-list.ts";
+import type { LaneGroup, BlockedList, LaneList } from "./chunks/chunk.ts";
 import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./tenants/turns.ts";
 

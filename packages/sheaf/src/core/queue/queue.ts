@@ -1,6 +1,6 @@
 import { BlockedCalls } from "./blocked-calls.ts";
-import { Chunk, type LaneList, type List, type Settler } from "./chunk.ts";
-import type { Epoch, Epochs } from "./epoch.ts";
+import { Chunk, type LaneList, type List, type Settler } from "./chunks/chunk.ts";
+import type { Epoch, Epochs } from "./chunks/epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
 import type { LaneQueue } from "./lane-queue.ts";

@@ -1,4 +1,4 @@
-import { reject, type Chunk } from "./chunk.ts";
+import { reject, type Chunk } from "./chunks/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { RollingHistogram } from "../observe/rolling-histogram.ts";

@@ -1,7 +1,7 @@
 import type { AbortListeners } from "../runtime/abort-listeners.ts";
 import type { Arrival, Terms } from "./arrival.ts";
-import type { Settler } from "./chunk.ts";
-import type { Epoch } from "./epoch.ts";
+import type { Settler } from "./chunks/chunk.ts";
+import type { Epoch } from "./chunks/epoch.ts";
 import { mayHold, type Tenant } from "./tenants/tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */

@@ -1,4 +1,4 @@
-import type { Account, Claim, ItemRef } from "../../queue/chunk.ts";
+import type { Account, Claim, ItemRef } from "../../queue/chunks/chunk.ts";
 import type { LaneQueue } from "../../queue/lane-queue.ts";
 import { rowOf, type Tenants } from "../../queue/tenants/tenants.ts";
 import { isBefore, type Row, type Turns } from "../../queue/tenants/turns.ts";

@@ -1,5 +1,5 @@
 import { placeOf } from "../../queue/blocked-calls.ts";
-import type { Account, Chunk, ItemRef } from "../../queue/chunk.ts";
+import type { Account, Chunk, ItemRef } from "../../queue/chunks/chunk.ts";
 import type { LaneQueue } from "../../queue/lane-queue.ts";
 
 /** Where a waiting entry is. */

@@ -1,4 +1,4 @@
-import type { Chunk, ItemRef } from "../../queue/chunk.ts";
+import type { Chunk, ItemRef } from "../../queue/chunks/chunk.ts";
 import { Cursor, type Entry } from "./cursor.ts";
 
 /** Walks a lane queue from the newest entry to the oldest, after the entries that keep their place. */

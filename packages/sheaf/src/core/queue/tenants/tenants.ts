@@ -1,4 +1,4 @@
-import type { Account, Chunk, Claim } from "../chunk.ts";
+import type { Account, Chunk, Claim } from "../chunks/chunk.ts";
 import { Row, type Turns } from "./turns.ts";
 
 /**

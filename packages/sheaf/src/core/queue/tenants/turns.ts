@@ -1,4 +1,4 @@
-import type { Account, Claim } from "../chunk.ts";
+import type { Account, Claim } from "../chunks/chunk.ts";
 
 /** The claims of one tenant in a lane of a group, in the order in which they entered the queue. */
 export class Row<In> {

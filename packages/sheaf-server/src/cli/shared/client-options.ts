@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { Retries } from "sheaf/tuning";
-import { UsageError } from "../shared/failure.ts";
+import { UsageError } from "../../shared/failure.ts";
 import { countUpTo, parseDurationMs } from "./command.ts";
 
 /** The flags of clients that give up and try again. */

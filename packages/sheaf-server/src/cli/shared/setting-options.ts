@@ -1,8 +1,8 @@
 import { Option, type Command } from "commander";
-import type { CommandStreams } from "../shared/terminal.ts";
-import { loadConfig, type LoadedConfig, processEnvironment } from "../settings/config.ts";
-import { misspeltVariables } from "../settings/misspelt.ts";
-import { settingsTable, type Setting, type Settings } from "../settings/settings.ts";
+import type { CommandStreams } from "../../shared/terminal.ts";
+import { loadConfig, type LoadedConfig, processEnvironment } from "../../settings/config.ts";
+import { misspeltVariables } from "../../settings/misspelt.ts";
+import { settingsTable, type Setting, type Settings } from "../../settings/settings.ts";
 import { newCommand } from "./command.ts";
 
 export interface CommandSettings {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Weights } from "sheaf/tuning";
-import { UsageError } from "../shared/failure.ts";
+import { UsageError } from "../../shared/failure.ts";
 
 /** More than any text or prompt. */
 const longest = 1_000_000;

@@ -1,8 +1,8 @@
 import { Command, CommanderError, InvalidArgumentError, type Option } from "commander";
-import { UsageError } from "../shared/failure.ts";
-import type { CommandStreams } from "../shared/terminal.ts";
-import type { ReportFiles } from "../load/report/write.ts";
-import { ConfigError } from "../settings/config.ts";
+import { UsageError } from "../../shared/failure.ts";
+import type { CommandStreams } from "../../shared/terminal.ts";
+import type { ReportFiles } from "../../load/report/write.ts";
+import { ConfigError } from "../../settings/config.ts";
 
 /** The exit codes of every command. */
 export const exitCode = { ok: 0, failure: 1, usage: 2, no: 3 } as const;

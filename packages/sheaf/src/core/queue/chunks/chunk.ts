@@ -1,6 +1,6 @@
 import type { Epoch } from "./epoch.ts";
-import type { AbortSignalLike } from "../runtime/globals.ts";
-import type { Lane } from "../contract/settings.ts";
+import type { AbortSignalLike } from "../../runtime/globals.ts";
+import type { Lane } from "../../contract/settings.ts";
 
 /**
  * Settles one call: the resolve function of its promise, or an entry of a multi-call. Of a promise only `resolve`
