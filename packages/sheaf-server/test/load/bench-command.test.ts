@@ -102,13 +102,12 @@ test("--report and --svg write a page that asks for nothing, and one picture a c
   assert.equal(code, 0, err);
   const page = readFileSync(html, "utf8");
   assert.equal(/<script|<link|<img|@import|src=|url\((?!#)/.exec(page), null);
-  for (const title of ["Latency by pattern", "Throughput by pattern", "Success rate", "Throughput against latency"]) {
+  for (const title of ["Latency by pattern", "Throughput by pattern", "Throughput against latency"]) {
     assert.ok(page.includes(title), title);
   }
   assert.deepEqual(readdirSync(join(folder, "svg")).sort(), [
     "fan-step.svg",
     "overview.svg",
-    "success-rate.svg",
     "throughput-against-latency.svg",
     "throughput.svg",
   ]);

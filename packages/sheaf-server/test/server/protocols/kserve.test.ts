@@ -449,11 +449,11 @@ test("a parameter that does nothing here is refused by its name", async (t) => {
   const cases: [object, RegExp][] = [
     [
       { inputs: [input], parameters: { sequence_id: 5 } },
-      /^parameters\.sequence_id is not supported; there are: priority/,
+      /^parameters\.sequence_id is not supported; there are priority, timeout, binary_data_output\.$/,
     ],
     [
       { inputs: [input], outputs: [{ name: "output", parameters: { classification: 2 } }] },
-      /^outputs\[0\]\.parameters\.classification is not supported; there are: binary_data\.$/,
+      /^outputs\[0\]\.parameters\.classification is not supported; there are binary_data\.$/,
     ],
     [
       { inputs: [{ ...input, parameters: { shared_memory_region: "a" } }] },
