@@ -51,7 +51,7 @@ test("a table under another heading does not count", () => {
   assert.deepEqual(differences(table, "code", new Map([["size", undefined]])), ["size is not documented"]);
 });
 
-const { newCommand } = await import("../packages/sheaf-server/dist/cli/command.js");
+const { newCommand } = await import("../packages/sheaf-server/dist/cli/shared/command.js");
 const { commandWithSettings } = await import("../packages/sheaf-server/dist/cli/shared/setting-options.js");
 const bench = flagsOf(
   newCommand("bench", process)

@@ -453,7 +453,7 @@ test("a parameter that does nothing here is refused by its name", async (t) => {
     ],
     [
       { inputs: [input], outputs: [{ name: "output", parameters: { classification: 2 } }] },
-      /^outputs\[0\]\.parameters\.classification is not supported; there are binary_data\.$/,
+      /^outputs\[0\]\.parameters\.classification is not supported; there is binary_data\.$/,
     ],
     [
       { inputs: [{ ...input, parameters: { shared_memory_region: "a" } }] },

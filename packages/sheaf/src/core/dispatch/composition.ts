@@ -46,8 +46,8 @@ const joinShare = 0.75;
  * Chooses by cost which of the waiting items go together; returns them in the order in which they go.
  *
  * They go in order of `urgency`, those that are due first; tenants take turns, each with its own in that order. An item that
- * does not fit is passed over: it would make the run longer than the target, or too late for an item that can still be in time, or the others would pay nearly as much for its
- * company as a run of its own takes.
+ * does not fit is passed over: it would make the run longer than the target, or too late for an item that can still be in
+ * time, or the others would pay nearly as much for its company as a run of its own takes.
  */
 export function compose<T extends Candidate>(
   candidates: readonly T[],
