@@ -10,6 +10,7 @@ import { entryPoints, publicExports } from "../scripts/lib/public-exports.mjs";
 
 const folder = `${root}/artifacts/consumer`;
 const library = readFileSync(`${root}/test/fixtures/consumer/every-entry-point.ts`, "utf8");
+const server = readFileSync(`${root}/test/fixtures/consumer/server-entry-point.ts`, "utf8");
 before(() => {
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${folder}/use.ts`, useOfTypes(entryPoints("sheaf").map(({ specifier }) => specifier)));
@@ -18,16 +19,16 @@ before(() => {
 });
 after(() => rmSync(folder, { recursive: true }));
 
-test("the library with declarations uses every value of every entry point", () => {
+test("the programs with declarations use every value of every entry point", () => {
   const alias = new Map(
-    [...library.matchAll(/import \* as (\w+) from "(.+)";/g)].map(([, name, from]) => [from, name]),
+    [...`${library}${server}`.matchAll(/import \* as (\w+) from "(.+)";/g)].map(([, name, from]) => [from, name]),
   );
   const exported = publicExports();
-  const values = entryPoints("sheaf").flatMap(({ specifier }) =>
+  const values = [...entryPoints("sheaf"), ...entryPoints("sheaf-server")].flatMap(({ specifier }) =>
     exported[specifier].filter((name) => !name.startsWith("type ")).map((name) => `${alias.get(specifier)}.${name}`),
   );
   assert.ok(values.length > 50);
-  const unused = values.filter((value) => !library.includes(value));
+  const unused = values.filter((value) => !library.includes(value) && !server.includes(value));
   assert.deepEqual(unused, []);
 });
 
@@ -57,6 +58,21 @@ for (const [compiler, version] of [
     assert.equal(status, 0, stdout);
     const declarations = readFileSync(`${folder}/${compiler}/library.d.ts`, "utf8");
     assert.match(declarations, /length: sheaf\.Batcher<string, number>/);
+    assert.doesNotMatch(declarations, /: any\b|\/dist\//);
+  });
+
+  test(`${compiler} names in declarations the type of everything that sheaf-server makes`, async () => {
+    const project = `${folder}/server.json`;
+    writeFileSync(`${folder}/server.ts`, server);
+    // The types of Fastify and of Node are not ours to check.
+    const uses = { types: ["node"], typeRoots: [`${root}/node_modules/@types`], skipLibCheck: true };
+    const emits = { noEmit: false, declaration: true, emitDeclarationOnly: true, outDir: compiler };
+    const compilerOptions = { ...strictestOptions, ...uses, ...emits };
+    writeFileSync(project, JSON.stringify({ compilerOptions, files: ["server.ts"] }));
+    const { status, stdout } = await tsc("-p", project);
+    assert.equal(status, 0, stdout);
+    const declarations = readFileSync(`${folder}/${compiler}/server.d.ts`, "utf8");
+    assert.match(declarations, /server: sheafServer\.SheafServer/);
     assert.doesNotMatch(declarations, /: any\b|\/dist\//);
   });
 
