@@ -42,7 +42,12 @@ test("every variable in the compose files and manifests is a setting, with a val
     settings,
     ...compose.flatMap(({ services }) => Object.values(services).map(({ environment = {} }) => environment)),
     ...deployments.map(({ spec }) =>
-      Object.fromEntries((spec.template.spec.containers[0].env ?? []).map(({ name, value }) => [name, value])),
+      Object.fromEntries(
+        spec.template.spec.containers[0].env.map(({ name, value, valueFrom }) => [
+          name,
+          value ?? valueFrom.secretKeyRef.key,
+        ]),
+      ),
     ),
   ];
   assert.deepEqual(environments.flatMap(complaintsOn), []);
@@ -93,7 +98,34 @@ test("selectors find their pods, budgets and scalers their deployments, and the 
   assert.equal(service.spec.ports[0].port, Number(port));
 });
 
-test("a pod has longer to end than a shutdown may take", () => {
-  for (const { spec } of deployments)
-    assert.ok(spec.template.spec.terminationGracePeriodSeconds * 1000 > Number(settings.SHUTDOWN_GRACE_MS));
+test("a pod has longer to end than its pause and a shutdown may take", () => {
+  for (const { spec } of deployments) {
+    const { terminationGracePeriodSeconds, containers } = spec.template.spec;
+    const pauseMs = Number(containers[0].lifecycle.preStop.exec.command[1]) * 1000;
+    assert.ok(terminationGracePeriodSeconds * 1000 > pauseMs + Number(settings.SHUTDOWN_GRACE_MS));
+  }
+});
+
+test("a deployment with an autoscaler leaves the number of pods to it, and no pod has more rights than it needs", () => {
+  const scaled = new Set(podsOf("HorizontalPodAutoscaler").map(({ spec }) => spec.scaleTargetRef.name));
+  for (const { metadata, spec } of deployments)
+    assert.equal(spec.replicas === undefined, scaled.has(metadata.name), metadata.name);
+  for (const { metadata, spec } of [...deployments, ...podsOf("StatefulSet")]) {
+    const { securityContext: ofPod, containers } = spec.template.spec;
+    assert.deepEqual([ofPod.runAsNonRoot, ofPod.seccompProfile.type], [true, "RuntimeDefault"], metadata.name);
+    const { securityContext, image } = containers[0];
+    assert.deepEqual(securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+    assert.doesNotMatch(image, /:latest$|^[^:]+$/);
+  }
+});
+
+test("gateways, workers and the NATS server take its user from one secret", () => {
+  const secretsOf = ({ spec }) =>
+    spec.template.spec.containers[0].env.filter(({ valueFrom }) => valueFrom !== undefined).map(({ name }) => name);
+  for (const pod of [...deployments, ...podsOf("StatefulSet")])
+    assert.deepEqual(secretsOf(pod), ["NATS_USER", "NATS_PASSWORD"]);
 });
