@@ -1,4 +1,6 @@
-// The wording of errors, for sheaf-server only: one text in both packages. Not public; it may change in any release.
-export { editsBetween, nearestOf } from "./shared/checks.ts";
+// For sheaf-server only. Not public; it may change in any release.
+export { wrapBatcher } from "./core/wrap-batcher.ts";
 export { gainAtStart } from "./core/observe/verdict.ts";
+// The wording of errors: one text in both packages.
+export { editsBetween, nearestOf } from "./shared/checks.ts";
 export { describe } from "./shared/describe.ts";

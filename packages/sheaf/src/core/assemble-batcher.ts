@@ -22,7 +22,6 @@ import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
 import { settingsOf } from "./contract/settings.ts";
-import type { BatcherStats } from "./contract/stats.ts";
 import { systemClock } from "./runtime/clock.ts";
 import type { Policy } from "../policies/policy.ts";
 
@@ -88,7 +87,7 @@ export function assembleBatcher<In, Out>(
   const statistics = new Statistics(limits, settings.price, cost, utilisation);
 
   const calls = callsOf(parts, scheduler, lifecycle);
-  const { settleDetailed, many, settle, map } = listsOf(parts, scheduler, lifecycle, calls);
+  const { settleDetailed, many, settle, map } = listsOf(parts, scheduler, calls);
   // One by one: a spread takes as long as the rest of making a batcher.
   const methods = {
     detailed: calls.detailed,
@@ -100,17 +99,15 @@ export function assembleBatcher<In, Out>(
     drain: () => lifecycle.drain(),
     close: ({ graceMs }: { readonly graceMs?: number | undefined } = {}) => lifecycle.close(graceMs),
     ready: () => lifecycle.readiness,
-    stats: (): BatcherStats => {
+    stats: () => {
       const nowMs = clock.now();
-      return {
+      const counts = {
         name,
         queued: queue.size,
         inFlight: dispatcher.inFlight,
-        items: { ...settlement.tally },
         abandonedRuns: dispatcher.abandonedRuns,
-        latencyMs: settlement.latencyMs.distribution(nowMs),
-        ...statistics.snapshot(nowMs, overload?.view(nowMs) ?? null),
       };
+      return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs));
     },
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
     capacity: { maxBatchSize: settings.maxBatchSize, concurrency: settings.concurrency },

@@ -1,9 +1,4 @@
-export {
-  natsFrontEnd,
-  type NatsCallOptions,
-  type NatsFrontEnd,
-  type NatsFrontEndOptions,
-} from "./front-end/front-end.ts";
+export { natsFrontEnd, type NatsFrontEnd, type NatsFrontEndOptions } from "./front-end/front-end.ts";
 export {
   natsWorker,
   type NatsWorker,

@@ -4,9 +4,7 @@ import type { Calls } from "./calls.ts";
 import type { Scheduler, SchedulerParts } from "../dispatch/scheduler.ts";
 import { mapOver } from "./map.ts";
 import { detailedResultOf, manyCall, settleCall, type MultiCall } from "./multi-call.ts";
-import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "../contract/options.ts";
-import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
 import { checkCallOptions } from "../contract/settings.ts";
 import { describe } from "../../shared/describe.ts";
 
@@ -14,7 +12,6 @@ import { describe } from "../../shared/describe.ts";
 export function listsOf<In, Out>(
   { settings, settlement, admission }: SchedulerParts<In, Out>,
   scheduler: Scheduler<In, Out>,
-  lifecycle: Lifecycle<In, Out>,
   { enter, termsOf }: Calls<In, Out>,
 ): Pick<Batcher<In, Out>, "settleDetailed" | "many" | "settle" | "map"> {
   const mayWait = settings.onQueueFull === "wait";
@@ -50,35 +47,15 @@ export function listsOf<In, Out>(
         settleCall((value) => value as Out),
       ),
 
-    map: (items: Iterable<In> | AsyncIterable<In>, callOptions?: CallOptions) => {
-      // Its own signal cancels waiting items when the consumer leaves early; the caller's signal is forwarded to it.
-      const controller = newAbortController();
-      const options = callOptions ?? {};
-      checkCallOptions(options);
-      const watched = options.signal as unknown as AbortSignalLike | undefined;
-      let passOn = (): void => undefined;
-      const begin = (): Promise<never> | undefined => {
-        if (watched === undefined) return undefined;
-        return new Promise((_, reject) => {
-          passOn = () => {
-            controller.abort(watched.reason);
-            reject(watched.reason);
-          };
-          if (watched.aborted) passOn();
-          else settlement.cancellation.aborts.add(watched, passOn);
-        });
-      };
-      return mapOver<In, Out>(items, {
-        window: Math.max(1, Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1), 4096)),
-        begin,
+    map: (items: Iterable<In> | AsyncIterable<In>, callOptions: CallOptions = {}) => {
+      checkCallOptions(callOptions);
+      return mapOver<In, Out>(items, callOptions, {
+        window: Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1)),
+        aborts: settlement.cancellation.aborts,
         hasRoom: () => admission.hasRoom(),
-        call: (item) => {
+        call: (item, options) => {
           scheduler.arriving(1);
-          return enter(item, { ...options, signal: controller.signal }, true);
-        },
-        withdraw: () => {
-          if (watched !== undefined) settlement.cancellation.aborts.remove(watched, passOn);
-          controller.abort(lifecycle.closedError("map() ended before this item had run."));
+          return enter(item, options, true);
         },
       });
     },
@@ -86,7 +63,7 @@ export function listsOf<In, Out>(
 }
 
 /** The caller's own array, or the items of another iterable. */
-function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
+export function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
   if (Array.isArray(items)) return items as In[];
   if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
     throw new TypeError(`items must be an iterable, got ${describe(items)}`);

@@ -1,13 +1,15 @@
+import { BatcherError } from "../contract/errors.ts";
+import type { CallOptions } from "../contract/options.ts";
+import type { AbortListeners } from "../runtime/abort-listeners.ts";
+import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
+
 /** How `map` reaches its batcher. */
 export interface MapTarget<In, Out> {
-  /** Calls that may be under way at once: enough to fill every slot and the batches behind them. */
+  /** Calls that may be under way at once, at most 4096: enough to fill every slot and the batches behind them. */
   readonly window: number;
-  /** Called when the first result is asked for; rejects when the caller aborts. `undefined` without a signal. */
-  begin(): Promise<never> | undefined;
+  readonly aborts: AbortListeners;
   hasRoom(): boolean;
-  call(item: In): Promise<Out>;
-  /** Cancels every call that still waits. */
-  withdraw(): void;
+  call(item: In, options: CallOptions): Promise<Out>;
 }
 
 type Source<In> = Iterable<In> | AsyncIterable<In>;
@@ -18,10 +20,26 @@ type Source<In> = Iterable<In> | AsyncIterable<In>;
  */
 export async function* mapOver<In, Out>(
   source: Source<In>,
+  options: CallOptions,
   target: MapTarget<In, Out>,
 ): AsyncGenerator<Out, void, void> {
   const iterator = iteratorOf(source);
-  const aborted = target.begin();
+  const window = Math.max(1, Math.min(target.window, 4096));
+  // Its own signal cancels waiting items when the consumer leaves early; the caller's signal is forwarded to it.
+  const controller = newAbortController();
+  const own = { ...options, signal: controller.signal };
+  const watched = options.signal as unknown as AbortSignalLike | undefined;
+  let passOn = (): void => undefined;
+  const aborted =
+    watched &&
+    new Promise<never>((_, reject) => {
+      passOn = () => {
+        controller.abort(watched.reason);
+        reject(watched.reason);
+      };
+      if (watched.aborted) passOn();
+      else target.aborts.add(watched, passOn);
+    });
   let isAborted = false;
   aborted?.catch(() => (isAborted = true));
   const underWay: Promise<Out>[] = [];
@@ -35,14 +53,14 @@ export async function* mapOver<In, Out>(
       isSourceOpen = false;
       return;
     }
-    const result = target.call(pulled.value);
+    const result = target.call(pulled.value, own);
     result.catch(() => undefined); // reported when its turn comes, or never, after an earlier error
     underWay.push(result);
   };
   try {
     for (;;) {
       const head = underWay[0];
-      if (end === undefined && (head === undefined || (underWay.length < target.window && target.hasRoom()))) {
+      if (end === undefined && (head === undefined || (underWay.length < window && target.hasRoom()))) {
         try {
           const step = pulling ?? iterator.next();
           if (!isPromise(step)) {
@@ -75,7 +93,8 @@ export async function* mapOver<In, Out>(
     }
     if (end !== undefined && "error" in end) throw end.error;
   } finally {
-    target.withdraw();
+    if (watched !== undefined) target.aborts.remove(watched, passOn);
+    controller.abort(new BatcherError("CLOSED", "map() ended before this item had run."));
     if (isSourceOpen) {
       const closed = Promise.resolve(iterator.return?.());
       // A source that is asked for its next item right now may never answer: do not wait for it.

@@ -47,11 +47,13 @@ export class Statistics {
     this.#runMs += runMs;
   }
 
-  /** The part of a snapshot that comes from batches. */
+  /** `counts` and `calls` are the part of a snapshot that batch records do not tell. */
   snapshot(
     nowMs: number,
+    counts: Pick<BatcherStats, "name" | "queued" | "inFlight" | "abandonedRuns">,
+    calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
     overload: BatcherStats["overload"] = null,
-  ): Omit<BatcherStats, "name" | "queued" | "inFlight" | "items" | "abandonedRuns" | "latencyMs"> {
+  ): BatcherStats {
     const derived = {
       batches: this.#batches,
       bisectRuns: this.bisectRuns,
@@ -65,7 +67,13 @@ export class Statistics {
       cost: this.#costs(),
       reasons: { ...this.#reasons },
     };
-    return { ...derived, advice: advise({ ...derived, utilisation: this.#utilisation?.look(this.#runMs) ?? null }) };
+    return {
+      ...counts,
+      items: { ...calls.tally },
+      latencyMs: calls.latencyMs.distribution(nowMs),
+      ...derived,
+      advice: advise({ ...derived, utilisation: this.#utilisation?.look(this.#runMs) ?? null }),
+    };
   }
 
   #costs(): BatcherStats["cost"] {

@@ -19,7 +19,7 @@ function publisherTo(seen: string[], { durability, failure }: { durability: stri
   const publisher = new Publisher(
     settings,
     { publish } as never,
-    { inbox: "_INBOX.front", name: "echo" },
+    { inbox: "_INBOX.front", name: "echo", load: undefined as never },
     {
       accepted: ({ head }) => void seen.push(`accepted ${head.i}`),
       refused: ({ head }, { message }) => void seen.push(`refused ${head.i}: ${message}`),

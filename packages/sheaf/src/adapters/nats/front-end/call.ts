@@ -1,11 +1,12 @@
 import type { CallOptions, Priority } from "../../../core/contract/options.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
+import type { Epoch } from "../../../core/queue/epoch.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
 import { pack, type RequestHead } from "../wire/envelope.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 
-export type StartOptions = CallOptions & { readonly timeoutMs: number; readonly traceparent?: string | undefined };
+export type StartOptions = CallOptions & { readonly timeoutMs: number };
 
 /** One call, from its publish to its answer. */
 export interface Call {
@@ -15,6 +16,7 @@ export interface Call {
   /** Of the version that it was sent to. */
   route: string;
   readonly arrivedAtMs: number;
+  readonly epoch: Epoch;
   resolve(answer: NatsDetailedResult<unknown>): void;
   reject(error: unknown): void;
   /** Resolves its admission: with the refusal, or with nothing. Undefined once the queue has it. */

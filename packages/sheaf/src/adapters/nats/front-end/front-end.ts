@@ -1,12 +1,17 @@
+import { callable } from "../../../core/callable.ts";
+import { arrayOf } from "../../../core/calls/lists.ts";
+import { mapOver } from "../../../core/calls/map.ts";
+import type { Batcher } from "../../../core/contract/batcher.ts";
 import type { CallOptions } from "../../../core/contract/options.ts";
+import { batcherChecks, checkCallOptions } from "../../../core/contract/settings.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
+import type { StartOptions } from "./call.ts";
 import { PendingCalls } from "./pending-calls.ts";
-import type { LaneFigures } from "../queue/lane-figures.ts";
+import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
 import type { WorkerInfo } from "../queue/worker-registry.ts";
-import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 /** Options of `natsFrontEnd`. */
 export interface NatsFrontEndOptions extends NatsQueueOptions {
@@ -23,6 +28,12 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
    */
   readonly holdMs?: number | undefined;
   /**
+   * The share of its timeout that a call may be expected to take, > 0 and <= 1, judged by the items that waited in the queue a
+   * second ago and by the workers' speed. A call with a longer expected latency is refused at once with `QUEUE_FULL`.
+   * @default none: no call is refused for its expected latency
+   */
+  readonly refuseLate?: number | undefined;
+  /**
    * Most items in a batch of the workers, for the fill rate in `stats()`.
    * @default 32
    */
@@ -34,37 +45,24 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
   readonly name?: string | undefined;
 }
 
-/** Options of one call. */
-export interface NatsCallOptions extends CallOptions {
-  /**
-   * W3C trace context for the worker: with `natsWorker` it is among the `tags` of its batcher's records.
-   * @default none
-   */
-  readonly traceparent?: string | undefined;
-}
-
-/** Callable as a batcher is; the batches run on whatever workers there are. */
-export interface NatsFrontEnd<In, Out> {
-  /**
-   * One item in, its own result out.
-   * @throws {BatcherError} `QUEUE_FULL`, `TIMEOUT`, `ITEM_TOO_LARGE`, `CLOSED`, or what became of it at a worker.
-   * @throws {NatsQueueError} `UNAVAILABLE`, `DEAD_LETTERED`.
-   */
-  (item: In, options?: NatsCallOptions | number): Promise<Out>;
-  readonly name: string;
+/**
+ * A batcher whose batches run on whatever workers there are. A call's errors are those of a batcher, and `NatsQueueError`
+ * (`UNAVAILABLE`, `DEAD_LETTERED`). The `tag` of a call travels with its item where it is a text, such as a W3C trace context:
+ * with `natsWorker` it is among the `tags` of its batcher's records. `alone` is refused.
+ *
+ * `pending.queued` and `stats().queued` count every call without an answer; the batches in `stats()` and in records are those that
+ * its items ran in, as their replies tell. Nothing is held here: `flush` is `drain`. `map` ends with `QUEUE_FULL` where others
+ * have filled the queue.
+ */
+export interface NatsFrontEnd<In, Out> extends Batcher<In, Out> {
   /** As a call, with the size of the batch and the times. */
-  detailed(item: In, options?: NatsCallOptions): Promise<NatsDetailedResult<Out>>;
+  detailed(item: In, options?: CallOptions): Promise<NatsDetailedResult<Out>>;
   /**
    * Several items, admitted whole or not at all; outcomes in order.
    * @throws {BatcherError} `QUEUE_FULL` when not all of them find room; those that did are cancelled.
    */
-  settleDetailed(
-    items: readonly In[],
-    options?: NatsCallOptions,
-  ): Promise<PromiseSettledResult<NatsDetailedResult<Out>>[]>;
-  /** Several items, results in order; rejects with the first error, the other items run on. */
-  many(items: Iterable<In>, options?: NatsCallOptions): Promise<Out[]>;
-  /** Resolves when the queue is there and a worker serves it. */
+  settleDetailed(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<NatsDetailedResult<Out>>[]>;
+  /** Resolves when the queue is there and a worker serves it; rejects when the connection is closed before. */
   ready(): Promise<void>;
   /** The connection is up. */
   readonly isConnected: boolean;
@@ -82,25 +80,17 @@ export interface NatsFrontEnd<In, Out> {
   drainMs(items: number): number | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
-  /** Batches are those that this front end's items rode in; `queued` counts all that has no answer yet. */
-  stats(): BatcherStats;
-  subscribe(listener: (record: BatchRecord) => void): () => void;
+  /** The same, counted about a second ago; none before that. */
+  readonly lastFigures: readonly LaneFigures[];
   /** Replies that came for calls that had ended, and items taken for dead letters here. */
   readonly counts: { readonly lateReplies: number; readonly deadLetters: number; readonly republished: number };
-  /** Takes no more calls and waits for open ones; after `graceMs` the rest gets `CLOSED`. */
-  close(options?: {
-    /**
-     * Time for accepted calls to finish, in milliseconds.
-     * @default none: as long as they take
-     */
-    readonly graceMs?: number | undefined;
-  }): Promise<void>;
 }
 
 const frontEndChecks = {
   timeoutMs: checkPositive,
   holdMs: checkNotNegative,
   maxBatchSize: checkCountOrInfinity,
+  refuseLate: batcherChecks.refuseLate,
   name: checkText,
 };
 
@@ -117,19 +107,28 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     holdMs = 1000,
   } = options;
   checkTimeout(timeoutMs, settings.maxAgeMs);
-  const calls = new PendingCalls(settings, { name, maxBatchSize, holdMs });
+  const calls = new PendingCalls(settings, { name, maxBatchSize, holdMs, refuseLate: options.refuseLate });
+  const termsOf = (given: CallOptions | number | null | undefined): StartOptions =>
+    typeof given === "object" && given !== null ? { ...given, timeoutMs: given.timeoutMs ?? timeoutMs } : { timeoutMs };
 
-  const detailed = (item: In, callOptions: NatsCallOptions = {}): Promise<NatsDetailedResult<Out>> => {
-    const ms = callOptions.timeoutMs ?? timeoutMs;
-    return calls.start(item, { ...callOptions, timeoutMs: ms }).answer as Promise<NatsDetailedResult<Out>>;
+  const detailed = (item: In, given?: CallOptions | number): Promise<NatsDetailedResult<Out>> => {
+    try {
+      const terms = termsOf(given);
+      calls.refuseLate(1, terms);
+      return calls.start(item, terms).answer as Promise<NatsDetailedResult<Out>>;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   };
 
   const settleDetailed = async (
-    items: readonly In[],
-    callOptions: NatsCallOptions = {},
+    items: Iterable<In>,
+    given?: CallOptions,
   ): Promise<PromiseSettledResult<NatsDetailedResult<Out>>[]> => {
-    const ms = callOptions.timeoutMs ?? timeoutMs;
-    const started = items.map((item) => calls.start(item, { ...callOptions, timeoutMs: ms }));
+    const terms = termsOf(given);
+    const array = Array.from(arrayOf(items));
+    if (array.length > 0) calls.refuseLate(array.length, terms);
+    const started = array.map((item) => calls.start(item, terms));
     const outcomes = Promise.allSettled(started.map(({ answer }) => answer));
     const refusal = (await Promise.all(started.map(({ admission }) => admission))).find(Boolean);
     if (refusal !== undefined) {
@@ -140,30 +139,50 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     return (await outcomes) as PromiseSettledResult<NatsDetailedResult<Out>>[];
   };
 
+  const call = (item: In, given?: CallOptions | number): Promise<Out> =>
+    detailed(item, given).then(({ value }) => value);
+  const close = ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> =>
+    calls.close(graceMs);
+
   const methods = {
     detailed,
     settleDetailed,
-    many: async (items: Iterable<In>, callOptions?: NatsCallOptions): Promise<Out[]> => {
-      const answers = await Promise.all([...items].map((item) => detailed(item, callOptions)));
-      return answers.map(({ value }) => value);
+    many: async (items: Iterable<In>, given?: CallOptions): Promise<Out[]> =>
+      Promise.all(Array.from(arrayOf(items), (item) => call(item, given))),
+    settle: async (items: Iterable<In>, given?: CallOptions): Promise<PromiseSettledResult<Out>[]> =>
+      (await settleDetailed(items, given)).map((outcome) =>
+        outcome.status === "fulfilled" ? { status: "fulfilled", value: outcome.value.value } : outcome,
+      ),
+    map: (items: Iterable<In> | AsyncIterable<In>, given: CallOptions = {}) => {
+      checkCallOptions(given);
+      return mapOver<In, Out>(items, given, {
+        window: Math.min(settings.maxQueueSize, maxBatchSize * (calls.routing.slots + 1)),
+        aborts: calls.signals,
+        hasRoom: () => true,
+        call,
+      });
     },
+    flush: () => calls.drain(),
+    drain: () => calls.drain(),
+    close,
     ready: () => calls.ready(),
+    stats: () => calls.batches.stats(calls.size, settings.clock.now()),
+    subscribe: (listener: (record: BatchRecord) => void) => calls.batches.subscribers.add(listener),
+    capacity: { maxBatchSize, concurrency: Infinity },
+    [Symbol.asyncDispose]: () => close(),
     workers: () => calls.routing.workers,
     otherWorkers: () => calls.routing.others,
     drainMs: (items: number) => calls.routing.drainMs(items),
-    figures: () => calls.figures(),
-    stats: () => calls.stats(),
-    subscribe: (listener: (record: BatchRecord) => void) => calls.batches.subscribe(listener),
-    close: ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}) => calls.close(graceMs),
+    figures: () => laneFigures(settings),
   };
-  const frontEnd = (item: In, callOptions?: NatsCallOptions | number): Promise<Out> =>
-    detailed(item, typeof callOptions === "object" ? callOptions : {}).then(({ value }) => value);
-  Object.defineProperty(frontEnd, "name", { value: name });
-  Object.defineProperty(frontEnd, "isConnected", { get: () => calls.isConnected });
-  Object.defineProperty(frontEnd, "isTaking", { get: () => calls.isTaking });
-  Object.defineProperty(frontEnd, "unavailableReason", { get: () => calls.unavailableReason });
-  Object.defineProperty(frontEnd, "counts", { get: () => calls.counts });
-  return Object.assign(frontEnd, methods) as unknown as NatsFrontEnd<In, Out>;
+  const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: calls.size, inFlight: 0 }));
+  return Object.defineProperties(frontEnd, {
+    isConnected: { get: () => calls.isConnected },
+    isTaking: { get: () => calls.isTaking },
+    unavailableReason: { get: () => calls.unavailableReason },
+    lastFigures: { get: () => calls.load.lanes },
+    counts: { get: () => calls.counts },
+  }) as unknown as NatsFrontEnd<In, Out>;
 }
 
 function checkTimeout(timeoutMs: number, maxAgeMs: number): void {

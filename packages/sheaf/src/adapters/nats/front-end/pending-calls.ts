@@ -1,30 +1,42 @@
 import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import { checkCallOptions } from "../../../core/contract/settings.ts";
+import { Epochs } from "../../../core/queue/epoch.ts";
+import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
 import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
 import { errorFrom, unavailable } from "../wire/errors.ts";
-import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { QueueConnection } from "../wire/connection.ts";
 import { LostWorkers } from "./lost-workers.ts";
 import { Outage } from "./outage.ts";
 import { Publisher } from "./publisher.ts";
+import { QueueLoad } from "./queue-load.ts";
 import { newInbox, type QueueSettings } from "../queue/options.ts";
 import type { Routing } from "./routing.ts";
-import { SeenBatches, type Outcome } from "./seen-batches.ts";
+import { SeenBatches } from "./seen-batches.ts";
 import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
-import type { BatcherStats } from "../../../core/contract/stats.ts";
 
 const maxAcksHeld = 10_000;
 const longestId = 100;
 
+/** The options that concern the calls of a front end. */
+interface CallSettings {
+  readonly name: string;
+  readonly maxBatchSize: number;
+  readonly holdMs: number;
+  readonly refuseLate: number | undefined;
+}
+
 /** The calls of a front end, by number: each settles exactly once, whatever arrives, twice or never. */
 export class PendingCalls {
   readonly batches: SeenBatches;
+  readonly load: QueueLoad;
+  /** Of callers. */
+  readonly signals: AbortListeners = new AbortListeners();
   readonly #settings: QueueSettings;
   readonly #name: string;
   readonly #names: QueueNames;
@@ -32,7 +44,7 @@ export class PendingCalls {
   readonly #inbox: string;
   readonly #open: Map<string, Call> = new Map();
   readonly #publishes: Publisher;
-  readonly #signals: AbortListeners = new AbortListeners();
+  readonly #epochs: Epochs = new Epochs();
   readonly #deadLetters: DeadLetters;
   readonly #readiness: Readiness;
   readonly #outage: Outage;
@@ -44,9 +56,8 @@ export class PendingCalls {
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
-  #whenEmpty: (() => void) | undefined;
 
-  constructor(settings: QueueSettings, own: { name: string; maxBatchSize: number; holdMs: number }) {
+  constructor(settings: QueueSettings, own: CallSettings) {
     const { name, maxBatchSize } = own;
     this.#settings = settings;
     this.#name = name;
@@ -56,7 +67,8 @@ export class PendingCalls {
     this.#link = new QueueConnection(settings, {
       disconnected: () => this.#disconnected(),
       reconnected: () => {
-        this.#lostWorkers.wait();
+        // Not at the first connection: then no worker can have been cut off from it.
+        if (!this.#isSameQueue) this.#lostWorkers.wait();
         this.#outage.reconnected();
         this.#readiness.provision();
       },
@@ -72,10 +84,12 @@ export class PendingCalls {
       release: (call) => this.#release(call),
       refuse: (call, error) => this.#end(call, "rejected", error),
     });
+    const drainMs = (items: number): number | undefined => this.routing.drainMs(items);
+    this.load = new QueueLoad({ ...own, settings, link: this.#link, drainMs });
     this.#publishes = new Publisher(
       settings,
       this.#link,
-      { inbox: this.#inbox, name },
+      { inbox: this.#inbox, name, load: this.load },
       {
         accepted: (call, sequence) => this.#accepted(call, sequence),
         refused: (call, error) => this.#refused(call, error),
@@ -98,6 +112,7 @@ export class PendingCalls {
     this.#lostWorkers.begin();
     if (!this.isConnected) this.#outage.begin();
     this.#readiness.begin();
+    this.load.begin();
   }
 
   get routing(): Routing {
@@ -130,12 +145,24 @@ export class PendingCalls {
     return this.#readiness.ready;
   }
 
-  figures(): Promise<LaneFigures[]> {
-    return laneFigures(this.#settings);
+  /** Calls without an answer. */
+  get size(): number {
+    return this.#open.size;
   }
 
-  stats(): BatcherStats {
-    return this.batches.stats(this.#open.size, this.#settings.clock.now());
+  /** @throws {BatcherError} `QUEUE_FULL` when so many items would probably be answered too late. */
+  refuseLate(items: number, options: StartOptions): void {
+    try {
+      this.load.refuseLate(items, options);
+    } catch (error) {
+      this.batches.tally.rejected += items;
+      throw error;
+    }
+  }
+
+  /** Resolves when all calls until now have settled. */
+  drain(): Promise<void> {
+    return this.#epochs.settlement(this.#epochs.seal(), true);
   }
 
   start(item: unknown, options: StartOptions): StartedCall {
@@ -160,32 +187,39 @@ export class PendingCalls {
     };
   }
 
-  async close(graceMs: number): Promise<void> {
-    this.#closing ??= this.#close(graceMs);
+  close(graceMs: number): Promise<void> {
+    this.#closing ??= this.drain().then(() => {
+      this.#stop();
+      this.#link.close();
+    });
+    if (graceMs !== Infinity) {
+      const error = this.#closed(`closed; the call was cut off after ${graceMs} ms.`);
+      void this.#closing.then(this.#settings.clock.after(graceMs, () => this.#failAll(error)));
+    }
     return this.#closing;
   }
 
-  async #close(graceMs: number): Promise<void> {
-    const empty = new Promise<void>((resolve) => (this.#whenEmpty = resolve));
-    if (this.#open.size === 0) this.#whenEmpty?.();
-    const error = new BatcherError("CLOSED", `${this.#name}: closed; the call was cut off after ${graceMs} ms.`);
-    const cancel = graceMs === Infinity ? undefined : this.#settings.clock.after(graceMs, () => this.#failAll(error));
-    await empty;
-    cancel?.();
+  #closed(message: string): BatcherError {
+    return new BatcherError("CLOSED", `${this.#name}: ${message}`);
+  }
+
+  /** No timer may keep the process alive. */
+  #stop(): void {
     this.#publishes.stop();
     this.#outage.stop();
     this.#lostWorkers.stop();
     this.#readiness.stop();
-    this.#link.close();
+    this.load.stop();
   }
 
   #enter(item: unknown, options: StartOptions, settle: Pick<Call, "resolve" | "reject" | "admitted">): Call {
-    const { signal, timeoutMs, priority = "interactive", traceparent } = options;
-    checkCallOptions({ signal, priority });
+    const { signal, timeoutMs, priority = "interactive", alone = false, tag } = options;
+    checkCallOptions(options);
     if (signal?.aborted === true) throw signal.reason;
-    if (this.#closing !== undefined) throw new BatcherError("CLOSED", `${this.#name}: closed.`);
-    if (!(timeoutMs > 0) || timeoutMs > this.#settings.maxAgeMs)
-      throw new RangeError(`timeoutMs must be above 0 and at most ${this.#settings.maxAgeMs}, got ${timeoutMs}`);
+    if (this.#closing !== undefined) throw this.#closed("closed.");
+    if (timeoutMs > this.#settings.maxAgeMs)
+      throw new RangeError(`timeoutMs must be at most ${this.#settings.maxAgeMs} (maxAgeMs), got ${timeoutMs}`);
+    if (alone) throw new RangeError("alone cannot be true: only a worker chooses the items that share a batch");
     this.#outage.check();
     const { workers, others, route } = this.routing;
     if (workers.length === 0 && others.length > 0)
@@ -195,7 +229,7 @@ export class PendingCalls {
       f: this.#inbox,
       i: (this.#next++).toString(36),
       d: timeoutMs,
-      t: traceparent,
+      t: typeof tag === "string" ? tag : undefined,
     };
     const payload = payloadOf(head, item, this.#settings, this.#name);
     const nowMs = this.#settings.clock.now();
@@ -205,7 +239,10 @@ export class PendingCalls {
     );
     // Not `...settle`: after a spread each further property takes a microsecond.
     const { resolve, reject, admitted } = settle;
+    const epoch = this.#epochs.current;
+    epoch.unsettled++;
     const call: Call = {
+      epoch,
       resolve,
       reject,
       admitted,
@@ -222,10 +259,10 @@ export class PendingCalls {
       deathsAlone: 0,
       release: () => {
         cancelTimer();
-        if (signal !== undefined) this.#signals.remove(signal, onAbort);
+        if (signal !== undefined) this.signals.remove(signal, onAbort);
       },
     };
-    if (signal !== undefined) this.#signals.add(signal, onAbort);
+    if (signal !== undefined) this.signals.add(signal, onAbort);
     this.#open.set(head.i, call);
     if (!this.#outage.hold(call)) this.#publishes.publish(call);
     return call;
@@ -269,7 +306,7 @@ export class PendingCalls {
     const nowMs = this.#settings.clock.now();
     const latencyMs = nowMs - call.arrivedAtMs;
     const queueMs = Math.max(0, latencyMs - head.m);
-    this.batches.answered(head, queueMs, nowMs);
+    const batchId = this.batches.answered(head, queueMs, nowMs);
     this.batches.latencyMs.record(nowMs, latencyMs);
     if (head.e !== undefined) return this.#end(call, "error", errorFrom(head.e));
     let value: unknown;
@@ -279,7 +316,8 @@ export class PendingCalls {
       return this.#end(call, "error", error);
     }
     if (!this.#forget(call, "ok")) return;
-    call.resolve({ value, batchSize: head.n, queueMs, runMs: head.m, deliveries: head.c });
+    call.resolve({ value, batchId, batchSize: head.n, queueMs, runMs: head.m, deliveries: head.c });
+    call.epoch.settled(1);
   }
 
   /**
@@ -358,6 +396,7 @@ export class PendingCalls {
     if (!this.#forget(call, outcome)) return;
     call.admitted?.(error as Error);
     call.reject(error);
+    call.epoch.settled(1);
   }
 
   /** False where it has ended already. */
@@ -367,7 +406,6 @@ export class PendingCalls {
     call.release();
     if (outcome === "ok") call.admitted?.();
     this.batches.tally[outcome]++;
-    if (this.#open.size === 0) this.#whenEmpty?.();
     return true;
   }
 
@@ -388,13 +426,12 @@ export class PendingCalls {
     this.#publishes.publish(call);
   }
 
-  /** Its owner has closed the connection: nothing more comes, and no timer may keep the process alive. */
+  /** Its owner has closed the connection: nothing more comes. */
   #gone(): void {
-    this.#failAll(unavailable(`${this.#name}: the NATS connection is closed.`));
-    this.#publishes.stop();
-    this.#outage.stop();
-    this.#lostWorkers.stop();
-    this.#readiness.stop();
+    const error = unavailable(`${this.#name}: the NATS connection is closed.`);
+    this.#failAll(error);
+    this.#readiness.fail(error);
+    this.#stop();
   }
 
   #failAll(error: unknown): void {

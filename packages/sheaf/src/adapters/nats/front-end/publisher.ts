@@ -1,9 +1,9 @@
-import { BatcherError } from "../../../core/contract/errors.ts";
 import type { Call } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { ackSubject, keyOf, recordOf } from "../wire/envelope.ts";
 import { unavailable } from "../wire/errors.ts";
 import type { QueueConnection } from "../wire/connection.ts";
+import type { QueueLoad } from "./queue-load.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
 
@@ -35,6 +35,7 @@ export class Publisher {
   readonly #inbox: string;
   /** Names the front end in errors. */
   readonly #name: string;
+  readonly #load: QueueLoad;
   readonly #events: PublisherEvents;
   /** Oldest publish first. */
   readonly #unanswered: Map<string, Call> = new Map();
@@ -45,7 +46,7 @@ export class Publisher {
   constructor(
     settings: QueueSettings,
     link: QueueConnection,
-    own: { inbox: string; name: string },
+    own: { inbox: string; name: string; load: QueueLoad },
     events: PublisherEvents,
   ) {
     this.#settings = settings;
@@ -53,17 +54,14 @@ export class Publisher {
     this.#link = link;
     this.#inbox = own.inbox;
     this.#name = own.name;
+    this.#load = own.load;
     this.#events = events;
   }
 
   /** @throws {BatcherError} `QUEUE_FULL` while NATS does not keep up. */
   checkRoom(): void {
     if (this.#unanswered.size >= maxUnanswered)
-      throw new BatcherError(
-        "QUEUE_FULL",
-        `${this.#name}: ${maxUnanswered} published items are not yet acknowledged by NATS.`,
-        {},
-      );
+      throw this.#load.full(`${maxUnanswered} published items are not yet acknowledged by NATS.`);
   }
 
   /** Calls of which it is unknown whether the queue has them. */
@@ -130,8 +128,7 @@ export class Publisher {
       return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
     // The other limit is in bytes, of the queue or of the whole server.
     const full = /per subject/.test(description) ? `the lane is full (${maxQueueSize} items)` : "the queue is full";
-    const message = `${this.#name}: ${full}: ${description}.`;
-    this.#events.refused(call, new BatcherError("QUEUE_FULL", message, { maxQueueSize }));
+    this.#events.refused(call, this.#load.full(`${full}: ${description}.`, { maxQueueSize }));
   }
 
   /** It has ended, or is in the queue. */

@@ -21,6 +21,8 @@ export interface ReadinessEvents {
 export class Readiness {
   readonly routing: Routing;
   readonly ready: Promise<void>;
+  /** It can never be used any more; `ready` rejects with the reason, unless it was ready. */
+  fail: (reason: Error) => void = () => undefined;
   readonly #settings: QueueSettings;
   readonly #link: QueueConnection;
   readonly #events: ReadinessEvents;
@@ -35,7 +37,12 @@ export class Readiness {
     this.#link = link;
     this.#events = events;
     this.routing = new Routing(settings, () => this.#looked());
-    this.ready = new Promise((resolve) => (this.#isReady = resolve));
+    this.ready = new Promise((resolve, reject) => {
+      this.#isReady = resolve;
+      this.fail = reject;
+    });
+    // The caller of `ready` gets the reason.
+    this.ready.catch(() => undefined);
     this.#provisioner = new QueueProvisioner(settings, undefined, (identity) => this.#queueFound(identity));
   }
 

@@ -66,6 +66,11 @@ export class Routing {
     return this.#routes.has(route);
   }
 
+  /** The slots of all of them. */
+  get slots(): number {
+    return this.#serving.reduce((sum, { slots }) => sum + slots, 0);
+  }
+
   /** How long all of them together take for `items`, in milliseconds; undefined until it is known. */
   drainMs(items: number): number | undefined {
     let itemsPerMs = 0;

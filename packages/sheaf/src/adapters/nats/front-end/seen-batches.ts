@@ -1,6 +1,8 @@
 import { RollingHistogram } from "../../../core/observe/rolling-histogram.ts";
 import { LearnedCost } from "../../../core/observe/learned-cost.ts";
 import { Statistics, noReasons } from "../../../core/observe/stats.ts";
+import { Subscribers } from "../../../core/observe/subscribers.ts";
+import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { BatchRecord, DispatchReason } from "../../../policies/policy.ts";
 import type { ReplyHead } from "../wire/envelope.ts";
 import type { BatcherStats } from "../../../core/contract/stats.ts";
@@ -8,14 +10,13 @@ import type { BatcherStats } from "../../../core/contract/stats.ts";
 /** Batches remembered, so that each is counted once however many of its items are this front end's. */
 const remembered = 1024;
 
-export type Outcome = keyof BatcherStats["items"];
-
 /** A front end's view of the batches of its items, in the shape of every batcher's figures. */
 export class SeenBatches {
   readonly tally: Record<Outcome, number> = { ok: 0, error: 0, timeout: 0, aborted: 0, rejected: 0 };
   readonly latencyMs: RollingHistogram = new RollingHistogram();
-  readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
-  readonly #seen: Set<string> = new Set();
+  readonly subscribers: Subscribers;
+  /** The number of each batch here, by its worker and its number there. */
+  readonly #seen: Map<string, number> = new Map();
   readonly #name: string;
   readonly #cost: LearnedCost = new LearnedCost();
   readonly #statistics: Statistics;
@@ -24,17 +25,21 @@ export class SeenBatches {
   /** `maxBatchSize` is that of the workers; without it fill rates are unknown and stay 0. */
   constructor(name: string, maxBatchSize: number) {
     this.#name = name;
+    this.subscribers = new Subscribers(name);
     this.#statistics = new Statistics({ maxBatchSize, maxBatchWeight: Infinity }, undefined, this.#cost);
   }
 
-  answered({ n, b, w, m, s, c, e }: ReplyHead, queueMs: number, nowMs: number): void {
-    if (w === "") return;
+  /** One item of a batch has been answered. @returns the number of the batch here; 0 where there was none. */
+  answered({ n, b, w, m, s, c, e }: ReplyHead, queueMs: number, nowMs: number): number {
+    if (w === "") return 0;
     const key = `${w}:${b}`;
-    if (this.#seen.has(key)) return;
-    this.#seen.add(key);
-    if (this.#seen.size > remembered) this.#seen.delete(this.#seen.values().next().value!);
+    const known = this.#seen.get(key);
+    if (known !== undefined) return known;
+    const batchId = ++this.#batches;
+    this.#seen.set(key, batchId);
+    if (this.#seen.size > remembered) this.#seen.delete(this.#seen.keys().next().value!);
     const record: BatchRecord = {
-      batchId: ++this.#batches,
+      batchId,
       // A newer worker may send a reason that this front end does not know.
       reason: s in noReasons() ? (s as DispatchReason) : "idle",
       size: n,
@@ -49,24 +54,11 @@ export class SeenBatches {
     };
     if (record.outcome === "ok") this.#cost.observe(n, m);
     this.#statistics.observe(record);
-    for (const listener of this.#listeners) listener(record);
-  }
-
-  subscribe(listener: (record: BatchRecord) => void): () => void {
-    const own = (record: BatchRecord): void => listener(record);
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
+    this.subscribers.notify(record);
+    return batchId;
   }
 
   stats(queued: number, nowMs: number): BatcherStats {
-    return {
-      name: this.#name,
-      queued,
-      inFlight: 0,
-      items: { ...this.tally },
-      abandonedRuns: 0,
-      latencyMs: this.latencyMs.distribution(nowMs),
-      ...this.#statistics.snapshot(nowMs),
-    };
+    return this.#statistics.snapshot(nowMs, { name: this.#name, queued, inFlight: 0, abandonedRuns: 0 }, this);
   }
 }

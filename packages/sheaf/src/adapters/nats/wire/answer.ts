@@ -1,12 +1,7 @@
-/** A result and how it came about. */
-export interface NatsDetailedResult<Out> {
-  readonly value: Out;
-  /** Items in the batch that it rode in. */
-  readonly batchSize: number;
-  /** Call → start of its batch: the whole time without the run. Milliseconds. */
-  readonly queueMs: number;
-  /** The run of its batch, as its worker measured it. Milliseconds. */
-  readonly runMs: number;
+import type { DetailedResult } from "../../../core/contract/detailed-result.ts";
+
+/** A result and how it came about: as any batcher's, but its run time is the worker's and its queue wait all the rest. */
+export interface NatsDetailedResult<Out> extends DetailedResult<Out> {
   /** Which delivery was answered; 1 unless a worker was lost. */
   readonly deliveries: number;
 }
