@@ -23,7 +23,7 @@ export { defaultSettings } from "./settings/settings.ts";
 export type { Settings } from "./settings/settings.ts";
 export type { ModelDefinition } from "./server/contract/model-definition.ts";
 export type { Served } from "./cache/served.ts";
-export type { ModelState, ServedModel } from "./server/contract/served-model.ts";
+export type { ModelState, ServedModel } from "./server/models/served-model.ts";
 export type { Models } from "./server/models/models.ts";
 export type {
   ModelInput,

@@ -10,6 +10,10 @@ interface Asking {
   readonly cacheUse?: CacheUse | undefined;
 }
 
+interface ModelCacheOptions extends Pick<CachePart, "ttlMs" | "counts"> {
+  readonly versionOf: (() => string | undefined) | undefined;
+}
+
 interface Look {
   readonly key: string;
   readonly askedAtMs: number;
@@ -24,16 +28,26 @@ export class ModelCache implements CachePart {
   readonly counts: CacheCounts;
   readonly ttlMs: number | undefined;
   readonly store: ResultCache;
-  readonly #part: string;
+  /** In every key: no other part has the same, and no other version. */
+  #part: string;
+  readonly #versionOf: () => string | undefined;
+  #version: string | undefined;
   /** Keys of the items that run now. */
   readonly #keys: Map<unknown, string> = new Map();
   #isClosed = false;
 
-  /** Results do not age without `ttlMs` (CACHE_TTL_MS); `counts` may be shared with other parts. */
-  constructor(store: ResultCache, { ttlMs, counts = noCounts() }: Partial<Pick<CachePart, "ttlMs" | "counts">> = {}) {
+  /**
+   * Results do not age without `ttlMs` (CACHE_TTL_MS); `counts` may be shared with other parts. When `versionOf` gives
+   * another version, results of the one before are forgotten; undefined: it is not known, and the last one counts.
+   */
+  constructor(
+    store: ResultCache,
+    { ttlMs, counts = noCounts(), versionOf = () => undefined }: Partial<ModelCacheOptions> = {},
+  ) {
     this.store = store;
     this.ttlMs = ttlMs;
     this.counts = counts;
+    this.#versionOf = versionOf;
     this.#part = store.nextPart();
   }
 
@@ -97,6 +111,7 @@ export class ModelCache implements CachePart {
   #look(item: unknown): Look {
     const { clock } = this.store;
     const askedAtMs = clock.now();
+    this.#followVersion();
     const key = this.#part + itemKey(item);
     const kept = this.store.find(key);
     const tookMs = clock.now() - askedAtMs;
@@ -110,6 +125,14 @@ export class ModelCache implements CachePart {
       counts.savedRuns += kept.runShare;
     }
     return { key, askedAtMs, kept: kept?.served };
+  }
+
+  #followVersion(): void {
+    const version = this.#versionOf();
+    if (version === undefined || version === this.#version) return;
+    this.#version = version;
+    this.#part = this.store.nextPart();
+    this.store.removeAll(this.counts);
   }
 
   #keep({ key, askedAtMs }: Look, served: Served): void {

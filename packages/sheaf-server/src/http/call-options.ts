@@ -8,13 +8,8 @@ import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The options of a request for its items: priority, deadline, signal. */
+/** The options of a request for its items: priority, deadline, signal, and its W3C trace context as the tag. */
 export interface InferOptions extends CallOptions {
-  /**
-   * W3C trace context of the request, for a worker elsewhere.
-   * @default none
-   */
-  readonly traceparent?: string | undefined;
   /**
    * Gets the number of items that were looked for in the cache, and found.
    * @default none
@@ -42,7 +37,7 @@ export function optionsOf(
     priority: priorityOf(headers["x-sheaf-priority"], named("X-Sheaf-Priority")),
     timeoutMs: timeoutOf(headers["x-request-timeout-ms"], requestTimeoutMs, named("X-Request-Timeout-Ms")),
     signal,
-    traceparent: traceparentOf({ headers }),
+    tag: traceparentOf({ headers }),
   };
 }
 

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import type { Batcher } from "sheaf";
+import { wrapBatcher } from "sheaf/internal";
 import { openTelemetry, type SpanLike, type TraceLike } from "sheaf/metrics";
 
 /** The part of @opentelemetry/api that is used. */
@@ -107,39 +108,44 @@ export function traceRequests(app: FastifyInstance): void {
   });
 }
 
-/** Carries traces over the queue of a fleet. */
-export interface QueueTracing {
-  /** The trace context that travels with an item: the active span where tracing is on, else the client's header. */
-  passOn(traceparent: string | undefined): string | undefined;
-  /** Runs an item that came with `traceparent` under a span `NAME item` below it, where tracing is on. */
-  continue<T>(traceparent: string | undefined, run: () => Promise<T>): Promise<T>;
-}
-
-/** For the model `name`, on either side of its queue. */
-export function queueTracing(name: string): QueueTracing {
+/**
+ * A batcher whose items go through the queue of a fleet, each with the active span as its tag where tracing is on; else
+ * with the client's own trace context.
+ */
+export function queueBatcher<In, Out>(batcher: Batcher<In, Out>): Batcher<In, Out> {
   const api = registeredApi();
-  if (api === undefined) return { passOn: (traceparent) => traceparent, continue: (_traceparent, run) => run() };
-  const { trace, context, propagation } = api;
-  const tracer = trace.getTracer("sheaf-server") as unknown as ParentTracer;
-  return {
-    passOn: (given) => {
+  if (api === undefined) return batcher;
+  const { context, propagation } = api;
+  return wrapBatcher<In, In, Out>(batcher, {
+    options: (options) => {
       const carrier: { traceparent?: string } = {};
       propagation.inject(context.active(), carrier);
-      return carrier.traceparent ?? given;
+      return { ...options, tag: carrier.traceparent ?? options?.tag };
     },
-    continue: async (traceparent, run) => {
-      if (traceparent === undefined) return run();
-      const parent = propagation.extract(context.active(), { traceparent });
-      const attributes = { "messaging.system": "nats", "sheaf.batcher": name };
-      const span = tracer.startSpan(`${name} item`, { kind: consumerKind, attributes }, parent);
-      try {
-        return await context.with(trace.setSpan(parent, span), run);
-      } catch (error) {
-        span.setStatus({ code: errorStatus });
-        throw error;
-      } finally {
-        span.end();
-      }
-    },
+  });
+}
+
+/** Runs an item of a queue; where tracing is on and it came with a trace context, under a span `NAME item` below that. */
+export type ContinueTrace = <T>(traceparent: unknown, run: () => Promise<T>) => Promise<T>;
+
+/** For the worker of the model `name`. */
+export function continuedTraces(name: string): ContinueTrace {
+  const api = registeredApi();
+  if (api === undefined) return (_traceparent, run) => run();
+  const { trace, context, propagation } = api;
+  const tracer = trace.getTracer("sheaf-server") as unknown as ParentTracer;
+  return async (traceparent, run) => {
+    if (traceparent === undefined) return run();
+    const parent = propagation.extract(context.active(), { traceparent });
+    const attributes = { "messaging.system": "nats", "sheaf.batcher": name };
+    const span = tracer.startSpan(`${name} item`, { kind: consumerKind, attributes }, parent);
+    try {
+      return await context.with(trace.setSpan(parent, span), run);
+    } catch (error) {
+      span.setStatus({ code: errorStatus });
+      throw error;
+    } finally {
+      span.end();
+    }
   };
 }

@@ -88,8 +88,11 @@ export function problemOf(error: unknown, deadline = "X-Request-Timeout-Ms"): Pr
   return new Problem("MODEL_ERROR", `The model failed: ${message}`, { cause: error });
 }
 
-const problemOfBatcher = (error: BatcherError, deadline: string): Problem =>
-  new Problem(error.code, messageOfBatcher(error, deadline), { cause: error });
+function problemOfBatcher(error: BatcherError, deadline: string): Problem {
+  // In bytes it is NATS' limit of a message, not the model's of an item.
+  const code = error.code === "ITEM_TOO_LARGE" && "bytes" in error.details ? "BODY_TOO_LARGE" : error.code;
+  return new Problem(code, messageOfBatcher(error, deadline), { cause: error });
+}
 
 /** An input that is not run because it crashed a worker, or a model whose workers pause after many crashes. */
 function problemOfCrash(error: BatcherError): Problem | undefined {

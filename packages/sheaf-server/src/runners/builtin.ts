@@ -10,6 +10,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
     data: sessionSettings(settings),
     input: { kind: "text", maxTokens: 128 },
     output: { kind: "vector", length: 512 },
+    isCacheable: true,
     note: "Universal Sentence Encoder Lite: English, 512-d unit vectors, texts cut at 128 tokens. Also answers /rerank, by the cosine of the vectors.",
   }),
   mlp: (settings = {}) => ({
@@ -18,6 +19,7 @@ export const builtinModels: Readonly<Record<"use-lite" | "mlp", (settings?: Runn
     data: sessionSettings(settings),
     input: { kind: "floats", length: 768 },
     output: { kind: "vector", length: 768 },
+    isCacheable: true,
     note: "A seeded 768-3072-768 network with random weights, for load tests.",
   }),
 };

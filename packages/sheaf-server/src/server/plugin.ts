@@ -9,7 +9,7 @@ import { answerProblems } from "../http/app.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
-import { LocalModel } from "./models/local-model.ts";
+import { ServedModel } from "./models/served-model.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
 import { checkSome, Models } from "./models/models.ts";
@@ -54,7 +54,7 @@ export function openModels(
   const openCache = cacheOpener(shared);
   return new Models(models, shared, (definition) => {
     const own = { ...shared, ...definition.settings };
-    return new LocalModel(definition, own, openCache(definition, own));
+    return new ServedModel(definition, own, { cache: openCache(definition, own) });
   });
 }
 

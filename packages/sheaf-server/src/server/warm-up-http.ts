@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { answerProblems, openApp } from "../http/app.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
-import { LocalModel } from "./models/local-model.ts";
+import { ServedModel } from "./models/served-model.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
 import { Models } from "./models/models.ts";
 import { inferRoutes } from "./protocols/infer.ts";
@@ -39,7 +39,7 @@ export async function warmUpHttp(settings: Settings, server: Server): Promise<vo
   whenUsed(server, () => (left = 0));
   const own: Settings = { ...settings, logLevel: "silent", apiKey: undefined, natsUrl: undefined };
   const app = openApp(own);
-  const models = new Models([echo], own, (definition) => new LocalModel(definition, own));
+  const models = new Models([echo], own, (definition) => new ServedModel(definition, own));
   new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);
   // In a plugin of its own, as the server has them: Fastify makes other classes of requests and replies for each.
   await app.register(async (routes) => {

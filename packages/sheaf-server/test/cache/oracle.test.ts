@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { defaultSettings, type ModelDefinition } from "../../dist/index.js";
 import { ModelCache } from "../../dist/cache/model-cache.js";
 import { ResultCache } from "../../dist/cache/result-cache.js";
-import { LocalModel } from "../../dist/server/models/local-model.js";
+import { ServedModel } from "../../dist/server/models/served-model.js";
 
 /** What happens next: a request of some items, a reload, time, or a run that goes on. */
 const step = fc.oneof(
@@ -29,7 +29,7 @@ test("under evictions, reloads, failures and callers who leave, each gets the re
       // Room for about four of the nine results.
       const store = new ResultCache({ maxBytes: 2600, clock });
       const running: Batch[] = [];
-      const open = (version: number): LocalModel => {
+      const open = (version: number): ServedModel => {
         const run = (items: readonly string[]): Promise<unknown> =>
           new Promise((resolve, reject) => {
             const answer = (): unknown => items.map((item) => ({ item, version, ranAtMs: clock.nowMs }));
@@ -38,7 +38,9 @@ test("under evictions, reloads, failures and callers who leave, each gets the re
           });
         const definition = { name: "m", input: { kind: "text" }, output: { kind: "json" }, run };
         const settings = { ...defaultSettings, maxWaitMs: 0, maxBatchSize: 3 };
-        return new LocalModel(definition as unknown as ModelDefinition, settings, new ModelCache(store, { ttlMs }));
+        return new ServedModel(definition as unknown as ModelDefinition, settings, {
+          cache: new ModelCache(store, { ttlMs }),
+        });
       };
       let version = 1;
       let model = open(version);

@@ -1,9 +1,11 @@
 import { describe, nearestOf } from "sheaf/internal";
 import type { ModelInput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
-import type { InputParser } from "../contract/served-model.ts";
 import { tensorItem } from "./tensor-items.ts";
 import { textAt } from "./text-at.ts";
+
+/** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */
+export type InputParser = (value: unknown, path: string) => unknown;
 
 export const largestFloat32 = 3.4028234663852886e38;
 

@@ -18,8 +18,8 @@ type Description = Pick<ModelDefinition, "input" | "output">;
 export const announcedModels =
   (connection: FleetConnection, log: FleetLog): LearnModel =>
   async (name, settings, signal) => {
-    const client = await orAborted(connection.client, signal);
-    const frontEnd = natsFrontEnd(queueOf(name, settings, { client, log }));
+    await orAborted(connection.opened, signal);
+    const frontEnd = natsFrontEnd(queueOf(name, settings, connection, log));
     try {
       await orAborted(frontEnd.ready(), signal);
       const [worker] = frontEnd.workers();

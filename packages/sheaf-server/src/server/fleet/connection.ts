@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
-import type { NatsClient } from "sheaf/adapters/nats";
+import { connect, type NatsConnection as Client } from "@nats-io/transport-node";
+import type { NatsConnection, NatsMessage, NatsSubscription } from "sheaf/adapters/nats";
 import { within } from "../../shared/waiting.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { FleetLog } from "./fleet-log.ts";
@@ -16,51 +16,110 @@ const oldestVersion = [2, 9] as const;
 
 class TooOld extends Error {}
 
-function checkVersion(version = ""): void {
+function tooOld(version = ""): TooOld | undefined {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [minMajor, minMinor] = oldestVersion;
-  if (major > minMajor || (major === minMajor && minor >= minMinor)) return;
-  throw new TooOld(`NATS_URL names a nats-server ${version}; a fleet needs ${oldestVersion.join(".")} or newer.`);
+  if (major > minMajor || (major === minMajor && minor >= minMinor)) return undefined;
+  return new TooOld(`NATS_URL names a nats-server ${version}; a fleet needs ${oldestVersion.join(".")} or newer.`);
 }
 
-/** The process's one connection to NATS: there sooner or later, and closed when the server is. */
-export class FleetConnection {
+/**
+ * The process's one connection to NATS: there sooner or later, and closed when the server is. Until it is there it is to its users
+ * a connection that is down: they can subscribe, and their requests wait.
+ */
+export class FleetConnection implements NatsConnection {
   /** Rejects where it can never be: wrong credentials, a file that is not there. */
-  readonly client: Promise<NatsClient>;
-  /** Why it is not there yet. */
-  unavailableReason: string | undefined = "it connects";
+  readonly opened: Promise<unknown>;
+  readonly #client: Promise<Client>;
+  #unavailableReason = "it connects";
   readonly #log: FleetLog;
   readonly #logged: Set<string> = new Set();
-  #connection: NatsConnection | undefined;
+  #connection: Client | undefined;
   #isClosed = false;
 
   constructor(settings: Settings, log: FleetLog) {
     this.#log = log;
-    this.client = this.#connect(settings);
+    this.opened = this.#client = this.#connect(settings);
     // The code that needs it gets the error there.
-    this.client.catch(() => undefined);
+    this.#client.catch(() => (this.#isClosed = true));
+  }
+
+  /** Why it is not there yet; undefined once it has been. */
+  get unavailableReason(): string | undefined {
+    return this.#connection === undefined ? `not connected to NATS: ${this.#unavailableReason}` : undefined;
+  }
+
+  get info(): NatsConnection["info"] {
+    return this.#connection?.info;
+  }
+
+  isClosed(): boolean {
+    return this.#connection?.isClosed() ?? this.#isClosed;
+  }
+
+  /** Nothing is published on a connection that is down. */
+  publish(...message: Parameters<NatsConnection["publish"]>): void {
+    this.#connection?.publish(...(message as Parameters<Client["publish"]>));
+  }
+
+  subscribe(...to: Parameters<NatsConnection["subscribe"]>): NatsSubscription {
+    if (this.#connection !== undefined) return this.#connection.subscribe(...to);
+    let isWanted = true;
+    const subscription = this.#client.then(
+      (connection) => (isWanted ? connection.subscribe(...to) : undefined),
+      () => undefined,
+    );
+    return {
+      unsubscribe() {
+        isWanted = false;
+        void subscription.then((own) => own?.unsubscribe());
+      },
+      async drain() {
+        isWanted = false;
+        await (await subscription)?.drain();
+      },
+    };
+  }
+
+  async request(...request: Parameters<NatsConnection["request"]>): Promise<NatsMessage> {
+    return (await this.#client).request(...request);
+  }
+
+  async flush(): Promise<void> {
+    await (await this.#client).flush();
+  }
+
+  /** Its first connection is a reconnect too. */
+  async *status(): AsyncGenerator<{ readonly type: string }> {
+    const known = this.#connection;
+    const connection = known ?? (await this.#client.catch(() => undefined));
+    if (connection === undefined) return;
+    if (known === undefined) yield { type: "reconnect" };
+    yield* connection.status();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     const connection = this.#connection;
-    if (connection === undefined) return;
+    // One that is being made closes itself.
+    if (connection === undefined) return void (await within(this.#client, partingMs));
     // Sends messages on their way; a server that is down or hangs is not waited for.
     await within(connection.drain(), partingMs);
     await within(connection.close(), partingMs);
   }
 
-  async #connect(settings: Settings): Promise<NatsClient> {
+  async #connect(settings: Settings): Promise<Client> {
     const options = await connectionOptions(settings);
     while (!this.#isClosed) {
       try {
-        const connection = (this.#connection = await connect(options));
-        if (this.#isClosed) await connection.close();
-        else checkVersion(connection.info?.version);
+        const connection = await connect(options);
+        const refusal = tooOld(connection.info?.version);
+        if (this.#isClosed || refusal !== undefined) await connection.close();
+        if (refusal !== undefined) throw refusal;
         if (this.#logged.size > 0) this.#log.info("NATS is connected");
-        this.unavailableReason = undefined;
+        this.#connection = connection;
         void this.#watch(connection);
-        return { connection, headers };
+        return connection;
       } catch (error) {
         if (error instanceof TooOld) throw error;
         const { name, message } = error as Error;
@@ -68,7 +127,7 @@ export class FleetConnection {
           throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
           });
-        this.unavailableReason = message;
+        this.#unavailableReason = message;
         this.#warnOnce(`NATS cannot be reached, and is tried again: ${message}`);
       }
       await sleep(connectAgainMs);
@@ -77,7 +136,7 @@ export class FleetConnection {
   }
 
   /** Logs the connection's events: a cut, and operations that the server forbids. */
-  async #watch(connection: NatsConnection): Promise<void> {
+  async #watch(connection: Client): Promise<void> {
     for await (const status of connection.status()) {
       if (this.#isClosed) return;
       if (status.type === "disconnect") this.#log.warn("the connection to NATS is down");

@@ -1,35 +1,31 @@
-import type { WorkerCounts } from "sheaf/adapters/nats";
+import type { NatsFrontEnd, WorkerCounts } from "sheaf/adapters/nats";
 import type { MetricFamily, MetricSample } from "sheaf/metrics";
-import { LocalModel } from "../models/local-model.ts";
 import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
-import { FleetModel } from "./fleet-model.ts";
 
 /** A gateway's figures of the shared queue, and a worker's of its items. None on a single machine. */
 export function fleetFamilies(models: Models): MetricFamily[] {
-  const gateways = models.all.filter((model) => model instanceof FleetModel);
-  const workers = models.all.flatMap((model) => {
-    const local = model instanceof FleetModel ? model.local : model instanceof LocalModel ? model : undefined;
-    return local?.worker === undefined ? [] : [{ name: model.name, counts: local.worker.counts }];
+  const gateways = models.all.flatMap(({ name, fleet }) =>
+    fleet?.frontEnd ? [{ name, frontEnd: fleet.frontEnd }] : [],
+  );
+  const workers = models.all.flatMap(({ name, fleet, local }) => {
+    const { worker } = local?.fleet ?? fleet ?? {};
+    return worker === undefined ? [] : [{ name, counts: worker.counts }];
   });
   if (gateways.length === 0 && workers.length === 0) return [];
   const lanes = (of: "pending" | "ackPending" | "redelivered" | "waitingPulls"): MetricSample[] =>
-    gateways.flatMap(({ name, figures }) =>
-      figures.map((figure) => ({ labels: { batcher: name, lane: figure.lane }, value: figure[of] })),
+    gateways.flatMap(({ name, frontEnd }) =>
+      frontEnd.lastFigures.map((figure) => ({ labels: { batcher: name, lane: figure.lane }, value: figure[of] })),
     );
-  const gateway = (value: (model: FleetModel) => number): MetricSample[] =>
-    gateways.map((model) => ({ labels: { batcher: model.name }, value: value(model) }));
+  const gateway = (value: (frontEnd: NatsFrontEnd<unknown, unknown>) => number): MetricSample[] =>
+    gateways.map(({ name, frontEnd }) => ({ labels: { batcher: name }, value: value(frontEnd) }));
   const worker = (of: keyof WorkerCounts): MetricSample[] =>
     workers.map(({ name, counts }) => ({ labels: { batcher: name }, value: counts[of] }));
-  const deadLetters = [
-    ...gateways.map(({ name, counts, local }) => ({
-      name,
-      value: (counts?.deadLetters ?? 0) + (local?.worker?.counts.deadLetters ?? 0),
-    })),
-    ...workers
-      .filter(({ name }) => !gateways.some((model) => model.name === name))
-      .map(({ name, counts }) => ({ name, value: counts.deadLetters })),
-  ].map(({ name, value }) => ({ labels: { batcher: name }, value }));
+  const deadLetters = models.all.map(({ name, fleet, local }) => {
+    const sides = [fleet?.frontEnd, fleet?.worker, local?.fleet?.worker];
+    const value = sides.reduce((sum, side) => sum + (side?.counts.deadLetters ?? 0), 0);
+    return { labels: { batcher: name }, value };
+  });
   return [
     gauge("sheaf_fleet_pending_items", "Items in the shared queue that wait for a worker.", lanes("pending")),
     gauge("sheaf_fleet_ack_pending_items", "Items of the queue at a worker.", lanes("ackPending")),
@@ -38,12 +34,12 @@ export function fleetFamilies(models: Models): MetricFamily[] {
     gauge(
       "sheaf_fleet_workers",
       "Workers that serve the model.",
-      gateway(({ fleet }) => fleet.length),
+      gateway((frontEnd) => frontEnd.workers().length),
     ),
     gauge(
       "sheaf_fleet_other_workers",
       "Workers of the model's name that serve another version or another model.",
-      gateway(({ otherWorkers }) => otherWorkers.length),
+      gateway((frontEnd) => frontEnd.otherWorkers().length),
     ),
     gauge(
       "sheaf_fleet_connected",
@@ -53,12 +49,12 @@ export function fleetFamilies(models: Models): MetricFamily[] {
     counter(
       "sheaf_fleet_late_replies_total",
       "Replies that came for requests that had ended.",
-      gateway(({ counts }) => counts?.lateReplies ?? 0),
+      gateway(({ counts }) => counts.lateReplies),
     ),
     counter(
       "sheaf_fleet_republished_items_total",
       "Items published again because the queue had not answered.",
-      gateway(({ counts }) => counts?.republished ?? 0),
+      gateway(({ counts }) => counts.republished),
     ),
     counter("sheaf_fleet_dead_letters_total", "Items given up by this process.", deadLetters),
     counter("sheaf_fleet_delivered_items_total", "Items this worker took.", worker("delivered")),

@@ -1,17 +1,20 @@
-import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
-import type { ModelSource } from "../models/deployment.ts";
-import { LocalModel } from "../models/local-model.ts";
-import type { ModelDefinition } from "../contract/model-definition.ts";
-import { Models } from "../models/models.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import { natsFrontEnd } from "sheaf/adapters/nats";
+import { queueBatcher } from "../../observe/tracing.ts";
+import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { ModelSource } from "../models/deployment.ts";
+import { refuseLate } from "../models/local-batcher.ts";
+import { Models } from "../models/models.ts";
+import { cacheOpener } from "../models/open-cache.ts";
+import { ServedModel } from "../models/served-model.ts";
 import { announcedModels } from "./announced-model.ts";
 import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";
-import { FleetModel } from "./fleet-model.ts";
 import type { FleetLog } from "./fleet-log.ts";
+import { GatewayPart } from "./gateway-part.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
-import { roleOf } from "../../settings/role.ts";
+import { WorkerPart } from "./worker-part.ts";
 
 export interface Fleet {
   readonly models: Models;
@@ -28,30 +31,35 @@ export function joinFleet(
   const role = roleOf(settings);
   log.info({ role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
   const connection = new FleetConnection(settings, log);
+  const openCache = cacheOpener(settings);
+
+  const openWorker = (definition: ModelDefinition, own: Settings): ServedModel => {
+    const model = new ServedModel(definition, own);
+    model.join(new WorkerPart(model, connection, queueOf(definition.name, own, connection, log)));
+    return model;
+  };
+  const openGateway = (definition: ModelDefinition, own: Settings, local?: ServedModel): ServedModel => {
+    const { name, maxBatchSize = Infinity } = definition;
+    const frontEnd = natsFrontEnd<unknown, unknown>({
+      ...queueOf(name, own, connection, log),
+      serves: descriptionOf(definition),
+      timeoutMs: own.requestTimeoutMs,
+      holdMs: own.natsHoldMs,
+      refuseLate,
+      maxBatchSize: Math.min(own.maxBatchSize, maxBatchSize),
+      name,
+    });
+    const cache = openCache(definition, own, () => frontEnd.workers()[0]?.route);
+    const model = new ServedModel(definition, own, { batcher: queueBatcher(frontEnd), cache, local });
+    model.join(new GatewayPart(frontEnd, connection));
+    return model;
+  };
   const open = (definition: ModelDefinition): ServedModel => {
     const own = { ...settings, ...definition.settings };
-    if (role === "gateway") return new FleetModel(definition, own, { connection, log });
-    const local = fedModel(definition, own, connection, log);
-    return role === "worker" ? local : new FleetModel(definition, own, { connection, log, local });
+    if (role === "gateway") return openGateway(definition, own);
+    const local = openWorker(definition, own);
+    return role === "worker" ? local : openGateway(definition, own, local);
   };
   const learn = role === "gateway" ? announcedModels(connection, log) : undefined;
   return { models: new Models(models, settings, open, learn), leave: () => connection.close() };
-}
-
-/** A model here, fed from the queue from the moment that it is ready. */
-function fedModel(
-  definition: ModelDefinition,
-  settings: Settings,
-  connection: FleetConnection,
-  log: FleetLog,
-): LocalModel {
-  const model = new LocalModel(definition, settings);
-  const open = async (): Promise<NatsWorker> => {
-    const queue = queueOf(definition.name, settings, { client: await connection.client, log });
-    const { version } = definition;
-    const serves = descriptionOf(definition);
-    return natsWorker(model.traced, { ...queue, serves, version, isServing: () => model.ownState === "ready" });
-  };
-  model.takeFromQueue(open, () => `not connected to NATS: ${connection.unavailableReason}`);
-  return model;
 }

@@ -1,4 +1,5 @@
-import type { NatsClient, NatsQueueOptions } from "sheaf/adapters/nats";
+import { headers } from "@nats-io/transport-node";
+import type { NatsConnection, NatsQueueOptions } from "sheaf/adapters/nats";
 import type { FleetLog } from "./fleet-log.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -6,13 +7,10 @@ import type { Settings } from "../../settings/settings.ts";
 const minMaxAgeMs = 60_000;
 
 /** The queue of a model: gateways and workers that serve the same name meet in it. It knows the name only, not the model. */
-export function queueOf(
-  name: string,
-  settings: Settings,
-  { client, log }: { readonly client: NatsClient; readonly log: FleetLog },
-): NatsQueueOptions {
+export function queueOf(name: string, settings: Settings, connection: NatsConnection, log: FleetLog): NatsQueueOptions {
   return {
-    ...client,
+    connection,
+    headers,
     queue: name,
     onWarning: (message, cause) => log.warn(cause === undefined ? {} : { err: cause }, message.replace(/^sheaf: /, "")),
     durability: settings.natsDurability,

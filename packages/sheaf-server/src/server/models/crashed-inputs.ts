@@ -1,6 +1,5 @@
 import { BatcherError } from "sheaf";
 import { itemKey } from "../../cache/item-key.ts";
-import type { CrashedInputCounts } from "../contract/served-model.ts";
 
 const maxRemembered = 1000;
 
@@ -8,7 +7,7 @@ const maxRemembered = 1000;
  * The inputs of a model that have crashed a worker, each found alone. They are refused for a while: otherwise a caller who
  * knows one could keep the model down. Nothing is computed for other inputs until there is one.
  */
-export class CrashedInputs implements CrashedInputCounts {
+export class CrashedInputs {
   /** Inputs found to crash a worker. */
   found = 0;
   /** Inputs refused because they had crashed one. */

@@ -5,7 +5,7 @@ import { orAborted, within } from "../../shared/waiting.ts";
 import { messageOf } from "../../problems/problem.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { onlyVersion, type ModelDefinition } from "../contract/model-definition.ts";
-import type { ModelState, ServedModel } from "../contract/served-model.ts";
+import type { ModelState, ServedModel } from "./served-model.ts";
 
 /** Where a model comes from: what it takes is known once it has been looked into, or once it has loaded. */
 export interface ModelSource {

@@ -1,7 +1,7 @@
 import type { Settings } from "../../settings/settings.ts";
 import { Deployment, type LearnModel, type ModelSource, type OpenModel } from "./deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "./served-model.ts";
 import { Problem, retryAfter } from "../../problems/problem.ts";
 
 type Ended = () => void;

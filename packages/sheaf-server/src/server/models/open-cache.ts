@@ -4,15 +4,22 @@ import { ModelCache } from "../../cache/model-cache.ts";
 import { ResultCache } from "../../cache/result-cache.ts";
 import { uncachedReason } from "./uncached-reason.ts";
 
-/** Opens a model's part of one cache, with the model's settings; undefined where its results are not kept. */
-export type OpenCache = (definition: ModelDefinition, own: Settings) => ModelCache | undefined;
+/**
+ * Opens a model's part of one cache, with the model's settings; undefined where its results are not kept. `versionOf`: the
+ * version that runs now, where it may change.
+ */
+export type OpenCache = (
+  definition: ModelDefinition,
+  own: Settings,
+  versionOf?: () => string | undefined,
+) => ModelCache | undefined;
 
 /** The cache that all models of a server share, CACHE_MAX_BYTES in all. */
 export function cacheOpener({ cacheMaxBytes }: Settings): OpenCache {
   if (cacheMaxBytes === 0) return () => undefined;
   const cache = new ResultCache({ maxBytes: cacheMaxBytes });
-  return (definition, own) => {
+  return (definition, own, versionOf) => {
     const isKept = own.cacheMaxBytes > 0 && uncachedReason(definition, own) === undefined;
-    return isKept ? new ModelCache(cache, { ttlMs: own.cacheTtlMs }) : undefined;
+    return isKept ? new ModelCache(cache, { ttlMs: own.cacheTtlMs, versionOf }) : undefined;
   };
 }

@@ -6,7 +6,7 @@ import { describeInput } from "../codec/inputs.ts";
 import { roleOf } from "../../settings/role.ts";
 import { limitsOf } from "./limits.ts";
 import type { Deployment } from "../models/deployment.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { packageVersion } from "../../shared/version.ts";
 

@@ -2,7 +2,7 @@ import type { Limit } from "../../dashboard/observed.ts";
 import { batchSizeLimit } from "../../dashboard/ticks.ts";
 import { uncachedReason } from "../models/uncached-reason.ts";
 import { strategies } from "../../shared/strategies.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { roleOf } from "../../settings/role.ts";
 

@@ -7,7 +7,7 @@ import { floatInputsOf } from "../codec/float-inputs.ts";
 import { objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
 import type { Served } from "../../cache/served.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
 import { invalid, Problem, problemOf } from "../../problems/problem.ts";

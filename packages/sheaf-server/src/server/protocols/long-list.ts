@@ -1,7 +1,7 @@
 import { BatcherError } from "sheaf";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 
 /**
  * The results of a list that is longer than its queue. It goes in piece by piece, as earlier ones leave, and never fills

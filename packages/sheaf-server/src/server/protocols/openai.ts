@@ -8,7 +8,7 @@ import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.t
 import { embedsTexts, type ModelDefinition } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { Served } from "../../cache/served.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";

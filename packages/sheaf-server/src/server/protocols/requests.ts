@@ -1,7 +1,7 @@
 import { inferLongList } from "./long-list.ts";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import { problemFor } from "../../http/replies.ts";
 
 type Settled = PromiseSettledResult<Served>[];

@@ -5,7 +5,7 @@ import { jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
 import { objectOf } from "../codec/inputs.ts";
 import { ranksTexts } from "../contract/model-definition.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { isTruncated, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";

@@ -6,7 +6,7 @@ import { largestFloat32 } from "../codec/inputs.ts";
 import { elements, type Element } from "../../runners/tensors/elements.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
-import type { ServedModel } from "../contract/served-model.ts";
+import type { ServedModel } from "../models/served-model.ts";
 import type { Settings } from "../../settings/settings.ts";
 
 const ms = (description: string): Schema =>

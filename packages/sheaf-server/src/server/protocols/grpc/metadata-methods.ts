@@ -1,7 +1,7 @@
 import type { handleUnaryCall } from "@grpc/grpc-js";
 import type { FastifyBaseLogger } from "fastify";
 import type { Models } from "../../models/models.ts";
-import type { ServedModel } from "../../contract/served-model.ts";
+import type { ServedModel } from "../../models/served-model.ts";
 import { problemOf } from "../../../problems/problem.ts";
 import { logProblem } from "../../../observe/log.ts";
 import {

@@ -1,6 +1,6 @@
 import { describe } from "sheaf/internal";
 import type { InferOptions } from "../../../http/call-options.ts";
-import type { ServedModel } from "../../contract/served-model.ts";
+import type { ServedModel } from "../../models/served-model.ts";
 import { inferEvery } from "../requests.ts";
 import { tensorsOf } from "./model.ts";
 import { itemsOf, resultTensor, type TensorValue } from "./model-tensors.ts";

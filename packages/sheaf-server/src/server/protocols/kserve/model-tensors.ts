@@ -3,7 +3,7 @@ import { joinRows } from "../../../runners/tensors/join-rows.ts";
 import { changedValues } from "../../../http/bodies/changed-values.ts";
 import { JsonBounds } from "../../../http/bodies/json-bounds.ts";
 import { jsonText, vectorOf } from "../../codec/outputs.ts";
-import type { ServedModel } from "../../contract/served-model.ts";
+import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import type { NumberArray } from "../../../runners/tensors/elements.ts";
 import { malformed, type TensorData } from "./tensor-data.ts";

@@ -4,7 +4,7 @@ import type { ModelStatistics, Duration } from "../../contract/model-statistics.
 import type { Models } from "../../models/models.ts";
 import type { Deployment } from "../../models/deployment.ts";
 import { onlyVersion, type ModelDefinition } from "../../contract/model-definition.ts";
-import type { ModelState, ServedModel } from "../../contract/served-model.ts";
+import type { ModelState, ServedModel } from "../../models/served-model.ts";
 import { packageVersion } from "../../../shared/version.ts";
 import { inputTensors, metadataShape, outputTensors, type ProtocolTensor } from "./model-tensors.ts";
 

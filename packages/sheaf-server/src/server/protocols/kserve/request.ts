@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
-import type { ServedModel } from "../../contract/served-model.ts";
+import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { headerLength } from "./binary-body.ts";
 import { itemCountOf, type ProtocolTensor, type RequestTensor } from "./model-tensors.ts";

@@ -5,7 +5,7 @@ import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
 import { objectOf } from "../../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";
-import type { ServedModel } from "../../contract/served-model.ts";
+import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { invalid, problemOf } from "../../../problems/problem.ts";
 import { sendProblem } from "../../../http/replies.ts";

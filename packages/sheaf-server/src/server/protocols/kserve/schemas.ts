@@ -1,7 +1,7 @@
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import { elements } from "../../../runners/tensors/elements.ts";
 import type { Settings } from "../../../settings/settings.ts";
-import type { ServedModel } from "../../contract/served-model.ts";
+import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { json, problems, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { inferenceHeaders, modelName } from "../schemas.ts";

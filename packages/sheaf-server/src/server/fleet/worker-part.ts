@@ -1,0 +1,59 @@
+import { natsWorker, type NatsQueueOptions, type NatsWorker, type WorkerBatcher } from "sheaf/adapters/nats";
+import { continuedTraces } from "../../observe/tracing.ts";
+import type { FleetPart } from "../contract/fleet-part.ts";
+import type { ServedModel } from "../models/served-model.ts";
+import type { FleetConnection } from "./connection.ts";
+import { descriptionOf } from "./queue.ts";
+
+/** The worker's part of a model: it runs items of the queue from when the model is ready until it closes. */
+export class WorkerPart implements FleetPart {
+  readonly ready: Promise<void>;
+  readonly worker: NatsWorker;
+  readonly #model: ServedModel;
+  readonly #connection: FleetConnection;
+
+  constructor(model: ServedModel, connection: FleetConnection, queue: NatsQueueOptions) {
+    this.#model = model;
+    this.#connection = connection;
+    const { definition } = model;
+    this.worker = natsWorker(this.#batcher(), {
+      ...queue,
+      serves: descriptionOf(definition),
+      version: definition.version,
+      isServing: () => model.ownState === "ready",
+    });
+    this.ready = this.worker.ready();
+  }
+
+  get unavailableReason(): string | undefined {
+    // Until it is ready it needs no queue.
+    if (this.#model.ownState !== "ready") return undefined;
+    return this.#connection.unavailableReason ?? this.worker.unavailableReason;
+  }
+
+  /** The model's batcher, as items of the queue run on it: each goes on with the trace that came with it. */
+  #batcher(): WorkerBatcher<unknown, unknown> {
+    const { batcher, crashedInputs, name } = this.#model;
+    const { capacity, subscribe } = batcher;
+    const continueTrace = continuedTraces(name);
+    return {
+      capacity,
+      subscribe,
+      get pending() {
+        return batcher.pending;
+      },
+      ready: async () => {
+        await batcher.ready();
+        await this.#connection.opened;
+      },
+      detailed: (item, options = {}) =>
+        continueTrace(options.tag, () => {
+          const refusal = crashedInputs?.refusal(item);
+          if (refusal !== undefined) return Promise.reject(refusal);
+          const served = batcher.detailed(item, options);
+          served.catch((error: unknown) => crashedInputs?.note(item, error));
+          return served;
+        }),
+    };
+  }
+}

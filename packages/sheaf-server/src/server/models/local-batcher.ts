@@ -1,0 +1,71 @@
+import { createBatcher, type Batcher, type Executor } from "sheaf";
+import { executorOf, wrapExecutor } from "sheaf/executors";
+import type { ModelCache } from "../../cache/model-cache.ts";
+import { tracedBatcher } from "../../observe/tracing.ts";
+import { roleOf } from "../../settings/role.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import { warmUp } from "./warm-up.ts";
+
+/** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
+export const refuseLate = 0.85;
+
+/** The batcher of a model that runs here. */
+export function localBatcher(
+  definition: ModelDefinition,
+  settings: Settings,
+  maxBatchSize: number,
+  cache: ModelCache | undefined,
+): Batcher<unknown, unknown> {
+  const { groupKey, weigh, maxBatchWeight } = definition as ModelDefinition & {
+    readonly groupKey?: (item: unknown) => unknown;
+    readonly weigh?: (item: unknown) => number;
+  };
+  const batcher = createBatcher<unknown, unknown>(warmExecutor(definition, settings, maxBatchSize), {
+    name: definition.name,
+    maxBatchSize,
+    maxWaitMs: settings.maxWaitMs,
+    maxQueueSize: settings.queueMaxSize,
+    timeoutMs: settings.requestTimeoutMs,
+    // A worker of a fleet takes no more than its slots can run: late items were refused at the gateway.
+    refuseLate: roleOf(settings) === "alone" ? refuseLate : undefined,
+    runTimeoutMs: settings.runTimeoutMs,
+    policy: strategies[settings.schedulerStrategy].policy(settings),
+    overloadOrder: overloadOrderOf(settings),
+    groupKey,
+    weigh,
+    batchWeight: weigh && "padded",
+    maxBatchWeight: weigh && maxBatchWeight,
+    // Whose result may be kept may be shared before it is there.
+    dedupeKey: cache?.keyOf,
+    dedupe: cache && "running",
+  });
+  return tracedBatcher(batcher);
+}
+
+/** The definition's executor, which is ready once it is warm. */
+function warmExecutor(
+  { run, warmUpItem, learnWeight }: ModelDefinition,
+  { warmupBatches: batches }: Settings,
+  maxBatchSize: number,
+): Executor<unknown, unknown> {
+  const inner = (typeof run === "function" ? executorOf(run, 1) : run) as Executor<unknown, unknown>;
+  return wrapExecutor(inner, {
+    run:
+      learnWeight === undefined
+        ? (items, handle) => inner.run(items, handle)
+        : async (items, handle) => {
+            const results = await inner.run(items, handle);
+            for (const [index, item] of items.entries()) {
+              const result = results[index];
+              if (result !== undefined && !(result instanceof Error)) learnWeight(item, result);
+            }
+            return results;
+          },
+    ready: async () => {
+      const runs = await inner.ready();
+      return warmUpItem === undefined ? runs : warmUp(inner, warmUpItem, { batches, maxBatchSize });
+    },
+  });
+}

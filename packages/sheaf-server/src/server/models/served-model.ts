@@ -1,0 +1,239 @@
+import { BatcherError, type Batcher, type BatchRecord, type BatcherStats, type CallOptions } from "sheaf";
+import type { WorkerExecutor } from "sheaf/node";
+import type { ModelCache } from "../../cache/model-cache.ts";
+import type { Served } from "../../cache/served.ts";
+import type { InferOptions } from "../../http/call-options.ts";
+import { withoutStack } from "../../problems/without-stack.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { inputParser, type InputParser } from "../codec/inputs.ts";
+import type { FleetPart } from "../contract/fleet-part.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import { ModelStatistics } from "../contract/model-statistics.ts";
+import { CrashedInputs } from "./crashed-inputs.ts";
+import { Holds } from "./holds.ts";
+import { localBatcher } from "./local-batcher.ts";
+import { TurnEnd } from "./turn-end.ts";
+
+/**
+ * `restarting`: no worker is alive, but one starts at once, and items wait for it. `unavailable`: its workers crashed too
+ * often and pause, or the queue of its fleet cannot be used.
+ */
+export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
+
+export interface ModelParts {
+  readonly cache?: ModelCache | undefined;
+  /** Of a fleet, whose workers run its batches. Default: a batcher of its own, over the definition's executor. */
+  readonly batcher?: Batcher<unknown, unknown> | undefined;
+  /** With `batcher`, the model here that takes its items from the same queue as the other workers of the fleet. */
+  readonly local?: ServedModel | undefined;
+}
+
+/** A model behind a batcher: its own, or that of a fleet. */
+export class ServedModel {
+  readonly name: string;
+  readonly definition: ModelDefinition;
+  readonly settings: Settings;
+  readonly batcher: Batcher<unknown, unknown>;
+  readonly maxBatchSize: number;
+  /** JSON value → item. */
+  readonly parse: InputParser;
+  /** Its counts since it was opened. */
+  readonly statistics: ModelStatistics = new ModelStatistics();
+  /** Its results that are kept; none where they are not. */
+  readonly cache: ModelCache | undefined;
+  /** In a fleet, the model here that takes its items from the queue beside the others'. */
+  readonly local: ServedModel | undefined;
+  /** Items that a shutdown cut off before their result. */
+  cutOff = 0;
+  readonly #crashedInputs: CrashedInputs | undefined;
+  readonly #workers: WorkerExecutor<never, unknown> | undefined;
+  #fleet: FleetPart | undefined;
+  #failure: unknown;
+  #phase: "loading" | "ready" | "failed" | "closed" = "loading";
+  #isReady = false;
+  readonly #turnEnd = new TurnEnd();
+  readonly #holds = new Holds();
+
+  constructor(definition: ModelDefinition, settings: Settings, { cache, batcher, local }: ModelParts = {}) {
+    const { name, run } = definition;
+    this.name = name;
+    this.definition = definition;
+    this.settings = settings;
+    this.cache = cache;
+    this.local = local;
+    this.parse = inputParser(definition.input, settings.maxTextChars);
+    this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
+    if (batcher === undefined) {
+      this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs);
+      this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
+    }
+    this.batcher = batcher ?? localBatcher(definition, settings, this.maxBatchSize, cache);
+    this.batcher.subscribe((record) => this.statistics.batch(record));
+    this.#workers?.onInstance(() => (this.#isReady = false));
+    this.batcher.ready().then(
+      () => this.#became("ready"),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  /** Takes part in a fleet from now on, and is ready once that part is. */
+  join(fleet: FleetPart): void {
+    this.#fleet = fleet;
+    fleet.ready.catch((error: unknown) => this.#failed(error));
+  }
+
+  get fleet(): FleetPart | undefined {
+    return this.#fleet;
+  }
+
+  /** Resolves when it can run; rejects with the reason if it never will. */
+  ready(): Promise<void> {
+    return this.#fleet?.ready ?? this.batcher.ready();
+  }
+
+  get state(): ModelState {
+    const { ownState } = this;
+    return ownState === "ready" && this.#fleet?.unavailableReason !== undefined ? "unavailable" : ownState;
+  }
+
+  /** Why it cannot run; undefined where it can. */
+  get failure(): unknown {
+    if (this.#failure !== undefined) return this.#failure;
+    const outage = this.#phase === "ready" ? this.#workers?.outage : undefined;
+    if (outage !== undefined) return outage.error;
+    const unavailableReason = this.#phase === "closed" ? undefined : this.#fleet?.unavailableReason;
+    return unavailableReason === undefined ? undefined : new Error(unavailableReason);
+  }
+
+  /** Whether it can run, wherever its items come from. */
+  get ownState(): ModelState {
+    if (this.#phase !== "ready") return this.#phase;
+    // Every request asks, and as long as it is ready the answer changes only when an instance does.
+    if (this.#isReady) return "ready";
+    const state = stateOf(this.#workers);
+    this.#isReady = state === "ready";
+    return state;
+  }
+
+  /** Its worker threads or processes here; none where it runs in this process, or elsewhere. */
+  get workers(): WorkerExecutor<never, unknown> | undefined {
+    return this.#workers ?? this.local?.workers;
+  }
+
+  /** Its inputs that crashed a worker here; none where it runs elsewhere. */
+  get crashedInputs(): CrashedInputs | undefined {
+    return this.#crashedInputs ?? this.local?.crashedInputs;
+  }
+
+  stats(): BatcherStats {
+    return this.batcher.stats();
+  }
+
+  subscribe(listener: (record: BatchRecord) => void): () => void {
+    return this.batcher.subscribe(listener);
+  }
+
+  /** One item. @throws {BatcherError} as the batcher does, or the error of the model. */
+  infer(item: unknown, options: InferOptions): Promise<Served> {
+    const { cache } = this;
+    return cache === undefined ? this.#run(item, options) : cache.infer(item, options, () => this.#run(item, options));
+  }
+
+  /**
+   * Several items; outcomes in order. Items that find no room enter a queue here as room appears.
+   * @throws {BatcherError} `QUEUE_FULL` when they are refused whole: here when there is room for none, in a fleet when there is not
+   * room for all.
+   */
+  inferAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
+    const { cache } = this;
+    if (cache === undefined) return this.#runAll(items, options);
+    return cache.inferAll(items, options, (missing) => this.#runAll(missing, options));
+  }
+
+  /** Keeps it open, for a request that goes in piece by piece, until the returned function is called. */
+  hold(): () => void {
+    return this.#holds.hold();
+  }
+
+  /** Finishes accepted items; those left after `graceMs` get `CLOSED`. */
+  async close(graceMs: number): Promise<void> {
+    const startedAtMs = performance.now();
+    const left = (): number => Math.max(0, graceMs - (performance.now() - startedAtMs));
+    try {
+      await this.#holds.released(graceMs);
+      await this.#fleet?.worker?.drain({ graceMs: left() });
+      await this.batcher.close({ graceMs: left() });
+      await this.local?.close(left());
+    } finally {
+      this.#phase = "closed";
+      this.cache?.close();
+    }
+  }
+
+  async #run(item: unknown, options: CallOptions): Promise<Served> {
+    const refusal = this.#crashedInputs?.refusal(item);
+    if (refusal !== undefined) throw refusal;
+    try {
+      const served = await withoutStack(() => this.batcher.detailed(item, options));
+      if (this.#hasMore) await this.#turnEnd.reached();
+      return served;
+    } catch (error) {
+      this.#note(item, error);
+      throw error;
+    }
+  }
+
+  async #runAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+    if (this.#crashedInputs?.isEmpty === false) {
+      const refusals = items.map((item) => this.#crashedInputs!.refusal(item));
+      if (refusals.some((refusal) => refusal !== undefined)) return this.#runOthers(items, refusals, options);
+    }
+    const outcomes = await withoutStack(() => this.batcher.settleDetailed(items, options));
+    for (const [index, outcome] of outcomes.entries())
+      if (outcome.status === "rejected") this.#note(items[index], outcome.reason);
+    if (this.#hasMore) await this.#turnEnd.reached();
+    return outcomes;
+  }
+
+  /** Several items, without those that are refused. */
+  async #runOthers(
+    items: readonly unknown[],
+    refusals: readonly (Error | undefined)[],
+    options: CallOptions,
+  ): Promise<PromiseSettledResult<Served>[]> {
+    const others = await this.#runAll(
+      items.filter((_, index) => refusals[index] === undefined),
+      options,
+    );
+    let next = 0;
+    return refusals.map((reason) => (reason === undefined ? others[next++]! : { status: "rejected", reason }));
+  }
+
+  /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */
+  get #hasMore(): boolean {
+    return this.batcher.pending.queued > 0;
+  }
+
+  #became(phase: "ready" | "failed"): void {
+    if (this.#phase === "loading") this.#phase = phase;
+  }
+
+  /** It can never run. */
+  #failed(error: unknown): void {
+    this.#failure ??= error;
+    if (this.#phase !== "closed") this.#phase = "failed";
+  }
+
+  /** An item's run failed. */
+  #note(item: unknown, error: unknown): void {
+    if (error instanceof BatcherError && error.code === "CLOSED") this.cutOff++;
+    this.#crashedInputs?.note(item, error);
+  }
+}
+
+function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {
+  if (workers === undefined) return "ready";
+  const serving = workers.instances().filter(({ role }) => role === "serving");
+  if (serving.some(({ state }) => state === "ready" || state === "busy")) return "ready";
+  return workers.outage === undefined ? "restarting" : "unavailable";
+}
