@@ -1,7 +1,7 @@
 import { AbortListeners } from "../../../core/runtime/abort-listeners.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import { checkCallOptions } from "../../../core/contract/settings.ts";
-import { Epochs } from "../../../core/queue/epoch.ts";
+import { Epochs } from "../../../core/queue/chunks/epoch.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { NatsDetailedResult } from "../wire/answer.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
