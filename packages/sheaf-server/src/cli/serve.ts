@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { within } from "sheaf/internal";
 import { builtinModels } from "../runners/builtin.ts";
 import { ConfigError, type ModelEntry } from "../settings/config.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -8,7 +9,6 @@ import { fileSource, nameOf } from "../server/models/file-source.ts";
 import { roleOf } from "../settings/role.ts";
 import { serveUntilSignal } from "./signals.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
-import { within } from "../shared/waiting.ts";
 import { running, type RunCommand } from "./shared/command.ts";
 import { refuseSharedNames } from "../server/models/repository/model-names.ts";
 import { commandWithSettings, configOf } from "./shared/setting-options.ts";

@@ -1,5 +1,5 @@
+import { within } from "sheaf/internal";
 import type { SheafServer } from "../server/server.ts";
-import { within } from "../shared/waiting.ts";
 import type { RunCommand } from "./shared/command.ts";
 
 /** A server that listens and can be stopped. */

@@ -4,7 +4,7 @@ import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
 import { overloadOrderOf, strategies } from "../shared/strategies.ts";
-import { embeddingsAnswer } from "./embeddings-answer.ts";
+import { embeddingsReply } from "./embeddings-reply.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
 /** The batcher of one key and one model. Its calls share requests, a rate budget and a pause after 429. */
@@ -23,7 +23,7 @@ export class KeyBatcher {
     const isLimited = runs !== undefined || weight !== undefined;
     this.batcher = embeddingRequests(
       async (body, { signal }) =>
-        embeddingsAnswer(jsonOfReply(await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes }))),
+        embeddingsReply(jsonOfReply(await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes }))),
       {
         name: laneName,
         maxBatchSize: settings.maxBatchSize,

@@ -1,5 +1,9 @@
-import type { BatcherStats, Distribution } from "sheaf";
-import { emptyStats } from "./empty-stats.ts";
+import { createBatcher, type BatcherStats, type Distribution } from "sheaf";
+
+const none = createBatcher(() => []).stats();
+
+/** The statistics of a batcher that has done nothing yet. */
+export const emptyStats = (name: string): BatcherStats => ({ ...none, name });
 
 type Read = (stats: BatcherStats) => number;
 
@@ -13,7 +17,6 @@ type Counts = "queued" | "inFlight" | "items" | "batches" | "bisectRuns" | "aban
 /** The counts of several batchers, added up. */
 export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, Counts> {
   const sum = sumIn(parts);
-  const none = emptyStats("");
   return {
     queued: sum((part) => part.queued),
     inFlight: sum((part) => part.inFlight),

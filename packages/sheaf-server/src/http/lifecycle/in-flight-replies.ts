@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { within } from "../../shared/waiting.ts";
+import { within } from "sheaf/internal";
 
 /** How often slow readers are looked for, at most. */
 const longestLookMs = 5000;

@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import { within } from "../../shared/waiting.ts";
+import { within } from "sheaf/internal";
 
 interface QuietOptions {
   readonly quietMs: number;

@@ -1,6 +1,6 @@
 import { natsFrontEnd } from "sheaf/adapters/nats";
 import { elements } from "../../runners/tensors/elements.ts";
-import { orAborted } from "../../shared/waiting.ts";
+import { orAborted } from "../../shared/or-aborted.ts";
 import type { LearnModel } from "../models/deployment.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { noRun } from "../models/worker-model.ts";

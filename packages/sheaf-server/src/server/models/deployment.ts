@@ -1,7 +1,7 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
-import { emptyStats } from "../../shared/empty-stats.ts";
-import { sumOfCounts } from "../../shared/stats-sum.ts";
-import { orAborted, within } from "../../shared/waiting.ts";
+import { within } from "sheaf/internal";
+import { emptyStats, sumOfCounts } from "../../shared/stats-sum.ts";
+import { orAborted } from "../../shared/or-aborted.ts";
 import { messageOf } from "../../problems/problem.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { onlyVersion, type ModelDefinition } from "../contract/model-definition.ts";

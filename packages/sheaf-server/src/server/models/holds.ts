@@ -1,4 +1,4 @@
-import { within } from "../../shared/waiting.ts";
+import { within } from "sheaf/internal";
 
 /** Requests that go in piece by piece: their model stays open until the last piece is in. */
 export class Holds {

@@ -8,7 +8,7 @@ export {
 } from "./worker/worker.ts";
 export { NatsQueueError, type NatsQueueErrorCode } from "./wire/errors.ts";
 export { binaryCodec, type Codec } from "./wire/codec.ts";
-export type { NatsDetailedResult } from "./wire/answer.ts";
+export type { NatsDetailedResult } from "./wire/detailed-result.ts";
 export type { LaneFigures } from "./queue/lane-figures.ts";
 export type { WorkerInfo } from "./queue/worker-registry.ts";
 export type { NatsQueueOptions } from "./queue/options.ts";

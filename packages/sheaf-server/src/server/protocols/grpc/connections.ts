@@ -2,9 +2,9 @@ import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { once } from "node:events";
 import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { ServerCredentials, status, type Server } from "@grpc/grpc-js";
+import { within } from "sheaf/internal";
 import type { Settings } from "../../../settings/settings.ts";
 import { addressOf, listeningOn } from "../../../http/app.ts";
-import { within } from "../../../shared/waiting.ts";
 import { nameOfCode } from "./status.ts";
 
 /** Most calls that one connection may have open; its client holds the next one back. */

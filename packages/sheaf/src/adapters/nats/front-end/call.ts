@@ -1,14 +1,14 @@
 import type { CallOptions, Priority } from "../../../core/contract/options.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import type { Epoch } from "../../../core/queue/chunks/epoch.ts";
-import type { NatsDetailedResult } from "../wire/answer.ts";
+import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import { pack, type RequestHead } from "../wire/envelope.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import { largestMessageBytes, type QueueSettings } from "../queue/options.ts";
 
 export type StartOptions = CallOptions & { readonly timeoutMs: number };
 
-/** One call, from its publish to its answer. */
+/** One call, from its publish to its result. */
 export interface Call {
   readonly head: RequestHead;
   readonly payload: Uint8Array;
@@ -17,7 +17,7 @@ export interface Call {
   route: string;
   readonly arrivedAtMs: number;
   readonly epoch: Epoch;
-  resolve(answer: NatsDetailedResult<unknown>): void;
+  resolve(result: NatsDetailedResult<unknown>): void;
   reject(error: unknown): void;
   /** Resolves its admission: with the refusal, or with nothing. Undefined once the queue has it. */
   admitted: ((refusal?: Error) => void) | undefined;
@@ -45,7 +45,7 @@ export function payloadOf(head: RequestHead, item: unknown, settings: QueueSetti
 }
 
 export interface StartedCall {
-  readonly answer: Promise<NatsDetailedResult<unknown>>;
+  readonly result: Promise<NatsDetailedResult<unknown>>;
   /** Resolves when the queue has taken it, with nothing, or refused it, with the reason. */
   readonly admission: Promise<Error | undefined>;
   /** Ends the call with `reason`, unless it has ended. */

@@ -6,7 +6,7 @@ import type { CallOptions } from "../../../core/contract/options.ts";
 import { batcherChecks, checkCallOptions } from "../../../core/contract/settings.ts";
 import type { BatchRecord } from "../../../policies/policy.ts";
 import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText } from "../../../shared/checks.ts";
-import type { NatsDetailedResult } from "../wire/answer.ts";
+import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import type { StartOptions } from "./call.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
@@ -50,7 +50,7 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
  * (`UNAVAILABLE`, `DEAD_LETTERED`). The `tag` of a call travels with its item where it is a text, such as a W3C trace context:
  * with `natsWorker` it is among the `tags` of its batcher's records. `alone` is refused.
  *
- * `pending.queued` and `stats().queued` count every call without an answer; the batches in `stats()` and in records are those that
+ * `pending.queued` and `stats().queued` count every call without a result; the batches in `stats()` and in records are those that
  * its items ran in, as their replies tell. Nothing is held here: `flush` is `drain`. `map` ends with `QUEUE_FULL` where others
  * have filled the queue.
  */
@@ -115,7 +115,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     try {
       const terms = termsOf(given);
       calls.refuseLate(1, terms);
-      return calls.start(item, terms).answer as Promise<NatsDetailedResult<Out>>;
+      return calls.start(item, terms).result as Promise<NatsDetailedResult<Out>>;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -129,7 +129,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     const array = Array.from(arrayOf(items));
     if (array.length > 0) calls.refuseLate(array.length, terms);
     const started = array.map((item) => calls.start(item, terms));
-    const outcomes = Promise.allSettled(started.map(({ answer }) => answer));
+    const outcomes = Promise.allSettled(started.map(({ result }) => result));
     const refusal = (await Promise.all(started.map(({ admission }) => admission))).find(Boolean);
     if (refusal !== undefined) {
       for (const call of started) call.withdraw(refusal);

@@ -3,7 +3,7 @@ import { BatcherError } from "../../../core/contract/errors.ts";
 import { checkCallOptions } from "../../../core/contract/settings.ts";
 import { Epochs } from "../../../core/queue/chunks/epoch.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
-import type { NatsDetailedResult } from "../wire/answer.ts";
+import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
@@ -145,7 +145,7 @@ export class PendingCalls {
     return this.#readiness.ready;
   }
 
-  /** Calls without an answer. */
+  /** Calls without a result. */
   get size(): number {
     return this.#open.size;
   }
@@ -169,7 +169,7 @@ export class PendingCalls {
     let call: Call | undefined;
     let admitted: (refusal?: Error) => void = () => undefined;
     const admission = new Promise<Error | undefined>((resolve) => (admitted = resolve));
-    const answer = new Promise<NatsDetailedResult<unknown>>((resolve, reject) => {
+    const result = new Promise<NatsDetailedResult<unknown>>((resolve, reject) => {
       try {
         call = this.#enter(item, options, { resolve, reject, admitted });
       } catch (error) {
@@ -179,7 +179,7 @@ export class PendingCalls {
       }
     });
     return {
-      answer,
+      result,
       admission,
       withdraw: (reason) => {
         if (call !== undefined) this.#cancel(call, "rejected", reason);

@@ -1,4 +1,5 @@
 import type { Clock } from "../../../core/runtime/clock.ts";
+import { within } from "../../../core/runtime/within.ts";
 import type { NatsConnection, NatsMessage, NatsSubscription } from "./client.ts";
 
 /** Events of a connection, for one side of a queue. */
@@ -15,7 +16,7 @@ interface ConnectionSettings {
   readonly clock: Clock;
 }
 
-/** How long its last answers are waited for: a server that hangs must not keep a process alive. */
+/** A server that hangs must not keep a process alive. */
 const partingMs = 2000;
 
 const askEveryMs = 1000;
@@ -90,17 +91,9 @@ export class QueueConnection {
     this.#hasReported = true;
   }
 
-  /** Waits for the server's answers, for a bounded time; never rejects. */
-  async withTimeout(answer: () => Promise<unknown>, clock: Clock): Promise<void> {
-    if (!this.isConnected) return;
-    let cancel: (() => void) | undefined;
-    const late = new Promise<void>((resolve) => (cancel = clock.after(partingMs, resolve)));
-    const answered = answer().then(
-      () => undefined,
-      () => undefined,
-    );
-    await Promise.race([answered, late]);
-    cancel?.();
+  /** Waits until the server has confirmed an end, such as a drain, for a bounded time; never rejects. */
+  async part(end: () => Promise<unknown>): Promise<void> {
+    if (this.isConnected) await within(end(), partingMs, this.#clock);
   }
 
   /** Ends every subscription of this side; the owner closes the connection. */

@@ -78,7 +78,7 @@ export class Pulls {
   /** Takes no more; resolves when the messages that the server had sent have arrived. */
   async stop(): Promise<void> {
     this.forget();
-    await this.#link.withTimeout(() => this.#subscription.drain(), this.#settings.clock);
+    await this.#link.part(() => this.#subscription.drain());
   }
 
   #ask(lane: Priority, items: number): void {

@@ -65,8 +65,8 @@ export class ItemRuns {
       const item = settings.codec.decode(body);
       const alone = sharing === "alone";
       const signal = departure as AbortSignalLike as AbortSignal;
-      const answer = await batcher.detailed(item, { signal, timeoutMs, priority: lane, alone, tag: head.t });
-      replies.result(delivery, answer);
+      const result = await batcher.detailed(item, { signal, timeoutMs, priority: lane, alone, tag: head.t });
+      replies.result(delivery, result);
       inFlight.remove(delivery.key);
     } catch (error) {
       this.#failed(delivery, error);

@@ -277,8 +277,7 @@ class QueueWorker implements NatsWorker {
     this.#isTaking();
     this.#heartbeat.beat();
     await this.#pulls.stop();
-    const { clock } = this.#settings;
-    await this.#link.withTimeout(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())), clock);
+    await this.#link.part(() => Promise.all(this.#pushed.map((subscription) => subscription.drain())));
     for (const delivery of [...this.#flowControl.empty(), ...this.#redeliveries.stop()]) this.#runs.handBack(delivery);
     await this.#runs.idle(graceMs);
     this.#endRecords();
@@ -286,7 +285,7 @@ class QueueWorker implements NatsWorker {
     this.#timers.cancelAll();
     this.#succession.stop();
     this.#heartbeat.announceEnd();
-    await this.#link.withTimeout(() => this.#settings.connection.flush(), this.#settings.clock);
+    await this.#link.part(() => this.#settings.connection.flush());
     this.#link.close();
   }
 

@@ -6,13 +6,13 @@ import { isTooDeep } from "./too-deep.ts";
 const longestEnvelope = 65_536;
 
 /**
- * An upstream's answer, when every caller's part of it can be passed on as it is. How many vectors there are, and to
- * whom each belongs, is found out where the answer is divided.
+ * An upstream's reply, when every caller's part of it can be passed on as it is. The code that divides it counts the vectors
+ * and finds the caller of each.
  * @throws {Problem} `UPSTREAM_ERROR` naming the fault.
  */
-export function embeddingsAnswer(answer: unknown): unknown {
-  if (typeof answer !== "object" || answer === null) throw wrong("is not an object");
-  const { data, ...envelope } = answer as Readonly<Record<string, unknown>>;
+export function embeddingsReply(reply: unknown): unknown {
+  if (typeof reply !== "object" || reply === null) throw wrong("is not an object");
+  const { data, ...envelope } = reply as Readonly<Record<string, unknown>>;
   if (!Array.isArray(data)) throw wrong("has no data array");
   for (const [index, entry] of (data as unknown[]).entries()) {
     const { embedding } = (entry ?? {}) as { readonly embedding?: unknown };
@@ -26,7 +26,7 @@ export function embeddingsAnswer(answer: unknown): unknown {
   if (isTooDeep(envelope)) throw wrong(tooDeep);
   if (JSON.stringify(envelope).length > longestEnvelope)
     throw wrong(`has more than ${longestEnvelope} characters beside its data`);
-  return answer;
+  return reply;
 }
 
 const tooDeep = `is nested more than ${deepest} deep`;
