@@ -10,9 +10,7 @@ interface Asking {
   readonly cacheUse?: CacheUse | undefined;
 }
 
-interface ModelCacheOptions extends Pick<CachePart, "ttlMs" | "counts"> {
-  readonly versionOf: (() => string | undefined) | undefined;
-}
+type Version = () => string | undefined;
 
 interface Look {
   readonly key: string;
@@ -30,7 +28,7 @@ export class ModelCache implements CachePart {
   readonly store: ResultCache;
   /** In every key: no other part has the same, and no other version. */
   #part: string;
-  readonly #versionOf: () => string | undefined;
+  readonly #versionOf: Version | undefined;
   #version: string | undefined;
   /** Keys of the items that run now. */
   readonly #keys: Map<unknown, string> = new Map();
@@ -42,7 +40,7 @@ export class ModelCache implements CachePart {
    */
   constructor(
     store: ResultCache,
-    { ttlMs, counts = noCounts(), versionOf = () => undefined }: Partial<ModelCacheOptions> = {},
+    { ttlMs, counts = noCounts(), versionOf }: Partial<CachePart> & { readonly versionOf?: Version | undefined } = {},
   ) {
     this.store = store;
     this.ttlMs = ttlMs;
@@ -128,7 +126,7 @@ export class ModelCache implements CachePart {
   }
 
   #followVersion(): void {
-    const version = this.#versionOf();
+    const version = this.#versionOf?.();
     if (version === undefined || version === this.#version) return;
     this.#version = version;
     this.#part = this.store.nextPart();

@@ -20,11 +20,22 @@ import { TurnEnd } from "./turn-end.ts";
  */
 export type ModelState = "loading" | "ready" | "restarting" | "unavailable" | "failed" | "closed";
 
-export interface ModelParts {
+/** The parts of a served model that not every one has. */
+interface ServedParts {
+  /**
+   * Keeps its results.
+   * @default none
+   */
   readonly cache?: ModelCache | undefined;
-  /** Of a fleet, whose workers run its batches. Default: a batcher of its own, over the definition's executor. */
+  /**
+   * Of a fleet, whose workers run its batches.
+   * @default a batcher of its own, over the definition's executor
+   */
   readonly batcher?: Batcher<unknown, unknown> | undefined;
-  /** With `batcher`, the model here that takes its items from the same queue as the other workers of the fleet. */
+  /**
+   * With `batcher`, the model here that takes its items from the same queue as the other workers of the fleet.
+   * @default none
+   */
   readonly local?: ServedModel | undefined;
 }
 
@@ -54,7 +65,7 @@ export class ServedModel {
   readonly #turnEnd = new TurnEnd();
   readonly #holds = new Holds();
 
-  constructor(definition: ModelDefinition, settings: Settings, { cache, batcher, local }: ModelParts = {}) {
+  constructor(definition: ModelDefinition, settings: Settings, { cache, batcher, local }: ServedParts = {}) {
     const { name, run } = definition;
     this.name = name;
     this.definition = definition;
