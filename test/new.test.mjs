@@ -33,7 +33,7 @@ const run = (file, ...words) =>
 /** Kind, name, and the most files that a first change of that kind may touch. */
 const changes = [
   ["policy", "even-seconds", 4],
-  ["route", "cohere-rerank", 4],
+  ["route", "similarity", 4],
   ["adapter", "sqs", 7],
   ["metric", "open-files", 4],
 ];

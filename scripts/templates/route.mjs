@@ -1,7 +1,7 @@
 const plugin = "packages/sheaf-server/src/server/plugin.ts";
 const page = "docs/reference/routes.md";
 
-/** A route of the server that runs a model: `npm run new -- route cohere-rerank` makes `POST /cohere-rerank`. */
+/** A route of the server that runs a model: `npm run new -- route similarity` makes `POST /similarity`. */
 export function route({ name, camel }) {
   const source = `packages/sheaf-server/src/server/protocols/${name}.ts`;
   const test = `packages/sheaf-server/test/server/${name}.test.ts`;
@@ -58,8 +58,8 @@ test("/${name} refuses a wrong body with its path", async (t) => {
     changed: {
       [plugin]: (text) =>
         text
-          .replace(/(?=import \{ rerankRoute \} from)/, `import { ${camel}Route } from "./protocols/${name}.ts";\n`) // prettier-ignore
-          .replace(/( +)rerankRoute\(app, models\);\n/, `$&$1${camel}Route(app, models);\n`),
+          .replace(/(?=import \{ rerankRoutes \} from)/, `import { ${camel}Route } from "./protocols/${name}.ts";\n`) // prettier-ignore
+          .replace(/( +)rerankRoutes\(app, models\);\n/, `$&$1${camel}Route(app, models);\n`),
       [page]: (text) =>
         text
           .replace(/\| `POST \/rerank` .*\n/, `$&| \`POST /${name}\` | Say what it answers. |\n`)

@@ -5,4 +5,7 @@ export const healthPaths: ReadonlySet<string> = new Set([
   "/readyz",
   "/v2/health/live",
   "/v2/health/ready",
+  "/.well-known/live",
+  "/.well-known/ready",
+  "/api/version",
 ]);

@@ -1,25 +1,16 @@
 import type { FastifyReply } from "fastify";
 import { BatcherError } from "sheaf";
-import { Problem, problemBody, problemOf } from "../problems/problem.ts";
+import { Problem, problemOf } from "../problems/problem.ts";
+import { errorDocument, errorFormOf } from "../problems/error-forms.ts";
 import { withoutStack } from "../problems/without-stack.ts";
 import { RetryTimes } from "./retry-times.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** Answers with a problem document. */
+/** Answers with an error in the form that the clients of its route read. */
 export function sendProblem(reply: FastifyReply, problem: Problem): void {
-  const { type, body } = problemDocument(problem, reply.request.url, reply.request.id);
+  const { request, server } = reply;
+  const { type, body } = errorDocument(problem, errorFormOf(request.url.slice(server.prefix.length)), request.id);
   void reply.code(problem.status).headers(problem.headers).type(type).send(body);
-}
-
-/** Whether a URL is one of the Open Inference Protocol. */
-export const isV2 = (url: string): boolean => /^\/v2(?:[/?]|$)/.test(url);
-
-/** The document of a problem at this URL: on `/v2` as the Open Inference Protocol defines it. */
-export function problemDocument(problem: Problem, url: string, requestId: string): { type: string; body: string } {
-  if (isV2(url)) {
-    return { type: "application/json", body: JSON.stringify({ error: problem.message }) };
-  }
-  return { type: "application/problem+json", body: JSON.stringify(problemBody(problem, requestId)) };
 }
 
 /** The source of a refusal when a queue is full. */

@@ -21,14 +21,17 @@ import { healthRoutes } from "../http/health.ts";
 import { healthOf } from "./observe/health.ts";
 import { healthPaths } from "../http/health-paths.ts";
 import { fleetFamilies } from "./fleet/fleet-metrics.ts";
+import { cohereRoutes } from "./protocols/cohere/embed.ts";
+import { ollamaRoutes } from "./protocols/ollama/routes.ts";
+import { teiRoutes } from "./protocols/tei/routes.ts";
+import { weaviateRoutes, wellKnownRoutes } from "./protocols/weaviate/routes.ts";
 import { inferRoutes } from "./protocols/infer.ts";
 import { metricsRoute } from "../http/metrics.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import { openaiRoutes } from "./protocols/openai.ts";
-import { isV2 } from "../http/replies.ts";
-import { rerankRoute } from "./protocols/rerank.ts";
+import { errorFormOf } from "../problems/error-forms.ts";
+import { rerankRoutes } from "./protocols/rerank.ts";
 import { unauthorized } from "../http/schema/route-schema.ts";
-import { unauthorized as unauthorizedV2 } from "./protocols/kserve/schemas.ts";
 import { defaultSettings, type Settings } from "../settings/settings.ts";
 import { traceRequests } from "../observe/tracing.ts";
 import { workerFamilies } from "./observe/worker-metrics.ts";
@@ -93,11 +96,16 @@ export async function serveHttp(
   app.addHook("onClose", async () => logs.forEach((log) => log.close()));
   traceRequests(app);
   healthRoutes(app, () => healthOf(models));
+  wellKnownRoutes(app, models);
   // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.
   if (roleOf(settings) !== "worker") {
     inferRoutes(app, models);
     openaiRoutes(app, models);
-    rerankRoute(app, models);
+    rerankRoutes(app, models);
+    teiRoutes(app, models);
+    cohereRoutes(app, models);
+    ollamaRoutes(app, models);
+    await weaviateRoutes(app, models);
     await kserveRoutes(app, models);
   }
   // Someone who may load a model may run code: not without a key.
@@ -113,7 +121,7 @@ function showRefusal(route: RouteOptions): void {
   const { schema, url } = route;
   if (schema?.response === undefined || schema.security?.length === 0) return;
   // A copy: other apps of this process share the schemas.
-  route.schema = { ...schema, response: { ...schema.response, 401: isV2(url) ? unauthorizedV2 : unauthorized } };
+  route.schema = { ...schema, response: { ...schema.response, 401: unauthorized(errorFormOf(url)) } };
 }
 
 function keyCheck(apiKey: string, prefix: string): (request: FastifyRequest) => Promise<void> {

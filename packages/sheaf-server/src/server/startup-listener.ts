@@ -5,7 +5,8 @@ import { urlOnce } from "../http/app.ts";
 import { digestOf, refusalOf } from "../http/api-key.ts";
 import { modelHead } from "./contract/model-head.ts";
 import { Problem } from "../problems/problem.ts";
-import { problemDocument } from "../http/replies.ts";
+import { errorDocument, errorFormOf } from "../problems/error-forms.ts";
+import { packageVersion } from "../shared/version.ts";
 import { requestId } from "../http/request-id.ts";
 import { healthPaths } from "../http/health-paths.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -23,8 +24,8 @@ export interface StartupListener {
 const maxHeld = 1000;
 
 /**
- * Listens while the app is still being put together: `/livez` answers, `/v1/models` lists the models by their names,
- * everything else is told to come back.
+ * Listens while the app is still being put together: health routes and `/api/version` answer, `/v1/models` lists the models
+ * by their names, everything else is told to come back.
  * `holdMs`: a process that starts in a moment, for it loads no model, keeps requests for so long before it says that.
  */
 export async function listenDuringStartup(
@@ -85,6 +86,9 @@ function answer(
   if (path === "/livez") return send(response, 200, json, JSON.stringify({ status: "ok" }));
   if (path === "/v2/health/live") return send(response, 200, json, JSON.stringify({ live: true }));
   if (path === "/v2/health/ready") return send(response, 503, json, JSON.stringify({ ready: false }));
+  if (path === "/.well-known/live") return send(response, 204, undefined, "");
+  if (path === "/.well-known/ready") return send(response, 503, undefined, "");
+  if (path === "/api/version") return send(response, 200, json, JSON.stringify({ version: packageVersion() }));
   if (path === "/readyz" || path === "/health") {
     const list = models.map((name) => ({ name, state: "loading" }));
     return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
@@ -95,17 +99,17 @@ function answer(
     return send(response, 200, json, JSON.stringify({ object: "list", data }));
   }
   const problem = new Problem("NOT_READY", "The server is starting; see /readyz.");
-  const { type, body } = problemDocument(problem, path, id);
+  const { type, body } = errorDocument(problem, errorFormOf(path), id);
   send(response, 503, type, body);
 }
 
 const json = "application/json; charset=utf-8";
 
-function send(response: ServerResponse, status: number, type: string, body: string): void {
+function send(response: ServerResponse, status: number, type: string | undefined, body: string): void {
   response.statusCode = status;
-  response.setHeader("content-type", type);
+  if (type !== undefined) response.setHeader("content-type", type);
   // Sent with its length: without it the body comes in chunks, which not every probe reads.
-  response.setHeader("content-length", Buffer.byteLength(body));
+  if (status !== 204) response.setHeader("content-length", Buffer.byteLength(body));
   if (status === 503) response.setHeader("retry-after", "1");
   response.end(body);
 }

@@ -13,6 +13,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 interface Result {
   readonly vector: Float32Array;
   readonly scores: Float32Array;
+  readonly logits: Float32Array;
   readonly score: number;
   readonly tokens: number;
   readonly truncated: boolean;
@@ -63,7 +64,7 @@ test("sentence embeddings equal the float64 reference, mean pooled and normalise
   });
   const spec = await resolveModel(path);
   assert.deepEqual([spec.name, spec.input], ["sentences", { kind: "text", maxTokens: 16 }]);
-  assert.deepEqual(spec.output, { kind: "vector", length: width });
+  assert.deepEqual(spec.output, { kind: "vector", length: width, pooling: "mean" });
   assert.equal(spec.note, "Runs on cpu. Texts are cut at 16 tokens. mean pooling, normalised.");
   const results = await run(spec, texts);
   results.forEach(({ vector, tokens, truncated }, i) => {
@@ -112,7 +113,7 @@ test("a text weighs the tokens that results of such texts had, at most those tha
   assert.equal(spec.weigh!(text.repeat(9)), 16);
 });
 
-test("classification gives a share for each label", async () => {
+test("classification gives a share for each label, and the logits behind it", async () => {
   const path = folderOf("classify", {
     "model.onnx": tinyBert(3),
     "config.json": {
@@ -123,11 +124,13 @@ test("classification gives a share for each label", async () => {
   });
   const spec = await resolveModel(path);
   assert.deepEqual(spec.output, { kind: "labels", labels: ["good", "bad", "odd"] });
-  (await run(spec, texts)).forEach(({ scores }, i) => {
+  (await run(spec, texts)).forEach(({ scores, logits }, i) => {
     const [first] = referenceStates(ids[i]!);
-    const powers = [0, 1, 2].map((label) =>
-      Math.exp(first!.reduce((sum, value, j) => sum + value * headWeights[j * 3 + label]!, 0)),
+    const expected = [0, 1, 2].map((label) =>
+      first!.reduce((sum, value, j) => sum + value * headWeights[j * 3 + label]!, 0),
     );
+    assertClose(logits, expected);
+    const powers = expected.map(Math.exp);
     const total = powers.reduce((sum, power) => sum + power, 0);
     assertClose(
       scores,
@@ -167,7 +170,7 @@ test("a cross-encoder gives the logit beside the score", async () => {
 test("config.json names the lengths that a vector may be cut to", async () => {
   const outputOf = async (name: string, more: object): Promise<unknown> =>
     (await resolveModel(folderOf(name, { "model.onnx": tinyBert(), "config.json": { ...bert, ...more } }))).output;
-  const own = { kind: "vector", length: width };
+  const own = { kind: "vector", length: width, pooling: "mean" };
   assert.deepEqual(await outputOf("plain", { is_matryoshka: false }), own);
   assert.deepEqual(await outputOf("any-length", { is_matryoshka: true }), { ...own, dimensions: "any" });
   assert.deepEqual(await outputOf("some", { matryoshka_dimensions: [2, 4] }), { ...own, dimensions: [2, 4] });

@@ -38,7 +38,8 @@ test("with a key every route but the open ones shows 401, and without one none d
     );
   };
   const withKey = await statuses("secret");
-  const open = ["get /livez", "get /readyz", "get /health", "get /v2/health/live", "get /v2/health/ready"];
+  const health = ["get /livez", "get /readyz", "get /health", "get /v2/health/live", "get /v2/health/ready"];
+  const open = [...health, "get /.well-known/live", "get /.well-known/ready", "get /api/version"];
   assert.deepEqual(
     [...withKey]
       .filter(([, shown]) => !shown)

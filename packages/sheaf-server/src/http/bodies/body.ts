@@ -19,6 +19,22 @@ export function takeJsonAsBytes(app: FastifyInstance): void {
   });
 }
 
+/** Takes a body whose content type is not named as JSON too, for clients that do not name it. */
+export function takeUntyped(app: FastifyInstance): void {
+  const read = bodyReader(app);
+  app.addContentTypeParser("*", (request, payload, done: BodyDone) => {
+    const problem = compressed(request) ?? otherType(request);
+    if (problem === undefined) read(request, payload, done);
+    else done(problem);
+  });
+}
+
+function otherType({ headers }: FastifyRequest): Problem | undefined {
+  if (headers["content-type"] === undefined) return undefined;
+  const message = "Send the body as JSON, with the header content-type: application/json.";
+  return new Problem("UNSUPPORTED_MEDIA_TYPE", message);
+}
+
 /** Schemas are for /openapi.json alone: the routes check bodies themselves, and write replies as they are. */
 export function showSchemasOnly(app: FastifyInstance): void {
   app.setValidatorCompiler(() => () => true);

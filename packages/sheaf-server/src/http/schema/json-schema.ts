@@ -19,6 +19,7 @@ export const Type = {
   Literal: (value: string): Schema => ({ type: "string", const: value }),
   Array: (items: Schema, more: Schema = {}): Schema => ({ type: "array", items, ...more }),
   Union: (anyOf: readonly Schema[], more: Schema = {}): Schema => ({ anyOf, ...more }),
+  Intersect: (allOf: readonly Schema[]): Schema => ({ allOf }),
   Optional: (optional: Schema): OptionalSchema => ({ optional }),
   /** Properties are required unless they are `Optional`. */
   Object(properties: Readonly<Record<string, Schema | OptionalSchema>>, more: Schema = {}): Schema {

@@ -1,3 +1,4 @@
+import type { ErrorForm } from "../../problems/error-forms.ts";
 import { Type, type Schema } from "./json-schema.ts";
 
 /** A route as OpenAPI shows it. Bodies are checked by hand , with better messages than a schema gives. */
@@ -47,20 +48,39 @@ export const problems: Readonly<Record<number, string>> = {
   504: "The deadline passed, or the run took too long.",
 };
 
-export const problemResponses: Readonly<Record<number, unknown>> = Object.fromEntries(
-  Object.entries(problems).map(([status, description]) => [
-    status,
-    { description, content: { "application/problem+json": { schema: problem } } },
-  ]),
-);
-
-/** Of every route that needs a key, where the server has one. */
-export const unauthorized: object = {
-  description: "The key is missing or wrong.",
-  content: { "application/problem+json": { schema: problem } },
-};
-
 export const json = (description: string, schema: Schema): object => ({
   description,
   content: { "application/json": { schema } },
 });
+
+const textError = Type.Object({ error: Type.String() });
+
+/** The bodies of errors, in each form. */
+const errorBodies: Readonly<Record<ErrorForm, { readonly type: string; readonly schema: Schema }>> = {
+  problem: { type: "application/problem+json", schema: problem },
+  message: {
+    type: "application/problem+json",
+    schema: Type.Intersect([problem, Type.Object({ message: text("The same as detail.") })]),
+  },
+  text: { type: "application/json", schema: textError },
+  tei: {
+    type: "application/json",
+    schema: Type.Object({ error: Type.String(), error_type: text("Validation, Overloaded, Unhealthy or Backend.") }),
+  },
+};
+
+const errorResponse = (description: string, form: ErrorForm): object => {
+  const { type, schema } = errorBodies[form];
+  return { description, content: { [type]: { schema } } };
+};
+
+/** The replies to a failed request of a route, by status. */
+export const errorResponses = (form: ErrorForm): Readonly<Record<number, unknown>> =>
+  Object.fromEntries(
+    Object.entries(problems).map(([status, description]) => [status, errorResponse(description, form)]),
+  );
+
+export const problemResponses: Readonly<Record<number, unknown>> = errorResponses("problem");
+
+/** Of every route that needs a key, where the server has one. */
+export const unauthorized = (form: ErrorForm): object => errorResponse("The key is missing or wrong.", form);

@@ -78,8 +78,16 @@ export type ModelOutput =
        * @default the `length` alone
        */
       readonly dimensions?: readonly number[] | "any" | undefined;
+      /**
+       * How the vectors of tokens become one, where that is known.
+       * @default none
+       */
+      readonly pooling?: "mean" | "cls" | undefined;
     }
-  /** `{ scores: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order. */
+  /**
+   * `{ scores: Float32Array, logits?: Float32Array, tokens: number, truncated: boolean }`, one score per label, in this order;
+   * `raw_scores` of `/predict` gives the logits.
+   */
   | { readonly kind: "labels"; readonly labels: readonly string[] }
   /** `{ score: number, logit?: number, tokens: number, truncated: boolean }`; `/rerank` makes its scores of the logit. */
   | { readonly kind: "score" }

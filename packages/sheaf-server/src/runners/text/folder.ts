@@ -31,7 +31,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
   const found = await ask({ folder: path, ...session }).catch((error: unknown) => {
     throw new Error(`${folder} cannot be served: ${(error as Error).message}`, { cause: error });
   });
-  const { task, maxTokens, labels, dimensions } = found.settings;
+  const { task, maxTokens, labels, dimensions, pooling } = found.settings;
   const verdict = batchVerdict(found.selfTest, settings);
   return {
     name: basename(path),
@@ -43,7 +43,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
         ? { kind: "score" }
         : task === "classification"
           ? { kind: "labels", labels }
-          : { kind: "vector", length: found.vectorLength, ...(dimensions && { dimensions }) },
+          : { kind: "vector", length: found.vectorLength, pooling, ...(dimensions && { dimensions }) },
     ...verdict,
     ...weights(maxTokens),
     maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),

@@ -20,6 +20,8 @@ export type TextItem = string | { readonly query: string; readonly text: string 
 export interface TextResult {
   readonly vector?: Float32Array;
   readonly scores?: Float32Array;
+  /** Classification: before the activation. */
+  readonly logits?: Float32Array;
   readonly score?: number;
   /** The input of the activation that gave `score`. */
   readonly logit?: number;
@@ -193,6 +195,6 @@ function outputsOf(
   const activate = { softmax, identity: (x: Float32Array) => x, sigmoid: (x: Float32Array) => x.map(sigmoid) };
   const scores = logits.map(activate[settings.activation]);
   return scores.map((row, i) =>
-    settings.task === "rerank" ? { score: row[0]!, logit: logits[i]![0]! } : { scores: row },
+    settings.task === "rerank" ? { score: row[0]!, logit: logits[i]![0]! } : { scores: row, logits: logits[i]! },
   );
 }

@@ -30,3 +30,7 @@ function write(part: string | Float32Array, bytes: Buffer, at: number): number {
 /** The pieces of each list with a comma between two lists. */
 export const commaSeparated = (lists: readonly JsonParts[]): JsonParts =>
   lists.flatMap((parts, index) => (index === 0 ? parts : [",", ...parts]));
+
+/** Little-endian float32, as clients decode it; every platform of Node is little-endian but s390x. */
+export const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString("base64");

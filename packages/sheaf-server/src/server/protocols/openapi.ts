@@ -23,7 +23,17 @@ export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings)
     openapi: {
       openapi: "3.1.0",
       info: { title: "Sheaf", version: packageVersion(), description: "Model inference with dynamic batching." },
-      tags: ["inference", "OpenAI", "Open Inference Protocol", "health", "observation"].map((name) => ({ name })),
+      tags: [
+        "inference",
+        "OpenAI",
+        "TEI",
+        "Cohere",
+        "Ollama",
+        "Weaviate",
+        "Open Inference Protocol",
+        "health",
+        "observation",
+      ].map((name) => ({ name })),
       ...(hasKey
         ? { components: { securitySchemes: { key: { type: "http", scheme: "bearer" } } }, security: [{ key: [] }] }
         : {}),

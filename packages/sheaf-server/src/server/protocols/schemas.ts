@@ -149,16 +149,10 @@ export const embeddingsSchema = (models: Models): RouteSchema => ({
   headers: inferenceHeaders(models.settings),
   body: Type.Object(
     {
-      model: modelName(
-        models.all.filter(({ definition }) => embedsTexts(definition)),
-        "Name of a text embedding model.",
-      ),
-      input: Type.Union([
-        textItem(models.settings.maxTextChars),
-        Type.Array(textItem(models.settings.maxTextChars), { minItems: 1, maxItems: models.settings.maxInputs }),
-      ]),
+      model: embeddingModel(models, "Name of a text embedding model."),
+      input: oneOrMoreTexts(models.settings),
       encoding_format: nullable(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
-      dimensions: nullable(dimensions(models.all.filter(({ definition }) => embedsTexts(definition)))),
+      dimensions: vectorLength(models),
       user: nullable(text("Taken and ignored.")),
     },
     { additionalProperties: false },
@@ -226,3 +220,41 @@ export const modelsSchema: RouteSchema = {
     ),
   },
 };
+
+/** The body of a route that takes these fields; null stands for any field that is not given. */
+export const knownFields = (properties: Readonly<Record<string, Schema | OptionalSchema>>): Schema =>
+  Type.Object(properties, { additionalProperties: Type.Null() });
+
+/** Fields that are taken and change nothing. */
+export const ignored = (keys: readonly string[]): Record<string, OptionalSchema> =>
+  Object.fromEntries(keys.map((key) => [key, Type.Optional({ description: "Taken and ignored." })]));
+
+/** The fields of TEI's routes about texts of too many tokens. */
+export const truncationFields: Readonly<Record<"truncate" | "truncation_direction", OptionalSchema>> = {
+  truncate: nullable(
+    Type.Boolean({ default: true, description: "false refuses a text of more tokens than the model takes." }),
+  ),
+  truncation_direction: nullable(
+    Type.String({
+      enum: ["right", "Right"],
+      description: "Texts are cut at their end; no other direction is supported.",
+    }),
+  ),
+};
+
+/** One text, or several. */
+export const oneOrMoreTexts = ({ maxTextChars, maxInputs }: Settings): Schema =>
+  Type.Union([textItem(maxTextChars), Type.Array(textItem(maxTextChars), { minItems: 1, maxItems: maxInputs })]);
+
+const embedding = (models: Models): readonly ServedModel[] =>
+  models.all.filter(({ definition }) => embedsTexts(definition));
+
+/** The name of a text embedding model. */
+export const embeddingModel = (models: Models, description = "Default: the first model that embeds texts."): Schema =>
+  modelName(embedding(models), description);
+
+/** The lengths of vectors that can be asked for. */
+export const vectorLength = (models: Models): OptionalSchema => nullable(dimensions(embedding(models)));
+
+/** A vector of a reply. */
+export const vectorJson: Schema = Type.Array(Type.Number());

@@ -25,8 +25,6 @@ const paramsOf = ({ models, versioned }: Path): Schema => {
 /** Two routes may not have one name. */
 const named = (operationId: string, { versioned }: Path): string => (versioned ? `${operationId}Version` : operationId);
 const error = Type.Object({ error: Type.String() });
-/** Of every route that needs a key, where the server has one. */
-export const unauthorized: object = json("The key is missing or wrong.", error);
 const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries({
     ...problems,

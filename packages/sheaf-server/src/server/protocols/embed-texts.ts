@@ -1,0 +1,118 @@
+import type { FastifyRequest } from "fastify";
+import type { ModelOutput } from "../../runners/contract/model-spec.ts";
+import { normalize, shortened } from "../../runners/text/pooling.ts";
+import { jsonOf } from "../../http/bodies/body.ts";
+import { callOptionsOf } from "../../http/call-options.ts";
+import { embedsTexts } from "../contract/model-definition.ts";
+import type { ServedModel } from "../models/served-model.ts";
+import type { Models } from "../models/models.ts";
+import { tokensOf, vectorOf } from "../codec/outputs.ts";
+import { invalid, Problem } from "../../problems/problem.ts";
+import { inferEvery } from "./requests.ts";
+import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
+
+/** A request for vectors, as its route has read it. */
+export interface TextsToEmbed {
+  /** The model; undefined: the first that embeds texts. */
+  readonly name: string | undefined;
+  /** One text, or an array of texts. */
+  readonly texts: unknown;
+  /** The field that has the texts. */
+  readonly path: string;
+  /** Length of the vectors; undefined: the model's own. */
+  readonly dimensions?: unknown;
+  /** The field that has it. @default "dimensions" */
+  readonly dimensionsPath?: string;
+  /** The caller's words for a text that must not be cut, such as `false`. @default none: texts are cut */
+  readonly refuseTruncated?: string | undefined;
+  /** @default none */
+  readonly tokenLimit?: TokenLimit | undefined;
+  /** Vectors of length 1, whatever the model gives. @default false */
+  readonly isUnit?: boolean;
+  /** Whether the reply has the vectors as JSON. @default true */
+  readonly isJson?: boolean;
+}
+
+export interface Embedded {
+  readonly model: ServedModel;
+  /** In the order of the texts. */
+  readonly vectors: readonly Float32Array[];
+  readonly tokens: number;
+}
+
+/** Reads a request for vectors and runs it: for the routes of every service that embeds texts. @throws {Problem} */
+export async function embedTexts(
+  models: Models,
+  request: FastifyRequest,
+  read: (body: unknown) => TextsToEmbed,
+): Promise<Embedded> {
+  // The model is named in the body: a draining server says so before it reads one.
+  if (models.isDraining) models.take(undefined, "model");
+  const wanted = read(jsonOf(request.body, models.settings));
+  const model = models.take(wanted.name ?? firstThatEmbeds(models), "model");
+  const items = readTexts(wanted, model);
+  const length = readDimensions(wanted, model);
+  checkTokenLimit(wanted.tokenLimit, model);
+  const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
+  const outputs = served.map(({ value }) => value);
+  if (wanted.refuseTruncated !== undefined) {
+    const pathOf = (index: number): string => (Array.isArray(wanted.texts) ? `${wanted.path}[${index}]` : wanted.path);
+    refuseTruncated(outputs, model, pathOf, wanted.refuseTruncated);
+  }
+  model.definition.jsonDemand?.note((wanted.isJson ?? true) && length === undefined);
+  const vectors = outputs.map((output) => {
+    if (length !== undefined) return shortened(vectorOf(output), length);
+    return wanted.isUnit === true ? ofLengthOne(vectorOf(output)) : vectorOf(output);
+  });
+  return { model, vectors, tokens: outputs.reduce((sum: number, output) => sum + tokensOf(output), 0) };
+}
+
+const firstThatEmbeds = ({ all }: Models): string | undefined =>
+  all.find(({ definition }) => embedsTexts(definition))?.name;
+
+/** One invalid text refuses the request: no such reply has a place for an error beside vectors. */
+function readTexts({ texts, path }: TextsToEmbed, model: ServedModel): unknown[] {
+  if (!embedsTexts(model.definition))
+    throw new Problem("INVALID_INPUT", `${model.name} makes no text embeddings; use /infer/${model.name}.`, {
+      param: "model",
+    });
+  if (!Array.isArray(texts)) return [model.parse(texts, path)];
+  if (isTokens(texts[0])) throw tokens(path, model);
+  const { maxInputs } = model.settings;
+  if (texts.length === 0) throw invalid(path, "a text or an array of texts that is not empty", texts);
+  if (texts.length > maxInputs) throw invalid(path, `an array of at most ${maxInputs} texts (MAX_INPUTS)`, texts);
+  return texts.map((value: unknown, index) => model.parse(value, `${path}[${index}]`));
+}
+
+/** A token id, or a text as token ids. */
+const isTokens = (value: unknown): boolean => Number.isInteger(Array.isArray(value) ? value[0] : value);
+
+/** Whose ids they are is anyone's guess: the vocabulary is the caller's, and seldom the model's. */
+function tokens(path: string, { name }: ServedModel): Problem {
+  const message =
+    `${path} must be a text or an array of texts: ${name} does not take token ids. ` +
+    "With LangChain for Python, set check_embedding_ctx_length=False on OpenAIEmbeddings.";
+  return new Problem("INVALID_INPUT", message, { param: path });
+}
+
+/** How long vectors are to be; undefined for the model's own length. */
+function readDimensions(
+  { dimensions, dimensionsPath: path = "dimensions" }: TextsToEmbed,
+  { name, definition }: ServedModel,
+): number | undefined {
+  const { length, dimensions: shorter = [] } = definition.output as ModelOutput & { readonly kind: "vector" };
+  if ((dimensions ?? length) === length) return undefined;
+  const isInteger = Number.isSafeInteger(dimensions) && (dimensions as number) >= 1 && (dimensions as number) < length;
+  if (isInteger && (shorter === "any" || shorter.includes(dimensions as number))) return dimensions as number;
+  if (shorter === "any") throw invalid(path, `an integer from 1 to ${length}`, dimensions);
+  const only = `${length}, the only length ${name} gives (its config.json names no matryoshka_dimensions)`;
+  const lengths = [...shorter.filter((one) => one < length), length];
+  throw invalid(path, lengths.length === 1 ? only : `one of ${lengths.join(", ")}`, dimensions);
+}
+
+/** Vectors that have it but for rounding stay as they are: every route gives the same bits. */
+function ofLengthOne(vector: Float32Array): Float32Array {
+  let square = 0;
+  for (const value of vector) square += value * value;
+  return Math.abs(square - 1) < 1e-5 ? vector : normalize(vector);
+}

@@ -1,0 +1,114 @@
+import type { FastifyRequest } from "fastify";
+import { sigmoid } from "../../runners/text/pooling.ts";
+import { jsonOf } from "../../http/bodies/body.ts";
+import { callOptionsOf } from "../../http/call-options.ts";
+import { ranksTexts } from "../contract/model-definition.ts";
+import type { ServedModel } from "../models/served-model.ts";
+import type { Models } from "../models/models.ts";
+import { tokensOf, vectorOf } from "../codec/outputs.ts";
+import { invalid, Problem } from "../../problems/problem.ts";
+import { inferEvery } from "./requests.ts";
+import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
+
+/** A request for an order of texts, as its route has read it. */
+export interface TextsToRank {
+  /** The model; undefined: the first that can rank. */
+  readonly name: string | undefined;
+  readonly query: unknown;
+  readonly texts: readonly unknown[];
+  /** Path of a text. */
+  readonly pathOf: (index: number) => string;
+  /** Most texts of the reply; undefined: all. */
+  readonly mostRanks: number | undefined;
+  /** Logits of a cross-encoder instead of scores from 0 to 1. @default false */
+  readonly isRaw?: boolean;
+  /** Whether texts of too many tokens are cut, not refused. @default true */
+  readonly truncate?: boolean;
+  /** @default none */
+  readonly tokenLimit?: TokenLimit | undefined;
+}
+
+export interface Rank {
+  /** Place among the texts. */
+  readonly index: number;
+  readonly score: number;
+}
+
+export interface Ranked {
+  readonly model: ServedModel;
+  /** The best first. */
+  readonly ranks: readonly Rank[];
+  readonly tokens: number;
+}
+
+/** Reads a request for an order of texts and runs it: for the routes of every service that ranks. @throws {Problem} */
+export async function rankTexts<Wanted extends TextsToRank>(
+  models: Models,
+  request: FastifyRequest,
+  read: (body: unknown) => Wanted,
+): Promise<Ranked & { readonly wanted: Wanted }> {
+  // The model is named in the body: a draining server says so before it reads one.
+  if (models.isDraining) models.take(undefined, "model");
+  const wanted = read(jsonOf(request.body, models.settings));
+  const model = models.take(wanted.name ?? firstThatRanks(models), "model");
+  if (!ranksTexts(model.definition)) {
+    const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;
+    throw new Problem("INVALID_INPUT", message, { param: "model" });
+  }
+  checkTokenLimit(wanted.tokenLimit, model);
+  const isPair = model.definition.input.kind === "text-pair";
+  const items = readItems(wanted, model, isPair);
+  const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
+  const outputs = served.map(({ value }) => value);
+  if (wanted.truncate === false)
+    refuseTruncated(outputs, model, (index) => {
+      if (isPair) return wanted.pathOf(index);
+      return index === 0 ? "query" : wanted.pathOf(index - 1);
+    });
+  const scores = isPair ? outputs.map((output) => scoreOf(output, wanted.isRaw === true)) : similarities(outputs);
+  const ranks = scores.map((score, index) => ({ index, score })).sort((a, b) => b.score - a.score);
+  const tokens = outputs.reduce((sum: number, output) => sum + tokensOf(output), 0);
+  return { wanted, model, ranks: ranks.slice(0, wanted.mostRanks), tokens };
+}
+
+const firstThatRanks = ({ all }: Models): string | undefined =>
+  all.find(({ definition }) => ranksTexts(definition))?.name;
+
+/** @throws {Problem} 422 for anything but an array of texts that is not empty and not longer than the server allows. */
+export function checkTexts(texts: unknown, path: string): asserts texts is readonly unknown[] {
+  if (!Array.isArray(texts)) throw invalid(path, "an array of texts", texts);
+  if (texts.length === 0) throw invalid(path, "an array that is not empty", texts);
+}
+
+function readItems({ query, texts, pathOf }: TextsToRank, model: ServedModel, isPair: boolean): unknown[] {
+  const { maxInputs, queueMaxSize } = model.settings;
+  const most = Math.min(maxInputs, queueMaxSize - (isPair ? 0 : 1));
+  if (texts.length > most) {
+    const path = pathOf(0).replace(/\[0\].*/s, "");
+    throw invalid(path, `an array of at most ${most} texts (MAX_INPUTS, QUEUE_MAX_SIZE)`, texts);
+  }
+  if (!isPair) return [model.parse(query, "query"), ...texts.map((text, i) => model.parse(text, pathOf(i)))];
+  return texts.map((text, i) => {
+    if (typeof text !== "string" || text === "") throw invalid(pathOf(i), "a text that is not empty", text);
+    return model.parse({ query, text }, "");
+  });
+}
+
+/** Between 0 and 1, or the logit itself; a model that gives no logit has one score. */
+function scoreOf(output: unknown, isRaw: boolean): number {
+  const { score, logit } = output as { readonly score: number; readonly logit?: number };
+  if (logit === undefined) return score;
+  return isRaw ? logit : sigmoid(logit);
+}
+
+/** Cosines of the first vector with each of the others. */
+function similarities(outputs: readonly unknown[]): number[] {
+  const [query, ...texts] = outputs.map(vectorOf);
+  const lengthOf = (vector: Float32Array): number => Math.hypot(...vector);
+  const queryLength = lengthOf(query!);
+  return texts.map((text) => {
+    const product = text.reduce((sum, value, i) => sum + value * query![i]!, 0);
+    const lengths = queryLength * lengthOf(text);
+    return lengths === 0 ? 0 : product / lengths;
+  });
+}

@@ -1,0 +1,50 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { ModelOutput } from "../../../runners/contract/model-spec.ts";
+import { jsonOf } from "../../../http/bodies/body.ts";
+import { callOptionsOf } from "../../../http/call-options.ts";
+import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
+import { outputJson } from "../../codec/outputs.ts";
+import type { ModelDefinition } from "../../contract/model-definition.ts";
+import type { Models } from "../../models/models.ts";
+import { invalid, Problem } from "../../../problems/problem.ts";
+import { fieldsOf, modelNameOf } from "../fields.ts";
+import { inferEvery } from "../requests.ts";
+import { refuseTruncated, truncates, truncationKeys } from "../truncation.ts";
+
+type Tensors = ModelOutput & { readonly kind: "tensors" };
+
+/** Whether a model gives a vector for each token of a text: one tensor of float32, `[tokens, length]`. */
+export const givesTokenVectors = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
+  input.kind === "text" &&
+  output.kind === "tensors" &&
+  output.tensors.length === 1 &&
+  output.tensors[0]!.datatype === "FP32" &&
+  output.tensors[0]!.shape.length === 2;
+
+/** The vectors of all tokens of each text. */
+export async function embedAll(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  if (models.isDraining) models.take(undefined, "model");
+  const body = jsonOf(request.body, models.settings);
+  const fields = fieldsOf(body, "an object with inputs", ["inputs", "model", ...truncationKeys]);
+  const first = models.all.find(({ definition }) => givesTokenVectors(definition));
+  const model = models.take(modelNameOf(fields) ?? first?.name, "model");
+  const { definition, settings } = model;
+  if (!givesTokenVectors(definition)) {
+    const message = `${model.name} gives no vectors of tokens: its output is not one tensor [tokens, length] of float32.`;
+    throw new Problem("INVALID_INPUT", message, { param: "model" });
+  }
+  const truncate = truncates(fields);
+  const { inputs } = fields;
+  const texts: readonly unknown[] = Array.isArray(inputs) ? inputs : [inputs];
+  if (texts.length === 0) throw invalid("inputs", "a text or an array of texts that is not empty", inputs);
+  if (texts.length > settings.maxInputs)
+    throw invalid("inputs", `an array of at most ${settings.maxInputs} texts (MAX_INPUTS)`, inputs);
+  const pathOf = (index: number): string => (Array.isArray(inputs) ? `inputs[${index}]` : "inputs");
+  const items = texts.map((text, index) => model.parse(text, pathOf(index)));
+  const served = await inferEvery(model, items, callOptionsOf(request, settings));
+  const outputs = served.map(({ value }) => value);
+  if (!truncate) refuseTruncated(outputs, model, pathOf);
+  const bare: Tensors = { ...(definition.output as Tensors), isBare: true };
+  const rows = commaSeparated(outputs.map((output) => outputJson(output, bare)));
+  return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));
+}
