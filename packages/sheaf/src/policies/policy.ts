@@ -13,8 +13,8 @@ export interface Policy {
    */
   readonly needsMaxWaitMs?: boolean | undefined;
   /**
-   * Items from which a batch may go ahead, to a busy slot of an executor with `prefetch`; at most maxBatchSize.
-   * @default maxBatchSize: a partial batch goes on filling
+   * Waiting items from which a batch may go ahead, to a busy slot of an executor with `prefetch`; at most maxBatchSize.
+   * @default maxBatchSize: where fewer wait, the batch goes on filling
    */
   readonly aheadSize?: number | undefined;
   /**

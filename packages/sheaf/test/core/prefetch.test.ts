@@ -80,3 +80,11 @@ test("a policy's aheadSize lets smaller batches go ahead, and no smaller ones th
   // Two wake-ups: of the first batch, and of the last, which was too small to go ahead.
   assert.ok(Math.abs(endMs - 34) < 0.1, String(endMs));
 });
+
+test("a batch that the policy keeps small goes ahead too, as long as a full one waits", async () => {
+  const inThrees: Policy = { name: "in threes", decide: ({ waiting }) => ({ run: Math.min(3, waiting) }) };
+  const { sizes, most, endMs } = await drained(1, inThrees, 24);
+  assert.deepEqual([sizes, most], [Array.from({ length: 8 }, () => 3), 2]);
+  // Three wake-ups: of the first batch, and of the last two, for which fewer than eight items waited.
+  assert.ok(Math.abs(endMs - 86) < 0.1, String(endMs));
+});

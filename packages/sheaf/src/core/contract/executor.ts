@@ -38,8 +38,8 @@ export interface Executor<In, Out> {
   /** Batches it runs at once; the default `concurrency`. Integer >= 1. */
   readonly slots: number;
   /**
-   * 0 or 1: batches that may be handed to a busy instance early, to hide its wake-up: full ones, and those of
-   * `Policy.aheadSize` items.
+   * 0 or 1: batches that may be handed to a busy instance early, to hide its wake-up, while at least maxBatchSize or
+   * `Policy.aheadSize` items wait.
    * @default 0
    */
   readonly prefetch?: number | undefined;

@@ -43,7 +43,7 @@ export class Decisions<In, Out> {
     return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#shedding.caution };
   }
 
-  /** Items from which a batch goes ahead. */
+  /** Waiting items from which a batch goes ahead. */
   get aheadSize(): number {
     return Math.min(this.#settings.maxBatchSize, this.#policy.aheadSize);
   }

@@ -226,13 +226,13 @@ export class Scheduler<In, Out> {
     if (preview.waiting === 0) return Infinity;
     const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
     preview.capacity = capacity;
-    // Only as many as the policy wants to go ahead do: a smaller batch goes on filling until a slot is free.
+    // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
     const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
     if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
     const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
     if (readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
-    if (isAhead && !("run" in decision && decision.run >= enough)) return Infinity;
+    if (isAhead && !("run" in decision)) return Infinity;
     const goes = "run" in decision;
     // An item that runs alone is never held, not even behind others that are.
     const takesAlone = !goes && queue.alone > 0;
