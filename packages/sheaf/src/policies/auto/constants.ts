@@ -43,6 +43,13 @@ export const batchesToTrust = 4;
 export const busyAtMost = 0.9;
 /** For noise: a small gain may be an error of the estimate, and too small batches cost throughput. ½ and 2: 0. */
 export const noiseDiscount = 0.3;
+/**
+ * For noise: more scatter than this comes from other work on the machine. It delays long runs and those amid many requests, so
+ * large batches look too slow, and no number of looks corrects that.
+ */
+export const crowdedNoise = 0.2;
+/** For noise: of the small batches that were recorded beside a busy neighbour, this keeps three of four from being chosen. */
+export const crowdedDiscount = 1.5;
 /** One look is not enough: after a slow one a size would be avoided for a thousand batches. */
 export const seenEnough = 1;
 /** For noise: the more run times scatter, the more looks a size gets before it is avoided. */

@@ -2,7 +2,16 @@ import { nextSize } from "../cost-model.ts";
 import type { QueueView } from "../policy.ts";
 import type { ArrivalRate } from "./arrival-rate.ts";
 import type { Pacing } from "./pacing.ts";
-import { batchesToTrust, busyAtMost, noiseDiscount, probeEvery, seenEnough, seenPerNoise } from "./constants.ts";
+import {
+  batchesToTrust,
+  busyAtMost,
+  crowdedDiscount,
+  crowdedNoise,
+  noiseDiscount,
+  probeEvery,
+  seenEnough,
+  seenPerNoise,
+} from "./constants.ts";
 
 /**
  * Rule *size*: of n waiting items run the k with the least mean latency of draining all n in runs of k, with what comes
@@ -22,7 +31,7 @@ export class SizeRule {
     const busy = Math.min(busyAtMost, (rate.perMs(nowMs) * perItemMs) / slots);
     const ahead = (2 * waiting) / (slots * (1 - busy));
     let best = most;
-    let lowest = (cost.at(most) * (1 + ahead / most)) / (1 + noiseDiscount * cost.noise);
+    let lowest = (cost.at(most) * (1 + ahead / most)) / neededGain(cost.noise);
     // Smaller than paced, batches would use up the slots that the next ones need.
     for (let size = Math.floor(pacing.size(view, rate)); size < most; size = nextSize(size)) {
       const latency = cost.at(size) * (1 + ahead / size);
@@ -39,3 +48,7 @@ export class SizeRule {
     return cost.seen(next) < enough && ++this.#doubts % probeEvery === 0 ? Math.min(next, most) : best;
   }
 }
+
+/** How many times the expected latency of a smaller size the largest must have before the smaller one is chosen. */
+const neededGain = (noise: number): number =>
+  1 + noiseDiscount * noise + crowdedDiscount * Math.max(0, noise - crowdedNoise);
