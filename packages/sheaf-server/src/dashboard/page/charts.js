@@ -5,7 +5,7 @@ import { shownS } from "./history.js";
 /**
  * A series of a time chart. Colours are names of custom properties, read at every draw: a change of theme needs no
  * new chart.
- * @typedef {{ label: string, colour: string, fill?: string, width?: number, none?: string }} Series
+ * @typedef {{ label: string, colour: string, fill?: string, width?: number, none?: string, bars?: boolean }} Series
  */
 
 const css = (/** @type {string} */ name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -26,7 +26,7 @@ const axis = {
 };
 
 /**
- * Lines over the last two minutes, with a legend that shows the values under the cursor, else the latest.
+ * Lines or bars over the last two minutes, with a legend that shows the values under the cursor, else the latest.
  * @param {string} id of the plot's element; its legend is `id-legend`
  * @param {{
  *   series: Series[],
@@ -34,10 +34,9 @@ const axis = {
  *   format: (value: number) => string,
  *   tick?: (value: number) => string,
  *   smallestMax: number,
- *   bars?: boolean,
  * }} options
  */
-export function timeChart(id, { series, bands = [], format, tick = format, smallestMax, bars = false }) {
+export function timeChart(id, { series, bands = [], format, tick = format, smallestMax }) {
   const element = /** @type {HTMLElement} */ (document.getElementById(id));
   const legend = /** @type {HTMLElement} */ (document.getElementById(`${id}-legend`));
   const entries = series.map(({ label, colour }) => legendEntry(legend, label, colour));
@@ -77,7 +76,7 @@ export function timeChart(id, { series, bands = [], format, tick = format, small
       ],
       series: [
         {},
-        ...series.map(({ label, colour, fill, width = 2 }) => ({
+        ...series.map(({ label, colour, fill, width = 2, bars = false }) => ({
           label,
           stroke: () => css(colour),
           ...(fill === undefined ? {} : { fill: () => css(fill) }),

@@ -32,14 +32,13 @@ let shownAtMs = 0;
 
 const charts = {
   throughput: timeChart("throughput", {
+    // A burst is a second's work, not a slope up to it and down again.
     series: [
-      { label: "answered", colour: "--accent", fill: "--accent" },
-      { label: "failed or refused", colour: "--bad", fill: "--bad", none: "0" },
+      { label: "answered", colour: "--accent", fill: "--accent", bars: true },
+      { label: "failed or refused", colour: "--bad", fill: "--bad", none: "0", bars: true },
     ],
     format: number,
     smallestMax: 1,
-    // A burst is a second's work, not a slope up to it and down again.
-    bars: true,
   }),
   latency: timeChart("latency", {
     series: [
@@ -57,7 +56,7 @@ const charts = {
   }),
   queue: timeChart("queue", {
     series: [
-      { label: "waiting", colour: "--queue", fill: "--queue-fill" },
+      { label: "waiting", colour: "--queue", fill: "--queue", bars: true },
       { label: "runs at work", colour: "--muted", width: 1.5 },
     ],
     format: number,
