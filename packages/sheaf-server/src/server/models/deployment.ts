@@ -29,8 +29,8 @@ export type OpenModel = (definition: ModelDefinition) => ServedModel;
 
 /** How a load ended. */
 export interface EndedLoad {
-  /** The version that is ready; undefined where the load failed. */
-  readonly version: ServedModel | undefined;
+  /** The model that is ready; undefined where the load failed. */
+  readonly model: ServedModel | undefined;
   /** Why it failed. */
   readonly error: unknown;
   /** The name of the version that was loaded; undefined where it is not known, or the model has no versions so far. */
@@ -52,7 +52,7 @@ interface ReportedLoad extends Pick<EndedLoad, "versionBefore"> {
   readonly signal?: AbortSignal;
 }
 
-/** A name under which a server serves: the version that new requests go to, those that finish, and the next one. */
+/** A name under which a server serves: the model that new requests go to, older ones that finish, and the next load. */
 export class Deployment {
   readonly name: string;
   readonly settings: Settings;
@@ -60,12 +60,12 @@ export class Deployment {
   current: ServedModel | undefined;
   readonly #open: OpenModel;
   readonly #learn: LearnModel | undefined;
-  readonly #versionListeners: Set<(version: ServedModel) => void> = new Set();
+  readonly #servedListeners: Set<(model: ServedModel) => void> = new Set();
   readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
   readonly #loadListeners: Set<LoadListener> = new Set();
   #lastLoad: EndedLoad | undefined;
   readonly #finishing: Map<ServedModel, Promise<void>> = new Map();
-  /** What versions that are gone have counted. */
+  /** The counts of models that are gone. */
   #gone: BatcherStats | undefined;
   #load: Load | undefined;
   /** Why the last load failed. */
@@ -148,7 +148,7 @@ export class Deployment {
     await loading;
   }
 
-  /** Resolves when the versions before the current one have finished. */
+  /** Resolves when the models before the current one have finished. */
   async finished(): Promise<void> {
     await Promise.all(this.#finishing.values());
   }
@@ -163,7 +163,7 @@ export class Deployment {
     this.#isClosed = true;
   }
 
-  /** Counts of all its versions; every other figure is the current version's. */
+  /** Counts of all its models; every other figure is the current model's. */
   stats(): BatcherStats {
     const now = this.current?.stats() ?? emptyStats(this.name);
     const others = [...this.#finishing.keys()].map((model) => model.stats());
@@ -171,17 +171,17 @@ export class Deployment {
     return { ...now, ...sumOfCounts([now, ...others]) };
   }
 
-  /** Batches of every version. */
+  /** Batches of every model. */
   subscribe(listener: (record: BatchRecord) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Called with the current version, and with each later one when it begins to serve. */
-  onVersion(listener: (version: ServedModel) => void): () => void {
-    this.#versionListeners.add(listener);
+  /** Called with the current model, and with each later one when it begins to serve. */
+  onServed(listener: (model: ServedModel) => void): () => void {
+    this.#servedListeners.add(listener);
     if (this.current !== undefined) listener(this.current);
-    return () => void this.#versionListeners.delete(listener);
+    return () => void this.#servedListeners.delete(listener);
   }
 
   /** Called with the outcome of the last load, if there is one, and of each later one. */
@@ -192,14 +192,14 @@ export class Deployment {
   }
 
   #report(loading: Promise<ServedModel>, { source, versionBefore, signal }: ReportedLoad): void {
-    const report = (version: ServedModel | undefined, error: unknown): void => {
-      const isSwitch = version !== undefined && versionBefore !== undefined;
+    const report = (model: ServedModel | undefined, error: unknown): void => {
+      const isSwitch = model !== undefined && versionBefore !== undefined;
       const versionName = source.versionName ?? (isSwitch ? onlyVersion : undefined);
-      this.#lastLoad = { version, error, versionName, versionBefore };
+      this.#lastLoad = { model, error, versionName, versionBefore };
       for (const listener of this.#loadListeners) listener(this.#lastLoad);
     };
     loading.then(
-      (version) => report(version, undefined),
+      (model) => report(model, undefined),
       (error: unknown) => signal?.aborted !== true && report(undefined, error),
     );
   }
@@ -238,7 +238,7 @@ export class Deployment {
     model.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
     });
-    for (const listener of this.#versionListeners) listener(model);
+    for (const listener of this.#servedListeners) listener(model);
   }
 
   #finish(model: ServedModel, graceMs: number): void {

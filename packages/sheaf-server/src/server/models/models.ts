@@ -64,7 +64,7 @@ export class Models {
     return [...this.#byName.values()];
   }
 
-  /** Of every name the version that new requests go to, where there is one. */
+  /** Of every name the model that takes new requests, where there is one. */
   get all(): readonly ServedModel[] {
     return this.deployments.flatMap(({ current }) => (current === undefined ? [] : [current]));
   }
@@ -125,7 +125,7 @@ export class Models {
     throw new Problem("MODEL_NOT_FOUND", message, { param });
   }
 
-  /** The version that serves under a name, whether it is ready or not. @throws {Problem} 404; 503 while it is not known. */
+  /** The model that serves under a name, whether it is ready or not. @throws {Problem} 404; 503 while it is not known. */
   describe(name: string, param: string): ServedModel {
     const deployment = this.find(name, param);
     if (deployment.current === undefined) throw notServed(deployment);
@@ -133,7 +133,7 @@ export class Models {
   }
 
   /**
-   * What a request goes to: the version that serves under a name, or under the first without a name. From here to its
+   * The model of a request: the one that serves under a name, or under the first without a name. From here to its
    * `infer` nothing may be awaited, else it may close in between; `hold` keeps it open.
    * @throws {Problem} 404; 503 when it takes no requests.
    */
@@ -202,7 +202,7 @@ function draining(): Problem {
   });
 }
 
-/** Why a name without a current version takes no requests: it is loading, or its load failed. */
+/** Why a name without a current model takes no requests: it is loading, or its load failed. */
 function notServed({ name, state, reason }: Deployment): Problem {
   if (state === "loading") return loading(name);
   return new Problem("NOT_READY", `${name} cannot run: ${reason}`);

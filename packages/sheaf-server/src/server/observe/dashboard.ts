@@ -23,7 +23,7 @@ export async function dashboardRoutes(app: FastifyInstance, models: Models): Pro
 
 const shown = new WeakMap<object, DashboardBatcher>();
 
-/** A name on the page: another object once another version serves, or the first is known. */
+/** A name on the page: another object once another model serves, or the first is known. */
 function shownOf(deployment: Deployment): DashboardBatcher {
   const { name, settings, current } = deployment;
   const known = shown.get(current ?? deployment);

@@ -10,8 +10,8 @@ export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => 
   const { name } = deployment;
   const ends = [
     logBatches(log, name, deployment),
-    deployment.onVersion((version) => {
-      const { definition, settings, workers } = version;
+    deployment.onServed((model) => {
+      const { definition, settings, workers } = model;
       const { warning } = definition;
       if (warning !== undefined) log.warn({ model: name }, warning);
       const reason = settings.cacheMaxBytes > 0 ? uncachedReason(definition, settings) : undefined;
@@ -19,17 +19,17 @@ export function logModel(log: FastifyBaseLogger, deployment: Deployment): () => 
       workers?.onInstance(({ instance: { id, state }, why }) => {
         if (why === undefined) return;
         const warn = (): void => log.warn({ model: name, worker: id, state }, why);
-        if (version.state !== "loading") return warn();
+        if (model.state !== "loading") return warn();
         // A load that fails for this reason says it itself.
-        version.ready().then(warn, (error: unknown) => messageOf(error) !== why && warn());
+        model.ready().then(warn, (error: unknown) => messageOf(error) !== why && warn());
       });
     }),
-    deployment.onLoad(({ version, error, versionName, versionBefore }) => {
+    deployment.onLoad(({ model, error, versionName, versionBefore }) => {
       const load = { model: name, version: versionName, versionBefore };
-      if (version === undefined) return log.error({ ...load, ...failedLoad(error) }, "model failed to load");
+      if (model === undefined) return log.error({ ...load, ...failedLoad(error) }, "model failed to load");
       const message =
         versionBefore === undefined ? "model is ready" : "model is ready, and replaces the version before";
-      log.info({ ...load, note: version.definition.note }, message);
+      log.info({ ...load, note: model.definition.note }, message);
     }),
   ];
   return () => ends.forEach((end) => end());
