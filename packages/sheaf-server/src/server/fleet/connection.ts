@@ -8,7 +8,7 @@ import { connectionOptions } from "./connection-options.ts";
 
 const connectAgainMs = 500;
 const partingMs = 2000;
-/** Different things that a server may say are wrong, each logged once. */
+/** Most warnings that are logged, each of them once. */
 const maxLogged = 100;
 
 /** The oldest server whose JetStream has the functions that a queue needs. */

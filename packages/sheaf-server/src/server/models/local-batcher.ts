@@ -37,7 +37,7 @@ export function localBatcher(
     weigh,
     batchWeight: weigh && "padded",
     maxBatchWeight: weigh && maxBatchWeight,
-    // Whose result may be kept may be shared before it is there.
+    // A result that may be kept may also be shared while its run goes on.
     dedupeKey: cache?.keyOf,
     dedupe: cache && "running",
   });
