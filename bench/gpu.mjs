@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { miniLm, writeEncoderFolder } from "./lib/encoder-folder.mjs";
+import { miniLm, writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { machine, table } from "./lib/machine.mjs";
 
 const { values: options } = parseArgs({

@@ -18,7 +18,7 @@ import { serveModel } from "../packages/sheaf-server/dist/load/http/server-proce
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
 import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
 import { root } from "../scripts/lib/files.mjs";
-import { writeEncoderFolder } from "./lib/encoder-folder.mjs";
+import { writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 import { cpuMsOf } from "./lib/process-cpu.mjs";
 

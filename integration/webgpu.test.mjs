@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { runHandle } from "sheaf/executors";
 import { workerProcess, workerThread } from "sheaf/node";
-import { writeEncoderFolder } from "../bench/lib/encoder-folder.mjs";
+import { writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
 import { createServer } from "../packages/sheaf-server/dist/index.js";
 import { definitionOf } from "../packages/sheaf-server/dist/server/models/worker-model.js";

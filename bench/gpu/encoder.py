@@ -1,4 +1,4 @@
-"""The encoder of lib/encoder-folder.mjs in PyTorch, of the shape in SHAPE: the same work, with other random weights."""
+"""The encoder of ../../test/support/encoder-folder.mjs in PyTorch, of the shape in SHAPE: the same work, with other random weights."""
 
 import json
 import os
