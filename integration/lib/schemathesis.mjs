@@ -5,6 +5,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { writeEncoderFolder } from "../../test/support/encoder-folder.mjs";
 import { pythonWithClients } from "./python.mjs";
 import { serveWithGrpc } from "./serving.mjs";
 
@@ -12,7 +13,7 @@ const pathOf = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url)
 const config = pathOf("integration/schemathesis.toml");
 const key = "schemathesis";
 
-/** A folder of models of each kind of input: JSON, text, numbers of one tensor and of several. */
+/** A folder of models of each kind: JSON, text, numbers of one tensor and of several, labels of texts, vectors of tokens. */
 function folderOfModels(t) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-schemathesis-models-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -22,6 +23,14 @@ function folderOfModels(t) {
   );
   for (const name of ["words", "picture", "named"])
     cpSync(pathOf(`packages/sheaf-server/test/e2e/fixtures/${name}.py`), join(folder, `${name}.py`));
+  const shape = { layers: 1, width: 16, heads: 2, hidden: 32, vocabulary: 100, maxTokens: 128 };
+  writeEncoderFolder(join(folder, "moods"), { ...shape, labels: ["glad", "sad"] });
+  writeFileSync(
+    join(folder, "tokens.py"),
+    `from sheaf_worker import serve
+serve(lambda texts: [[[len(t), 0.0], [1.0, 2.0]] for t in texts], inputs="text", outputs="float32[2, 2]", sample=["a", "b"])
+`,
+  );
   return folder;
 }
 

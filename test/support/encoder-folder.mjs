@@ -18,8 +18,11 @@ function noise(count, scale, seed) {
   });
 }
 
-/** `input_ids` and `attention_mask` int64 `[batch, tokens]` → `last_hidden_state` float32 `[batch, tokens, width]`. */
-export function encoderGraph({ layers, width, heads, hidden, vocabulary, maxTokens }) {
+/**
+ * `input_ids` and `attention_mask` int64 `[batch, tokens]` → `last_hidden_state` float32 `[batch, tokens, width]`, or with
+ * labels → `logits` float32 `[batch, labels]` of the first token.
+ */
+export function encoderGraph({ layers, width, heads, hidden, vocabulary, maxTokens, labels = [] }) {
   const graph = new OnnxGraph();
   let seed = 0;
   const constant = (axes, scale) => {
@@ -54,10 +57,17 @@ export function encoderGraph({ layers, width, heads, hidden, vocabulary, maxToke
     x = normal(graph.node("Add", [x, dense(gelu(graph, dense(x, width, hidden), layer), hidden, width)]));
   }
   const axes = ["batch", "tokens"];
-  return graph.model({
-    inputs: ["input_ids", "attention_mask"].map((name) => ({ name, type: "int64", axes })),
-    outputs: [{ name: graph.rename(x, "last_hidden_state"), type: "float", axes: [...axes, width] }],
-  });
+  const inputs = ["input_ids", "attention_mask"].map((name) => ({ name, type: "int64", axes }));
+  if (labels.length === 0) {
+    const states = graph.rename(x, "last_hidden_state");
+    return graph.model({ inputs, outputs: [{ name: states, type: "float", axes: [...axes, width] }] });
+  }
+  const first = graph.node("Squeeze", [
+    graph.node("Slice", [x, graph.integers(0), graph.integers(1), graph.integers(1)]),
+    graph.integers(1),
+  ]);
+  const logits = graph.rename(dense(first, width, labels.length), "logits");
+  return graph.model({ inputs, outputs: [{ name: logits, type: "float", axes: ["batch", labels.length] }] });
 }
 
 function gelu(graph, x, layer) {
@@ -66,7 +76,10 @@ function gelu(graph, x, layer) {
   return graph.node("Mul", [graph.node("Mul", [x, share]), half]);
 }
 
-/** Writes the model, a tokenizer of words `w0`, `w1` … and their settings. @returns the folder. */
+/**
+ * Writes the model, a tokenizer of words `w0`, `w1` … and their settings. A shape with `labels` makes a classifier, with a
+ * single one a cross-encoder. @returns the folder.
+ */
 export function writeEncoderFolder(folder, shape) {
   mkdirSync(folder, { recursive: true });
   const specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"];
@@ -91,7 +104,12 @@ export function writeEncoderFolder(folder, shape) {
     "model.onnx": encoderGraph(shape),
     "tokenizer.json": JSON.stringify(tokenizer),
     "tokenizer_config.json": JSON.stringify({ model_max_length: shape.maxTokens }),
-    "config.json": JSON.stringify({ model_type: "bert", pad_token_id: 0, max_position_embeddings: shape.maxTokens }),
+    "config.json": JSON.stringify({
+      model_type: "bert",
+      pad_token_id: 0,
+      max_position_embeddings: shape.maxTokens,
+      ...(shape.labels && { architectures: ["BertForSequenceClassification"], id2label: { ...shape.labels } }),
+    }),
   };
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
   return folder;

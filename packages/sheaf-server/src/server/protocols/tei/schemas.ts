@@ -63,7 +63,14 @@ const predictions = Type.Array(Type.Object({ score: Type.Number(), label: Type.S
 export const predict = (models: Models): RouteSchema => {
   const { maxTextChars, maxInputs } = models.settings;
   const item = textItem(maxTextChars);
-  const sequence = Type.Array(item, { minItems: 1, maxItems: 2, description: "A text, or two judged together." });
+  const takesPairs = models.all
+    .filter(({ definition }) => classifies(definition))
+    .map(({ definition }) => definition.input.kind === "text-pair");
+  const lengths = { minItems: takesPairs.includes(false) ? 1 : 2, maxItems: takesPairs.includes(true) ? 2 : 1 };
+  const sequence = Type.Array(item, {
+    ...(takesPairs.length === 0 ? { minItems: 1, maxItems: 2 } : lengths),
+    description: "A text, or two judged together.",
+  });
   return {
     summary: "Classify texts, TEI's way",
     tags,

@@ -14,6 +14,8 @@ import {
 import { ignoredConfig, ignoredKeys } from "./request.ts";
 
 const tags = ["Weaviate"];
+/** A reply without a body. */
+const empty = (description: string): object => ({ type: "null", description });
 const open = { tags: ["health"], security: [] };
 
 export const vectors = (models: Models): RouteSchema => {
@@ -80,12 +82,12 @@ export const live: RouteSchema = {
   summary: "Whether the process answers, for Weaviate",
   operationId: "weaviateLive",
   ...open,
-  response: { 204: { description: "It does." } },
+  response: { 204: empty("It does.") },
 };
 
 export const ready: RouteSchema = {
   summary: "Whether requests are served, for Weaviate",
   operationId: "weaviateReady",
   ...open,
-  response: { 204: { description: "Every model is ready." }, 503: { description: "Not yet, or no longer." } },
+  response: { 204: empty("Every model is ready."), 503: empty("Not yet, or no longer.") },
 };
