@@ -14,7 +14,7 @@ const server = await createServer({
 const url = await server.listen();
 await server.ready();
 let runs = 0;
-server.models.all[0]!.subscribe(() => runs++);
+server.models.all[0].subscribe(() => runs++);
 
 // Without maxConcurrency this client asks one question after the other.
 const embeddings = new OllamaEmbeddings({ model: "use-lite", baseUrl: url, maxConcurrency: 64 });
@@ -29,8 +29,8 @@ const vectors = await embeddings.embedDocuments(passages);
 assert.deepEqual(vectors, await fromOpenAiRoute(passages));
 
 const nearest = (question: number[]): string => {
-  const scores = vectors.map((vector) => vector.reduce((sum, value, i) => sum + value * question[i]!, 0));
-  return passages[scores.indexOf(Math.max(...scores))]!;
+  const scores = vectors.map((vector) => vector.reduce((sum, value, i) => sum + value * question[i], 0));
+  return passages[scores.indexOf(Math.max(...scores))];
 };
 const rag = RunnableSequence.from([
   {
@@ -47,10 +47,10 @@ const asked = [
   "Why does dough rise?",
   "What makes the tides?",
 ];
-const questions = Array.from({ length: 64 }, (_, i) => asked[i % asked.length]!);
+const questions = Array.from({ length: 64 }, (_, i) => asked[i % asked.length]);
 runs = 0;
 const prompts = await Promise.all(questions.map((question) => rag.invoke(question)));
-const answered = prompts.filter((prompt, i) => prompt.value.includes(passages[i % passages.length]!)).length;
+const answered = prompts.filter((prompt, i) => prompt.value.includes(passages[i % passages.length])).length;
 console.log(
   `${questions.length} questions in ${runs} runs, ${answered} with the right passage; same vectors as /v1/embeddings`,
 );
