@@ -33,6 +33,7 @@ export const floorPlan = {
     ["server"],
     ["http"],
     ["observe"],
+    ["tenants"],
     ["cache", "problems", "settings"],
     ["dashboard", "runners"],
     ["shared"],

@@ -22,7 +22,7 @@ export function vectorOf(text, dimensions = 8) {
 export const tokensOf = (input) => (typeof input === "string" ? Math.ceil(input.length / 4) : input.length);
 
 /**
- * Listens on a free port. `latencyMs` and `perItemMs` are what a request takes; `window: { requests, ms }` refuses more
+ * Listens on a free port. `latencyMs` and `perItemMs` are what a request takes, or `latencyMs()` is waited for; `window: { requests, ms }` refuses more
  * with 429 and `retry-after-ms`; a text for which `isPoison` is true is refused with 400 and `param`. `fault(request, n)`
  * may give `{ status, headers, body }`, `"reset"`, `"hang"` or `"short"` (one vector too few) for the n-th request. `order: "reversed"`
  * gives the vectors backwards, each with its right `index`.
@@ -83,7 +83,8 @@ export async function embeddingApi({
       return send(response, planned.status, planned.headers ?? {}, planned.body ?? errorBody("The API failed."));
     const refused = refusal(request) ?? rateLimited();
     if (refused !== undefined) return send(response, ...refused);
-    if (latencyMs + perItemMs > 0) await sleep(latencyMs + perItemMs * inputs.length);
+    if (typeof latencyMs === "function") await latencyMs();
+    else if (latencyMs + perItemMs > 0) await sleep(latencyMs + perItemMs * inputs.length);
     const data = inputs.map((input, index) => {
       const vector = vectorOf(input, body.dimensions ?? 8);
       return { object: "embedding", index, embedding: body.encoding_format === "base64" ? base64Of(vector) : vector };

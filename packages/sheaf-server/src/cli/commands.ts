@@ -26,6 +26,11 @@ export const commands: readonly Entry[] = [
     load: () => import("./proxy.ts").then(({ proxy, proxyCommand }) => ({ run: proxy, define: proxyCommand })),
   },
   {
+    name: "key",
+    summary: "make an API key, and its entry for the file of keys",
+    load: () => import("./key.ts").then(({ key, keyCommand }) => ({ run: key, define: keyCommand })),
+  },
+  {
     name: "config",
     summary: "print every setting and where its value came from",
     load: () => import("./config.ts").then(({ config, configCommand }) => ({ run: config, define: configCommand })),

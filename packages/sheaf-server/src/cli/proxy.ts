@@ -19,7 +19,13 @@ export const proxy: RunCommand = running(proxyCommand, async (command) => {
   if (upstream === undefined)
     throw new ConfigError("Say where requests go: --upstream https://api.openai.com/v1 (or UPSTREAM).");
   if (apiKey !== undefined)
-    throw new ConfigError("API_KEY is not for sheaf proxy: callers send the upstream's own keys, which it passes on.");
+    throw new ConfigError(
+      "API_KEY is not for sheaf proxy: callers send the upstream's own keys, which it passes on, or those of API_KEYS_FILE.",
+    );
+  if ((settings.apiKeysFile === undefined) !== (settings.upstreamApiKey === undefined))
+    throw new ConfigError(
+      "API_KEYS_FILE and UPSTREAM_API_KEY go together for sheaf proxy: callers send keys of the file, and the upstream gets its own.",
+    );
   const { createProxy } = await import("../proxy/proxy.ts");
   const gateway = await createProxy({ upstream, settings });
   const listen = async (): Promise<void> => {

@@ -25,6 +25,10 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
     throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
   if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
     throw new ConfigError("GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.");
+  if (roleOf(settings) !== "alone" && settings.tenantBy !== "key")
+    throw new ConfigError(
+      `TENANT_BY=${settings.tenantBy} is not for a fleet: its queue has no tenants. Give each tenant a key with bounds.`,
+    );
   const served = withoutFolder(entries, settings);
   await refuseSharedNames(served.entries, served.folder);
   return serveModels(served, settings);
@@ -70,12 +74,14 @@ function withoutFolder(all: readonly ModelEntry[], settings: Settings): ServedEn
 async function serveModels({ entries, folder }: ServedEntries, settings: Settings): Promise<number> {
   // Only now: `serve --help` answers without an HTTP server in memory.
   const { openApp } = await import("../http/app.ts");
+  const { Callers } = await import("../tenants/callers.ts");
   const { listenDuringStartup } = await import("../server/startup-listener.ts");
   const app = openApp(settings);
   // A gateway loads no model: it starts in a moment.
   const holdMs = roleOf(settings) === "gateway" ? settings.natsHoldMs : 0;
   const names = entries.map(nameOf);
-  const early = await listenDuringStartup(app, settings, names, holdMs);
+  const callers = new Callers(settings, app.log);
+  const early = await listenDuringStartup(app, { settings, callers, models: names, holdMs });
   app.log.info({ models: names }, `listening on ${early.url}`);
   let server: SheafServer;
   try {
@@ -84,7 +90,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
     const { modelOutput } = await import("../observe/log.ts");
     // All at once: each loads by itself.
     const models = entries.map((entry) => fileSource(entry, settings, modelOutput(app.log, nameOf(entry))));
-    server = await serverOn(app, { models, settings, modelsFolder: folder });
+    server = await serverOn(app, { models, settings, callers, modelsFolder: folder });
     await app.ready();
     // It only makes the first requests cheaper: where it fails, they cost more.
     warmUpHttp(settings, app.server).catch(() => undefined);

@@ -68,10 +68,22 @@ export interface BatcherState {
   readonly restarts?: number | undefined;
 }
 
+/** Items of one who shares the server: it waits and runs, and it ended so. */
+export interface TenantRow {
+  readonly name: string;
+  readonly inFlight: number;
+  readonly items: Readonly<Record<"ok" | "error" | "timeout" | "aborted" | "rejected", number>>;
+}
+
 /** The page's figures of the whole server, once a second. */
 export interface DashboardState {
   /** `ok`, `warming`, `restarting`, `draining` or `failed`. */
   readonly status: string;
   /** By name of the batcher. */
   readonly batchers: Readonly<Record<string, BatcherState>>;
+  /**
+   * The busiest tenants, and one sum of all others.
+   * @default none: callers are not told apart
+   */
+  readonly tenants?: { readonly busiest: readonly TenantRow[]; readonly others: TenantRow } | undefined;
 }

@@ -34,6 +34,9 @@ export interface DashboardOptions {
   readonly maxViewers?: number | undefined;
 }
 
+/** The stream of the page's figures. */
+export const pageEventsPath = "/dashboard/events";
+
 /** The page itself needs no key: it shows nothing before it has one. Everything it shows comes from `dashboard/events`. */
 export const publicPagePaths: ReadonlySet<string> = new Set([
   "",
@@ -72,7 +75,7 @@ export async function dashboardPlugin(app: FastifyInstance, options: DashboardOp
   for (const [name, asset] of assets)
     app.get(`/dashboard/${name}`, hidden, (request, reply) => sendAsset(request, reply, asset));
   // A HEAD would hold a place and read nothing.
-  app.get("/dashboard/events", { ...hidden, exposeHeadRoute: false }, (_request, reply) => {
+  app.get(pageEventsPath, { ...hidden, exposeHeadRoute: false }, (_request, reply) => {
     void reply.type("text/event-stream").header("cache-control", "no-store").header("x-accel-buffering", "no");
     return reply.send(streams.open());
   });

@@ -12,6 +12,7 @@ export interface Tick {
   readonly memoryBytes: number;
   /** In the order of `Hello.batchers`. */
   readonly batchers: readonly BatcherTick[];
+  readonly tenants: DashboardState["tenants"];
 }
 
 export interface BatcherTick extends BatcherState {
@@ -145,7 +146,7 @@ export class Ticks {
   #take(): void {
     this.refresh();
     const atMs = Date.now();
-    const { status, batchers: states } = this.#state();
+    const { status, batchers: states, tenants } = this.#state();
     const batchers = this.#batchers.map((batcher, index): BatcherTick => {
       const stats = batcher.stats();
       const { state, reason, workers, restarts } = stateIn(states, batcher.name);
@@ -158,7 +159,14 @@ export class Ticks {
         second: this.#seconds[index]!.take(stats, batcher.cache?.counts),
       };
     });
-    const tick = { atMs, status, cpuCores: this.#cpuCores(), memoryBytes: process.memoryUsage.rss(), batchers };
+    const tick = {
+      atMs,
+      status,
+      cpuCores: this.#cpuCores(),
+      memoryBytes: process.memoryUsage.rss(),
+      batchers,
+      tenants,
+    };
     this.#last = tick;
     this.#history.push({ atMs, seconds: batchers.map(({ second }) => second) });
     if (this.#history.length > historyKept) this.#history.shift();

@@ -2,9 +2,10 @@ import { isIP } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { Problem } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
+import { needsKey } from "../tenants/callers.ts";
 import { sendProblem } from "./replies.ts";
 
-type HostSettings = Pick<Settings, "host" | "allowedHosts" | "apiKey">;
+type HostSettings = Pick<Settings, "host" | "allowedHosts" | "apiKey"> & Partial<Pick<Settings, "apiKeysFile">>;
 
 /** Says why a request to this host (a `Host` header or `:authority`) is refused; undefined where it is not. */
 export type HostCheck = (host: string | undefined) => Problem | undefined;
@@ -45,7 +46,7 @@ export function checkHosts(app: FastifyInstance, settings: Settings): void {
 
 /** The warning for a server that any page may use; undefined where there is none. */
 export function hostWarning(settings: HostSettings): string | undefined {
-  if (settings.apiKey !== undefined || isLoopback(settings.host) || settings.allowedHosts.length > 0) return undefined;
+  if (needsKey(settings) || isLoopback(settings.host) || settings.allowedHosts.length > 0) return undefined;
   return "The server answers every Host and has no API_KEY: set ALLOWED_HOSTS to the server's names.";
 }
 

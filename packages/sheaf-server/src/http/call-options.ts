@@ -7,6 +7,8 @@ import { cacheUseOf, type CacheUse } from "../cache/cache-use.ts";
 import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
+import type { Caller } from "../tenants/caller.ts";
+import { callerOf } from "./check-callers.ts";
 
 /** The options of a request for its items: priority, deadline, signal, and its W3C trace context as the tag. */
 export interface InferOptions extends CallOptions {
@@ -15,6 +17,11 @@ export interface InferOptions extends CallOptions {
    * @default none
    */
   readonly cacheUse?: CacheUse | undefined;
+  /**
+   * Who asks.
+   * @default none: callers are not told apart
+   */
+  readonly caller?: Caller | undefined;
 }
 
 /**
@@ -23,7 +30,9 @@ export interface InferOptions extends CallOptions {
  */
 export function callOptionsOf(request: FastifyRequest, settings: Settings): InferOptions {
   const options = optionsOf(request.headers, hangUpSignal(request.raw), settings);
-  return settings.cacheMaxBytes > 0 ? { ...options, cacheUse: cacheUseOf(request) } : options;
+  const caller = callerOf(request);
+  if (caller === undefined && settings.cacheMaxBytes === 0) return options;
+  return { ...options, caller, cacheUse: settings.cacheMaxBytes > 0 ? cacheUseOf(request) : undefined };
 }
 
 /** The same of headers, or of metadata with their names; `named` is how errors name one. */

@@ -12,6 +12,8 @@ import { RequestMetrics } from "../observe/request-metrics.ts";
 import type { RouteSchema } from "./schema/route-schema.ts";
 import { Type } from "./schema/json-schema.ts";
 
+export const metricsPath = "/metrics";
+
 const metricsSchema: RouteSchema = {
   summary: "Prometheus metrics",
   tags: ["observation"],
@@ -47,7 +49,7 @@ export function metricsRoute(
     processMetrics.close();
     done();
   });
-  app.get("/metrics", { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
+  app.get(metricsPath, { schema: metricsSchema, logLevel: "warn" }, (_request, reply) =>
     reply
       .type(expositionContentType)
       .send(exposition([...together(batchers), ...more(), ...requests.families(), ...processMetrics.families()])),

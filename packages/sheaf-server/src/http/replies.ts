@@ -22,6 +22,9 @@ export interface Queue {
 /** The details of a refusal by the batcher or by the queue of a fleet. */
 interface Refusal {
   readonly queued?: number;
+  /** Whose room is full, and its waiting items; undefined where the whole queue is full. */
+  readonly tenant?: { readonly name: string } | undefined;
+  readonly tenantQueued?: number;
   /** In a fleet: items that run count as well. */
   readonly atWorkers?: number;
   /** The time until the queue is empty; undefined until it is known. */
@@ -32,16 +35,21 @@ interface Refusal {
 
 const guessedDrainMs = 1000;
 
-const retryTimes = new WeakMap<Queue, RetryTimes>();
+const retryTimes = new WeakMap<Queue, WeakMap<object, RetryTimes>>();
 
-function retryTimesOf(queue: Queue): RetryTimes {
-  const known = retryTimes.get(queue) ?? new RetryTimes();
-  retryTimes.set(queue, known);
+/** Those of a tenant are its own: the others' requests are no reason to come later. */
+function retryTimesOf(queue: Queue, tenant: object): RetryTimes {
+  const ofQueue = retryTimes.get(queue) ?? new WeakMap<object, RetryTimes>();
+  retryTimes.set(queue, ofQueue);
+  const known = ofQueue.get(tenant) ?? new RetryTimes();
+  ofQueue.set(tenant, known);
   return known;
 }
 
-/** The problem that a request ends with; a full queue says when to come back, and names this server's settings. */
-export function problemFor(error: unknown, queue: Queue): Problem {
+/**
+ * The problem that a request of a tenant ends with; a full queue says when to come back, and names this server's settings.
+ */
+export function problemFor(error: unknown, queue: Queue, tenant: object = queue): Problem {
   if (!(error instanceof BatcherError) || error.code !== "QUEUE_FULL") return problemOf(error);
   const { name, settings } = queue;
   const { queueMaxSize, queueFullStatus: status } = settings;
@@ -51,12 +59,18 @@ export function problemFor(error: unknown, queue: Queue): Problem {
     drainMs = guessedDrainMs,
     expectedMs,
     timeoutMs,
+    tenant: full,
+    tenantQueued = queued,
   } = error.details as Refusal;
   const held = atWorkers === undefined ? `${queued} items wait` : `${queued} items wait, ${atWorkers} are at workers`;
-  const retryMs = retryTimesOf(queue).waitMs(performance.now(), drainMs, queued);
+  const retryMs = retryTimesOf(queue, tenant).waitMs(performance.now(), drainMs, tenantQueued);
+  const room =
+    full === undefined
+      ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      : `The room of ${full.name} in the queue of ${name} is full: ${tenantQueued} of the ${queued} items that wait are its own.`;
   const reason =
     expectedMs === undefined
-      ? `The queue of ${name} is full: ${held} (QUEUE_MAX_SIZE ${queueMaxSize}).`
+      ? room
       : `The queue of ${name} is too long for a deadline of ${timeoutMs} ms: a result is expected after ${Math.ceil(expectedMs)} ms.`;
   const message = `${reason} Retry in ${retryMs} ms.`;
   const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };

@@ -10,6 +10,7 @@ const ownStatusOf = {
   BAD_REQUEST: 400,
   NOT_JSON: 400,
   UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
   NOT_FOUND: 404,
   MODEL_NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
@@ -19,6 +20,7 @@ const ownStatusOf = {
   WRONG_HOST: 421,
   LOAD_FAILED: 422,
   CRASHING_INPUT: 422,
+  TENANT_LIMIT: 429,
   HEADERS_TOO_LARGE: 431,
   MODEL_ERROR: 500,
   INTERNAL: 500,
@@ -168,6 +170,7 @@ function problemOfFastify(error: unknown): Problem | undefined {
 /** The kind of error in the words of OpenAI's API. */
 export function typeOf({ status }: Problem): string {
   if (status === 401) return "authentication_error";
+  if (status === 403) return "permission_error";
   if (status === 404) return "not_found_error";
   if (status === 429) return "rate_limit_error";
   if (status === 504 || status === 408) return "timeout_error";

@@ -2,7 +2,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
 import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
 import { exactJsonOf } from "../http/bodies/body.ts";
-import { callOptionsOf } from "../http/call-options.ts";
+import { callOptionsOf, type InferOptions } from "../http/call-options.ts";
+import { nameUser } from "../http/check-callers.ts";
 import { traceIdOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../problems/problem.ts";
 import { problemFor } from "../http/replies.ts";
@@ -11,7 +12,10 @@ import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts
 import type { KeyBatcher } from "./key-batcher.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
 import { upstreamHeaders, upstreamUrl } from "./target.ts";
+import { runAs } from "../tenants/caller.ts";
 import { post, UpstreamError, type UpstreamReply } from "./upstream.ts";
+
+type Settled = PromiseSettledResult<EmbeddingPart>[];
 
 /** `POST …/embeddings`: inputs of many requests share few requests to the upstream. */
 export async function answerEmbeddings(
@@ -28,20 +32,26 @@ export async function answerEmbeddings(
   // The upstream would get another request than the caller sent, and the cache would know both by one key.
   if (changed[0] !== undefined) throw changed[0].problem;
   const batchable = batchableRequest(json);
+  nameUser(request, batchable?.calls[0]!.parameters["user"]);
   const options = callOptionsOf(request, settings);
-  if (batchable === undefined)
-    return passOn(reply, await alone(request, upstreamUrl(base, request.url), options, settings));
+  if (batchable === undefined) {
+    const url = upstreamUrl(base, request.url);
+    const load = { items: 1, weight: () => 1 };
+    return passOn(reply, await runAs(options, load, (asked) => alone(request, url, asked, settings)));
+  }
   const { model, calls } = batchable;
   if (calls.length > settings.maxInputs)
     throw invalid("input", `an array of at most ${settings.maxInputs} inputs (MAX_INPUTS)`, calls);
-  const keyBatcher = keyBatchers.of(request.url, upstreamHeaders(request.headers), model);
-  const outcomes = await keyBatcher.settle(calls, options).catch((error: unknown) => {
-    throw problemFor(error, keyBatcher);
+  const keyBatcher = keyBatchers.of(request.url, upstreamHeaders(request.headers, settings), model);
+  const load = { items: calls.length, weight: () => calls.reduce((sum, call) => sum + keyBatcher.weigh(call), 0) };
+  const run = (asked: InferOptions): Promise<Settled> => keyBatcher.settle(calls, asked);
+  const outcomes = await runAs(options, load, run, (all) => all).catch((error: unknown) => {
+    throw problemFor(error, keyBatcher, options.caller?.tenant);
   });
   const failedAt = outcomes.findIndex(({ status }) => status === "rejected");
   if (failedAt < 0) return reply.send(bodyOf(outcomes.map((outcome) => (outcome as { value: EmbeddingPart }).value)));
   const { reason } = outcomes[failedAt] as PromiseRejectedResult;
-  if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, keyBatcher, options.signal);
+  if (!(reason instanceof UpstreamError)) throw problemOfCall(reason, keyBatcher, options);
   // One line for each caller; the batch has a line of its own, at a level that is seen.
   request.log.debug({ reqId: request.id, status: reason.status, traceId: traceIdOf(request) }, "the upstream refused");
   return passOn(reply, renamed(reason, failedAt, batchable));
@@ -52,12 +62,13 @@ async function alone(
   { headers, body }: FastifyRequest,
   url: string,
   { signal, timeoutMs }: CallOptions,
-  { upstreamMaxReplyBytes: maxReplyBytes }: Settings,
+  settings: Settings,
 ): Promise<UpstreamReply> {
   const timeout = AbortSignal.timeout(timeoutMs!);
   const either = AbortSignal.any([signal!, timeout]);
   try {
-    return await post(url, upstreamHeaders(headers), String(body), { signal: either, maxReplyBytes });
+    const maxReplyBytes = settings.upstreamMaxReplyBytes;
+    return await post(url, upstreamHeaders(headers, settings), String(body), { signal: either, maxReplyBytes });
   } catch (error) {
     if (signal!.aborted) throw clientClosedRequest();
     if (timeout.aborted) throw new Problem("TIMEOUT", `The upstream gave no answer within ${timeoutMs} ms.`);
@@ -94,10 +105,10 @@ function bodyOf(parts: readonly EmbeddingPart[]): Record<string, unknown> {
   return { object: "list", ...envelope, data, usage };
 }
 
-function problemOfCall(error: unknown, keyBatcher: KeyBatcher, signal: AbortSignal | undefined): Problem {
+function problemOfCall(error: unknown, keyBatcher: KeyBatcher, { signal, caller }: InferOptions): Problem {
   if (signal?.aborted === true) return clientClosedRequest();
   const isKnown = error instanceof Problem || error instanceof BatcherError;
   if (isKnown && error.code !== "RESULT_COUNT")
-    return error.code === "QUEUE_FULL" ? problemFor(error, keyBatcher) : problemOf(error);
+    return error.code === "QUEUE_FULL" ? problemFor(error, keyBatcher, caller?.tenant) : problemOf(error);
   return new Problem("UPSTREAM_ERROR", messageOf(error), { cause: error });
 }

@@ -1,8 +1,10 @@
 import type { Batcher, BatcherStats } from "sheaf";
-import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
+import { embeddingRequests, estimateTokens, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
 import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
+import { hasTenants } from "../tenants/callers.ts";
+import type { Tenant } from "../tenants/tenants.ts";
 import { overloadOrderOf, strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
 import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
@@ -14,6 +16,8 @@ export class KeyBatcher {
   readonly settings: Settings;
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
   readonly #cache: ModelCache | undefined;
+  /** Beside the calls: equal calls of two tenants have one result in the cache. */
+  readonly #tenants: WeakMap<EmbeddingCall, Tenant> = new WeakMap();
 
   constructor(url: string, headers: UpstreamHeaders, settings: Settings, cache: ModelCache | undefined) {
     this.settings = settings;
@@ -35,6 +39,10 @@ export class KeyBatcher {
         runTimeoutMs: settings.runTimeoutMs,
         policy: strategies[settings.schedulerStrategy].policy(settings),
         overloadOrder: overloadOrderOf(settings),
+        ...(hasTenants(settings) && {
+          fairKey: (call: EmbeddingCall) => this.#tenants.get(call),
+          shareOf: (tenant: unknown) => (tenant as Tenant | undefined)?.share ?? 1,
+        }),
         dedupeKey: cache?.keyOf,
         dedupe: cache && "running",
         retryBudget: settings.upstreamRetryBudget,
@@ -45,6 +53,8 @@ export class KeyBatcher {
 
   /** The outcome of each call, in their order. Rejects where none of them was let in. */
   async settle(calls: readonly EmbeddingCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
+    const tenant = options.caller?.tenant;
+    if (tenant !== undefined) for (const call of calls) this.#tenants.set(call, tenant);
     if (this.#cache === undefined) return this.batcher.settle(calls, options);
     const outcomes = await this.#cache.inferAll(calls, options, (missing) =>
       this.batcher.settleDetailed(missing, options),
@@ -52,6 +62,11 @@ export class KeyBatcher {
     return outcomes.map((outcome) =>
       outcome.status === "rejected" ? outcome : { status: "fulfilled", value: outcome.value.value as EmbeddingPart },
     );
+  }
+
+  /** Its tokens, as estimated. */
+  weigh({ input }: EmbeddingCall): number {
+    return estimateTokens(typeof input === "string" || Array.isArray(input) ? input : JSON.stringify(input));
   }
 
   get stats(): BatcherStats {

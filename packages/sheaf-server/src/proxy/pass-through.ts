@@ -1,10 +1,11 @@
 import replyFrom from "@fastify/reply-from";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
+import { callerOf } from "../http/check-callers.ts";
 import { clientClosedRequest, Problem } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
-import { upstreamUrl } from "./target.ts";
+import { upstreamUrl, withoutCaller } from "./target.ts";
 import { unreachable } from "./upstream.ts";
 
 /**
@@ -39,11 +40,14 @@ export async function passThrough(
   const method = app.supportedMethods.filter((name) => name !== "OPTIONS" || settings.corsOrigins.length === 0);
   const passOn = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (keyBatchers.isDraining) throw draining();
+    // The upstream's key opens more than embeddings.
+    if (callerOf(request)?.isOperator === false)
+      throw new Problem("FORBIDDEN", 'Only embeddings are for every key; other routes need one with "operator": true.');
     const { pathname, search } = new URL(upstreamUrl(base, request.url));
     try {
       void reply.from(pathname, {
         queryString: () => search.slice(1),
-        rewriteRequestHeaders: (_request, headers) => withoutHop(headers),
+        rewriteRequestHeaders: (_request, headers) => withoutHop(withoutCaller(headers, settings)),
         rewriteHeaders: withoutHop,
         onError: (inner, { error }) => void inner.send(problemOfLoss(error, request, settings)),
       });

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { dashboardPlugin } from "../dashboard/plugin.ts";
+import { dashboardPlugin, pageEventsPath, publicPagePaths } from "../dashboard/plugin.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import { answerProblems, listen, openApp } from "../http/app.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
@@ -9,15 +9,24 @@ import { logBatches } from "../observe/log.ts";
 import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { healthRoutes } from "../http/health.ts";
-import { metricsRoute } from "../http/metrics.ts";
+import { metricsPath, metricsRoute } from "../http/metrics.ts";
 import { defaultSettings, proxyDefaults, settingsTable, type Settings } from "../settings/settings.ts";
 import { packageVersion } from "../shared/version.ts";
+import { checkCallers } from "../http/check-callers.ts";
+import { healthPaths } from "../http/health-paths.ts";
+import { tenantFamilies } from "../observe/tenant-metrics.ts";
+import { Callers } from "../tenants/callers.ts";
 import { answerEmbeddings } from "./embeddings-route.ts";
 import { KeyBatchers } from "./key-batchers.ts";
 import { passThrough } from "./pass-through.ts";
 
 /** As far as APIs nest it: `/v1/embeddings`, Azure's `/openai/deployments/NAME/embeddings`. */
 const embeddingsPaths = ["", "/:a", "/:a/:b", "/:a/:b/:c", "/:a/:b/:c/:d"].map((path) => `${path}/embeddings`);
+
+const guardedPaths = {
+  open: new Set([...healthPaths, ...publicPagePaths]),
+  operators: new Set([metricsPath, pageEventsPath]),
+};
 
 export interface ProxyOptions {
   /** Base URL of the API, such as `https://api.openai.com/v1`. Required. */
@@ -57,11 +66,14 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
   const app = openApp(settings, Math.max(settings.requestTimeoutMs, settings.runTimeoutMs));
   const keyBatchers = new KeyBatchers(base, settings);
+  const callers = new Callers(settings, app.log);
+  app.addHook("onClose", async () => callers.close());
   const replies = new InFlightReplies(app);
   replies.cutAfter(settings.replyTimeoutMs, app);
   const parts = { keyBatchers, base, settings };
   await crossOrigin(app, settings.corsOrigins);
   answerProblems(app, keyBatchers);
+  checkCallers(app, callers, guardedPaths);
   logBatches(app.log, keyBatchers.name, keyBatchers);
   await app.register(async (own) => {
     takeJsonAsBytes(own);
@@ -70,12 +82,15 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
     for (const path of embeddingsPaths) own.post(path, (request, reply) => answerEmbeddings(request, reply, parts));
     const status = (): string => (keyBatchers.isDraining ? "draining" : "ok");
     healthRoutes(own, () => ({ status: status() }));
-    metricsRoute(own, { watch: (watcher) => void watcher(keyBatchers) }, () => cacheFamilies([keyBatchers]));
+    metricsRoute(own, { watch: (watcher) => void watcher(keyBatchers) }, () => [
+      ...cacheFamilies([keyBatchers]),
+      ...tenantFamilies(callers),
+    ]);
     await dashboardPlugin(own, {
       title: "Sheaf proxy",
       version: packageVersion(),
       batchers: [keyBatchers],
-      state: () => ({ status: status(), batchers: {} }),
+      state: () => ({ status: status(), batchers: {}, tenants: callers.figures }),
     });
   });
   let passing: InFlightReplies | undefined;

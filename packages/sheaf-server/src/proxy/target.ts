@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "../problems/problem.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { UpstreamHeaders } from "./upstream.ts";
 
 /**
@@ -16,8 +17,23 @@ const ownToEachRequest = new Set([
 ]); // prettier-ignore
 const ownPrefixes = ["sec-", "x-forwarded-", "x-stainless-"];
 
+/** The settings that decide what the upstream learns of a caller. */
+export type UpstreamSettings = Pick<Settings, "upstreamApiKey" | "tenantBy" | "tenantHeader">;
+
+/** A request's headers without those that are for the proxy alone: the name of a tenant, and a key of its own. */
+export function withoutCaller<T>(
+  headers: Readonly<Record<string, T>>,
+  { upstreamApiKey, tenantBy, tenantHeader }: UpstreamSettings,
+): Record<string, T | string> {
+  const passed: Record<string, T | string> = { ...headers };
+  if (tenantBy === "header") delete passed[tenantHeader];
+  if (upstreamApiKey !== undefined) passed["authorization"] = `Bearer ${upstreamApiKey}`;
+  return passed;
+}
+
 /** The headers that go to the upstream, sorted by name: keys, organisation, project, and all that is not known. */
-export function upstreamHeaders(headers: IncomingHttpHeaders): UpstreamHeaders {
+export function upstreamHeaders(given: IncomingHttpHeaders, settings: UpstreamSettings): UpstreamHeaders {
+  const headers: IncomingHttpHeaders = withoutCaller(given, settings);
   const named = new Set((headers.connection ?? "").toLowerCase().split(/\s*,\s*/)); // prettier-ignore
   const sent = Object.entries(headers)
     .filter(([name]) => !ownToEachRequest.has(name) && !named.has(name))

@@ -1,11 +1,11 @@
-import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import type { FastifyInstance, RouteOptions } from "fastify";
 import { publishBatches } from "sheaf/node";
 import { AdviceLog } from "./observe/advice-log.ts";
 import { OverloadLog } from "./observe/overload-log.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import { cacheOpener } from "./models/open-cache.ts";
-import { digestOf, refusalOf } from "../http/api-key.ts";
 import { answerProblems } from "../http/app.ts";
+import { checkCallers } from "../http/check-callers.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
@@ -13,9 +13,9 @@ import { ServedModel } from "./models/served-model.ts";
 import type { ModelSource } from "./models/deployment.ts";
 import type { ModelDefinition } from "./contract/model-definition.ts";
 import { checkSome, Models } from "./models/models.ts";
-import { repositoryRoutes } from "./protocols/kserve/repository.ts";
+import { repositoryPaths, repositoryRoutes } from "./protocols/kserve/repository.ts";
 import { kserveRoutes } from "./protocols/kserve/routes.ts";
-import { publicPagePaths } from "../dashboard/plugin.ts";
+import { pageEventsPath, publicPagePaths } from "../dashboard/plugin.ts";
 import { dashboardRoutes } from "./observe/dashboard.ts";
 import { healthRoutes } from "../http/health.ts";
 import { healthOf } from "./observe/health.ts";
@@ -26,16 +26,18 @@ import { ollamaRoutes } from "./protocols/ollama/routes.ts";
 import { teiRoutes } from "./protocols/tei/routes.ts";
 import { weaviateRoutes, wellKnownRoutes } from "./protocols/weaviate/routes.ts";
 import { inferRoutes } from "./protocols/infer.ts";
-import { metricsRoute } from "../http/metrics.ts";
+import { metricsPath, metricsRoute } from "../http/metrics.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import { openaiRoutes } from "./protocols/openai.ts";
 import { errorFormOf } from "../problems/error-forms.ts";
 import { rerankRoutes } from "./protocols/rerank.ts";
-import { unauthorized } from "../http/schema/route-schema.ts";
+import { forbidden, unauthorized } from "../http/schema/route-schema.ts";
 import { defaultSettings, type Settings } from "../settings/settings.ts";
 import { traceRequests } from "../observe/tracing.ts";
 import { workerFamilies } from "./observe/worker-metrics.ts";
 import { roleOf } from "../settings/role.ts";
+import { Callers, needsKey } from "../tenants/callers.ts";
+import { tenantFamilies } from "../observe/tenant-metrics.ts";
 
 export interface SheafPluginOptions {
   /** The models to serve; the first answers `/infer`. At least one. Required. */
@@ -66,14 +68,22 @@ export function openModels(
  * `prefix`. Hooks, body parser and error replies stay inside it. The app's close drains the models.
  */
 export async function sheafPlugin(app: FastifyInstance, options: SheafPluginOptions): Promise<void> {
-  await serveHttp(app, options, new RequestMetrics());
+  const callers = new Callers({ ...defaultSettings, ...options.settings }, app.log);
+  app.addHook("onClose", async () => callers.close());
+  await serveHttp(app, options, { requests: new RequestMetrics(), callers });
 }
 
-/** The same, where `requests` also counts requests of another protocol. */
+/** The part of a server that its protocols share. */
+export interface SharedParts {
+  readonly requests: RequestMetrics;
+  readonly callers: Callers;
+}
+
+/** The same, with parts that another protocol uses too. */
 export async function serveHttp(
   app: FastifyInstance,
   options: SheafPluginOptions,
-  requests: RequestMetrics,
+  { requests, callers }: SharedParts,
 ): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };
   if (!(options.models instanceof Models)) checkSome(options.models);
@@ -81,10 +91,8 @@ export async function serveHttp(
   takeJsonAsBytes(app);
   showSchemasOnly(app);
   answerProblems(app, models);
-  if (settings.apiKey !== undefined) {
-    app.addHook("onRequest", keyCheck(settings.apiKey, app.prefix));
-    app.addHook("onRoute", showRefusal);
-  }
+  checkCallers(app, callers, guardedPaths);
+  if (needsKey(settings)) app.addHook("onRoute", showRefusal);
   // While results still come, new requests get 503 instead of a refused connection; then Fastify stops listening.
   app.addHook("preClose", async () => void (await models.close(settings.shutdownGraceMs)));
   if (settings.cacheMaxBytes > 0) sendCacheUse(app);
@@ -109,27 +117,31 @@ export async function serveHttp(
     await kserveRoutes(app, models);
   }
   // Someone who may load a model may run code: not without a key.
-  if (models.repository !== undefined && settings.apiKey !== undefined)
-    repositoryRoutes(app, models.repository, settings);
-  const more = () => [...workerFamilies(models), ...cacheFamilies(models.all), ...fleetFamilies(models)];
+  if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models.repository, settings);
+  const more = () => [
+    ...workerFamilies(models),
+    ...cacheFamilies(models.all),
+    ...fleetFamilies(models),
+    ...tenantFamilies(callers),
+  ];
   metricsRoute(app, models, more, requests);
-  await dashboardRoutes(app, models);
+  await dashboardRoutes(app, models, callers);
 }
+
+const guardedPaths = {
+  open: new Set([...healthPaths, ...publicPagePaths]),
+  operators: new Set([metricsPath, pageEventsPath, ...repositoryPaths]),
+};
 
 /** A route that needs the key says in its description what comes without it. */
-function showRefusal(route: RouteOptions): void {
-  const { schema, url } = route;
+function showRefusal(route: RouteOptions & { readonly prefix: string }): void {
+  const { schema, url, prefix } = route;
   if (schema?.response === undefined || schema.security?.length === 0) return;
   // A copy: other apps of this process share the schemas.
-  route.schema = { ...schema, response: { ...schema.response, 401: unauthorized(errorFormOf(url)) } };
-}
-
-function keyCheck(apiKey: string, prefix: string): (request: FastifyRequest) => Promise<void> {
-  const expected = digestOf(apiKey);
-  return async ({ headers, routeOptions }) => {
-    const path = routeOptions.url?.slice(prefix.length);
-    if (path !== undefined && (healthPaths.has(path) || publicPagePaths.has(path))) return;
-    const refused = refusalOf(headers.authorization, expected);
-    if (refused !== undefined) throw refused;
+  const form = errorFormOf(url);
+  const isForOperators = guardedPaths.operators.has(url.slice(prefix.length));
+  route.schema = {
+    ...schema,
+    response: { ...schema.response, 401: unauthorized(form), ...(isForOperators && { 403: forbidden(form) }) },
   };
 }

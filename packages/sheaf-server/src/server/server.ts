@@ -15,6 +15,7 @@ import { InFlightReplies } from "../http/lifecycle/in-flight-replies.ts";
 import { defaultSettings, type Settings } from "../settings/settings.ts";
 import { crossOrigin } from "../http/cross-origin.ts";
 import { roleOf } from "../settings/role.ts";
+import { Callers } from "../tenants/callers.ts";
 
 export interface ServerOptions {
   /**
@@ -35,6 +36,8 @@ interface SourceOptions extends Omit<ServerOptions, "models"> {
   readonly models: readonly (ModelDefinition | ModelSource)[];
   /** Its path, and settings of its own for the models in it. */
   readonly modelsFolder?: Pick<ModelEntry, "model" | "settings"> | undefined;
+  /** Default: those of the settings. */
+  readonly callers?: Callers | undefined;
 }
 
 export interface SheafServer {
@@ -88,9 +91,11 @@ export async function serverOn(app: FastifyInstance, options: SourceOptions): Pr
   answerUnknownRoutes(app);
   await crossOrigin(app, settings.corsOrigins);
   await documentRoutes(app, settings);
-  const requests = new RequestMetrics();
-  await app.register((routes) => serveHttp(routes, { models, settings }, requests));
-  const grpc = serveGrpc?.(app, { models, settings, requests });
+  const callers = options.callers ?? new Callers(settings, app.log);
+  app.addHook("onClose", async () => callers.close());
+  const parts = { requests: new RequestMetrics(), callers };
+  await app.register((routes) => serveHttp(routes, { models, settings }, parts));
+  const grpc = serveGrpc?.(app, { models, settings, ...parts });
 
   return {
     app,

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { urlOnce } from "../http/app.ts";
-import { digestOf, refusalOf } from "../http/api-key.ts";
 import { modelHead } from "./contract/model-head.ts";
 import { Problem } from "../problems/problem.ts";
 import { errorDocument, errorFormOf } from "../problems/error-forms.ts";
@@ -10,6 +9,7 @@ import { packageVersion } from "../shared/version.ts";
 import { requestId } from "../http/request-id.ts";
 import { healthPaths } from "../http/health-paths.ts";
 import type { Settings } from "../settings/settings.ts";
+import type { Callers } from "../tenants/callers.ts";
 
 /** An app's server that listens before the app has its routes. */
 export interface StartupListener {
@@ -23,16 +23,22 @@ export interface StartupListener {
 /** Requests that are held until the app answers; one more is told to come back. */
 const maxHeld = 1000;
 
+export interface StartupOptions {
+  readonly settings: Settings;
+  readonly callers: Callers;
+  /** Their names. */
+  readonly models: readonly string[];
+  /** A process that starts in a moment, for it loads no model, keeps requests for so long before it tells them to come back. */
+  readonly holdMs: number;
+}
+
 /**
  * Listens while the app is still being put together: health routes and `/api/version` answer, `/v1/models` lists the models
  * by their names, everything else is told to come back.
- * `holdMs`: a process that starts in a moment, for it loads no model, keeps requests for so long before it says that.
  */
 export async function listenDuringStartup(
   app: FastifyInstance,
-  settings: Settings,
-  models: readonly string[],
-  holdMs: number,
+  { settings, callers, models, holdMs }: StartupOptions,
 ): Promise<StartupListener> {
   const { server } = app;
   const ofApp = server.listeners("request") as RequestListener[];
@@ -40,7 +46,7 @@ export async function listenDuringStartup(
   const held = new Set<() => void>();
   const early = (request: IncomingMessage, response: ServerResponse): void => {
     if (holdMs === 0 || isAboutHealth(request) || held.size >= maxHeld)
-      return answer(request, response, models, settings);
+      return answer(request, response, models, callers);
     const release = (): void => {
       clearTimeout(timer);
       held.delete(release);
@@ -48,7 +54,7 @@ export async function listenDuringStartup(
     };
     const timer = setTimeout(() => {
       held.delete(release);
-      answer(request, response, models, settings);
+      answer(request, response, models, callers);
     }, holdMs);
     held.add(release);
   };
@@ -72,12 +78,7 @@ export async function listenDuringStartup(
 const pathOf = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0]!;
 const isAboutHealth = (request: IncomingMessage): boolean => healthPaths.has(pathOf(request));
 
-function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  models: readonly string[],
-  { apiKey }: Settings,
-): void {
+function answer(request: IncomingMessage, response: ServerResponse, models: readonly string[], callers: Callers): void {
   const path = pathOf(request);
   const id = requestId(request);
   response.setHeader("x-request-id", id);
@@ -93,14 +94,22 @@ function answer(
     const list = models.map((name) => ({ name, state: "loading" }));
     return send(response, 503, json, JSON.stringify({ status: "warming", models: list }));
   }
-  const refused = apiKey === undefined ? undefined : refusalOf(request.headers.authorization, digestOf(apiKey));
-  if (path === "/v1/models" && refused === undefined) {
+  if (path === "/v1/models" && mayAsk(request, callers)) {
     const data = models.map((name) => ({ ...modelHead(name), state: "loading" }));
     return send(response, 200, json, JSON.stringify({ object: "list", data }));
   }
   const problem = new Problem("NOT_READY", "The server is starting; see /readyz.");
   const { type, body } = errorDocument(problem, errorFormOf(path), id);
   send(response, 503, type, body);
+}
+
+function mayAsk({ headers }: IncomingMessage, callers: Callers): boolean {
+  try {
+    callers.identify((name) => headers[name]);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const json = "application/json; charset=utf-8";

@@ -37,7 +37,7 @@ export async function warmUpHttp(settings: Settings, server: Server): Promise<vo
   if (settings.warmupBatches === 0 || roleOf(settings) === "worker" || isTraced()) return;
   let left = mostRequests;
   whenUsed(server, () => (left = 0));
-  const own: Settings = { ...settings, logLevel: "silent", apiKey: undefined, natsUrl: undefined };
+  const own: Settings = { ...settings, logLevel: "silent", natsUrl: undefined };
   const app = openApp(own);
   const models = new Models([echo], own, (definition) => new ServedModel(definition, own));
   new InFlightReplies(app).cutAfter(own.replyTimeoutMs, app);

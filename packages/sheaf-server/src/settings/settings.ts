@@ -85,10 +85,24 @@ export interface Settings {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
   /** @default none */
   readonly apiKey: string | undefined;
+  /** @default none */
+  readonly apiKeysFile: string | undefined;
+  /** @default "key" */
+  readonly tenantBy: "key" | "header" | "user";
+  /** @default "x-tenant" */
+  readonly tenantHeader: string;
+  /** @default none */
+  readonly tenantItemsPerSecond: number | undefined;
+  /** @default none */
+  readonly tenantWeightPerSecond: number | undefined;
+  /** @default none */
+  readonly tenantItemsInFlight: number | undefined;
   /** @default 25000 */
   readonly shutdownGraceMs: number;
   /** @default none */
   readonly upstream: string | undefined;
+  /** @default none */
+  readonly upstreamApiKey: string | undefined;
   /** @default 8 */
   readonly upstreamConcurrency: number;
   /** @default none */
@@ -138,7 +152,15 @@ export type SettingValue = Settings[keyof Settings];
 
 /** Under which heading of a help text a setting stands. */
 export type SettingGroup =
-  "Batching" | "Cache" | "Models and workers" | "Requests" | "Connections" | "Process" | "Upstream" | "Fleet";
+  | "Batching"
+  | "Cache"
+  | "Models and workers"
+  | "Requests"
+  | "Connections"
+  | "Tenants"
+  | "Process"
+  | "Upstream"
+  | "Fleet";
 
 /** One row of the table. */
 export interface Setting<T = SettingValue> {
@@ -295,6 +317,35 @@ const rows = {
       parse: (raw) => names(raw),
     },
   }),
+  ...inGroup("Tenants", {
+    apiKeysFile: optional(
+      text("file", "", "JSON file of API keys, each with a name, a share and bounds; read again when it changes."),
+    ),
+    tenantBy: choice(
+      ["key", "header", "user"],
+      "key",
+      "Source of a request's tenant: its key, TENANT_HEADER, or the user field of OpenAI's API.",
+    ),
+    tenantHeader: {
+      default: "x-tenant",
+      valueName: "name",
+      expects: "the name of a header",
+      description: "Header in which a trusted gateway names the tenant, with TENANT_BY=header.",
+      parse: (raw) => headerName(raw),
+    },
+    tenantItemsPerSecond: {
+      ...optional(integer(1, 1, 1_000_000_000, "")),
+      description: "Maximum items per second of a tenant.",
+    },
+    tenantWeightPerSecond: {
+      ...optional(integer(1, 1, 1_000_000_000, "")),
+      description: "Maximum weight (tokens of a text model) per second of a tenant.",
+    },
+    tenantItemsInFlight: {
+      ...optional(integer(1, 1, 10_000_000, "")),
+      description: "Maximum items of a tenant that wait or run.",
+    },
+  }),
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),
     port: integer(8000, 0, 65_535, "Port to listen on; 0 picks a free one."),
@@ -324,6 +375,10 @@ const rows = {
       expects: "an http or https URL without user, query or fragment",
       description: "Base URL of the API behind sheaf proxy.",
       parse: (raw) => baseUrl(raw),
+    },
+    upstreamApiKey: {
+      ...optional(text("key", "", "Key for the upstream, in place of the callers' own; needed with API_KEYS_FILE.")),
+      isSecret: true,
     },
     upstreamConcurrency: integer(8, 1, 1000, "Maximum concurrent requests to the upstream, per key and model."),
     upstreamRequestsPerMinute: {
@@ -511,6 +566,12 @@ function names(raw: unknown): readonly string[] | undefined {
 function listOf(raw: unknown): readonly unknown[] | undefined {
   const list: unknown = typeof raw === "string" ? raw.split(",").map((part) => part.trim()) : raw;
   return Array.isArray(list) ? list : undefined;
+}
+
+function headerName(raw: unknown): string | undefined {
+  return typeof raw === "string" && /^[\w!#$%&'*+.^`|~-]{1,64}$/.test(raw.trim())
+    ? raw.trim().toLowerCase()
+    : undefined;
 }
 
 function origins(raw: unknown): readonly string[] | undefined {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { createProxy } from "../../dist/index.js";
+import { createProxy, defaultSettings } from "../../dist/index.js";
 import { batchableRequest } from "../../dist/proxy/embeddings-request.js";
 import { upstreamHeaders, upstreamUrl } from "../../dist/proxy/target.js";
 import { embeddingApi, proxying, vectorOf, type Reply } from "./proxying.js";
@@ -372,7 +372,10 @@ test("what upstream and base have in common stands in the URL once", () => {
 });
 
 test("headers that Connection names are of one hop", () => {
-  const sent = upstreamHeaders({ connection: "close, X-Hop", "x-hop": "1", b: "2", authorization: "k", host: "h" });
+  const sent = upstreamHeaders(
+    { connection: "close, X-Hop", "x-hop": "1", b: "2", authorization: "k", host: "h" },
+    defaultSettings,
+  );
   assert.deepEqual(Object.entries(sent), [
     ["authorization", "k"],
     ["b", "2"],

@@ -52,7 +52,7 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a device, a cache, a fleet, workers, a verdict, a cost.
+  // These need what this model has not: a device, a cache, a fleet, workers, tenants, a verdict, a cost.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");
@@ -71,6 +71,8 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     "sheaf_speedup_high_ratio",
     "sheaf_speedup_low_ratio",
     "sheaf_speedup_ratio",
+    "sheaf_tenant_in_flight_items",
+    "sheaf_tenant_items_total",
     "sheaf_worker_restarts_total",
     "sheaf_workers",
   ]);

@@ -9,6 +9,7 @@ import {
   showLimits,
   showReasons,
   showRecent,
+  showTenants,
   showTiles,
   showWorkers,
 } from "./panels.js";
@@ -82,13 +83,13 @@ const stream = openStream(new URL("events", import.meta.url), {
       `${why} The figures stand still; trying again ${retryInMs < 1000 ? "at once" : `in ${Math.round(retryInMs / 1000)} s`}.`,
     ),
   evicted: (most) => stale(`At most ${most} pages are open at once, and a newer one took this page's place.`),
-  refused: (isWrong) => {
+  refused: (why) => {
     setStatus("locked", "Key needed");
     byId("key").hidden = false;
     byId("main").hidden = true;
     byId("forget").hidden = true;
     byId("notice").hidden = true;
-    byId("key-error").textContent = isWrong ? "The key is wrong." : "";
+    byId("key-error").textContent = why;
     sessionStorage.removeItem(keyName);
     byId("key-input").focus();
   },
@@ -208,6 +209,7 @@ function show(/** @type {Tick} */ event) {
   const lastLoad = batcher.state === "ready" ? batcher.reason : undefined;
   showAdvice([shown.warning, lastLoad, ...batcher.stats.advice].filter((text) => text !== undefined));
   showWorkers(batcher, event);
+  showTenants(event);
   showAll(/** @type {Hello} */ (hello).batchers, event, histories);
   playground.ticked();
   drawCharts(shown, batcher.second, history);

@@ -199,6 +199,26 @@ export function showWorkers({ workers, restarts = 0 }, { cpuCores, memoryBytes }
     `${restarted}The process used ${number(cpuCores)} CPU cores in the last second, and ${bytes(memoryBytes)}.`;
 }
 
+/** A row per tenant, where callers are told apart. @param {Tick} tick */
+export function showTenants({ tenants }) {
+  byId("tenants").hidden = tenants === undefined;
+  if (tenants === undefined) return;
+  const { busiest, others } = tenants;
+  const sum = (/** @type {typeof others} */ { items }) => Object.values(items).reduce((all, one) => all + one, 0);
+  const sorted = [...busiest].sort((a, b) => sum(b) - sum(a));
+  const rows = [...sorted, ...(sum(others) + others.inFlight > 0 ? [others] : [])].map(({ name, inFlight, items }) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, name),
+      ...[inFlight, items.ok, items.error, items.timeout, items.rejected].map((amount) =>
+        element("td", {}, count(amount)),
+      ),
+    ),
+  );
+  byId("tenants-rows").replaceChildren(...rows);
+}
+
 /**
  * A row per model, where there are several.
  * @param {readonly Shown[]} batchers @param {Tick} tick @param {readonly History[]} histories

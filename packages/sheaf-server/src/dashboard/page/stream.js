@@ -13,7 +13,7 @@ const longestPauseMs = 10_000;
  *   event: (name: string, data: any) => void,
  *   lost: (why: string, retryInMs: number) => void,
  *   evicted: (most: number) => void,
- *   refused: (isWrong: boolean) => void,
+ *   refused: (why: string) => void,
  * }} on
  */
 export function openStream(url, on) {
@@ -34,7 +34,8 @@ export function openStream(url, on) {
     try {
       const headers = { accept: "text/event-stream", ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) };
       const response = await fetch(url, { headers, cache: "no-store", signal: controller.signal });
-      if (response.status === 401) return on.refused(key !== undefined);
+      if (response.status === 401 || response.status === 403)
+        return on.refused(key === undefined ? "" : await reasonOf(response));
       if (response.ok && response.body !== null) {
         await read(response.body, controller, (name, data) => {
           pauseMs = 500;

@@ -41,7 +41,7 @@ export const problems: Readonly<Record<number, string>> = {
   413: "The body is too large.",
   415: "The body is not application/json in UTF-8, uncompressed.",
   422: "A wrong value: its path, the expected kind and the actual value.",
-  429: "The queue is full; see the headers retry-after and retry-after-ms.",
+  429: "The queue is full, or a bound of the tenant is reached; see the headers retry-after and retry-after-ms.",
   500: "The model failed.",
   502: "The item was given up: every worker that took it ended; see the id in the message.",
   503: "Warming up, shutting down, or no worker is alive.",
@@ -84,3 +84,6 @@ export const problemResponses: Readonly<Record<number, unknown>> = errorResponse
 
 /** Of every route that needs a key, where the server has one. */
 export const unauthorized = (form: ErrorForm): object => errorResponse("The key is missing or wrong.", form);
+
+/** Of every route for operators. */
+export const forbidden = (form: ErrorForm): object => errorResponse("The key is not an operator's.", form);

@@ -14,6 +14,7 @@ import { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { GatewayPart } from "./gateway-part.ts";
 import { descriptionOf, queueOf } from "./queue.ts";
+import { hasTenants } from "../../tenants/callers.ts";
 import { WorkerPart } from "./worker-part.ts";
 
 export interface Fleet {
@@ -30,6 +31,11 @@ export function joinFleet(
 ): Fleet {
   const role = roleOf(settings);
   log.info({ role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
+  if (hasTenants(settings))
+    log.warn(
+      {},
+      "a fleet's queue goes by arrival: keys, lanes and bounds of tenants hold at each gateway, and no turns",
+    );
   const connection = new FleetConnection(settings, log);
   const openCache = cacheOpener(settings);
 

@@ -6,12 +6,13 @@ import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
+import { isTenanted, tenantedExecutor, tenantedKeys } from "./tenanted.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** The part of its deadline that an item may be expected to take; the rest covers the estimate's error and HTTP. */
 export const refuseLate = 0.85;
 
-/** The batcher of a model that runs here. */
+/** The batcher of a model that runs here; where `isTenanted`, its items are `Tenanted`. */
 export function localBatcher(
   definition: ModelDefinition,
   settings: Settings,
@@ -22,7 +23,11 @@ export function localBatcher(
     readonly groupKey?: (item: unknown) => unknown;
     readonly weigh?: (item: unknown) => number;
   };
-  const batcher = createBatcher<unknown, unknown>(warmExecutor(definition, settings, maxBatchSize), {
+  const executor = warmExecutor(definition, settings, maxBatchSize);
+  // A result that may be kept may also be shared while its run goes on.
+  const keys = { groupKey, weigh, dedupeKey: cache?.keyOf };
+  const hasTenants = isTenanted(settings);
+  const batcher = createBatcher<unknown, unknown>(hasTenants ? tenantedExecutor(executor) : executor, {
     name: definition.name,
     maxBatchSize,
     maxWaitMs: settings.maxWaitMs,
@@ -33,12 +38,9 @@ export function localBatcher(
     runTimeoutMs: settings.runTimeoutMs,
     policy: strategies[settings.schedulerStrategy].policy(settings),
     overloadOrder: overloadOrderOf(settings),
-    groupKey,
-    weigh,
+    ...(hasTenants ? tenantedKeys(keys) : keys),
     batchWeight: weigh && "padded",
     maxBatchWeight: weigh && maxBatchWeight,
-    // A result that may be kept may also be shared while its run goes on.
-    dedupeKey: cache?.keyOf,
     dedupe: cache && "running",
   });
   return tracedBatcher(batcher);

@@ -1,4 +1,4 @@
-import { BatcherError, type Batcher, type BatchRecord, type BatcherStats, type CallOptions } from "sheaf";
+import { BatcherError, type Batcher, type BatchRecord, type BatcherStats } from "sheaf";
 import type { WorkerExecutor } from "sheaf/node";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import type { Served } from "../../cache/served.ts";
@@ -12,6 +12,7 @@ import { ModelStatistics } from "../contract/model-statistics.ts";
 import { CrashedInputs } from "./crashed-inputs.ts";
 import { Holds } from "./holds.ts";
 import { localBatcher } from "./local-batcher.ts";
+import { isTenanted, Tenanted } from "./tenanted.ts";
 import { TurnEnd } from "./turn-end.ts";
 
 /**
@@ -58,6 +59,7 @@ export class ServedModel {
   cutOff = 0;
   readonly #crashedInputs: CrashedInputs | undefined;
   readonly #workers: WorkerExecutor<never, unknown> | undefined;
+  readonly #isTenanted: boolean;
   #fleet: FleetPart | undefined;
   #failure: unknown;
   #phase: "loading" | "ready" | "failed" | "closed" = "loading";
@@ -78,6 +80,7 @@ export class ServedModel {
       this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs);
       this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
     }
+    this.#isTenanted = batcher === undefined && isTenanted(settings);
     this.batcher = batcher ?? localBatcher(definition, settings, this.maxBatchSize, cache);
     this.batcher.subscribe((record) => this.statistics.batch(record));
     this.#workers?.onInstance(() => (this.#isReady = false));
@@ -181,11 +184,11 @@ export class ServedModel {
     }
   }
 
-  async #run(item: unknown, options: CallOptions): Promise<Served> {
+  async #run(item: unknown, options: InferOptions): Promise<Served> {
     const refusal = this.#crashedInputs?.refusal(item);
     if (refusal !== undefined) throw refusal;
     try {
-      const served = await withoutStack(() => this.batcher.detailed(item, options));
+      const served = await withoutStack(() => this.batcher.detailed(this.#waiting(item, options), options));
       if (this.#hasMore) await this.#turnEnd.reached();
       return served;
     } catch (error) {
@@ -194,12 +197,13 @@ export class ServedModel {
     }
   }
 
-  async #runAll(items: readonly unknown[], options: CallOptions): Promise<PromiseSettledResult<Served>[]> {
+  async #runAll(items: readonly unknown[], options: InferOptions): Promise<PromiseSettledResult<Served>[]> {
     if (this.#crashedInputs?.isEmpty === false) {
       const refusals = items.map((item) => this.#crashedInputs!.refusal(item));
       if (refusals.some((refusal) => refusal !== undefined)) return this.#runOthers(items, refusals, options);
     }
-    const outcomes = await withoutStack(() => this.batcher.settleDetailed(items, options));
+    const waiting = this.#isTenanted ? items.map((item) => this.#waiting(item, options)) : items;
+    const outcomes = await withoutStack(() => this.batcher.settleDetailed(waiting, options));
     for (const [index, outcome] of outcomes.entries())
       if (outcome.status === "rejected") this.#note(items[index], outcome.reason);
     if (this.#hasMore) await this.#turnEnd.reached();
@@ -210,7 +214,7 @@ export class ServedModel {
   async #runOthers(
     items: readonly unknown[],
     refusals: readonly (Error | undefined)[],
-    options: CallOptions,
+    options: InferOptions,
   ): Promise<PromiseSettledResult<Served>[]> {
     const others = await this.#runAll(
       items.filter((_, index) => refusals[index] === undefined),
@@ -218,6 +222,11 @@ export class ServedModel {
     );
     let next = 0;
     return refusals.map((reason) => (reason === undefined ? others[next++]! : { status: "rejected", reason }));
+  }
+
+  /** An item as its batcher takes it. */
+  #waiting(item: unknown, { caller }: InferOptions): unknown {
+    return this.#isTenanted ? new Tenanted(item, caller?.tenant) : item;
   }
 
   /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */

@@ -9,15 +9,16 @@ import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { packageVersion } from "../../shared/version.ts";
+import { needsKey, type Callers } from "../../tenants/callers.ts";
 
 /** The live page at `/`: every model's figures, and a playground. An app that has a `/` of its own keeps it. */
-export async function dashboardRoutes(app: FastifyInstance, models: Models): Promise<void> {
+export async function dashboardRoutes(app: FastifyInstance, models: Models, callers: Callers): Promise<void> {
   if (app.hasRoute({ method: "GET", url: app.prefix === "" ? "/" : app.prefix })) return;
   await dashboardPlugin(app, {
     version: packageVersion(),
     links: linksOf(app, models),
     batchers: () => models.deployments.map(shownOf),
-    state: () => stateOf(models),
+    state: () => ({ ...stateOf(models), tenants: callers.figures }),
   });
 }
 
@@ -49,7 +50,7 @@ function linksOf(app: FastifyInstance, { settings }: Models): Link[] {
   const hasDocs = app.prefix === "" && app.hasDecorator("swagger");
   return [
     ...(hasDocs ? [{ label: "API", href: "docs" }] : []),
-    ...(settings.apiKey === undefined ? [{ label: "Metrics", href: "metrics" }] : []),
+    ...(!needsKey(settings) ? [{ label: "Metrics", href: "metrics" }] : []),
   ];
 }
 

@@ -3,6 +3,7 @@ import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { normalize, shortened } from "../../runners/text/pooling.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
+import { nameUser } from "../../http/check-callers.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
@@ -23,6 +24,8 @@ export interface TextsToEmbed {
   readonly dimensions?: unknown;
   /** The field that has it. @default "dimensions" */
   readonly dimensionsPath?: string;
+  /** The user that the caller names. @default none */
+  readonly user?: unknown;
   /** The caller's words for a text that must not be cut, such as `false`. @default none: texts are cut */
   readonly refuseTruncated?: string | undefined;
   /** @default none */
@@ -49,6 +52,7 @@ export async function embedTexts(
   // The model is named in the body: a draining server says so before it reads one.
   if (models.isDraining) models.take(undefined, "model");
   const wanted = read(jsonOf(request.body, models.settings));
+  nameUser(request, wanted.user);
   const model = models.take(wanted.name ?? firstThatEmbeds(models), "model");
   const items = readTexts(wanted, model);
   const length = readDimensions(wanted, model);

@@ -71,7 +71,7 @@ function readEmbeddings(body: unknown): Embeddings {
   const format = encoding_format ?? "float";
   if (format !== "float" && format !== "base64") throw invalid("encoding_format", '"float" or "base64"', format);
   const isBase64 = format === "base64";
-  return { name: model, texts: input, path: "input", dimensions, isJson: !isBase64, isBase64 };
+  return { name: model, texts: input, path: "input", dimensions, user, isJson: !isBase64, isBase64 };
 }
 
 function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean): Buffer {

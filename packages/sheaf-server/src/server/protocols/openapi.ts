@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { Settings } from "../../settings/settings.ts";
 import type { RouteSchema } from "../../http/schema/route-schema.ts";
 import { packageVersion } from "../../shared/version.ts";
+import { needsKey } from "../../tenants/callers.ts";
 
 // The page's own files and nothing else; it sets styles on elements.
 const contentPolicy =
@@ -17,8 +18,8 @@ declare module "fastify" {
 }
 
 /** `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. */
-export async function documentRoutes(app: FastifyInstance, { apiKey }: Settings): Promise<void> {
-  const hasKey = apiKey !== undefined;
+export async function documentRoutes(app: FastifyInstance, settings: Settings): Promise<void> {
+  const hasKey = needsKey(settings);
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",

@@ -1,4 +1,5 @@
 import { inferLongList } from "./long-list.ts";
+import { runAs, type Load } from "../../tenants/caller.ts";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
 import type { ServedModel } from "../models/served-model.ts";
@@ -10,12 +11,12 @@ type Settled = PromiseSettledResult<Served>[];
 export async function inferOne(model: ServedModel, item: unknown, options: InferOptions): Promise<Served> {
   const startedAtMs = performance.now();
   try {
-    const served = await model.infer(item, options);
+    const served = await runAs(options, loadOf(model, [item]), (asked) => model.infer(item, asked));
     const totalMs = performance.now() - startedAtMs;
     model.statistics.answered({ items: served.batchSize === 0 ? 0 : 1, totalMs, queueMs: served.queueMs });
     return served;
   } catch (error) {
-    throw failed(error, model, startedAtMs);
+    throw failed(error, model, startedAtMs, options);
   }
 }
 
@@ -28,12 +29,13 @@ export async function inferEach(
   if (items.length === 0) return [];
   const startedAtMs = performance.now();
   try {
-    const outcomes = await model.inferAll(items, options);
+    const run = (asked: InferOptions): Promise<Settled> => model.inferAll(items, asked);
+    const outcomes = await runAs(options, loadOf(model, items), run, (all) => all);
     const served = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     answered(model, startedAtMs, served);
     return outcomes;
   } catch (error) {
-    throw failed(error, model, startedAtMs);
+    throw failed(error, model, startedAtMs, options);
   }
 }
 
@@ -48,15 +50,24 @@ export async function inferEvery(
   const startedAtMs = performance.now();
   const { queueMaxSize, requestTimeoutMs } = model.settings;
   try {
-    const served =
+    const run = async (asked: InferOptions): Promise<Served[]> =>
       items.length > queueMaxSize
-        ? await inferLongList(model, items, { ...options, timeoutMs: options.timeoutMs ?? requestTimeoutMs })
-        : (await model.inferAll(items, options)).map(valueOf);
+        ? inferLongList(model, items, { ...asked, timeoutMs: asked.timeoutMs ?? requestTimeoutMs })
+        : (await model.inferAll(items, asked)).map(valueOf);
+    const served = await runAs(options, loadOf(model, items), run);
     answered(model, startedAtMs, served);
     return served;
   } catch (error) {
-    throw failed(error, model, startedAtMs);
+    throw failed(error, model, startedAtMs, options);
   }
+}
+
+function loadOf({ definition }: ServedModel, items: readonly unknown[]): Load {
+  const weigh = definition.weigh as ((item: unknown) => number) | undefined;
+  return {
+    items: items.length,
+    weight: () => (weigh === undefined ? items.length : items.reduce<number>((sum, item) => sum + weigh(item), 0)),
+  };
 }
 
 function valueOf(outcome: PromiseSettledResult<Served>): Served {
@@ -70,7 +81,7 @@ function answered({ statistics }: ServedModel, startedAtMs: number, served: read
   statistics.answered({ items, totalMs: performance.now() - startedAtMs, queueMs });
 }
 
-function failed(error: unknown, model: ServedModel, startedAtMs: number): unknown {
+function failed(error: unknown, model: ServedModel, startedAtMs: number, { caller }: InferOptions): unknown {
   model.statistics.failed(performance.now() - startedAtMs);
-  return problemFor(error, model);
+  return problemFor(error, model, caller?.tenant);
 }

@@ -1,29 +1,38 @@
 import { Metadata, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
-import { digestOf, refusalOf } from "../../../http/api-key.ts";
 import { hostCheck } from "../../../http/allowed-hosts.ts";
-import { Problem } from "../../../problems/problem.ts";
+import { Problem, problemOf } from "../../../problems/problem.ts";
 import { requestId } from "../../../http/request-id.ts";
 import type { Settings } from "../../../settings/settings.ts";
+import type { Caller } from "../../../tenants/caller.ts";
+import type { Callers } from "../../../tenants/callers.ts";
 import type { Connections } from "./connections.ts";
 import { statusOf } from "./status.ts";
 
 /** Methods that need no key, as the health routes of HTTP. */
 const isOpen = (path: string): boolean => path.startsWith("/grpc.health.") || /\/Server(?:Live|Ready)$/.test(path);
 
+const known = new WeakMap<Metadata, Caller>();
+
+/** Who made a call; undefined where callers are not told apart. */
+export const callerOf = ({ metadata }: { readonly metadata: Metadata }): Caller | undefined => known.get(metadata);
+
 /**
  * Every call, before its message is read: refused without the key, or where as many are open as there may be connections.
  * Its status carries its id.
  */
-export function callGuard(settings: Settings, connections: () => Connections): ServerInterceptor {
-  const { apiKey, maxConnections } = settings;
+export function callGuard(settings: Settings, callers: Callers, connections: () => Connections): ServerInterceptor {
+  const { maxConnections } = settings;
   const hostRefusal = hostCheck(settings);
-  const expected = apiKey === undefined ? undefined : digestOf(apiKey);
   const refusal = (path: string, authority: string, metadata: Metadata): Problem | undefined => {
     const wrongHost = hostRefusal?.(authority);
     if (wrongHost !== undefined) return wrongHost;
-    if (expected !== undefined && !isOpen(path)) {
-      const refused = refusalOf(first(metadata, "authorization"), expected, "as metadata,");
-      if (refused !== undefined) return refused;
+    if (!callers.isOpenToAll && !isOpen(path)) {
+      try {
+        const caller = callers.identify((name) => first(metadata, name), "as metadata,");
+        if (caller !== undefined) known.set(metadata, caller);
+      } catch (error) {
+        return problemOf(error);
+      }
     }
     if (connections().calls < maxConnections) return undefined;
     const message = `${maxConnections} calls are open (MAX_CONNECTIONS); retry later.`;

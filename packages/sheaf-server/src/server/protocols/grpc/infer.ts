@@ -16,6 +16,7 @@ import { rawOrContents } from "./contents.ts";
 import { serviceName } from "./definition.ts";
 import { inferMessage, type InferMessage } from "./infer-request.ts";
 import { detailsOf, statusNameOf, statusOf } from "./status.ts";
+import { callerOf } from "./calls.ts";
 
 /** Most requests of one stream that run or wait; the next one is read when a reply has been taken. */
 export const maxInFlightPerStream = 64;
@@ -164,12 +165,18 @@ async function infer(
   const header = { ...given, parameters };
   const inputs = given["inputs"] as readonly unknown[];
   const request = { header, isBinary: true, ...rawOrContents(raw, inputs) };
-  const { id, outputs } = await inferTensors(model, request, options(model.settings));
+  const asked = options(model.settings);
+  const { id, outputs } = await inferTensors(model, request, asked);
+  const lane = asked.caller?.loweredTo;
   return {
     model_name: model.name,
     model_version: versionOf(model),
     id: id ?? "",
-    parameters: asksFinal ? { triton_final_response: { bool_param: true } } : {},
+    parameters: {
+      ...(asksFinal && { triton_final_response: { bool_param: true } }),
+      // The lane that the request was lowered to, as the header of HTTP says it.
+      ...(lane !== undefined && { x_sheaf_priority: { string_param: lane } }),
+    },
     outputs: outputs.map(({ value }) => ({ name: value.name, datatype: value.datatype, shape: value.shape })),
     raw_output_contents: outputs.map(({ value }) => bytesOf(value.data)),
   };
@@ -183,7 +190,11 @@ const headersOf = ({ metadata }: Call): Headers =>
 const optionsFor =
   (call: Call, headers: Headers, signal: AbortSignal) =>
   (settings: Settings): InferOptions => {
-    const options = optionsOf(headers, signal, settings, (header) => `metadata ${header.toLowerCase()}`);
+    const caller = callerOf(call)?.again();
+    const options = {
+      ...optionsOf(headers, signal, settings, (header) => `metadata ${header.toLowerCase()}`),
+      ...(caller !== undefined && { caller }),
+    };
     const leftMs = Number(call.getDeadline()) - Date.now();
     return leftMs < options.timeoutMs ? { ...options, timeoutMs: Math.max(1, leftMs) } : options;
   };

@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { Models } from "../../models/models.ts";
 import type { RequestMetrics } from "../../../observe/request-metrics.ts";
 import type { Settings } from "../../../settings/settings.ts";
+import type { Callers } from "../../../tenants/callers.ts";
 import { callGuard } from "./calls.ts";
 import { Connections, maxCallsPerConnection } from "./connections.ts";
 import { protocol, service } from "./definition.ts";
@@ -26,7 +27,12 @@ export interface GrpcService {
  */
 export function serveGrpc(
   app: FastifyInstance,
-  { models, settings, requests }: { models: Models; settings: Settings; requests: RequestMetrics },
+  {
+    models,
+    settings,
+    requests,
+    callers,
+  }: { models: Models; settings: Settings; requests: RequestMetrics; callers: Callers },
 ): GrpcService {
   // It would write to the console, a line for each name in metadata that is not one.
   const log = (...words: readonly unknown[]): void => app.log.debug(words.join(" "));
@@ -38,7 +44,7 @@ export function serveGrpc(
     "grpc.max_connection_idle_ms": settings.keepAliveTimeoutMs,
     "grpc.keepalive_time_ms": keepAliveMs,
     "grpc.keepalive_timeout_ms": keepAliveMs,
-    interceptors: [callGuard(settings, () => connections)],
+    interceptors: [callGuard(settings, callers, () => connections)],
   });
   // Of every method: whether it is a stream, which may last.
   const methods = new Map<string, boolean>();

@@ -6,6 +6,7 @@ import { problemOf, type Problem } from "../../../problems/problem.ts";
 const codes = {
   400: grpc.INVALID_ARGUMENT,
   401: grpc.UNAUTHENTICATED,
+  403: grpc.PERMISSION_DENIED,
   404: grpc.NOT_FOUND,
   405: grpc.UNIMPLEMENTED,
   408: grpc.DEADLINE_EXCEEDED,

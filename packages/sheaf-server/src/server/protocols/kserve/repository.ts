@@ -6,14 +6,18 @@ import type { Repository } from "../../models/models.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import * as schemas from "./schemas.ts";
 
+const actions = ["load", "unload"] as const;
+const pathOf = (action: (typeof actions)[number]): string => `/v2/repository/models/:model/${action}`;
+
+export const repositoryPaths: readonly string[] = actions.map(pathOf);
+
 /**
  * Load and unload of Triton's model repository extension, for a folder of models:
  * https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
  */
 export function repositoryRoutes(v2: FastifyInstance, repository: Repository, settings: Settings): void {
-  for (const action of ["load", "unload"] as const) {
-    const path = `/v2/repository/models/:model/${action}`;
-    v2.post(path, { schema: schemas.repositoryAction(action) }, async (request) => {
+  for (const action of actions) {
+    v2.post(pathOf(action), { schema: schemas.repositoryAction(action) }, async (request) => {
       readParameters(request, action, settings);
       const { model } = request.params as { readonly model: string };
       await patiently(request, () => repository[action](model));

@@ -1,0 +1,45 @@
+import type { BatcherOptions, Executor } from "sheaf";
+import { wrapExecutor } from "sheaf/executors";
+import { roleOf } from "../../settings/role.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { hasTenants } from "../../tenants/callers.ts";
+import type { Tenant } from "../../tenants/tenants.ts";
+
+/** An item as it waits in a batcher whose tenants take turns. */
+export class Tenanted {
+  readonly item: unknown;
+  readonly tenant: Tenant | undefined;
+
+  constructor(item: unknown, tenant: Tenant | undefined) {
+    this.item = item;
+    this.tenant = tenant;
+  }
+}
+
+/** Whether a batcher here takes items with their tenants. A worker of a fleet gets items without them. */
+export const isTenanted = (settings: Settings): boolean => roleOf(settings) === "alone" && hasTenants(settings);
+
+type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
+
+/** The key functions of items, for items with their tenants. */
+export function tenantedKeys({ weigh, groupKey, dedupeKey }: Keys): Keys {
+  const of = <T>(key: ((item: unknown) => T) | undefined): ((item: unknown) => T) | undefined =>
+    key && ((held) => key((held as Tenanted).item));
+  return {
+    weigh: of(weigh),
+    groupKey: of(groupKey),
+    dedupeKey: of(dedupeKey),
+    fairKey: (held) => (held as Tenanted).tenant,
+    shareOf: (tenant) => (tenant as Tenant | undefined)?.share ?? 1,
+  };
+}
+
+/** An executor of items, for items with their tenants. */
+export const tenantedExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> =>
+  wrapExecutor(inner, {
+    run: (held, handle) =>
+      inner.run(
+        (held as Tenanted[]).map(({ item }) => item),
+        handle,
+      ),
+  });

@@ -1,0 +1,77 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { Meter } from "./meter.ts";
+import { ownKeyName, type KeyTerms } from "./keys-file.ts";
+
+/** SHA-256. Keys have 256 random bits, so nobody finds one by its hash, however fast that is. */
+export const digestOf = (key: string | Buffer): Buffer => createHash("sha256").update(key).digest();
+
+/** A key, or several of one name. It stays the same object while its terms change. */
+export class ApiKey {
+  terms: KeyTerms;
+  /** Not in the file any more: requests that are open end, and no other begins. */
+  isRevoked = false;
+  /** Of all its tenants together. */
+  readonly meter: Meter;
+
+  constructor(terms: KeyTerms) {
+    this.terms = terms;
+    this.meter = new Meter(terms.bounds);
+  }
+}
+
+/** The keys that open a server. */
+export class ApiKeys {
+  readonly #own: KeyTerms | undefined;
+  #byName: ReadonlyMap<string, ApiKey> = new Map();
+  #byPlace: ReadonlyMap<string, readonly Known[]> = new Map();
+  /** Nobody outside can tell the place of a digest, so the time of a look-up says nothing about a key. */
+  readonly #salt = randomBytes(32);
+
+  /** `own` is API_KEY: one tenant, which may do everything. */
+  constructor(own: string | undefined) {
+    this.#own = own === undefined ? undefined : { ...ownTerms, digests: [digestOf(own)] };
+    this.replace([]);
+  }
+
+  /** These keys from now on, beside API_KEY. */
+  replace(keys: readonly KeyTerms[]): void {
+    const byName = new Map<string, ApiKey>();
+    const byPlace = new Map<string, Known[]>();
+    for (const terms of this.#own === undefined ? keys : [this.#own, ...keys]) {
+      const key = this.#byName.get(terms.name) ?? new ApiKey(terms);
+      key.terms = terms;
+      key.meter.bounds = terms.bounds;
+      byName.set(terms.name, key);
+      for (const digest of terms.digests) {
+        const place = this.#placeOf(digest);
+        byPlace.set(place, [...(byPlace.get(place) ?? []), { digest, key }]);
+      }
+    }
+    for (const [name, key] of this.#byName) if (!byName.has(name)) key.isRevoked = true;
+    this.#byName = byName;
+    this.#byPlace = byPlace;
+  }
+
+  /** The key that a request sent; undefined where there is none like it. */
+  find(given: string): ApiKey | undefined {
+    const digest = digestOf(given);
+    return this.#byPlace.get(this.#placeOf(digest))?.find((known) => timingSafeEqual(known.digest, digest))?.key;
+  }
+
+  #placeOf(digest: Buffer): string {
+    return createHash("sha256").update(this.#salt).update(digest).digest("base64").slice(0, 12);
+  }
+}
+
+interface Known {
+  readonly digest: Buffer;
+  readonly key: ApiKey;
+}
+
+const ownTerms: Omit<KeyTerms, "digests"> = {
+  name: ownKeyName,
+  share: 1,
+  highestLane: "immediate",
+  isOperator: true,
+  bounds: {},
+};

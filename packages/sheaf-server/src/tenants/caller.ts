@@ -1,0 +1,134 @@
+import { BatcherError, type Priority } from "sheaf";
+import { priorities } from "sheaf/adapters/http";
+import { Problem } from "../problems/problem.ts";
+import { withoutStack } from "../problems/without-stack.ts";
+import type { ApiKey } from "./api-keys.ts";
+import type { Meter } from "./meter.ts";
+import type { ItemOutcome, Tenant, Tenants } from "./tenants.ts";
+
+/** A request's items. */
+export interface Load {
+  readonly items: number;
+  /** Called where the tenant's weight is bounded. */
+  weight(): number;
+}
+
+/** The part of a call's options that depends on who calls. */
+interface Asking {
+  readonly caller?: Caller | undefined;
+  readonly priority?: Priority | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Runs a request's items within the bounds of its tenant, in a lane that its key may use, and counts how they ended: all
+ * alike, or as `outcomesOf` their result.
+ * @throws {Problem} 401 for a key that is gone, 429 over a bound.
+ */
+export function runAs<Options extends Asking, T>(
+  options: Options,
+  load: Load,
+  run: (options: Options) => Promise<T>,
+  outcomesOf?: (result: T) => readonly PromiseSettledResult<unknown>[],
+): Promise<T> {
+  const { caller, priority, signal } = options;
+  if (caller === undefined) return run(options);
+  const leave = caller.enter(load);
+  return run({ ...options, priority: caller.laneOf(priority) }).then(
+    (result) => {
+      if (outcomesOf === undefined) leave("ok", load.items);
+      else
+        for (const outcome of outcomesOf(result))
+          leave(outcome.status === "fulfilled" ? "ok" : outcomeOf(outcome.reason, signal), 1);
+      return result;
+    },
+    (error: unknown) => {
+      leave(outcomeOf(error, signal), load.items);
+      throw error;
+    },
+  );
+}
+
+/** The sender of a request, with its tenant and its rights. */
+export class Caller {
+  /** Undefined: the server asks for no key. */
+  readonly key: ApiKey | undefined;
+  readonly tenant: Tenant;
+  readonly #tenants: Tenants;
+  /** The caller of the same key whose request names this user; undefined where users are not tenants. */
+  readonly ofUser: ((user: unknown) => Caller) | undefined;
+  /** The lane that a request was lowered to; undefined where it was not. */
+  loweredTo: Priority | undefined;
+
+  constructor(tenants: Tenants, tenant: Tenant, key: ApiKey | undefined, ofUser?: (user: unknown) => Caller) {
+    this.#tenants = tenants;
+    this.tenant = tenant;
+    this.key = key;
+    this.ofUser = ofUser;
+  }
+
+  /** The same for another request of a stream. */
+  again(): Caller {
+    return new Caller(this.#tenants, this.tenant, this.key);
+  }
+
+  get isOperator(): boolean {
+    return this.key === undefined || this.key.terms.isOperator;
+  }
+
+  /** The lane that its items get, at most the key's highest. */
+  laneOf(asked: Priority = "interactive"): Priority {
+    const highest = this.key?.terms.highestLane ?? "immediate";
+    if (priorities.indexOf(asked) >= priorities.indexOf(highest)) return asked;
+    return (this.loweredTo = highest);
+  }
+
+  /**
+   * Lets items in. @returns a function that takes them out, some at a time.
+   * @throws {Problem} 401 for a key that is gone, 429 over one of its bounds, with the time until that is over.
+   */
+  enter({ items, weight }: Load): (outcome: ItemOutcome, items: number) => void {
+    if (this.key?.isRevoked === true) throw new Problem("UNAUTHORIZED", "The key is no longer valid.");
+    const startedAtMs = performance.now();
+    const { tenant } = this;
+    const tenants = this.#tenants;
+    const meters = this.#meters;
+    for (const meter of meters) {
+      const over = meter.overBound(items, weight, startedAtMs);
+      if (over === undefined) continue;
+      tenants.refused(tenant, items);
+      throw tooMany(tenant, over.reason, over.waitMs);
+    }
+    for (const meter of meters) meter.enter(items, weight, startedAtMs);
+    tenants.entered(tenant, items);
+    return (outcome, ended) => {
+      const tookMs = performance.now() - startedAtMs;
+      for (const meter of meters) meter.leave(ended, tookMs);
+      tenants.left(tenant, outcome, ended);
+    };
+  }
+
+  /** A key's bounds hold for all its tenants together, also for made-up ones. */
+  get #meters(): readonly Meter[] {
+    const { key, tenant } = this;
+    return key === undefined || key.terms.name === tenant.name ? [tenant.meter] : [key.meter, tenant.meter];
+  }
+}
+
+/** How an item ended that failed with this error. */
+function outcomeOf(error: unknown, signal: AbortSignal | undefined): Exclude<ItemOutcome, "ok"> {
+  if (signal?.aborted === true) return "aborted";
+  if (!(error instanceof BatcherError)) return "error";
+  if (error.code === "QUEUE_FULL" || error.code === "CLOSED") return "rejected";
+  return error.code === "TIMEOUT" ? "timeout" : "error";
+}
+
+/** Those who were refused together come back a little apart. */
+const spread = 0.25;
+
+function tooMany({ name }: Tenant, reason: string, waitMs: number): Problem {
+  const retryMs = Math.max(1, Math.ceil(waitMs * (1 + spread * Math.random())));
+  const headers = { "retry-after": String(Math.ceil(retryMs / 1000)), "retry-after-ms": String(retryMs) };
+  const message = `${name} may send ${reason}. Retry in ${retryMs} ms.`;
+  return withoutStack(() => new Problem("TENANT_LIMIT", message, { headers }));
+}

@@ -1,0 +1,147 @@
+import { unwatchFile, watchFile } from "node:fs";
+import { invalid, messageOf, Problem } from "../problems/problem.ts";
+import type { Settings } from "../settings/settings.ts";
+import { ApiKeys, type ApiKey } from "./api-keys.ts";
+import { Caller } from "./caller.ts";
+import { ownKeyName, readKeysFile } from "./keys-file.ts";
+import type { TenantBounds } from "./meter.ts";
+import { Tenants, type TenantsFigures } from "./tenants.ts";
+
+/** The settings that say who may call, and as whom. */
+export type CallerSettings = Pick<
+  Settings,
+  | "apiKey"
+  | "apiKeysFile"
+  | "tenantBy"
+  | "tenantHeader"
+  | "tenantItemsPerSecond"
+  | "tenantWeightPerSecond"
+  | "tenantItemsInFlight"
+>;
+
+/** Whether a server tells its callers apart: their items take turns, and each is held to its bounds. */
+export const hasTenants = (settings: CallerSettings): boolean =>
+  settings.apiKeysFile !== undefined || settings.tenantBy !== "key" || Object.keys(boundsOf(settings)).length > 0;
+
+/** Whether requests need a key. */
+export const needsKey = ({ apiKey, apiKeysFile }: Partial<Pick<Settings, "apiKey" | "apiKeysFile">>): boolean =>
+  apiKey !== undefined || apiKeysFile !== undefined;
+
+/** Lines about the file of keys. */
+export interface CallersLog {
+  info(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** The tenant of requests that name none. */
+const noName = "(none)";
+/** Longest name in a header or a field `user`: it is kept for as long as the tenant is busy. */
+const longestName = 256;
+/** Also for a file on a network, or behind a link that is replaced. */
+const lookEveryMs = 1000;
+
+/** Finds out who sent a request. */
+export class Callers {
+  readonly #tenants: Tenants = new Tenants();
+  readonly #settings: CallerSettings;
+  readonly #keys: ApiKeys | undefined;
+  readonly #bounds: TenantBounds;
+  readonly #hasTenants: boolean;
+  #close: (() => void) | undefined;
+
+  /** @throws {ConfigError} where the file of keys is wrong; later, when it changes to a wrong one, the keys stay. */
+  constructor(settings: CallerSettings, log: CallersLog) {
+    this.#settings = settings;
+    this.#bounds = boundsOf(settings);
+    this.#hasTenants = hasTenants(settings);
+    this.#keys = needsKey(settings) ? new ApiKeys(settings.apiKey) : undefined;
+    if (settings.apiKeysFile !== undefined) this.#followFile(settings.apiKeysFile, this.#keys!, log);
+  }
+
+  /** Of the tenants; undefined where callers are not told apart. */
+  get figures(): TenantsFigures | undefined {
+    return this.#hasTenants ? this.#tenants.figures() : undefined;
+  }
+
+  /** Whether there is anything to find out. */
+  get isOpenToAll(): boolean {
+    return this.#keys === undefined && !this.#hasTenants;
+  }
+
+  /**
+   * Who sent a request with these headers, which have names in small letters; undefined where callers are not told apart.
+   * `place` says where keys are sent.
+   * @throws {Problem} 401 without a valid key, 422 for a header that cannot be the name of a tenant.
+   */
+  identify(header: (name: string) => unknown, place = "in the header"): Caller | undefined {
+    const key = this.#keys === undefined ? undefined : keyIn(this.#keys, header("authorization"), place);
+    if (!this.#hasTenants) return undefined;
+    const { tenantBy, tenantHeader } = this.#settings;
+    return this.#callerOf(key, tenantBy === "header" ? nameIn(header(tenantHeader), tenantHeader) : undefined);
+  }
+
+  close(): void {
+    this.#close?.();
+  }
+
+  #callerOf(key: ApiKey | undefined, name: string | undefined): Caller {
+    const tenants = this.#tenants;
+    const share = key?.terms.share ?? 1;
+    if (this.#settings.tenantBy === "key" && key !== undefined) {
+      const bounds = { ...this.#bounds, ...key.terms.bounds };
+      return new Caller(tenants, tenants.of(key.terms.name, share, bounds), key);
+    }
+    // Two customers may have users of the same name. The only key of a server says nothing.
+    const prefix = key === undefined || key.terms.name === ownKeyName ? "" : `${key.terms.name}/`;
+    const ofUser = (user: unknown): Caller => this.#callerOf(key, nameIn(user ?? undefined, "user"));
+    const tenant = tenants.of(`${prefix}${name ?? noName}`, share, this.#bounds);
+    return new Caller(tenants, tenant, key, this.#settings.tenantBy === "user" ? ofUser : undefined);
+  }
+
+  #followFile(path: string, keys: ApiKeys, log: CallersLog): void {
+    keys.replace(readKeysFile(path));
+    const reread = (): void => {
+      try {
+        const terms = readKeysFile(path);
+        keys.replace(terms);
+        log.info({ keys: terms.length }, "the file of keys was read again");
+      } catch (error) {
+        log.error({}, `the keys stay as they were: ${messageOf(error)}`);
+      }
+    };
+    watchFile(path, { interval: lookEveryMs, persistent: false }, reread);
+    this.#close = () => unwatchFile(path, reread);
+  }
+}
+
+function boundsOf(settings: CallerSettings): TenantBounds {
+  const {
+    tenantItemsPerSecond: itemsPerSecond,
+    tenantWeightPerSecond: weightPerSecond,
+    tenantItemsInFlight: itemsInFlight,
+  } = settings;
+  return {
+    ...(itemsPerSecond !== undefined && { itemsPerSecond }),
+    ...(weightPerSecond !== undefined && { weightPerSecond }),
+    ...(itemsInFlight !== undefined && { itemsInFlight }),
+  };
+}
+
+/** @throws {Problem} 401 */
+function keyIn(keys: ApiKeys, authorization: unknown, place: string): ApiKey {
+  const given = typeof authorization === "string" ? /^Bearer +(.+)$/i.exec(authorization)?.[1] : undefined;
+  const key = given === undefined ? undefined : keys.find(given);
+  if (key !== undefined) return key;
+  throw new Problem(
+    "UNAUTHORIZED",
+    given === undefined ? `Send the key ${place} authorization: Bearer KEY.` : "The key is wrong.",
+    { headers: { "www-authenticate": 'Bearer realm="sheaf"' } },
+  );
+}
+
+/** A tenant's name, as a request gives it; undefined where it gives none. */
+function nameIn(given: unknown, path: string): string | undefined {
+  if (given === undefined || given === "") return undefined;
+  if (typeof given === "string" && given.length <= longestName && /^[^\p{Cc}\p{Cs}]+$/u.test(given)) return given;
+  throw invalid(path, `a text of at most ${longestName} characters without control characters`, given);
+}

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { embeddingApi, proxying } from "../proxy/proxying.js";
+import { bearer, entry, keysFile } from "./keys.js";
+
+test("keys of the proxy's own share the upstream's key and its requests; the upstream never sees them", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL, {
+    apiKeysFile: keysFile(t, [entry("a"), entry("b"), entry("op", { operator: true })]).path,
+    upstreamApiKey: "sk-upstream",
+    maxBatchSize: 10,
+    maxWaitMs: 60_000,
+  });
+  const replies = await Promise.all(Array.from({ length: 10 }, (_, i) => proxy.embed(`t${i}`, { key: i % 2 === 0 ? "sk-a" : "sk-b" }))); // prettier-ignore
+  assert.deepEqual(replies.map(({ status }) => status), Array(10).fill(200)); // prettier-ignore
+  assert.equal(api.requests.length, 1);
+  assert.equal(api.requests[0]!.headers["authorization"], "Bearer sk-upstream");
+  assert.equal((await proxy.embed("t", { key: "sk-upstream" })).status, 401);
+  assert.equal((await proxy.get("/livez")).status, 200);
+  assert.equal((await proxy.get("/metrics", bearer("sk-a"))).status, 403);
+
+  assert.equal((await proxy.get("/v1/models", bearer("sk-a"))).status, 403);
+  await proxy.get("/v1/models", bearer("sk-op"));
+  assert.deepEqual(api.others.map(({ headers }) => headers["authorization"]), ["Bearer sk-upstream"]); // prettier-ignore
+
+  const { text } = await proxy.get("/metrics", bearer("sk-op"));
+  assert.match(text, /^sheaf_tenant_items_total\{tenant="a",outcome="ok"\} 5$/m);
+});
+
+test("the proxy holds a tenant to its bounds, and lowers its lane", async (t) => {
+  const api = await embeddingApi(t);
+  const keys = [entry("slow", { itemsPerSecond: 0.01 }), entry("short", { weightPerSecond: 1 }), entry("a")];
+  const settings = { apiKeysFile: keysFile(t, keys).path, upstreamApiKey: "sk-upstream", maxWaitMs: 1 };
+  const proxy = await proxying(t, api.baseURL, settings);
+  assert.equal((await proxy.embed("one", { key: "sk-slow" })).status, 200);
+  const refused = await proxy.embed("two", { key: "sk-slow" });
+  assert.deepEqual([refused.status, refused.json.error.code], [429, "TENANT_LIMIT"]);
+  assert.ok(Number(refused.headers.get("retry-after")) > 90);
+  assert.equal((await proxy.embed("a long text ".repeat(1000), { key: "sk-short" })).status, 200);
+  assert.match((await proxy.embed("two", { key: "sk-short" })).json.error.message, /a weight of 1 a second/);
+  const lowered = await proxy.embed("three", { key: "sk-a", headers: { "x-sheaf-priority": "immediate" } });
+  assert.deepEqual([lowered.status, lowered.headers.get("x-sheaf-priority")], [200, "interactive"]);
+});
+
+test("with TENANT_BY=header tenants of a gateway share requests: the header goes no further", async (t) => {
+  const api = await embeddingApi(t);
+  const proxy = await proxying(t, api.baseURL, { tenantBy: "header", maxBatchSize: 6, maxWaitMs: 60_000 });
+  await Promise.all(
+    Array.from({ length: 6 }, (_, i) => proxy.embed(`t${i}`, { headers: { "x-tenant": `c${i % 3}` } })),
+  );
+  assert.equal(api.requests.length, 1);
+  assert.equal(api.requests[0]!.headers["x-tenant"], undefined);
+  assert.equal(api.requests[0]!.headers["authorization"], "Bearer sk-a");
+  const { text } = await proxy.get("/metrics");
+  for (const name of ["c0", "c1", "c2"])
+    assert.ok(text.includes(`sheaf_tenant_items_total{tenant="${name}",outcome="ok"} 2`), name);
+});
+
+test("tenants of the proxy take turns: behind a flood another's text is in the next request", async (t) => {
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const api = await embeddingApi(t, { latencyMs: () => released });
+  const settings = {
+    tenantBy: "header",
+    maxBatchSize: 2,
+    upstreamConcurrency: 1,
+    schedulerStrategy: "greedy",
+  } as const;
+  const proxy = await proxying(t, api.baseURL, settings);
+  const embed = (text: string, tenant: string) => proxy.embed(text, { headers: { "x-tenant": tenant } });
+  const replies = Array.from({ length: 20 }, (_, i) => embed(`f${i}`, "flood"));
+  const waiting = async (tenant: string, items: number): Promise<void> => {
+    const line = `sheaf_tenant_in_flight_items{tenant="${tenant}"} ${items}\n`;
+    while (!(await proxy.get("/metrics")).text.includes(line)) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  const counted = [...replies];
+  await waiting("flood", 20);
+  counted.push(embed("mine", "other"));
+  await waiting("other", 1);
+  release();
+  await Promise.all(counted);
+  assert.ok(api.requests[1]!.inputs.includes("mine"), JSON.stringify(api.requests.map(({ inputs }) => inputs)));
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Meter } from "../../dist/tenants/meter.js";
+import { Tenants, type Tenant } from "../../dist/tenants/tenants.js";
+
+const one = (): number => 1;
+
+function serve(tenants: Tenants, tenant: Tenant, items: number): void {
+  tenants.entered(tenant, items);
+  tenants.left(tenant, "ok", items);
+}
+
+test("a rate lets a second's worth in at once, then says when the next item may come", () => {
+  const meter = new Meter({ itemsPerSecond: 10 });
+  for (let i = 0; i < 10; i++) {
+    assert.equal(meter.overBound(1, one, 0), undefined, String(i));
+    meter.enter(1, one, 0);
+  }
+  const over = meter.overBound(1, one, 0)!;
+  assert.match(over.reason, /10 items a second/);
+  assert.ok(over.waitMs > 0 && over.waitMs <= 101, String(over.waitMs));
+  assert.equal(meter.overBound(1, one, over.waitMs), undefined);
+  assert.notEqual(meter.overBound(1, one, over.waitMs - 1), undefined);
+});
+
+test("over any time no more comes in than the rate and one request, also where a request is larger than a second's worth", () => {
+  const meter = new Meter({ itemsPerSecond: 10, weightPerSecond: 100 });
+  let items = 0;
+  let weight = 0;
+  for (let atMs = 0; atMs < 60_000; atMs += 7) {
+    if (meter.overBound(30, one, atMs) !== undefined) continue;
+    meter.enter(30, () => 20, atMs);
+    items += 30;
+    weight += 20;
+  }
+  // Less than the rate by the 7 ms that a request comes late.
+  assert.ok(items <= 600 + 30 && items >= 570, `${items} items`);
+  assert.ok(weight <= 6000 + 100, `${weight}`);
+});
+
+test("items in flight have a bound; more than that come in when nothing else is there", () => {
+  const meter = new Meter({ itemsInFlight: 5 });
+  assert.equal(meter.overBound(8, one, 0), undefined);
+  meter.enter(8, one, 0);
+  assert.match(meter.overBound(1, one, 0)!.reason, /at most 5 items in flight, 8 are/);
+  meter.leave(4, 20);
+  assert.equal(meter.overBound(1, one, 0), undefined);
+  assert.notEqual(meter.overBound(2, one, 0), undefined);
+});
+
+test("figures show 20 tenants and one sum of the others, and together every item, also of tenants that come and go", () => {
+  const tenants = new Tenants();
+  let counted = 0;
+  for (let i = 0; i < 5000; i++) {
+    const tenant = tenants.of(`t${(i * i) % 701}`, 1, {});
+    const items = 1 + (i % 13);
+    if (i % 3 === 0) tenants.refused(tenant, items);
+    else serve(tenants, tenant, items);
+    counted += items;
+  }
+  const { busiest, others } = tenants.figures();
+  assert.equal(busiest.length, 20);
+  const sum = [...busiest, others].flatMap(({ items }) => Object.values(items)).reduce((a, b) => a + b);
+  assert.equal(sum, counted);
+});
+
+test("a tenant that is clearly busier than one of those shown takes its place; nobody is named as the sum", () => {
+  const tenants = new Tenants();
+  for (let i = 0; i < 20; i++) serve(tenants, tenants.of(`small ${i}`, 1, {}), 10);
+  const shown = (): string[] => tenants.figures().busiest.map(({ name }) => name);
+  const large = tenants.of("large", 1, {});
+  serve(tenants, large, 11);
+  assert.ok(!shown().includes("large"));
+  serve(tenants, large, 100);
+  assert.ok(shown().includes("large"));
+  assert.equal(shown().length, 20);
+  serve(tenants, tenants.of("(others)", 1, {}), 1e6);
+  assert.ok(!shown().includes("(others)"));
+});
+
+test("tenants that are idle are forgotten, those with items in flight or a bucket to fill are not", () => {
+  const tenants = new Tenants();
+  const busy = tenants.of("busy", 1, {});
+  busy.meter.enter(1, one, performance.now());
+  const limited = tenants.of("limited", 1, { itemsPerSecond: 0.001 });
+  limited.meter.enter(1, one, performance.now());
+  const idle = tenants.of("idle", 1, {});
+  for (let i = 0; i < 3000; i++) tenants.of(`t${i}`, 1, {});
+  assert.equal(tenants.of("busy", 1, {}), busy);
+  assert.equal(tenants.of("limited", 1, { itemsPerSecond: 0.001 }), limited);
+  assert.notEqual(tenants.of("idle", 1, {}), idle);
+});
