@@ -47,7 +47,7 @@ before(async () => {
     text = await (await fetch(`${url}/metrics`)).text();
   }
   await server.close();
-  text += await cacheMetrics({ builtinModels, createServer, workerModel, settings });
+  text += await cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings });
   if (!noNats) text += await fleetMetrics({ builtinModels, createServer, workerModel, settings });
   labelsOf = new Map();
   for (const [, name, labels = ""] of text.matchAll(/^([a-z_0-9]+)(?:\{(.*)\})? /gm)) {
@@ -56,9 +56,9 @@ before(async () => {
   }
 });
 
-/** Of a server that keeps results. */
-async function cacheMetrics({ builtinModels, createServer, workerModel, settings }) {
-  const own = { ...settings, cacheMaxBytes: 1_000_000, warmupBatches: 1 };
+/** Of a server that keeps results and tells its callers apart. */
+async function cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings }) {
+  const own = { ...settings, cacheMaxBytes: 1_000_000, tenantBy: "header", warmupBatches: 1 };
   const server = await createServer({ models: [workerModel(builtinModels.mlp(), own)], settings: own });
   try {
     return await (await fetch(`${await server.listen()}/metrics`)).text();

@@ -41,7 +41,7 @@ test("${metricName} changes with a request", async (t) => {
             /(?=import \{ workerFamilies \} from)/,
             `import { ${camel}Family } from "./observe/${name}-metric.ts";\n`,
           ) // prettier-ignore
-          .replace("...workerFamilies(models), ", `$&${camel}Family(models), `),
+          .replace(/( +)\.\.\.workerFamilies\(models\),\n/, `$&$1${camel}Family(models),\n`),
       [page]: (text) =>
         text.replace(/\| `sheaf_workers` .*\n/, `$&| \`${metricName}\` | gauge | Say what it counts. |\n`),
     },
