@@ -24,8 +24,8 @@ function tooOld(version = ""): TooOld | undefined {
 }
 
 /**
- * The process's one connection to NATS: there sooner or later, and closed when the server is. Until it is there it is to its users
- * a connection that is down: they can subscribe, and their requests wait.
+ * The process's one connection to NATS. It opens when NATS can be reached, and closes with the server. Until it is open its users
+ * see a connection that is down: they can subscribe, and their requests wait.
  */
 export class FleetConnection implements NatsConnection {
   /** Rejects where it can never be: wrong credentials, a file that is not there. */
@@ -44,7 +44,7 @@ export class FleetConnection implements NatsConnection {
     this.#client.catch(() => (this.#isClosed = true));
   }
 
-  /** Why it is not there yet; undefined once it has been. */
+  /** Why it is not open yet; undefined once it has been. */
   get unavailableReason(): string | undefined {
     return this.#connection === undefined ? `not connected to NATS: ${this.#unavailableReason}` : undefined;
   }
@@ -101,7 +101,7 @@ export class FleetConnection implements NatsConnection {
   async close(): Promise<void> {
     this.#isClosed = true;
     const connection = this.#connection;
-    // One that is being made closes itself.
+    // A connection that is still opening closes itself.
     if (connection === undefined) return void (await within(this.#client, partingMs));
     // Sends messages on their way; a server that is down or hangs is not waited for.
     await within(connection.drain(), partingMs);

@@ -31,7 +31,7 @@ export class WorkerPart implements FleetPart {
     return this.#connection.unavailableReason ?? this.worker.unavailableReason;
   }
 
-  /** The model's batcher, as items of the queue run on it: each goes on with the trace that came with it. */
+  /** The model's batcher for items of the queue: each continues the trace that came with it. */
   #batcher(): WorkerBatcher<unknown, unknown> {
     const { batcher, crashedInputs, name } = this.#model;
     const { capacity, subscribe } = batcher;

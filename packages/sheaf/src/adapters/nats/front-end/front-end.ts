@@ -80,7 +80,7 @@ export interface NatsFrontEnd<In, Out> extends Batcher<In, Out> {
   drainMs(items: number): number | undefined;
   /** The lanes as the NATS server counts them. */
   figures(): Promise<readonly LaneFigures[]>;
-  /** The same, counted about a second ago; none before that. */
+  /** The lanes as they were counted about a second ago; none before the first count. */
   readonly lastFigures: readonly LaneFigures[];
   /** Replies that came for calls that had ended, and items taken for dead letters here. */
   readonly counts: { readonly lateReplies: number; readonly deadLetters: number; readonly republished: number };
