@@ -48,9 +48,10 @@ export function assembleBatcher<In, Out>(
   settlement.attach(queue);
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
   const cost = settings.weigh === undefined ? new LearnedCost() : new WeighedCost();
-  const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, (nowMs) =>
-    dispatcher.restsMs(cost, nowMs),
-  );
+  const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, {
+    restsMs: (nowMs) => dispatcher.restsMs(cost, nowMs),
+    overload: (nowMs) => overload?.view(nowMs) ?? null,
+  });
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
     recorded: (record, nowMs) => {

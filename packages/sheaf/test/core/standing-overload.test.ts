@@ -76,6 +76,23 @@ test('a call with overloadOrder: "arrival" keeps its place', async () => {
   await finish();
 });
 
+test("refuseLate lets in a call that will go next, and refuses one that newer items would keep waiting for too long", async () => {
+  const { stream, finish, ended, called, call } = rig({ refuseLate: 0.85 });
+  await stream(0.4, 1000);
+  const first = called();
+  // In order of arrival all of them would be late: 1,500 items wait, for a second and a half.
+  await stream(0.4, 400, () => ({ timeoutMs: 300 }));
+  const patient = call({ timeoutMs: 30_000 });
+  await finish();
+  const ends = Array.from({ length: patient - first }, (_, index) => ended.get(first + index));
+  const count = (end: string): number => ends.filter((own) => own === end).length;
+  assert.equal(ends.length, 1000);
+  assert.ok(count("ok") > 0.9 * 400, `${count("ok")} of 400 that could be answered`);
+  assert.ok(count("TIMEOUT") < 0.05 * count("ok"), `${count("TIMEOUT")} were let in and not answered in time`);
+  assert.equal(count("QUEUE_FULL"), 1000 - count("ok") - count("TIMEOUT"));
+  assert.equal(ended.get(patient), "ok");
+});
+
 test("10,000 calls at once, a list longer than the queue, several lists and an endless map go in order", async () => {
   const all = rig();
   for (let i = 0; i < 10_000; i++) all.call();

@@ -1,4 +1,5 @@
 import type { CostModel } from "../../policies/cost-model.ts";
+import type { BatcherStats } from "../contract/stats.ts";
 import type { BatcherCapacity } from "../contract/batcher.ts";
 
 /** Waiting items, and their weight together. */
@@ -24,6 +25,22 @@ export function expectedLatencyMs(
   if (!isKnown(cost, size)) return undefined;
   const runMs = cost.at(size);
   return startMs(Math.floor(waiting / size), runMs, concurrency, restsMs) + runMs;
+}
+
+/**
+ * The same while the newest items go first. It goes next if fewer than a batch come before a slot is free. Otherwise it waits
+ * until the overload ends, which is expected to last as long again as it has lasted.
+ */
+export function expectedNewestFirstMs(
+  cost: CostModel,
+  { concurrency, maxBatchSize }: BatcherCapacity,
+  { arrivedPerS, forMs }: NonNullable<BatcherStats["overload"]>,
+  inOrderMs: number,
+  restsMs: readonly number[],
+): number {
+  const restMs = restsMs.length < concurrency ? 0 : Math.min(...restsMs);
+  const newer = (arrivedPerS * restMs) / 1000;
+  return newer < maxBatchSize ? restMs + cost.at(maxBatchSize) : Math.max(inOrderMs, forMs);
 }
 
 /** The time until the run after so many others can start, which take `runMs` each. */

@@ -1,11 +1,18 @@
 import type { Arrival, Terms } from "./arrival.ts";
 import { Chunk, reject, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunks/chunk.ts";
 import { timeoutError, type Settlement, type Outcome } from "./settlement.ts";
+import type { BatcherStats } from "../contract/stats.ts";
 import type { CostModel } from "../../policies/cost-model.ts";
 import { Waiters, type Waiter } from "./waiters.ts";
 import type { Epoch, Epochs } from "./chunks/epoch.ts";
 import { BatcherError } from "../contract/errors.ts";
-import { drainMs, expectedByWeightMs, expectedLatencyMs, type Waiting } from "../observe/expected-latency.ts";
+import {
+  drainMs,
+  expectedByWeightMs,
+  expectedLatencyMs,
+  expectedNewestFirstMs,
+  type Waiting,
+} from "../observe/expected-latency.ts";
 import { dueAtMs, urgency } from "../../policies/overtaking.ts";
 import { defaults } from "../contract/options.ts";
 import type { OrderKeys } from "./order-keys.ts";
@@ -13,6 +20,14 @@ import type { Queue } from "./queue.ts";
 import { mayHold, type Tenant } from "./tenants/tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import type { Settings, Lane } from "../contract/settings.ts";
+
+/** The state of the rest of the batcher, for estimates. */
+export interface Ahead {
+  /** Rests of the runs in flight, in milliseconds. */
+  restsMs(nowMs: number): readonly number[];
+  /** Null while there is no standing overload. */
+  overload(nowMs: number): BatcherStats["overload"];
+}
 
 /** Waiting items looked at for an estimate. */
 const maxScanned = 1024;
@@ -33,7 +48,7 @@ export class Admission<In, Out> {
   readonly #epochs: Epochs;
   readonly #order: OrderKeys<In> | undefined;
   readonly #cost: CostModel;
-  readonly #restsMs: (nowMs: number) => readonly number[];
+  readonly #aheadOf: Ahead;
   /** Items that an equal call joins, by dedupe key. */
   readonly #equal: Map<unknown, ItemRef<In>> = new Map();
   readonly #leaveDedupe = (ref: ItemRef<In>): void => {
@@ -48,11 +63,11 @@ export class Admission<In, Out> {
     epochs: Epochs,
     order: OrderKeys<In> | undefined,
     cost: CostModel,
-    restsMs: (nowMs: number) => readonly number[],
+    aheadOf: Ahead,
   ) {
     this.#settings = settings;
     this.#cost = cost;
-    this.#restsMs = restsMs;
+    this.#aheadOf = aheadOf;
     this.waiters = new Waiters(calls.cancellation.aborts);
     this.maxQueueSize = settings.maxQueueSize === "auto" ? defaults.maxQueueSize : settings.maxQueueSize;
     this.#queue = queue;
@@ -197,28 +212,42 @@ export class Admission<In, Out> {
    * more than a late answer, and a queue that is older than its deadlines serves no caller. `arrival`: of a single item.
    * @throws {BatcherError} `QUEUE_FULL`
    */
-  refuseLate(items: number, { lane, arrivedAtMs, deadlineMs }: Terms, arrival?: Arrival<In>): void {
+  refuseLate(items: number, terms: Terms, arrival?: Arrival<In>): void {
+    const { lane, arrivedAtMs, deadlineMs } = terms;
     const { refuseLate = Infinity } = this.#settings;
     const { weight, tenant } = arrival ?? {};
     if (refuseLate === Infinity || deadlineMs === Infinity || !this.#hasRoomFor(tenant)) return;
     const inLane = this.#queue.ahead(lane) + this.waiters.items;
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
-    const restsMs = this.#restsMs(arrivedAtMs);
+    const restsMs = this.#aheadOf.restsMs(arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.
     if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
-    const expectedMs =
+    const inOrderMs =
       weight === undefined || this.#cost.perWeightMs === 0
         ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
         : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
+    const overload =
+      arrival !== undefined && this.#goesNewestFirst(arrival, terms) && this.#aheadOf.overload(arrivedAtMs);
+    const expectedMs =
+      overload && inOrderMs !== undefined
+        ? expectedNewestFirstMs(this.#cost, this.#settings, overload, inOrderMs, restsMs)
+        : inOrderMs;
     const timeoutMs = Math.round((deadlineMs - arrivedAtMs) * 1000) / 1000;
     if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
     this.#refuse(
       items,
       `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
-        `${ahead} items wait before it. Retry later, raise timeoutMs or add capacity.`,
+        (overload ? "newer items will go before it" : `${ahead} items wait before it`) +
+        ". Retry later, raise timeoutMs or add capacity.",
       { expectedMs, timeoutMs },
       tenant,
     );
+  }
+
+  /** Whether standing overload changes its place, and arrivals alone decide how far. */
+  #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane, keepsPlace }: Terms): boolean {
+    if (lane !== 1 || keepsPlace || orderKey !== undefined || tenant !== undefined) return false;
+    return this.#cost.perWeightMs === 0 && this.#queue.onlyGroup?.newestFirst === true;
   }
 
   /** Of an item of this weight: shorter ones go before it. */
