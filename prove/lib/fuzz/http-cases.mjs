@@ -29,9 +29,14 @@ function hostileItem(value) {
   return { name: `item ${outcome}`, slices: [posting("/infer/echo", `{"input":${value.text}}`)], end: "wait", check };
 }
 
+const jsonRoutes = [
+  "/infer", "/infer/double", "/v1/embeddings", "/rerank", "/v1/rerank", "/v2/models/echo/infer", "/embed", "/predict",
+  "/v2/embed", "/api/embed", "/vectors",
+]; // prettier-ignore
+
 /** A body over a bound is refused on every route, whatever the route is for. */
 const hostileBody = fc
-  .tuple(hostileJson, fc.constantFrom("/infer", "/infer/double", "/v1/embeddings", "/rerank", "/v2/models/echo/infer"))
+  .tuple(hostileJson, fc.constantFrom(...jsonRoutes))
   .map(([value, path]) => {
     const isOver = outcomeOf({ ...value, isChanged: false }) === "refused";
     const slices = [posting(path, value.text)];

@@ -44,6 +44,12 @@ for (const { name, value, message } of tooMuch) {
       ["/infer", `{"inputs":[1,${value}]}`],
       ["/v1/embeddings", `{"model":"measure","input":${value}}`],
       ["/rerank", `{"query":"a","texts":${value}}`],
+      ["/v1/rerank", `{"query":"a","documents":${value}}`],
+      ["/embed", `{"inputs":${value}}`],
+      ["/predict", `{"inputs":${value}}`],
+      ["/v2/embed", `{"texts":${value}}`],
+      ["/api/embed", `{"model":"measure","input":"a","options":${value}}`],
+      ["/vectors", `{"text":"a","config":${value}}`],
       ["/v2/models/echo/infer", `{"inputs":${value}}`],
       ["/v2/models/echo/infer", asText(value)],
       ["/v2/repository/index", `{"ready":${value}}`],
@@ -180,6 +186,8 @@ test("halves of surrogate pairs are refused as texts too, in every route that ta
     ["/infer", half, "The body"],
     ["/v1/embeddings", `{"model":"measure","input":["b",${half}]}`, "input[1]"],
     ["/rerank", `{"query":"a","texts":["b",${half}]}`, "texts[1]"],
+    ["/v1/rerank", `{"query":"a","documents":["b",${half}]}`, "documents[1]"],
+    ["/v2/embed", `{"texts":["b",${half}]}`, "texts[1]"],
     ["/infer/echo", `{"input":{${half}:1}}`, "input."],
   ];
   for (const [path, body, param] of bodies) {

@@ -16,6 +16,8 @@ export interface TextsToRank {
   readonly name: string | undefined;
   readonly query: unknown;
   readonly texts: readonly unknown[];
+  /** The field that has the texts. */
+  readonly path: string;
   /** Path of a text. */
   readonly pathOf: (index: number) => string;
   /** Most texts of the reply; undefined: all. */
@@ -74,19 +76,16 @@ export async function rankTexts<Wanted extends TextsToRank>(
 const firstThatRanks = ({ all }: Models): string | undefined =>
   all.find(({ definition }) => ranksTexts(definition))?.name;
 
-/** @throws {Problem} 422 for anything but an array of texts that is not empty and not longer than the server allows. */
+/** @throws {Problem} 422 for anything but an array that is not empty. */
 export function checkTexts(texts: unknown, path: string): asserts texts is readonly unknown[] {
   if (!Array.isArray(texts)) throw invalid(path, "an array of texts", texts);
   if (texts.length === 0) throw invalid(path, "an array that is not empty", texts);
 }
 
-function readItems({ query, texts, pathOf }: TextsToRank, model: ServedModel, isPair: boolean): unknown[] {
+function readItems({ query, texts, path, pathOf }: TextsToRank, model: ServedModel, isPair: boolean): unknown[] {
   const { maxInputs, queueMaxSize } = model.settings;
   const most = Math.min(maxInputs, queueMaxSize - (isPair ? 0 : 1));
-  if (texts.length > most) {
-    const path = pathOf(0).replace(/\[0\].*/s, "");
-    throw invalid(path, `an array of at most ${most} texts (MAX_INPUTS, QUEUE_MAX_SIZE)`, texts);
-  }
+  if (texts.length > most) throw invalid(path, `an array of at most ${most} texts (MAX_INPUTS, QUEUE_MAX_SIZE)`, texts);
   if (!isPair) return [model.parse(query, "query"), ...texts.map((text, i) => model.parse(text, pathOf(i)))];
   return texts.map((text, i) => {
     if (typeof text !== "string" || text === "") throw invalid(pathOf(i), "a text that is not empty", text);

@@ -34,7 +34,7 @@ function readTexts(body: unknown): TextsOfTei {
   const [isRaw, returnText] = [flagOf(fields, "raw_scores", false), flagOf(fields, "return_text", false)];
   const mostRanks = mostRanksOf(integerOf(fields, "top_n", 0));
   checkTexts(texts, "texts");
-  return { name, query, texts, pathOf: (i) => `texts[${i}]`, mostRanks, isRaw, truncate, returnText };
+  return { name, query, texts, path: "texts", pathOf: (i) => `texts[${i}]`, mostRanks, isRaw, truncate, returnText };
 }
 
 /** `returnsByDefault`: whether the reply has the documents unless the request says otherwise. */
@@ -49,7 +49,7 @@ export function readDocuments(body: unknown, returnsByDefault: boolean): Documen
   checkTexts(documents, "documents");
   const pathOf = (i: number): string => (isObject(documents[i]) ? `documents[${i}].text` : `documents[${i}]`);
   const texts = documents.map(textOfDocument);
-  return { name, query, texts, documents, pathOf, mostRanks, returnDocuments, tokenLimit };
+  return { name, query, texts, documents, path: "documents", pathOf, mostRanks, returnDocuments, tokenLimit };
 }
 
 /** 0 stands for all, as with vLLM. */

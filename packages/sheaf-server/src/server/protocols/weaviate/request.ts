@@ -23,17 +23,20 @@ export function readVectors(body: unknown, models: Models): WeaviateTexts {
   if (texts !== undefined && !Array.isArray(texts)) throw invalid("texts", "an array of texts", texts);
   if (texts === undefined && typeof text !== "string") throw invalid("text", "a text", text);
   const name = modelNameOf(fields);
-  return { name, ...readConfig(config, name, models), ...(texts === undefined ? { texts: text, path: "text", isSeveral: false } : { texts, path: "texts", isSeveral: true }) };
-} // prettier-ignore
+  const isSeveral = texts !== undefined;
+  const own = isSeveral ? { texts, path: "texts" } : { texts: text, path: "text" };
+  return { name, ...own, isSeveral, dimensions: readConfig(config, name, models), dimensionsPath: "config.dimensions" };
+}
 
-/** `masked_mean` is what Weaviate sends by default, whatever the model: then its own pooling counts. */
-function readConfig(config: unknown, name: string | undefined, { all }: Models): Pick<TextsToEmbed, "dimensions" | "dimensionsPath"> {
+/** The length that is asked for. Weaviate sends `masked_mean` by default, whatever the model: its own pooling counts then. */
+function readConfig(config: unknown, name: string | undefined, { all }: Models): unknown {
   const keys = ["pooling_strategy", "dimensions", ...ignoredConfig];
-  const { pooling_strategy: pooling = "masked_mean", dimensions }: Fields = objectOf(withoutNulls(config), "config", "an object", keys);
+  const fields: Fields = objectOf(withoutNulls(config), "config", "an object", keys);
+  const { pooling_strategy: pooling = "masked_mean", dimensions } = fields;
   const model = all.find(({ name: own, definition }) => (name === undefined ? embedsTexts(definition) : own === name));
   const output = model?.definition.output;
   const isOwn = output?.kind === "vector" && output.pooling === pooling;
   if (pooling !== "masked_mean" && !isOwn)
     throw invalid("config.pooling_strategy", '"masked_mean", or the pooling of the model', pooling);
-  return { dimensions, dimensionsPath: "config.dimensions" };
-} // prettier-ignore
+  return dimensions;
+}
