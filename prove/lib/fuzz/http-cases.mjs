@@ -35,18 +35,16 @@ const jsonRoutes = [
 ]; // prettier-ignore
 
 /** A body over a bound is refused on every route, whatever the route is for. */
-const hostileBody = fc
-  .tuple(hostileJson, fc.constantFrom(...jsonRoutes))
-  .map(([value, path]) => {
-    const isOver = outcomeOf({ ...value, isChanged: false }) === "refused";
-    const slices = [posting(path, value.text)];
-    return {
-      name: isOver ? "body over a bound" : "body",
-      slices,
-      end: "wait",
-      ...(isOver && { check: expecting("422") }),
-    };
-  });
+const hostileBody = fc.tuple(hostileJson, fc.constantFrom(...jsonRoutes)).map(([value, path]) => {
+  const isOver = outcomeOf({ ...value, isChanged: false }) === "refused";
+  const slices = [posting(path, value.text)];
+  return {
+    name: isOver ? "body over a bound" : "body",
+    slices,
+    end: "wait",
+    ...(isOver && { check: expecting("422") }),
+  };
+});
 
 const localHosts = [
   "localhost",
