@@ -1,0 +1,189 @@
+/**
+ * `npm run bench -- tenants-http [--seconds 8] [--rounds 3]`: tenants over HTTP with keys of their own, on the real clock.
+ * `sheaf serve` with a file of keys serves a model that sleeps 40 + 1.2 n ms in batches of 4; nine clients send 5 % of its
+ * capacity each, and in every other round a tenth sends ten times the capacity, from a process of its own. Prints the nine's
+ * p50 and p99 alone and beside the flood, how many of them were refused, and all answers ÷ capacity.
+ */
+import { fork, spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { root } from "../scripts/lib/files.mjs";
+import { machine, median, table } from "./lib/machine.mjs";
+
+const maxBatchSize = 4;
+const capacityPerS = (1000 * maxBatchSize) / (40 + 1.2 * maxBatchSize);
+const victims = 9;
+
+if (process.send === undefined) await main();
+else process.once("message", async (load) => process.send(await send(load)));
+
+async function main() {
+  const { values } = parseArgs({
+    options: { seconds: { type: "string", default: "8" }, rounds: { type: "string", default: "3" } },
+  });
+  const durationS = Number(values.seconds);
+  const rounds = Number(values.rounds);
+  if (!(durationS >= 2 && durationS <= 60 && Number.isInteger(rounds) && rounds >= 1 && rounds <= 20)) {
+    console.error("--seconds must be 2 to 60, and --rounds an integer from 1 to 20");
+    process.exit(2);
+  }
+  console.log(`${machine()}, load average ${loadavg()[0].toFixed(1)}`);
+  console.log(`npm run bench -- tenants-http --seconds ${durationS} --rounds ${rounds}\n`);
+
+  const folder = mkdtempSync(join(tmpdir(), "sheaf-keys-"));
+  const keys = Array.from({ length: victims + 1 }, () => randomBytes(32).toString("base64url"));
+  const entries = keys.map((key, index) => ({
+    name: index < victims ? `client ${index + 1}` : "flood",
+    sha256: createHash("sha256").update(key).digest("hex"),
+  }));
+  writeFileSync(join(folder, "keys.json"), JSON.stringify({ keys: entries }));
+  const server = spawn(
+    process.execPath,
+    [`${root}/packages/sheaf-server/dist/cli/main.js`, "serve", `${root}/bench/storms-sleeping-worker.mjs`],
+    {
+      cwd: root,
+      env: {
+        ...process.env,
+        PORT: "0",
+        LOG_LEVEL: "info",
+        MAX_BATCH_SIZE: String(maxBatchSize),
+        API_KEYS_FILE: join(folder, "keys.json"),
+      },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  try {
+    const port = await portOf(server);
+    const calm = { port, keys: keys.slice(0, victims), ratePerS: 0.05 * capacityPerS, durationS };
+    const flood = { port, keys: keys.slice(victims), ratePerS: 10 * capacityPerS, durationS: durationS + 2 };
+    await inProcess({ ...calm, durationS: 2 });
+    const alone = [];
+    const beside = [];
+    const floods = [];
+    for (let round = 0; round < rounds; round++) {
+      alone.push(await inProcess(calm));
+      const flooding = inProcess(flood);
+      // From when its queue is full.
+      await sleep(1500);
+      beside.push(await inProcess(calm));
+      floods.push(await flooding);
+    }
+    const at = (kind, portion) => median(kind.map(({ latencyMs }) => quantile(latencyMs, portion)));
+    const refused = beside.reduce((sum, one) => sum + one.refused + one.failed, 0);
+    const asked = beside.reduce((sum, one) => sum + one.refused + one.failed + one.latencyMs.length, 0);
+    const answeredPerS = beside.map(
+      ({ latencyMs }, round) => latencyMs.length / durationS + floods[round].latencyMs.length / (durationS + 2),
+    );
+    const ms = (value) => value.toFixed(0);
+    console.log(
+      table([
+        ["nine clients, 5 % of capacity each", "p50 ms", "p99 ms", "refused or failed"],
+        ["alone", ms(at(alone, 0.5)), ms(at(alone, 0.99)), String(alone.reduce((sum, one) => sum + one.refused + one.failed, 0))], // prettier-ignore
+        ["beside 10 × capacity", ms(at(beside, 0.5)), ms(at(beside, 0.99)), `${refused} of ${asked}`],
+        ["beside ÷ alone", (at(beside, 0.5) / at(alone, 0.5)).toFixed(2), (at(beside, 0.99) / at(alone, 0.99)).toFixed(2), ""], // prettier-ignore
+      ]),
+    );
+    const sent = floods.reduce((sum, one) => sum + one.sent, 0);
+    const answered = floods.reduce((sum, one) => sum + one.latencyMs.length, 0);
+    console.log(`all answers ÷ capacity: ${(median(answeredPerS) / capacityPerS).toFixed(2)}`);
+    console.log(`the flood: ${sent} requests, ${answered} answered, ${floods.reduce((sum, one) => sum + one.refused, 0)} refused`); // prettier-ignore
+  } finally {
+    server.kill("SIGKILL");
+    await once(server, "exit");
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** A load in a process of its own: what it costs to send one must not show in the latency of the other. */
+async function inProcess(load) {
+  const child = fork(import.meta.filename);
+  child.send(load);
+  const [result] = await once(child, "message");
+  child.kill();
+  return result;
+}
+
+/** Poisson requests of each key, which do not wait for the server. Latency counts from when a request was due. */
+async function send({ port, keys, ratePerS, durationS }) {
+  const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
+  const body = JSON.stringify("a text");
+  const result = { sent: 0, refused: 0, failed: 0, latencyMs: [] };
+  const startedAt = performance.now();
+  const ask = (key, dueAtMs) => {
+    result.sent++;
+    return new Promise((resolve) => {
+      const call = request(
+        {
+          port,
+          host: "127.0.0.1",
+          path: "/infer",
+          method: "POST",
+          agent,
+          headers: {
+            authorization: `Bearer ${key}`,
+            "content-type": "application/json",
+            "content-length": body.length,
+          },
+        },
+        (response) => {
+          response.resume().on("end", () => {
+            if (response.statusCode === 200) result.latencyMs.push(performance.now() - startedAt - dueAtMs);
+            else if (response.statusCode === 429) result.refused++;
+            else result.failed++;
+            resolve();
+          });
+        },
+      );
+      call.on("error", () => {
+        result.failed++;
+        resolve();
+      });
+      call.end(body);
+    });
+  };
+  const open = new Set();
+  const next = keys.map(() => nextAfter(0, ratePerS));
+  while (performance.now() - startedAt < 1000 * durationS) {
+    const nowMs = performance.now() - startedAt;
+    for (const [index, key] of keys.entries())
+      for (; next[index] < nowMs; next[index] = nextAfter(next[index], ratePerS)) {
+        const asked = ask(key, next[index]).then(() => open.delete(asked));
+        open.add(asked);
+      }
+    await sleep(1);
+  }
+  // The answers of a flood that still waits belong to nobody's second.
+  if (ratePerS < capacityPerS) await Promise.all(open);
+  return { ...result, latencyMs: [...result.latencyMs] };
+}
+
+function nextAfter(atMs, ratePerS) {
+  return atMs - (1000 * Math.log(1 - Math.random())) / ratePerS;
+}
+
+function quantile(latencyMs, portion) {
+  const sorted = latencyMs.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(portion * sorted.length))];
+}
+
+function sleep(ms) {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
+
+/** The port of a server, once its model is ready. */
+function portOf(server) {
+  return new Promise((resolve, reject) => {
+    let output = "";
+    server.stdout.on("data", (text) => {
+      output += text;
+      const port = /127\.0\.0\.1:(\d+)/.exec(output)?.[1];
+      if (port !== undefined && output.includes('"msg":"ready"')) resolve(Number(port));
+    });
+    server.on("exit", () => reject(new Error(`the server ended: ${output}`)));
+  });
+}
