@@ -28,12 +28,21 @@ const optionsByName = {
   "weights and order": (random) => ({ ...weightOptions(random), orderKey: ({ id }) => id % 97 }),
   order: { orderKey: ({ id }) => id % 97, onBatchError: "bisect" },
   dedupe: { dedupeKey: ({ id }) => id % 50, timeoutMs: 200 },
+  tenants: (random) => ({
+    fairKey: ({ id }) => (id % 11 === 0 ? undefined : id % 7),
+    shareOf: (key) => (key === 3 ? 4 : 1),
+    dedupeKey: random() < 0.5 ? ({ id }) => id % 50 : undefined,
+    groupKey: random() < 0.5 ? ({ id }) => id % 3 : undefined,
+    onQueueFull: random() < 0.5 ? "wait" : "reject",
+    maxQueueSize: 40,
+    timeoutMs: 300,
+  }),
   "small queue": { maxQueueSize: 20, onQueueFull: "wait", runTimeoutMs: 60 },
   "rate limit": { rateLimit: { items: 400, perMs: 100 }, timeoutMs: 300, maxQueueSize: 500 },
 };
 
 /**
- * Nine batchers with every feature in use, and random calls and lists to them. `begun(items)` gives the function that
+ * Ten batchers with every feature in use, and random calls and lists to them. `begun(items)` gives the function that
  * is told the one outcome of a call: ok, error, timeout, aborted, refused or wrong, and in words what is wrong.
  */
 export function mixedCalls({ random, clock, begun }) {
