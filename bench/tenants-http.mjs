@@ -157,7 +157,7 @@ async function send({ port, keys, ratePerS, durationS }) {
       }
     await sleep(1);
   }
-  // The answers of a flood that still waits belong to nobody's second.
+  // Answers to a flood that still waits do not count: they come after the measured time.
   if (ratePerS < capacityPerS) await Promise.all(open);
   return { ...result, latencyMs: [...result.latencyMs] };
 }
