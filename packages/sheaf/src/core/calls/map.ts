@@ -24,7 +24,7 @@ export async function* mapOver<In, Out>(
   target: MapTarget<In, Out>,
 ): AsyncGenerator<Out, void, void> {
   const iterator = iteratorOf(source);
-  const window = Math.max(1, Math.min(target.window, 4096));
+  const window = Math.min(target.window, 4096);
   // Its own signal cancels waiting items when the consumer leaves early; the caller's signal is forwarded to it.
   const controller = newAbortController();
   const own = { ...options, signal: controller.signal };
@@ -94,7 +94,7 @@ export async function* mapOver<In, Out>(
     if (end !== undefined && "error" in end) throw end.error;
   } finally {
     if (watched !== undefined) target.aborts.remove(watched, passOn);
-    controller.abort(new BatcherError("CLOSED", "map() ended before this item had run."));
+    controller.abort(new BatcherError("CLOSED", "map() ended."));
     if (isSourceOpen) {
       const closed = Promise.resolve(iterator.return?.());
       // A source that is asked for its next item right now may never answer: do not wait for it.
