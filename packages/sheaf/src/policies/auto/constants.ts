@@ -48,7 +48,7 @@ export const noiseDiscount = 0.3;
  * large batches look too slow, and no number of looks corrects that.
  */
 export const crowdedNoise = 0.2;
-/** For noise: of the small batches that were recorded beside a busy neighbour, this keeps three of four from being chosen. */
+/** For noise: of the choices of small batches recorded beside a busy neighbour, this ends half (lists) to three quarters. */
 export const crowdedDiscount = 1.5;
 /** One look is not enough: after a slow one a size would be avoided for a thousand batches. */
 export const seenEnough = 1;
