@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
@@ -202,6 +202,29 @@ test("one process can be both: role all", { skip }, async (t) => {
   assert.equal(await both.ended, 0);
 });
 
+test("a gateway tells callers what its model waits for: NATS, a worker, or one of its shape", { skip }, async (t) => {
+  const refusalOf = async (gateway: SheafProcess): Promise<string> =>
+    String((await post(await listening(gateway), "/infer", item(1))).json.detail);
+  const lone = start(t, "gateway", { NATS_URL: "127.0.0.1:9", NATS_HOLD_MS: "0" });
+  await until(
+    async () => /^mlp is not ready: not connected to NATS: .*; see \/readyz\.$/.test(await refusalOf(lone)),
+    "NATS is named",
+  );
+  const waiting = start(t, "gateway", { NATS_HOLD_MS: "0" });
+  await until(async () => /^mlp is not ready: no worker is alive;/.test(await refusalOf(waiting)), "workers are named");
+  const other = join(mkdtempSync(join(tmpdir(), "sheaf-other-")), "mlp.mjs");
+  writeFileSync(other, "export default { run: (items) => items };\n");
+  t.after(() => rmSync(dirname(other), { recursive: true }));
+  const stranger = sheaf(t, ["serve", other, "--role", "worker", "--port", "0"], { NATS_URL: nats.url });
+  await listening(stranger);
+  await until(
+    async () => /^mlp is not ready: the workers of this name serve another model;/.test(await refusalOf(waiting)),
+    "the other shape is named",
+  );
+  const warning = waiting.output.stdout.split("\n").find((line) => line.includes("its workers serve"));
+  assert.equal((JSON.parse(warning!) as { level: number }).level, 40);
+});
+
 test("a gateway needs NATS_URL, and says so", async (t) => {
   const alone = sheaf(t, ["serve", "mlp", "--role", "gateway"]);
   assert.equal(await alone.ended, 2);
@@ -233,6 +256,9 @@ test("what can never be right about NATS ends the process, naming the setting", 
     [{ NATS_CREDS_FILE: "/no/such/file" }, /NATS_CREDS_FILE cannot be read/],
     [{ NATS_CREDS_FILE: "/dev/null" }, /NATS_CREDS_FILE holds no credentials/],
     [{ NATS_TLS_CA_FILE: "/no/such/file" }, /NATS_TLS_CA_FILE cannot be read/],
+    [{ NATS_TLS_CA_FILE: "/dev/null" }, /NATS_TLS_CA_FILE holds no certificate/],
+    [{ NATS_TLS_CERT_FILE: "/dev/null" }, /NATS_TLS_CERT_FILE holds no certificate/],
+    [{ NATS_TLS_KEY_FILE: "/dev/null" }, /NATS_TLS_KEY_FILE holds no private key/],
   ];
   for (const [env, message] of wrong) {
     const ended = start(t, "gateway", env);
@@ -296,15 +322,39 @@ test("TLS: a server whose certificate is of NATS_TLS_CA_FILE is spoken to, any o
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
   execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" }); // prettier-ignore
-  const secured = await startNats(["--tls", "--tlscert", cert, "--tlskey", key]);
+  const otherKey = join(folder, "other.pem");
+  execFileSync("openssl", ["genpkey", "-algorithm", "ed25519", "-out", otherKey], { stdio: "ignore" });
+  const served = ["--tls", "--tlscert", cert, "--tlskey", key];
+  const secured = await startNats(served);
+  const asking = await startNats([...served, "--tlscacert", cert, "--tlsverify"]);
   try {
     const right = start(t, "all", { NATS_URL: secured.url, NATS_TLS_CA_FILE: cert });
     assert.equal((await post(await ready(right), "/infer", item(1))).status, 200);
     const wrong = start(t, "gateway", { NATS_URL: secured.url });
     const url = await listening(wrong);
-    await until(async () => /not connected to NATS: .*certificate/.test(await reasonOf(url)), "/readyz says why");
+    await until(
+      async () => /not connected to NATS: .*certificate\. See NATS_TLS_CA_FILE\./.test(await reasonOf(url)),
+      "/readyz says why",
+    );
+    const without = start(t, "gateway", { NATS_URL: asking.url, NATS_TLS_CA_FILE: cert });
+    const urlWithout = await listening(without);
+    await until(
+      async () => /see NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE/.test(await reasonOf(urlWithout)),
+      "and there",
+    );
+    const wrongKey = start(t, "gateway", {
+      NATS_URL: asking.url,
+      NATS_TLS_CERT_FILE: cert,
+      NATS_TLS_KEY_FILE: otherKey,
+    });
+    assert.equal(await wrongKey.ended, 1);
+    assert.match(wrongKey.output.stdout, /NATS_TLS_KEY_FILE is not the key of NATS_TLS_CERT_FILE/);
+    const own = { NATS_TLS_CA_FILE: cert, NATS_TLS_CERT_FILE: cert, NATS_TLS_KEY_FILE: key };
+    const known = start(t, "all", { NATS_URL: asking.url, ...own });
+    assert.equal((await post(await ready(known), "/infer", item(1))).status, 200);
   } finally {
     await secured.stop();
+    await asking.stop();
     rmSync(folder, { recursive: true });
   }
 });

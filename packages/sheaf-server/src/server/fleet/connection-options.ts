@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { credsAuthenticator, type ConnectionOptions } from "@nats-io/transport-node";
 import type { Settings } from "../../settings/settings.ts";
@@ -65,12 +66,16 @@ export const withoutPassword = (natsUrl: string): string => natsUrl.replaceAll(/
 
 async function credentialsOf(file: string): Promise<ReturnType<typeof credsAuthenticator>> {
   const authenticator = credsAuthenticator(await bytesOf("NATS_CREDS_FILE", file));
-  try {
-    authenticator("a nonce");
-  } catch (error) {
-    throw new Error(`NATS_CREDS_FILE holds no credentials: ${(error as Error).message}.`, { cause: error });
-  }
+  usable("NATS_CREDS_FILE holds no credentials", () => authenticator("a nonce"));
   return authenticator;
+}
+
+function usable(otherwise: string, use: () => unknown): void {
+  try {
+    use();
+  } catch (error) {
+    throw new Error(`${otherwise}: ${(error as Error).message}.`, { cause: error });
+  }
 }
 
 async function tlsOf({
@@ -79,11 +84,30 @@ async function tlsOf({
   natsTlsKeyFile,
 }: Settings): Promise<{ ca?: string; cert?: string; key?: string }> {
   const textOf = async (name: string, file: string): Promise<string> => (await bytesOf(name, file)).toString("utf8");
-  return {
-    ...(natsTlsCaFile === undefined ? {} : { ca: await textOf("NATS_TLS_CA_FILE", natsTlsCaFile) }),
+  const own = {
     ...(natsTlsCertFile === undefined ? {} : { cert: await textOf("NATS_TLS_CERT_FILE", natsTlsCertFile) }),
     ...(natsTlsKeyFile === undefined ? {} : { key: await textOf("NATS_TLS_KEY_FILE", natsTlsKeyFile) }),
   };
+  const { cert, key } = own;
+  if (cert !== undefined) usable("NATS_TLS_CERT_FILE holds no certificate", () => new X509Certificate(cert));
+  if (key !== undefined) usable("NATS_TLS_KEY_FILE holds no private key", () => createPrivateKey(key));
+  if (cert !== undefined && key !== undefined && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))
+    throw new Error("NATS_TLS_KEY_FILE is not the key of NATS_TLS_CERT_FILE.");
+  if (natsTlsCaFile === undefined) return own;
+  const ca = await textOf("NATS_TLS_CA_FILE", natsTlsCaFile);
+  usable("NATS_TLS_CA_FILE holds no certificate", () => new X509Certificate(ca));
+  return { ...own, ca };
+}
+
+/** Which settings a connection that failed points at; empty where it points at none. */
+export function settingsAtFault(error: unknown, { tls }: ConnectionOptions): string {
+  const { name, code = "", message } = error as Error & { code?: string };
+  if (/ALTNAME/.test(code)) return ". NATS_URL names the server by a name that its certificate does not have.";
+  if (/CERT|ISSUER|SIGNATURE/.test(code)) return ". See NATS_TLS_CA_FILE.";
+  if (/does not support 'tls'/.test(message)) return ". See NATS_URL and the NATS_TLS_… settings: they ask for TLS.";
+  // With TLS 1.3 a server that misses a certificate says nothing that the client hears.
+  const asksForOwn = tls != null && name === "TimeoutError";
+  return asksForOwn ? ". Where the server asks for a certificate, see NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE." : "";
 }
 
 async function bytesOf(name: string, file: string): Promise<Buffer> {

@@ -4,7 +4,7 @@ import type { NatsConnection, NatsMessage, NatsSubscription } from "sheaf/adapte
 import { within } from "sheaf/internal";
 import type { Settings } from "../../settings/settings.ts";
 import type { FleetLog } from "./fleet-log.ts";
-import { connectionOptions } from "./connection-options.ts";
+import { connectionOptions, settingsAtFault } from "./connection-options.ts";
 
 const connectAgainMs = 500;
 const partingMs = 2000;
@@ -127,8 +127,8 @@ export class FleetConnection implements NatsConnection {
           throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
           });
-        this.#unavailableReason = message;
-        this.#warnOnce(`NATS cannot be reached, and is tried again: ${message}`);
+        this.#unavailableReason = `${message}${settingsAtFault(error, options)}`;
+        this.#warnOnce(`NATS cannot be reached, and is tried again: ${this.#unavailableReason}`);
       }
       await sleep(connectAgainMs);
     }

@@ -208,14 +208,16 @@ function notServed({ name, state, reason }: Deployment): Problem {
   return new Problem("NOT_READY", `${name} cannot run: ${reason}`);
 }
 
-function notReady({ name, state, failure, workers }: ServedModel): Problem {
-  if (state === "loading") return loading(name);
+function notReady({ name, state, failure, workers, local }: ServedModel): Problem {
+  // Where the process has a worker of its own, that is what it waits for.
+  if (state === "loading") return loading(name, local === undefined ? failure : undefined);
   const reason = failure instanceof Error ? `: ${failure.message}` : ": it has no live worker.";
   // Workers on other machines may be back in a moment; those here say when. A failed model stays failed.
   const headers = state === "unavailable" ? retryAfter(workers?.outage?.restartInMs ?? 1000) : undefined;
   return new Problem("NOT_READY", `${name} cannot run${reason}`, { headers });
 }
 
-function loading(name: string): Problem {
-  return new Problem("NOT_READY", `${name} is still loading; see /readyz.`, { headers: { "retry-after": "1" } });
+function loading(name: string, failure?: unknown): Problem {
+  const what = failure instanceof Error ? `not ready: ${failure.message}` : "still loading";
+  return new Problem("NOT_READY", `${name} is ${what}; see /readyz.`, { headers: { "retry-after": "1" } });
 }

@@ -160,3 +160,26 @@ test("a worker of another shape beside the right one gets nothing, and says so",
   await until(() => stray.worker.unavailableReason !== undefined, "it says so");
   assert.match(stray.worker.unavailableReason!, /this worker serves words, others of this name serve numbers/);
 });
+
+test(
+  "a front end whose workers all serve something else warns once, and takes calls when one fits",
+  { skip },
+  async () => {
+    const queue = rig.newQueue();
+    const warnings: string[] = [];
+    const front = await rig.frontEnd<number, unknown>(queue, {
+      serves: "numbers",
+      onWarning: (message) => void warnings.push(message),
+    });
+    await rig.worker(queue, (items: number[]) => items, { serves: "words" });
+    await rig.worker(queue, (items: number[]) => items, { serves: "words" });
+    await until(() => front.otherWorkers().length === 2, "both are known");
+    assert.deepEqual(warnings, [
+      `sheaf: the queue ${queue}: this front end calls numbers, its workers serve words; start all with the same model.`,
+    ]);
+    await rig.worker(queue, (items: number[]) => items, { serves: "numbers" });
+    await front.ready();
+    assert.equal(await front(1), 1);
+    assert.equal(warnings.length, 1);
+  },
+);

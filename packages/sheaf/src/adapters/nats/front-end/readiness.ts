@@ -4,6 +4,7 @@ import { QueueProvisioner } from "../queue/provisioner.ts";
 import { Routing } from "./routing.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import { namesOf } from "../queue/topology.ts";
+import { brief, fits } from "../queue/versions.ts";
 import { workerInfoOf } from "../queue/worker-registry.ts";
 
 export interface ReadinessEvents {
@@ -31,6 +32,7 @@ export class Readiness {
   #identity: string | undefined;
   /** Calls accepted before a disconnect or a deletion of the queue: lost if the queue turns out to be another one. */
   #mayBeLost: readonly Call[] = [];
+  #warnedOf: string | undefined;
 
   constructor(settings: QueueSettings, link: QueueConnection, events: ReadinessEvents) {
     this.#settings = settings;
@@ -93,7 +95,21 @@ export class Readiness {
 
   #looked(): void {
     this.#readyOnce();
+    this.#warnOfStrangers();
     this.#events.looked();
+  }
+
+  /** Once each time that all workers there serve something else. */
+  #warnOfStrangers(): void {
+    const { queue, serves, warn } = this.#settings;
+    const strangers = this.routing.others.filter((other) => !fits(serves, other.serves));
+    const stranger = this.routing.workers.length > 0 ? undefined : strangers[0];
+    if (stranger?.serves === this.#warnedOf) return;
+    this.#warnedOf = stranger?.serves;
+    if (stranger === undefined) return;
+    warn(
+      `sheaf: the queue ${queue}: this front end calls ${brief(serves)}, its workers serve ${brief(stranger.serves)}; start all with the same model.`,
+    );
   }
 
   #readyOnce(): void {

@@ -1,5 +1,7 @@
 import type { WorkerInfo } from "./worker-registry.ts";
 
+const longestNamed = 100;
+
 /** Workers that run the same version of the same thing: items go to one version at a time. */
 export interface ServedVersion {
   /** Where its items go: a token of its own in their subjects. */
@@ -46,3 +48,7 @@ function fnv1a(text: string, basis: number): string {
 }
 
 const encoder = new TextEncoder();
+
+/** What workers serve, or its version, as a message names it. */
+export const brief = (text = "nothing in particular"): string =>
+  text.length > longestNamed ? `${text.slice(0, longestNamed)}…` : text;

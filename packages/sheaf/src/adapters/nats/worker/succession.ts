@@ -2,12 +2,11 @@ import type { NatsSubscription } from "../wire/client.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
-import { fits, versionsOf, type ServedVersion } from "../queue/versions.ts";
+import { brief, fits, type ServedVersion, versionsOf } from "../queue/versions.ts";
 import { WorkerRegistry, workerInfoOf, type WorkerInfo } from "../queue/worker-registry.ts";
 
 /** Among its like for so long, a worker stops listening to all the others: there may be many. */
 const settledAfterMs = 5000;
-const longestNamed = 100;
 /** Others answer within a tenth of a second. Who judges earlier takes itself for alone. */
 const answersTakeMs = 300;
 
@@ -149,5 +148,3 @@ export class Succession {
 
 const named = ({ version }: ServedVersion): string =>
   version === undefined ? "no version" : `version ${brief(version)}`;
-const brief = (text = "nothing in particular"): string =>
-  text.length > longestNamed ? `${text.slice(0, longestNamed)}…` : text;
