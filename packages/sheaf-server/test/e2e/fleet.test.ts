@@ -211,14 +211,18 @@ test("a gateway tells callers what its model waits for: NATS, a worker, or one o
     "NATS is named",
   );
   const waiting = start(t, "gateway", { NATS_HOLD_MS: "0" });
-  await until(async () => /^mlp is not ready: no worker is alive;/.test(await refusalOf(waiting)), "workers are named");
+  await until(
+    async () => (await refusalOf(waiting)).startsWith("mlp is not ready: no worker is alive;"),
+    "workers are named",
+  );
   const other = join(mkdtempSync(join(tmpdir(), "sheaf-other-")), "mlp.mjs");
   writeFileSync(other, "export default { run: (items) => items };\n");
   t.after(() => rmSync(dirname(other), { recursive: true }));
   const stranger = sheaf(t, ["serve", other, "--role", "worker", "--port", "0"], { NATS_URL: nats.url });
   await listening(stranger);
   await until(
-    async () => /^mlp is not ready: the workers of this name serve another model;/.test(await refusalOf(waiting)),
+    async () =>
+      (await refusalOf(waiting)).startsWith("mlp is not ready: the workers of this name serve another model;"),
     "the other shape is named",
   );
   const warning = waiting.output.stdout.split("\n").find((line) => line.includes("its workers serve"));

@@ -106,7 +106,7 @@ export function settingsAtFault(error: unknown, { tls }: ConnectionOptions): str
   if (/CERT|ISSUER|SIGNATURE/.test(code)) return ". See NATS_TLS_CA_FILE.";
   if (/does not support 'tls'/.test(message)) return ". See NATS_URL and the NATS_TLS_… settings: they ask for TLS.";
   // With TLS 1.3 a server that misses a certificate says nothing that the client hears.
-  const asksForOwn = tls != null && name === "TimeoutError";
+  const asksForOwn = typeof tls === "object" && name === "TimeoutError";
   return asksForOwn ? ". Where the server asks for a certificate, see NATS_TLS_CERT_FILE and NATS_TLS_KEY_FILE." : "";
 }
 
