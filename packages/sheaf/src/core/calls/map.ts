@@ -1,4 +1,3 @@
-import { BatcherError } from "../contract/errors.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { AbortListeners } from "../runtime/abort-listeners.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
@@ -94,7 +93,7 @@ export async function* mapOver<In, Out>(
     if (end !== undefined && "error" in end) throw end.error;
   } finally {
     if (watched !== undefined) target.aborts.remove(watched, passOn);
-    controller.abort(new BatcherError("CLOSED", "map() ended."));
+    controller.abort();
     if (isSourceOpen) {
       const closed = Promise.resolve(iterator.return?.());
       // A source that is asked for its next item right now may never answer: do not wait for it.
