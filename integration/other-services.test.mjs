@@ -44,8 +44,15 @@ async function post(path, body) {
   return response.json();
 }
 
+/** A model's last bits depend on which texts share its run. */
 const assertVectors = (actual, wanted = expected.vectors) => {
-  assert.deepEqual(actual.map((vector) => vector.map(Math.fround)), wanted.map((vector) => vector.map(Math.fround))); // prettier-ignore
+  assert.deepEqual(
+    actual.map(({ length }) => length),
+    wanted.map(({ length }) => length),
+  );
+  for (const [i, vector] of actual.entries())
+    for (const [j, value] of vector.entries())
+      assert.ok(Math.abs(value - wanted[i][j]) < 1e-5, `vector ${i}, number ${j}: ${value} beside ${wanted[i][j]}`);
 };
 const assertErrors = (errors, messages) => {
   for (const [name, message] of Object.entries(messages)) assert.match(errors[name], message, name);
