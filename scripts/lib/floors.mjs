@@ -16,7 +16,7 @@ export const floorPlan = {
     ["scripts"],
     ["examples", "packages"],
   ],
-  "packages/sheaf/src": [["adapters", "metrics", "node", "tuning"], ["."], ["core"], ["policies"], ["shared"]],
+  "packages/sheaf/src": [["adapters", "metrics", "models", "node", "tuning"], ["."], ["core"], ["policies"], ["shared"]],
   "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["observe"], ["contract"], ["runtime"]],
   "packages/sheaf/src/core/dispatch": [["."], ["cursors"]],
   "packages/sheaf/src/core/queue": [["."], ["tenants"], ["chunks"]],

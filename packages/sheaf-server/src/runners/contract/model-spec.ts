@@ -1,6 +1,6 @@
+import type { SelfTest } from "sheaf/models";
 import type { ElementType, WorkerExecutor } from "sheaf/node";
 import type { PythonSettings } from "./python-settings.ts";
-import type { SelfTest } from "./self-test.ts";
 
 /** A tensor's element type, by its name in the Open Inference Protocol. */
 export type TensorDatatype = ElementType["datatype"] | "BYTES";
@@ -116,9 +116,10 @@ export interface CommonSpec {
    */
   readonly groupKey?: ((item: unknown) => unknown) | undefined;
   /**
-   * An item's weight, such as its tokens: the batcher's `weigh` with `batchWeight: "padded"`.
+   * An item's weight, such as its tokens: the batcher's `weigh`.
    * @default none
    * @see maxBatchWeight
+   * @see batchWeight
    */
   readonly weigh?: ((item: unknown) => number) | undefined;
   /**
@@ -127,6 +128,12 @@ export interface CommonSpec {
    * @see weigh
    */
   readonly learnWeight?: ((item: unknown, result: unknown) => void) | undefined;
+  /**
+   * How the items of a batch weigh together: `"padded"` where each takes as long as the heaviest, `"apart"` where the runner
+   * keeps light ones apart from heavy ones.
+   * @default "padded"
+   */
+  readonly batchWeight?: "apart" | "padded" | undefined;
   /**
    * Weight up to which a batch is filled; a heavier item runs alone.
    * @default none

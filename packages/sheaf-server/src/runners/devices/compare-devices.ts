@@ -1,8 +1,7 @@
 import { runHandle, type Executor } from "sheaf/executors";
+import { compareResults, largestSteadyRate } from "sheaf/models";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import { closedOn } from "../workers/inspection.ts";
-import { compareResults } from "../self-test/compare-results.ts";
-import { largestSteadyRate } from "../self-test/self-test.ts";
 import { comparable } from "../tensors/comparable.ts";
 import { trialItems } from "../self-test/sample-items.ts";
 import { workersOn } from "../workers/workers-on.ts";

@@ -1,8 +1,7 @@
+import { selfTest, type SelfTest } from "sheaf/models";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { layoutOf, type OnnxLayout } from "./layout.ts";
 import { runOnnx, type LoadedOnnx } from "./onnx-worker.ts";
-import type { SelfTest } from "../contract/self-test.ts";
-import { selfTest } from "../self-test/self-test.ts";
 import { openSession, type OnnxSession, type SessionSettings } from "./session.ts";
 import { comparable } from "../tensors/comparable.ts";
 import { probeItems } from "../self-test/probe-items.ts";

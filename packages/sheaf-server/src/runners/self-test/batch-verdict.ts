@@ -1,5 +1,5 @@
+import type { SelfTest } from "sheaf/models";
 import type { ModelSpec, RunnerSettings } from "../contract/model-spec.ts";
-import type { SelfTest } from "../contract/self-test.ts";
 
 /** How a model is served after its self-test, and the note about it. */
 export type BatchVerdict = Pick<ModelSpec, "selfTest" | "maxBatchSize" | "warning">;

@@ -1,11 +1,11 @@
 import { runHandle, type Executor } from "sheaf/executors";
+import { selfTest } from "sheaf/models";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";
 import { closedOn, inspectionExecutor } from "../workers/inspection.ts";
 import type { ModelSpec, ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import type { ModuleExports } from "./module-sample-worker.ts";
 import { typedMessage } from "../../shared/typed-message.ts";
-import { selfTest } from "./self-test.ts";
 import { workerModule } from "../workers/worker-module.ts";
 
 export interface ModuleTrialOptions extends Pick<RunnerSettings, "batchDependent" | "maxBatchSize" | "signal"> {

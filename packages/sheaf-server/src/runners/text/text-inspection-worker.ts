@@ -1,7 +1,6 @@
+import { selfTest, type SelfTest } from "sheaf/models";
 import { defineWorker, type WorkerDefinition } from "sheaf/node";
 import { readFolder, type FolderSettings } from "./folder-settings.ts";
-import type { SelfTest } from "../contract/self-test.ts";
-import { selfTest } from "../self-test/self-test.ts";
 import type { SessionSettings } from "../onnx/session.ts";
 import { loadTextModel, runTogether, type TextItem } from "./model.ts";
 

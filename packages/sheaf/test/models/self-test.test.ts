@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { selfTest } from "../../dist/runners/self-test/self-test.js";
+import { selfTest } from "../../dist/models/self-test.js";
 
 const items = [1, 2, 3];
 

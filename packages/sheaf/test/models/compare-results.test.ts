@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compareResults } from "../../dist/runners/self-test/compare-results.js";
+import { compareResults } from "../../dist/models/compare-results.js";
 
 /** The difference of each output, where there is one. */
 const differences = (one: unknown, other: unknown, more: readonly unknown[] = []): Record<string, number> =>

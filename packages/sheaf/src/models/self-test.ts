@@ -1,10 +1,24 @@
-import type { SelfTest } from "../contract/self-test.ts";
 import { compareResults, type OutputDifferences } from "./compare-results.ts";
+
+/** A model's results for single items, compared with its results in batches. */
+export interface SelfTest {
+  /**
+   * `"independent"`: the same. `"slightly-dependent"`: an item's numbers differ by up to 5 %, as those of dynamically
+   * quantised models do. `"dependent"`: by more, or whole numbers, texts or lengths change. `"not-deterministic"`: an item
+   * alone gives another result each time, so that batches cannot be compared.
+   */
+  readonly verdict: "independent" | "slightly-dependent" | "dependent" | "not-deterministic";
+  /**
+   * The largest difference as a share of its output's largest value; Infinity where a whole number, a text or a length
+   * changed.
+   */
+  readonly differenceRate: number;
+}
 
 /** Rounding: float32 alone against in a batch stays below a thousandth of it. */
 export const largestSteadyRate: number = 1e-3;
 /** Above it, a result in a batch is another result. */
-export const largestSlightRate: number = 0.05;
+const largestSlightRate = 0.05;
 /** Items of the largest mix. */
 const largestMix = 8;
 
