@@ -47,7 +47,7 @@ export function assembleBatcher<In, Out>(
   const queue = new Queue<In>(settings, epochs, settlement.cancellation, order);
   settlement.attach(queue);
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
-  const cost = settings.weigh === undefined ? new LearnedCost() : new WeighedCost();
+  const cost = settings.weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
   const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, {
     restsMs: (nowMs) => dispatcher.restsMs(cost, nowMs),
     overload: (nowMs) => overload?.view(nowMs) ?? null,

@@ -214,7 +214,7 @@ held("the literals of the contract are the only ones", () => {
   expectTypeOf<NonNullable<BatcherOptions<string>["onQueueFull"]>>().toEqualTypeOf<"reject" | "wait">();
   expectTypeOf<NonNullable<BatcherOptions<string>["overloadOrder"]>>().toEqualTypeOf<"newest" | "arrival">();
   expectTypeOf<NonNullable<BatcherOptions<string>["onBatchError"]>>().toEqualTypeOf<"fail" | "bisect">();
-  expectTypeOf<NonNullable<BatcherOptions<string>["batchWeight"]>>().toEqualTypeOf<"sum" | "padded">();
+  expectTypeOf<NonNullable<BatcherOptions<string>["batchWeight"]>>().toEqualTypeOf<"sum" | "padded" | "apart">();
   expectTypeOf<NonNullable<BatcherOptions<string>["maxQueueSize"]>>().toEqualTypeOf<number | "auto">();
 });
 

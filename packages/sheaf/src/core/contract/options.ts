@@ -142,11 +142,12 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly weigh?: ((item: In) => number) | undefined;
   /**
-   * How `maxBatchWeight` counts: `"sum"`, or `"padded"`: the largest × the count.
+   * How `maxBatchWeight` counts: `"sum"`, or `"padded"`: the largest × the count. `"apart"` is the sum, for a batch function
+   * that runs light and heavy items apart itself, as `runInPasses` does: then weights do not decide what goes together.
    * @default "sum"
    * @see maxBatchWeight
    */
-  readonly batchWeight?: "sum" | "padded" | undefined;
+  readonly batchWeight?: "sum" | "padded" | "apart" | undefined;
   /**
    * The caller's whole wait, in milliseconds; past it a call rejects with `TIMEOUT`.
    * @default none

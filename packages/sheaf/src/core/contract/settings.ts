@@ -138,7 +138,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   maxBatchWeight: checkPositive,
   maxItemWeight: checkPositive,
   weigh: checkFunction,
-  batchWeight: oneOf("sum", "padded"),
+  batchWeight: oneOf("sum", "padded", "apart"),
   timeoutMs: checkPositive,
   refuseLate: checkShare,
   runTimeoutMs: checkPositive,

@@ -38,7 +38,7 @@ export class Decisions<In, Out> {
 
   /** How the next batch is composed by the cost of its items; undefined where it goes in order of arrival. */
   costs(nowMs: number, freeSlots: number): Costs | undefined {
-    if (this.#cost.perWeightMs === 0) return undefined;
+    if (this.#cost.perWeightMs === 0 || this.#settings.batchWeight === "apart") return undefined;
     const targetMs = this.#policy.targetMs(this.#view(nowMs, freeSlots));
     return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#shedding.caution };
   }

@@ -57,7 +57,7 @@ export class LoadShedding<In, Out> {
   shed(group: Group<In>, nowMs: number): boolean {
     if (this.#calls.cancellation.nextDeadlineMs === Infinity) return false;
     const { waiting } = group;
-    if (this.#cost.perWeightMs > 0) this.#shedByWeight(group, nowMs);
+    if (this.#cost.perWeightMs > 0 && this.#settings.batchWeight !== "apart") this.#shedByWeight(group, nowMs);
     else this.#shedBySize(group, nowMs);
     return group.waiting < waiting;
   }

@@ -11,6 +11,7 @@ import { fitWeights, type WeighedRun, type WeightFit } from "./weight-fit.ts";
  */
 export class WeighedCost implements CostModel {
   readonly #bySize: LearnedCost = new LearnedCost();
+  readonly #isApart: boolean;
   #fit: WeightFit | undefined;
   /** The last runs, a ring of objects that are filled again. */
   readonly #runs: WeighedRun[] = [];
@@ -21,6 +22,11 @@ export class WeighedCost implements CostModel {
   /** Weight of an item as runs count it, over about the last 30. */
   #meanWeight = 0;
   #verdict: Judgement["verdict"] | undefined;
+
+  /** `isApart`: each item costs its own weight, whatever runs look like. */
+  constructor(isApart: boolean = false) {
+    this.#isApart = isApart;
+  }
 
   get batches(): number {
     return this.#bySize.batches;
@@ -142,7 +148,7 @@ export class WeighedCost implements CostModel {
   #refit(): void {
     this.#unfitted = 0;
     this.#verdict = undefined;
-    this.#fit = fitWeights(this.#runs, this.#fit);
+    this.#fit = fitWeights(this.#runs, this.#fit, this.#isApart);
   }
 
   /** The items of the last runs one by one, as the fit has it, against the time that the runs took. */

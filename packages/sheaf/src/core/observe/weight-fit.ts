@@ -42,12 +42,16 @@ const width = 2;
 
 /**
  * The robust least-squares fit of run times by size and weight, where weights explain them better than sizes alone do;
- * `undefined` otherwise. `before`: the last fit, which stays in doubt.
+ * `undefined` otherwise. `before`: the last fit, which stays in doubt. `isSummed`: weights count as a sum in any case.
  */
-export function fitWeights(runs: readonly WeighedRun[], before?: WeightFit): WeightFit | undefined {
+export function fitWeights(
+  runs: readonly WeighedRun[],
+  before?: WeightFit,
+  isSummed: boolean = false,
+): WeightFit | undefined {
   if (runs.length < minRuns) return before;
   const bySize = fit(runs, [one, size]);
-  const ways = [false, true].map((padded) => {
+  const ways = (isSummed ? [false] : [false, true]).map((padded) => {
     const columns = [one, size, padded ? paddedWeight : summedWeight];
     const keep = before === undefined || before.padded === padded ? 1 : mustBeBetter;
     const fitted = fit(runs, columns);

@@ -247,23 +247,25 @@ export class Admission<In, Out> {
   /** Whether standing overload changes its place, and arrivals alone decide how far. */
   #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane, keepsPlace }: Terms): boolean {
     if (lane !== 1 || keepsPlace || orderKey !== undefined || tenant !== undefined) return false;
-    return this.#cost.perWeightMs === 0 && this.#queue.onlyGroup?.newestFirst === true;
+    const byWeight = this.#cost.perWeightMs > 0 && this.#settings.batchWeight !== "apart";
+    return !byWeight && this.#queue.onlyGroup?.newestFirst === true;
   }
 
-  /** Of an item of this weight: shorter ones go before it. */
+  /** Of an item of this weight: shorter ones go before it, or all that came before. */
   #expectedMs(weight: number, lane: Lane, nowMs: number, restsMs: readonly number[]): number {
     let items = 0;
     let before = 0;
     let seen = 0;
     const loneMs = this.#cost.of(1, weight, weight);
     const own = urgency(loneMs, 0);
+    const isApart = this.#settings.batchWeight === "apart";
     this.#queue.everyChunk((chunk) => {
       if (chunk.laneQueue!.lane > lane || seen > maxScanned) return;
       for (let i = chunk.head; i < chunk.count; i++) {
         if (chunk.settlers[i] === undefined) continue;
         seen++;
         const its = chunk.weights![i]!;
-        if (urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
+        if (!isApart && urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
         items++;
         before += its;
       }
