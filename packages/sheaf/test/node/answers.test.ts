@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Batcher, BatcherError, type BatcherOptions, createBatcher } from "../../dist/index.js";
+import { runHandle } from "../../dist/executors.js";
 import { workerProcess, workerThread, type WorkerOptions } from "../../dist/node/index.js";
 import { watch } from "../support/rig.js";
 import type answering from "./answering-worker.js";
@@ -91,6 +92,29 @@ for (const [kind, open] of [
       const [beyond, uncloneable] = await outcomes(call, ["beyond", "uncloneable"]);
       assert.match(String(beyond), /RangeError: .*index must be an integer, 0 to 1, got 2/);
       assert.match(String(uncloneable), /could not be cloned/);
+    }));
+
+  test(`an executor of a worker ${kind} gives every result at the end, those answered early too`, async () => {
+    const executor = open(url, { clock: impatient });
+    await executor.ready();
+    for (const steps of [
+      ["return", "return", "answer"],
+      ["answer", "return", "answer"],
+      ["return", "answer", "return"],
+      ["answer", "twice"],
+    ] as Step[][]) {
+      const results = await executor.run([...steps], runHandle({ size: steps.length }));
+      assert.deepEqual(
+        Array.from(results),
+        steps.map((step) => (step === "twice" ? "first" : `${steps.length} items, attempt 1`)),
+      );
+    }
+    await executor.close();
+  });
+
+  test(`the last items of a worker ${kind}'s batch may be answered first`, () =>
+    withWorker(async (call) => {
+      assert.deepEqual(await outcomes(call, ["return", "return", "answer"]), Array(3).fill("3 items, attempt 1"));
     }));
 
   test(`a large answer of a worker ${kind} comes whole`, () =>

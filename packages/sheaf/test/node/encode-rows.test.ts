@@ -29,6 +29,19 @@ for (const open of [workerThread, workerProcess]) {
   });
 }
 
+for (const open of [workerThread, workerProcess])
+  test(`${open.name}: a row that is answered early is encoded too`, async () => {
+    const answering =
+      "data:text/javascript,export default { run: (rows, model, { answer }) => { answer(0, rows[0]); return rows.slice(1); } }";
+    await using call = createBatcher(
+      open<Float32Array, Float32Array>(answering, { resultRows: "view", encodeRows: { module: encoder } }),
+      { maxBatchSize: 4 },
+    );
+    const rows = await call.many([Float32Array.of(1, 2, 3), Float32Array.of(4)]);
+    assert.match(textOf(rows[0]!)!, /^3 by /);
+    assert.match(textOf(rows[1]!)!, /^1 by /);
+  });
+
 test("a module that is not a row encoder rejects ready() and says what it must export", async () => {
   const executor = workerThread(echo, { encodeRows: { module: echo } });
   await assert.rejects(executor.ready(), /is not a row encoder: it must export maxBytes/);

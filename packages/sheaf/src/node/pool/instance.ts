@@ -15,6 +15,14 @@ export interface Job {
   reject(error: unknown): void;
 }
 
+/** A batch that an instance holds. */
+interface Held {
+  readonly id: number;
+  readonly run: Job;
+  /** The early answers of its items, by index. */
+  answers: Map<number, unknown> | undefined;
+}
+
 export interface InstanceOptions {
   readonly open: OpenConnection;
   readonly resultRows: RowOwnership;
@@ -48,7 +56,7 @@ export class Instance {
   readonly #resultRows: RowOwnership;
   readonly #connection: WorkerConnection;
   readonly #events: InstanceEvents;
-  #jobs: { readonly id: number; readonly run: Job }[] = [];
+  #jobs: Held[] = [];
   #nextRunId = 1;
   #killed = false;
 
@@ -90,7 +98,7 @@ export class Instance {
       run.reject(error);
       return;
     }
-    this.#jobs.push({ id, run });
+    this.#jobs.push({ id, run, answers: undefined });
     if (this.#jobs.length === 1) {
       run.handle.started();
       this.#connection.hold(true);
@@ -166,11 +174,14 @@ export class Instance {
     const { id, value: index } = received;
     const held = this.#jobs[0];
     if (held?.id !== id) return; // taken back in the meantime
+    let answer: unknown;
     try {
-      held.run.handle.deliver(index, received.values(this.#resultRows)[0]);
+      [answer] = received.values(this.#resultRows);
     } catch (error) {
-      held.run.handle.deliver(index, error); // nested too deep for the stack here
+      answer = error; // nested too deep for the stack here
     }
+    (held.answers ??= new Map()).set(index, answer);
+    held.run.handle.deliver(index, answer);
   }
 
   #answer(received: Received): void {
@@ -187,7 +198,7 @@ export class Instance {
     if (kind === Kind.failure) {
       held.run.reject(received.values("own")[0]);
     } else {
-      this.#resolve(held.run, received);
+      this.#resolve(held, received);
     }
     if (this.#jobs.length === 0 && this.state === "busy") {
       this.#connection.hold(false);
@@ -198,14 +209,14 @@ export class Instance {
   }
 
   /** A value that a worker could pack may be nested too deep for the stack here, which is smaller than a worker thread's. */
-  #resolve(run: Job, received: Received): void {
+  #resolve({ run, answers }: Held, received: Received): void {
     let results: unknown[];
     try {
       results = received.values(this.#resultRows);
     } catch (error) {
       return run.reject(error);
     }
-    run.resolve(results);
+    run.resolve(answers === undefined ? results : withAnswers(run.items.length, answers, results));
   }
 
   #become(state: InstanceState): void {
@@ -223,4 +234,10 @@ export class Instance {
     this.#dead?.();
     this.#events.ended(this, lost, why, error);
   }
+}
+
+/** All results of a batch: its early answers, and those of the other items, which came together in their order. */
+function withAnswers(size: number, answers: ReadonlyMap<number, unknown>, others: readonly unknown[]): unknown[] {
+  let next = 0;
+  return Array.from({ length: size }, (_, index) => (answers.has(index) ? answers.get(index) : others[next++]));
 }

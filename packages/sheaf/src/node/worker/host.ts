@@ -100,8 +100,8 @@ export class Host {
     this.#runningId = id;
     try {
       if (this.#aborted.has(id)) throw new DOMException("Every caller of the batch has left.", "AbortError");
-      const results = await this.#run(unpack(packed as Packed, "view"), id, attempt);
-      reply = pack(results, wanted === Kind.batchToEncode ? this.#encoder : undefined);
+      const encoder = wanted === Kind.batchToEncode ? this.#encoder : undefined;
+      reply = pack(await this.#run(unpack(packed as Packed, "view"), id, attempt, encoder), encoder);
     } catch (error) {
       kind = Kind.failure;
       reply = packError(error);
@@ -116,9 +116,15 @@ export class Host {
     if (sent !== undefined) await sent;
   }
 
-  async #run(items: unknown[], id: number, attempt: number): Promise<ArrayLike<unknown>> {
+  /** Returns the results of the items that were not answered early, in order. */
+  async #run(
+    items: unknown[],
+    id: number,
+    attempt: number,
+    encoder: RowEncoder | undefined,
+  ): Promise<ArrayLike<unknown>> {
     const handle = new AnswerHandle(id, items.length, (index, result) => {
-      this.#home.port.send(message(Kind.answer, id, index, pack([result])));
+      this.#home.port.send(message(Kind.answer, id, index, pack([result], encoder)));
     });
     const context = this.#context(id, attempt, handle);
     const worker = this.#worker as LoadedWorker;
@@ -127,7 +133,9 @@ export class Host {
     try {
       const raw = await worker.run(prepared, model, context);
       const results = worker.postprocess === undefined ? raw : await worker.postprocess(prepared, raw, model);
-      return checkResults(results, items.length, "the worker", handle.unanswered());
+      const open = handle.unanswered();
+      const checked = checkResults(results, items.length, "the worker", open);
+      return open === undefined ? checked : open.map((index) => checked[index]);
     } finally {
       handle.end();
     }
