@@ -148,6 +148,11 @@ test("every option of the database and vector store adapters stands in docs/refe
 for (const [page, interfaces] of Object.entries({
   "docs/guide/workers.md": { "node/contract/options.ts": "WorkerOptions" },
   "docs/guide/python.md": { "node/command/options.ts": "CommandOptions" },
+  "docs/guide/local-models.md": {
+    "models/plan-passes.ts": "PassLimits",
+    "models/run-in-passes.ts": "PassOptions",
+    "models/measure-passes.ts": "MeasurePassesOptions",
+  },
   "docs/reference/policies.md": policyOptions(),
   "docs/reference/tuning.md": {
     "tuning/calibrate.ts": "CalibrateOptions",

@@ -20,6 +20,7 @@ import inspect
 import io
 import itertools
 import json
+import math
 import os
 import queue
 import resource
@@ -33,7 +34,7 @@ import traceback
 from collections import abc
 from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
-__all__ = ["Context", "InvalidInput", "log", "serve"]
+__all__ = ["Context", "InvalidInput", "PassCost", "log", "plan_passes", "run_in_passes", "serve"]
 
 PROTOCOL = 1
 MAX_HEADER_BYTES = 16 * 1024 * 1024
@@ -153,6 +154,139 @@ def log(message: str, level: str = "info") -> None:
         print(message, file=sys.stderr)
     else:
         _channel.send({"type": "log", "level": level, "message": str(message)[:MAX_MESSAGE_CHARS]})
+
+
+# --- passes by length -----------------------------------------------------------------------------------------------
+
+# The same as in src/models/pass-cost.ts, which says why.
+PADDED_LEVELS = 21
+LENGTH_LEVELS = 8
+PADDED_WIDTH = 0.6
+LENGTH_WIDTH = 0.75
+ELSEWHERE = 0.01
+COMMON_SHARE = 0.1
+MEMORY = 16.0
+LARGEST_STEP = 0.3
+PASSES_TO_TRUST = 2
+FIXED_LENGTH = 16
+ATTENTION_LENGTH = 2048
+GUESS_MS_PER_POSITION = 0.1
+MAX_PADDED_LENGTH = 16_384
+MOST_ITEMS = 512
+
+
+class PassCost:
+    """Learns how long a pass of some items takes, each filled up to the length of the longest. Keep it with the model."""
+
+    def __init__(self) -> None:
+        self._levels = [[0.0] * PADDED_LEVELS for _ in range(LENGTH_LEVELS)]
+        self._weights = [[0.0] * PADDED_LEVELS for _ in range(LENGTH_LEVELS)]
+        self._passes = 0
+
+    def of(self, size: int, length: float) -> float:
+        """The expected milliseconds of a pass of `size` items of `length`."""
+        x, y = _pass_place(size, length)
+        column, row = min(int(x), PADDED_LEVELS - 2), min(int(y), LENGTH_LEVELS - 2)
+        right, below = x - column, y - row
+        over, under = self._levels[row], self._levels[row + 1]
+        above = over[column] + right * (over[column + 1] - over[column])
+        beneath = under[column] + right * (under[column + 1] - under[column])
+        return _guess_ms(size, length) * math.exp(above + below * (beneath - above))
+
+    def learn(self, size: int, length: float, ms: float) -> None:
+        """A pass of `size` items of `length` took `ms`. Times that are not > 0 are ignored."""
+        if not (size >= 1 and length > 0 and 0 < ms < math.inf):
+            return
+        seen = math.log(ms / _guess_ms(size, length))
+        common = 0.0 if self._passes < PASSES_TO_TRUST else COMMON_SHARE * _bounded(math.log(ms / self.of(size, length)))
+        self._passes += 1
+        x, y = _pass_place(size, length)
+        near_columns = [math.exp(-0.5 * ((column - x) / PADDED_WIDTH) ** 2) for column in range(PADDED_LEVELS)]
+        for row, (levels, weights) in enumerate(zip(self._levels, self._weights)):
+            near_row = math.exp(-0.5 * ((row - y) / LENGTH_WIDTH) ** 2)
+            for column, near_column in enumerate(near_columns):
+                near = ELSEWHERE + near_row * near_column
+                weight = weights[column]
+                level = levels[column] + common
+                step = seen - level if weight < PASSES_TO_TRUST else _bounded(seen - level)
+                levels[column] = level + near / (weight + near) * step
+                weights[column] = min(MEMORY, weight + near)
+
+
+def _bounded(step: float) -> float:
+    return max(-LARGEST_STEP, min(LARGEST_STEP, step))
+
+
+def _guess_ms(size: int, length: float) -> float:
+    return GUESS_MS_PER_POSITION * (FIXED_LENGTH + size * length * (1 + length / ATTENTION_LENGTH))
+
+
+def _pass_place(size: int, length: float) -> Tuple[float, float]:
+    x = max(0.0, min(PADDED_LEVELS - 1, math.log2(size * length)))
+    return x, max(0.0, min(LENGTH_LEVELS - 1, 0.5 * math.log2(length)))
+
+
+def plan_passes(
+    lengths: Sequence[float], cost: PassCost, max_padded_length: float = MAX_PADDED_LENGTH
+) -> List[List[int]]:
+    """Cuts a batch into passes of like length, so that their expected times together are least.
+
+    lengths: of the items, each > 0.
+    max_padded_length: the most positions of a pass, items times the longest length; a longer item has its own pass.
+
+    Returns the indices of the items of each pass; passes of short items come first.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    known: Dict[Tuple[int, float], float] = {}
+    least = [0.0]
+    starts = [0]
+    for end in range(1, len(order) + 1):
+        longest = lengths[order[end - 1]]
+        best, start = math.inf, end - 1
+        for size in range(1, max(1, min(end, MOST_ITEMS, int(max_padded_length // longest))) + 1):
+            shape = (size, longest)
+            if shape not in known:
+                known[shape] = cost.of(size, longest)
+            total = least[end - size] + known[shape]
+            if total <= best:
+                best, start = total, end - size
+        least.append(best)
+        starts.append(start)
+    passes = []
+    end = len(order)
+    while end > 0:
+        passes.append(sorted(order[starts[end] : end]))
+        end = starts[end]
+    return passes[::-1]
+
+
+def run_in_passes(
+    items: Sequence[Any],
+    lengths: Sequence[float],
+    run: Callable[[List[Any]], Sequence[Any]],
+    cost: PassCost,
+    max_padded_length: float = MAX_PADDED_LENGTH,
+) -> List[Any]:
+    """Runs a batch of items of different lengths in passes of like length, cut where that is expected to take the least
+    time, and learns from the time of each.
+
+    run(items): the results of some of the items, in order; a list, or an array whose first axis is that of the items.
+
+    Returns the results in the order of the items. Raises ValueError where a number of results or lengths is wrong.
+    """
+    if len(lengths) != len(items):
+        raise ValueError(f"lengths must have one number for each of {len(items)} items, got {len(lengths)}")
+    results: List[Any] = [None] * len(items)
+    for indices in plan_passes(lengths, cost, max_padded_length):
+        started = time.perf_counter()
+        returned = run([items[index] for index in indices])
+        if len(returned) != len(indices):
+            raise ValueError(f"a pass returned {len(returned)} results for {len(indices)} items")
+        longest = max(lengths[index] for index in indices)
+        cost.learn(len(indices), longest, 1000 * (time.perf_counter() - started))
+        for index, result in zip(indices, returned):
+            results[index] = result
+    return results
 
 
 # --- what goes in and out -------------------------------------------------------------------------------------------

@@ -1,2 +1,6 @@
+export { PassCost, type PassCosts } from "./pass-cost.ts";
+export { planPasses, type PassLimits } from "./plan-passes.ts";
+export { runInPasses, type PassOptions } from "./run-in-passes.ts";
+export { measurePasses, type MeasurePassesOptions } from "./measure-passes.ts";
 export { selfTest, largestSteadyRate, type SelfTest } from "./self-test.ts";
 export { compareResults, type OutputDifferences } from "./compare-results.ts";

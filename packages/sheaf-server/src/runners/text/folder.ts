@@ -10,8 +10,8 @@ import { workerModule } from "../workers/worker-module.ts";
 /** The tokens at a text's start and end. */
 const ownTokens = 2;
 
-// Kept in step with the size of a worker's runs; see model.ts.
-const maxPaddedTokens = 16_384;
+/** Tokens of a batch: several seconds of work for a small encoder on one core. */
+const maxBatchTokens = 16_384;
 
 /**
  * A model of a folder in the Hugging Face layout, on one device: sentence embeddings, text classification or a cross-encoder.
@@ -46,12 +46,14 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
           : { kind: "vector", length: found.vectorLength, pooling, ...(dimensions && { dimensions }) },
     ...verdict,
     ...weights(maxTokens),
-    maxBatchWeight: Math.max(maxPaddedTokens, maxTokens),
+    // Its worker runs texts of like length together.
+    batchWeight: "apart",
+    maxBatchWeight: Math.max(maxBatchTokens, maxTokens),
     note: noteOf(found, verdict.warning),
   };
 }
 
-/** Tokens as results have shown them: the worker counts exactly, and splits batches that are too uneven. */
+/** Tokens as results have shown them: the worker counts exactly, and cuts batches into passes by that. */
 function weights(maxTokens: number): Pick<ModuleSpec, "weigh" | "learnWeight"> {
   const rate = new TokenRate();
   const textOf = (item: unknown): string => {

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
+import { measurePasses, PassCost, runInPasses } from "sheaf/models";
 import { Tensor } from "../onnx/runtime.ts";
 import type { FolderSettings } from "./folder-settings.ts";
-import { lengthBuckets } from "./length-buckets.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
 import { sizeFor } from "../onnx/fixed-sizes.ts";
 import { doubling } from "../../shared/doubling.ts";
@@ -35,6 +35,10 @@ export interface LoadedText {
   readonly settings: FolderSettings;
   /** The lengths in tokens that texts are filled up to, on WebGPU; none elsewhere. */
   readonly fixedLengths: readonly number[];
+  /** Of passes through the model, by texts and tokens; learned from each. */
+  readonly cost: Pick<PassCost, "of" | "learn">;
+  /** The most texts of a batch. */
+  readonly maxBatchSize: number;
 }
 
 interface EncodedText {
@@ -43,8 +47,8 @@ interface EncodedText {
   readonly truncated: boolean;
 }
 
-/** The most padded tokens of one run. */
-export const maxPaddedTokens: number = 16_384;
+/** The most padded tokens of one pass: a bound on its memory. */
+const maxPaddedTokens = 16_384;
 
 const shortestFixedLength = 16;
 
@@ -61,24 +65,33 @@ export async function loadTextModel({ folder, settings, ...session }: TextData):
     opened.fixedSizes.length === 0
       ? []
       : doubling(Math.min(shortestFixedLength, settings.maxTokens), settings.maxTokens);
-  return { session: opened, tokenizer, settings, fixedLengths };
+  const { maxBatchSize = 32 } = session;
+  return { session: opened, tokenizer, settings, fixedLengths, cost: costOn(opened), maxBatchSize };
 }
 
-/** Runs every shape that can occur, where the device has to know them before the first text. */
+/** The cost of passes by the sizes that the device runs. */
+function costOn({ fixedSizes }: OnnxSession): LoadedText["cost"] {
+  const cost = new PassCost();
+  if (fixedSizes.length === 0) return cost;
+  return {
+    of: (size, length) => cost.of(sizeFor(fixedSizes, size), length),
+    learn: (size, length, ms) => cost.learn(sizeFor(fixedSizes, size), length, ms),
+  };
+}
+
+/** Runs every shape that can occur, where the device has to know them before the first text, and measures passes. */
 export async function warmUpTexts(model: LoadedText): Promise<void> {
-  const { session, settings, fixedLengths } = model;
-  for (const length of fixedLengths) {
-    const most = sizeFor(session.fixedSizes, Math.max(1, Math.floor(maxPaddedTokens / length)));
+  const { session, settings, fixedLengths, cost, maxBatchSize } = model;
+  const pass = (size: number, length: number): Promise<TextResult[]> => {
     const ids = new Array<number>(length).fill(settings.padId);
     const text: EncodedText = { ids, types: ids.map(() => 0), truncated: false };
-    for (const size of session.fixedSizes) {
-      if (size <= most)
-        await runOnce(
-          Array.from({ length: size }, () => text),
-          model,
-        );
-    }
+    return runOnce(new Array<EncodedText>(size).fill(text), model);
+  };
+  for (const length of fixedLengths) {
+    const most = sizeFor(session.fixedSizes, Math.max(1, Math.floor(maxPaddedTokens / length)));
+    for (const size of session.fixedSizes) if (size <= most) await pass(size, length);
   }
+  await measurePasses(cost, pass, { maxLength: settings.maxTokens, maxSize: maxBatchSize });
 }
 
 function readTokenizer(folder: string): Tokenizer {
@@ -102,21 +115,20 @@ function readOptional(read: () => object): object {
   }
 }
 
-/** Texts of like length run together; results are in the items' order. */
-export async function runTexts(items: readonly TextItem[], model: LoadedText): Promise<TextResult[]> {
+/** Texts of like length run together, and are answered when their pass ends; see `runInPasses`. */
+export async function runTexts(
+  items: readonly TextItem[],
+  model: LoadedText,
+  answer?: (index: number, result: unknown) => void,
+): Promise<(TextResult | Error)[]> {
   const texts = items.map((item) => encode(item, model));
-  const results: TextResult[] = [];
-  for (const run of lengthBuckets(
-    texts.map(({ ids }) => lengthOf(ids, model)),
-    maxPaddedTokens,
-  )) {
-    const outputs = await runOnce(
-      run.map((index) => texts[index]!),
-      model,
-    );
-    outputs.forEach((output, i) => (results[run[i]!] = output));
-  }
-  return results;
+  return runInPasses(texts, {
+    lengths: texts.map(({ ids }) => lengthOf(ids, model)),
+    run: (pass) => runOnce(pass, model),
+    cost: model.cost,
+    answer,
+    maxPaddedLength: maxPaddedTokens,
+  });
 }
 
 /** All texts in one run, with any amount of padding: the self-test compares it. */

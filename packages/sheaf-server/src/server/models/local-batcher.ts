@@ -19,7 +19,7 @@ export function localBatcher(
   maxBatchSize: number,
   cache: ModelCache | undefined,
 ): Batcher<unknown, unknown> {
-  const { groupKey, weigh, maxBatchWeight } = definition as ModelDefinition & {
+  const { groupKey, weigh, maxBatchWeight, batchWeight = "padded" } = definition as ModelDefinition & {
     readonly groupKey?: (item: unknown) => unknown;
     readonly weigh?: (item: unknown) => number;
   };
@@ -39,7 +39,7 @@ export function localBatcher(
     policy: strategies[settings.schedulerStrategy].policy(settings),
     overloadOrder: overloadOrderOf(settings),
     ...(hasTenants ? tenantedKeys(keys) : keys),
-    batchWeight: weigh && "padded",
+    batchWeight: weigh && batchWeight,
     maxBatchWeight: weigh && maxBatchWeight,
     dedupe: cache && "running",
   });

@@ -1,0 +1,59 @@
+import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import type { PassCost } from "./pass-cost.ts";
+
+/** The passes that are measured. */
+export interface MeasurePassesOptions {
+  /** Longest length that the model takes; integer >= 1. */
+  readonly maxLength: number;
+  /**
+   * Most items of a pass; integer >= 1.
+   * @default 32
+   */
+  readonly maxSize?: number | undefined;
+  /**
+   * Time for all passes together: the last one may end a little later. Milliseconds > 0.
+   * @default 300
+   */
+  readonly budgetMs?: number | undefined;
+  /** @default the runtime's */
+  readonly clock?: Clock | undefined;
+}
+
+/** Positions of a pass and their share in one item: single items, and passes of short ones. */
+const shapes: readonly (readonly [size: number, length: number])[] = [
+  [1, 16],
+  [1, 64],
+  [8, 16],
+  [1, 128],
+  [32, 16],
+  [1, 256],
+  [8, 64],
+  [1, 512],
+];
+const mostRounds = 3;
+
+/**
+ * Teaches a cost what passes of common sizes take, at a model's start: `run` runs the model once on `size` made-up items of
+ * `length`. The first pass is not counted, and one that would not end within the budget is left out.
+ */
+export async function measurePasses(
+  cost: Pick<PassCost, "of" | "learn">,
+  run: (size: number, length: number) => PromiseLike<unknown>,
+  { maxLength, maxSize = 32, budgetMs = 300, clock = systemClock }: MeasurePassesOptions,
+): Promise<void> {
+  const fitting = shapes
+    .map(([size, length]) => [Math.min(size, maxSize), Math.min(length, maxLength)] as const)
+    .filter(([size, length], at, all) => all.findIndex(([s, l]) => s === size && l === length) === at);
+  const endAtMs = clock.now() + budgetMs;
+  await run(...fitting[0]!);
+  for (let round = 0; round < mostRounds; round++)
+    for (const [size, length] of fitting) {
+      const startedAtMs = clock.now();
+      // Before the first pass the expected time is a guess.
+      const expectedMs =
+        round === 0 && size === fitting[0]![0] && length === fitting[0]![1] ? 0 : cost.of(size, length);
+      if (startedAtMs + expectedMs > endAtMs) continue;
+      await run(size, length);
+      cost.learn(size, length, clock.now() - startedAtMs);
+    }
+}

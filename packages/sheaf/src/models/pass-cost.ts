@@ -1,0 +1,80 @@
+/** How long a pass takes, in milliseconds, by its items and the length to which each is filled up. */
+export interface PassCosts {
+  of(size: number, length: number): number;
+}
+
+/** Levels by padded length (size × length), one for each octave, and by length, one for two octaves. */
+const paddedLevels = 21;
+const lengthLevels = 8;
+/** A pass teaches what is within an octave or so of it, … */
+const paddedWidth = 0.6;
+const lengthWidth = 0.75;
+/** … and a little about all others: how fast this machine is, … */
+const elsewhere = 0.01;
+/** … and how its speed changes: so much of what was unexpected moves all places. */
+const commonShare = 0.1;
+/** About as many passes are remembered at each place. */
+const memory = 16;
+/** From the second pass at a place on, one moves its level by at most this factor, before it is averaged: 1.35. */
+const largestStep = 0.3;
+const passesToTrust = 2;
+
+/** The guess where nothing is known: a fixed part worth 16 positions, and attention, which doubles a position at 2,048. */
+const fixedLength = 16;
+const attentionLength = 2048;
+const guessMsPerPosition = 0.1;
+
+/**
+ * Learns how long passes take on this machine: for a fixed part, for each position, and for caches that large passes no longer
+ * fit in. It keeps a level (the logarithm of measured ÷ guessed time) at each place of a grid over padded length and length;
+ * a pass moves the places near it. Bounded memory (3 kB), and a single slow pass hardly moves it.
+ */
+export class PassCost implements PassCosts {
+  readonly #levels: Float64Array = new Float64Array(paddedLevels * lengthLevels);
+  readonly #weights: Float64Array = new Float64Array(paddedLevels * lengthLevels);
+  #passes = 0;
+
+  /** Expected milliseconds of a pass of `size` items (integer >= 1) that are filled up to `length` (> 0). */
+  of(size: number, length: number): number {
+    const x = placeOf(size * length, 1, paddedLevels);
+    const y = placeOf(length, 0.5, lengthLevels);
+    const [column, row] = [Math.min(Math.floor(x), paddedLevels - 2), Math.min(Math.floor(y), lengthLevels - 2)];
+    const [right, below] = [x - column, y - row];
+    const at = row * paddedLevels + column;
+    const levels = this.#levels;
+    const above = levels[at]! + right * (levels[at + 1]! - levels[at]!);
+    const under = levels[at + paddedLevels]! + right * (levels[at + paddedLevels + 1]! - levels[at + paddedLevels]!);
+    return guessMs(size, length) * Math.exp(above + below * (under - above));
+  }
+
+  /** A pass of `size` items, filled up to `length`, took `ms`. Times that are not > 0 are ignored. */
+  learn(size: number, length: number, ms: number): void {
+    if (!(size >= 1) || !(length > 0) || !(ms > 0) || ms === Infinity) return;
+    const seen = Math.log(ms / guessMs(size, length));
+    const off = Math.log(ms / this.of(size, length));
+    const common = this.#passes++ < passesToTrust ? 0 : commonShare * bounded(off);
+    const x = placeOf(size * length, 1, paddedLevels);
+    const y = placeOf(length, 0.5, lengthLevels);
+    for (let row = 0; row < lengthLevels; row++) {
+      const nearRow = Math.exp(-0.5 * ((row - y) / lengthWidth) ** 2);
+      for (let column = 0; column < paddedLevels; column++) {
+        const near = elsewhere + nearRow * Math.exp(-0.5 * ((column - x) / paddedWidth) ** 2);
+        const at = row * paddedLevels + column;
+        const weight = this.#weights[at]!;
+        const level = this.#levels[at]! + common;
+        const step = weight < passesToTrust ? seen - level : bounded(seen - level);
+        this.#levels[at] = level + (near / (weight + near)) * step;
+        this.#weights[at] = Math.min(memory, weight + near);
+      }
+    }
+  }
+}
+
+const bounded = (step: number): number => Math.max(-largestStep, Math.min(largestStep, step));
+
+const guessMs = (size: number, length: number): number =>
+  guessMsPerPosition * (fixedLength + size * length * (1 + length / attentionLength));
+
+/** Where a value stands on a logarithmic axis, within its ends. */
+const placeOf = (value: number, perOctave: number, count: number): number =>
+  Math.max(0, Math.min(count - 1, perOctave * Math.log2(value)));

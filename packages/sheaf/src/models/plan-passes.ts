@@ -1,0 +1,46 @@
+import type { PassCosts } from "./pass-cost.ts";
+
+/** The limits of one pass. */
+export interface PassLimits {
+  /**
+   * Most positions of a pass: its items times the longest length. A longer item has a pass of its own. Number > 0.
+   * @default 16384
+   */
+  readonly maxPaddedLength?: number | undefined;
+}
+
+const defaultMaxPaddedLength = 16_384;
+/** A bound on the search; a pass of so many items has long shared its fixed part. */
+const mostItems = 512;
+
+/**
+ * Cuts a batch into passes of like length, so that their expected times together are least: dynamic programming over the items
+ * in order of length, O(n · 512) costs for n items.
+ * @param lengths of the items, each > 0
+ * @returns the indices of the items of each pass, rising; every index is in exactly one. Passes of short items come first.
+ */
+export function planPasses(
+  lengths: readonly number[],
+  cost: PassCosts,
+  { maxPaddedLength = defaultMaxPaddedLength }: PassLimits = {},
+): number[][] {
+  const order = lengths.map((_, index) => index).sort((a, b) => lengths[a]! - lengths[b]!);
+  const leastMs = new Float64Array(order.length + 1);
+  const starts = new Int32Array(order.length + 1);
+  for (let end = 1; end <= order.length; end++) {
+    const longest = lengths[order[end - 1]!]!;
+    leastMs[end] = Infinity;
+    const most = Math.max(1, Math.min(end, mostItems, Math.floor(maxPaddedLength / longest)));
+    for (let size = 1; size <= most; size++) {
+      const totalMs = leastMs[end - size]! + cost.of(size, longest);
+      // Of plans that cost the same, the one with fewer passes.
+      if (totalMs > leastMs[end]!) continue;
+      leastMs[end] = totalMs;
+      starts[end] = end - size;
+    }
+  }
+  const passes: number[][] = [];
+  for (let end = order.length; end > 0; end = starts[end]!)
+    passes.unshift(order.slice(starts[end], end).sort((a, b) => a - b));
+  return passes;
+}

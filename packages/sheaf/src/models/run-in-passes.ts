@@ -1,0 +1,52 @@
+import { checkResults } from "../core/dispatch/results.ts";
+import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import type { PassCost } from "./pass-cost.ts";
+import { planPasses, type PassLimits } from "./plan-passes.ts";
+
+/** How a batch is run in passes. */
+export interface PassOptions<In, Out> extends PassLimits {
+  /** The length of each item, such as its tokens; each > 0. */
+  readonly lengths: readonly number[];
+  /** Runs the model once on some of the items; one result for each, in order. */
+  readonly run: (items: In[]) => ArrayLike<Out | Error> | PromiseLike<ArrayLike<Out | Error>>;
+  /** The cost of passes of this model. Keep it with the model: it learns from each pass. */
+  readonly cost: Pick<PassCost, "of" | "learn">;
+  /**
+   * The `answer` of the batch's context: callers then get their results at the end of their pass, not of the batch.
+   * @default none: all results come at the end
+   */
+  readonly answer?: ((index: number, result: Out | Error) => void) | undefined;
+  /** @default the runtime's */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * Runs a batch of items of different lengths in passes of like length, short ones first, cut where that is expected to take
+ * the least time, and learns from the time of each.
+ * @returns the results in the order of the items; with `answer`, those of the last pass alone, as a batch function may return
+ * them that has answered the others.
+ * @throws the error of a pass: items of the passes before it keep their answers. {RangeError} `lengths` has another length
+ * than `items`. {BatcherError} `RESULT_COUNT` when a pass does not give one result for each of its items.
+ */
+export async function runInPasses<In, Out>(
+  items: readonly In[],
+  { lengths, run, cost, answer, clock = systemClock, maxPaddedLength }: PassOptions<In, Out>,
+): Promise<(Out | Error)[]> {
+  if (lengths.length !== items.length)
+    throw new RangeError(`lengths must have one number for each of ${items.length} items, got ${lengths.length}`);
+  const passes = planPasses(lengths, cost, { maxPaddedLength });
+  const results: (Out | Error)[] = [];
+  for (const [number, indices] of passes.entries()) {
+    const startedAtMs = clock.now();
+    const returned = await run(indices.map((index) => items[index]!));
+    const passResults = checkResults(returned, indices.length, "a pass") as ArrayLike<Out | Error>;
+    const longest = indices.reduce((most, index) => Math.max(most, lengths[index]!), 0);
+    cost.learn(indices.length, longest, clock.now() - startedAtMs);
+    if (answer !== undefined && number === passes.length - 1) return Array.from(passResults);
+    indices.forEach((index, place) => {
+      if (answer === undefined) results[index] = passResults[place]!;
+      else answer(index, passResults[place]!);
+    });
+  }
+  return results;
+}
