@@ -22,7 +22,8 @@ export function install(servers) {
   for (const { python } of servers) if (python !== undefined) installPython(python);
 }
 
-function installPython(name) {
+/** A virtual environment with what `python/NAME.txt` names. @throws {Error} where a package cannot be installed. */
+export function installPython(name) {
   const folder = virtualEnvironment(name);
   if (existsSync(`${folder}/installed`)) return;
   console.error(`Installing ${name} …`);

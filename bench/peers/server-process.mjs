@@ -43,6 +43,7 @@ export async function startServer(name, { start, formats }, values, expected) {
   child.once("exit", (code, signal) => (failure ??= `it ended with ${signal ?? `code ${code}`}`));
   const server = {
     port,
+    formats,
     cpuSeconds: () => cpuSeconds(marked(mark)),
     pssMib: () => pssMib(marked(mark)),
     stop: () => stop(mark),
@@ -67,7 +68,7 @@ export async function startServer(name, { start, formats }, values, expected) {
 }
 
 /** Why this format's answer is not the right one yet. */
-async function problemOf({ path, request, output }, port, values, expected) {
+async function problemOf({ path, request, output, tolerance = 1e-4 }, port, values, expected) {
   try {
     const { headers, body } = request(values);
     const signal = AbortSignal.timeout(callWithinMs);
@@ -75,7 +76,7 @@ async function problemOf({ path, request, output }, port, values, expected) {
     const bytes = Buffer.from(await reply.arrayBuffer());
     if (reply.status !== 200) return `${reply.status} ${bytes.toString("utf8").slice(0, 300)}`;
     const got = output(bytes);
-    const isRight = got.length === expected.length && got.every((value, i) => Math.abs(value - expected[i]) < 1e-4);
+    const isRight = got.length === expected.length && got.every((value, i) => Math.abs(value - expected[i]) < tolerance);
     return isRight ? undefined : `a wrong answer: ${got.slice(0, 4).join(", ")} …`;
   } catch (error) {
     return `${error.message} ${error.cause?.message ?? ""}`;

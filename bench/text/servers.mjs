@@ -1,0 +1,53 @@
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { python, pythonFolder, sheafCommand } from "../peers/paths.mjs";
+
+const json = { "content-type": "application/json" };
+const pythonHelpers = fileURLToPath(new URL("../../packages/sheaf/python", import.meta.url));
+
+/** As OpenAI's API, of which every server here has the shape; vectors are as exact as float32 allows. */
+const embeddings = (path, model) => ({
+  path,
+  tolerance: 1e-5,
+  request: (input) => ({ headers: json, body: Buffer.from(JSON.stringify({ model, input })) }),
+  output: (bytes) => JSON.parse(bytes.toString("utf8")).data.flatMap(({ embedding }) => embedding),
+});
+
+export const textEnvironment = (encoder) => ({
+  ENCODER_FOLDER: encoder,
+  PYTHONPATH: `${pythonFolder}:${pythonHelpers}`,
+  PYTHONDONTWRITEBYTECODE: "1",
+});
+
+const sheaf = (command, encoder) => ({
+  start: (port) => ({
+    file: command,
+    args: ["serve", encoder, "--port", port],
+    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}` },
+  }),
+  formats: { json: embeddings("/v1/embeddings", "encoder") },
+});
+
+/** Each with its defaults for one model and two cores. `base`: another version's checkout. */
+export const textServers = (encoder, base) => ({
+  sheaf: sheaf(sheafCommand, encoder),
+  ...(base !== undefined && { base: sheaf(resolve(base, "packages/sheaf-server/bin/sheaf.js"), encoder) }),
+  mosec: {
+    python: "text",
+    start: (port) => ({
+      file: python("text"),
+      args: ["mosec_text_server.py", "--address", "127.0.0.1", "--port", port],
+      env: textEnvironment(encoder),
+    }),
+    formats: { json: embeddings("/inference") },
+  },
+  infinity: {
+    python: "infinity",
+    start: (port) => ({
+      file: python("infinity"),
+      args: ["infinity_text_server.py", port],
+      env: textEnvironment(encoder),
+    }),
+    formats: { json: embeddings("/embeddings", "encoder") },
+  },
+});
