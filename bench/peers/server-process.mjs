@@ -76,7 +76,8 @@ async function problemOf({ path, request, output, tolerance = 1e-4 }, port, valu
     const bytes = Buffer.from(await reply.arrayBuffer());
     if (reply.status !== 200) return `${reply.status} ${bytes.toString("utf8").slice(0, 300)}`;
     const got = output(bytes);
-    const isRight = got.length === expected.length && got.every((value, i) => Math.abs(value - expected[i]) < tolerance);
+    const isRight =
+      got.length === expected.length && got.every((value, i) => Math.abs(value - expected[i]) < tolerance);
     return isRight ? undefined : `a wrong answer: ${got.slice(0, 4).join(", ")} …`;
   } catch (error) {
     return `${error.message} ${error.cause?.message ?? ""}`;

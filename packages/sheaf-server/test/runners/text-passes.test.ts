@@ -70,7 +70,15 @@ test("the worker's passes follow the cost that it has learned", async () => {
   assert.deepEqual(await ran(taught((size, length) => 30 + 0.1 * size * length)), ["4 × 60", "2 × 410"]);
   // With nothing to share, there is hardly any padding.
   await ran(taught((size, length) => 0.2 * size * length));
-  const padded = shapes.reduce((sum, shape) => sum + shape.split(" × ").map(Number).reduce((a, b) => a * b), 0);
+  const padded = shapes.reduce(
+    (sum, shape) =>
+      sum +
+      shape
+        .split(" × ")
+        .map(Number)
+        .reduce((a, b) => a * b),
+    0,
+  );
   assert.ok(padded < 1.03 * (400 + 12 + 14 + 410 + 13 + 60), shapes.join(", "));
   await model.session.release();
 });

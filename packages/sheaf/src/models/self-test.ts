@@ -31,7 +31,7 @@ type Run = (items: readonly unknown[]) => Promise<ArrayLike<unknown>>;
  * @throws {Error} the error of a run; a run that does not give one result for each item.
  */
 export async function selfTest(
-  run: Run,
+  run: (items: readonly unknown[]) => Promise<ArrayLike<unknown>>,
   items: readonly unknown[],
   maxBatchSize: number = largestMix,
 ): Promise<SelfTest> {

@@ -92,7 +92,7 @@ test("one pass that took a thousand times as long changes an expectation by less
   assert.ok(cost.of(8, 20) < 1.05 * before);
 });
 
-test("times that are no times teach nothing, and the largest and smallest passes have an expectation", () => {
+test("invalid times teach nothing, and the largest and smallest passes have an expectation", () => {
   const cost = new PassCost();
   cost.learn(1, 16, 4);
   const before = cost.of(1, 16);

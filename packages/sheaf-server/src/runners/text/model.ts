@@ -85,7 +85,10 @@ export async function warmUpTexts(model: LoadedText): Promise<void> {
   const pass = (size: number, length: number): Promise<TextResult[]> => {
     const ids = new Array<number>(length).fill(settings.padId);
     const text: EncodedText = { ids, types: ids.map(() => 0), truncated: false };
-    return runOnce(new Array<EncodedText>(size).fill(text), model);
+    return runOnce(
+      Array.from({ length: size }, () => text),
+      model,
+    );
   };
   for (const length of fixedLengths) {
     const most = sizeFor(session.fixedSizes, Math.max(1, Math.floor(maxPaddedTokens / length)));

@@ -19,7 +19,12 @@ export function localBatcher(
   maxBatchSize: number,
   cache: ModelCache | undefined,
 ): Batcher<unknown, unknown> {
-  const { groupKey, weigh, maxBatchWeight, batchWeight = "padded" } = definition as ModelDefinition & {
+  const {
+    groupKey,
+    weigh,
+    maxBatchWeight,
+    batchWeight = "padded",
+  } = definition as ModelDefinition & {
     readonly groupKey?: (item: unknown) => unknown;
     readonly weigh?: (item: unknown) => number;
   };
