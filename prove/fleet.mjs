@@ -1,7 +1,8 @@
 /**
- * `npm run prove -- fleet [--rate 300] [--seconds 20] [--ack-wait-ms 5000] [--seed 1] [--only WORD]`: two gateways, two
- * workers and a nats-server, each a process, under load while one of them is killed, stopped, cut off or drained. Every
- * request must get its own answer, once; the time until callers notice nothing is printed. About 5 minutes.
+ * `npm run prove -- fleet [--rate 300] [--seconds 20] [--ack-wait-ms 5000] [--hold-ms 1000] [--seed 1] [--only WORD]
+ * [--cluster]`: two gateways, two workers and a nats-server, each a process, under load while one of them is killed, stopped,
+ * cut off or drained; with `--cluster` on three NATS servers, which are killed and restarted. Every request must get its
+ * own answer, once; the time until callers notice nothing is printed. About 5 minutes.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
@@ -14,7 +15,9 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "20" },
     "ack-wait-ms": { type: "string", default: "5000" },
     seed: { type: "string", default: "1" },
+    "hold-ms": { type: "string", default: "1000" },
     only: { type: "string", default: "" },
+    cluster: { type: "boolean", default: false },
   },
 });
 const number = (name, min, max) => {
@@ -27,7 +30,8 @@ const rate = number("rate", 1, 2000);
 const durationMs = 1000 * number("seconds", 3, 600);
 const ackWaitMs = number("ack-wait-ms", 300, 60_000);
 const seed = number("seed", 0, 2 ** 32 - 1);
-const { only } = values;
+const holdMs = number("hold-ms", 0, 60_000);
+const { only, cluster: isCluster } = values;
 const why = whyNoNats();
 if (why !== undefined) process.exit(1);
 
@@ -62,17 +66,22 @@ const report = (seen) => {
   rows.push([name, sent, answered, refusals(seen), unanswered, wrong + mixed, runsPerItem.toFixed(3), ...times, felt]);
 };
 
-await faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, report, only });
+await faultsUnderLoad({ rate, durationMs, ackWaitMs, holdMs, seed, report, only, isCluster });
 const others = [];
 const note = (seen) => {
   report(seen);
   others.push(seen);
 };
-if ("a full queue".includes(only)) await fullQueue({ report: note });
-for (const isolation of ["process", "thread"])
-  if ("poison".includes(only)) await poison({ isolation, ackWaitMs, report: note });
+if (!isCluster) {
+  if ("a full queue".includes(only)) await fullQueue({ report: note });
+  for (const isolation of ["process", "thread"])
+    if ("poison".includes(only)) await poison({ isolation, ackWaitMs, report: note });
+  if ("poison under load".includes(only)) await poisonUnderLoad({ rate: Math.min(rate, 50), report: note });
+}
 
-console.log(`${machine()}; ${rate} requests/s, ack wait ${ackWaitMs} ms, seed ${seed}\n`);
+console.log(
+  `${machine()}; ${rate} requests/s, ack wait ${ackWaitMs} ms, hold ${holdMs} ms, ${isCluster ? "cluster of three, " : ""}seed ${seed}\n`,
+);
 console.log("Every request was answered with its own result, none twice.\n");
 console.log(table(rows));
 for (const { name, ...numbers } of others) console.log(`\n${name}: ${JSON.stringify(numbers)}`);

@@ -1,7 +1,7 @@
 // A slice of prove/fleet.mjs: real processes, a real nats-server, every fault once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { faultsUnderLoad, fullQueue, poison } from "../prove/lib/fleet-faults.mjs";
+import { faultsUnderLoad, fullQueue, poison, poisonUnderLoad } from "../prove/lib/fleet-faults.mjs";
 import { whyNoNats } from "./support/nats-server.mjs";
 
 const skip = whyNoNats() ?? false;
@@ -35,3 +35,7 @@ for (const isolation of ["process", "thread"])
       await poison({ isolation, ackWaitMs: 5000, report: (row) => t.diagnostic(JSON.stringify(row)) });
     },
   );
+
+test("two workers and an item that kills both: one of them always serves the others", { skip }, async (t) => {
+  await poisonUnderLoad({ rate: 25, report: (row) => t.diagnostic(JSON.stringify(row)) });
+});

@@ -63,6 +63,48 @@ const faults = {
   },
 };
 
+const stream = "SHEAF_fleet-worker";
+
+/** What is done to a cluster of three NATS servers with a copy of the queue at each. */
+const clusterFaults = {
+  "no fault": () => undefined,
+  "kill -9 the NATS server that leads the queue": async ({ nats, note }) => {
+    const leader = await nats.leaderOf(stream);
+    await away(nats, [leader], () => elected(nats, leader, note));
+  },
+  "kill -9 another NATS server": async ({ nats }) => {
+    const leader = await nats.leaderOf(stream);
+    await away(nats, [nats.servers.find((server) => server !== leader)], () => sleep(restartAfterMs));
+  },
+  "kill -9 two of three NATS servers": async ({ nats, note }) => {
+    const leader = await nats.leaderOf(stream);
+    const other = nats.servers.find((server) => server !== leader);
+    await away(nats, [leader, other], () => sleep(restartAfterMs));
+    await elected(nats, undefined, note);
+  },
+  "restart the NATS servers one by one": async ({ nats }) => {
+    for (const server of nats.servers) {
+      await server.restart("SIGTERM");
+      await nats.ready();
+    }
+  },
+  "kill -9 a worker mid-batch": faults["kill -9 a worker mid-batch"],
+};
+
+async function away(nats, servers, meanwhile) {
+  await Promise.all(servers.map((server) => server.kill()));
+  await meanwhile();
+  await Promise.all(servers.map((server) => server.restart()));
+  await nats.ready();
+}
+
+/** Until another server leads the queue. */
+async function elected(nats, before, note) {
+  const startedAtMs = performance.now();
+  for (let leader; leader === undefined || leader === before; leader = await nats.leaderOf(stream)) await sleep(20);
+  note({ electionMs: Math.round(performance.now() - startedAtMs) });
+}
+
 async function restart(worker, model) {
   const status = await worker.end("SIGTERM");
   assert.equal(status, 0, `the drained worker ended with ${status}: ${worker.said}`);
@@ -83,22 +125,34 @@ const unfelt = new Set([
  * Every fault in turn, under `rate` requests a second.
  * @param {(row: object) => void} report called after each with what was seen
  */
-export async function faultsUnderLoad({ rate, durationMs, ackWaitMs, seed, report, only = "" }) {
+export async function faultsUnderLoad({
+  rate,
+  durationMs,
+  ackWaitMs,
+  seed,
+  report,
+  only = "",
+  holdMs,
+  isCluster = false,
+}) {
   const random = seededRandom(seed);
-  const fleet = await startFleet({ env: { NATS_ACK_WAIT_MS: String(ackWaitMs) } });
+  const env = { NATS_ACK_WAIT_MS: String(ackWaitMs), ...(holdMs !== undefined && { NATS_HOLD_MS: String(holdMs) }) };
+  const fleet = await startFleet({ env, via: isCluster ? "cluster" : "proxy" });
   try {
-    for (const [name, fault] of Object.entries(faults)) {
+    for (const [name, fault] of Object.entries(isCluster ? clusterFaults : faults)) {
       if (!name.includes(only)) continue;
       await fleet.ready();
       fleet.forgetRuns();
+      const notes = {};
+      const note = (noted) => Object.assign(notes, noted);
       const seen = await load({
         gateways: fleet.gateways,
         rate,
         durationMs,
         faultAtMs: durationMs * (0.15 + 0.2 * random()),
-        fault: () => fault({ ...fleet, ackWaitMs }),
+        fault: () => fault({ ...fleet, ackWaitMs, note }),
       });
-      report({ name, ...seen, runsPerItem: fleet.runsPerItem() });
+      report({ name, ...seen, ...notes, runsPerItem: fleet.runsPerItem() });
       const words = `${name}: ${JSON.stringify(seen)}\n${[...fleet.gateways, ...fleet.workers].map(({ name, said }) => said && `${name}: ${said}`).join("\n")}`;
       assert.equal(seen.unanswered, 0, words);
       assert.equal(seen.wrong, 0, words);
@@ -185,6 +239,44 @@ export async function poison({ isolation, ackWaitMs, report }) {
     assert.match(guilty.json.error.message, /dead letters as \d+/);
     if (isolation === "process") assert.equal(restarts, 0, "a worker's host never falls with its model");
     else assert.ok(restarts <= 3, `${restarts} workers ended before the item was given up`);
+  } finally {
+    await fleet.stop();
+  }
+}
+
+/**
+ * A poisonous item while `rate` requests a second go to a fleet of two workers, which are started again whenever they end: no
+ * request is refused, for one of them always serves, and the poison becomes a dead letter.
+ */
+export async function poisonUnderLoad({ rate, report }) {
+  const fleet = await startFleet({
+    env: { REQUEST_TIMEOUT_MS: "120000" },
+    workerEnv: { WORKER_ISOLATION: "thread" },
+    via: "direct",
+  });
+  for (const worker of fleet.workers) worker.keepAlive(true);
+  try {
+    let guilty;
+    let isOver = false;
+    const startedAtMs = performance.now();
+    const replies = [];
+    for (let id = 0; !isOver; id++) {
+      replies.push(infer(fleet.gateways[id % 2], { input: { id } }));
+      if (id === rate) {
+        guilty = infer(fleet.gateways[0], { input: { id: 1e6, poison: "process" } });
+        void guilty.then(() => (isOver = true));
+      }
+      await sleep(1000 / rate);
+    }
+    const statuses = {};
+    for (const { status } of await Promise.all(replies)) statuses[status] = (statuses[status] ?? 0) + 1;
+    const { status, json } = await guilty;
+    const restarts = fleet.workers.reduce((sum, worker) => sum + worker.restarts, 0);
+    report({ name: "poison under load", statuses, status, restarts, tookMs: performance.now() - startedAtMs });
+    assert.equal(status, 502, JSON.stringify(json));
+    assert.match(json.error.message, /dead letters as \d+/);
+    assert.deepEqual(statuses, { 200: replies.length }, "one worker serves the others all the time");
+    assert.ok(restarts <= 3, `${restarts} workers ended before the item was given up`);
   } finally {
     await fleet.stop();
   }

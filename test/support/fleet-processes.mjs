@@ -5,12 +5,13 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
+import { startNatsCluster } from "./nats-cluster.mjs";
 import { startNats } from "./nats-server.mjs";
 import { freePort } from "./serving.mjs";
 import { startCuttable } from "./cuttable-proxy.mjs";
 
 const command = fileURLToPath(new URL("../../packages/sheaf-server/bin/sheaf.js", import.meta.url));
-const model = fileURLToPath(new URL("fleet-worker.mjs", import.meta.url));
+const ownModel = fileURLToPath(new URL("fleet-worker.mjs", import.meta.url));
 const readyWithinMs = 240_000;
 const gateways = 2;
 
@@ -18,29 +19,32 @@ const gateways = 2;
 export function editedModel() {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-edited-"));
   const library = new URL("../../packages/sheaf/dist/node/index.js", import.meta.url).href;
-  const source = readFileSync(model, "utf8")
+  const source = readFileSync(ownModel, "utf8")
     .replace(/from ".*dist\/node\/index.js"/, `from ${JSON.stringify(library)}`)
     .replace("const version = 1", "const version = 2");
-  const file = join(folder, basename(model));
+  const file = join(folder, basename(ownModel));
   writeFileSync(file, source);
   return { file, remove: () => rmSync(folder, { recursive: true }) };
 }
 
 /**
  * @param env settings of every process, such as NATS_ACK_WAIT_MS
- * @param via `"proxy"`, so that the way to NATS can be cut, or `"direct"`
+ * @param via `"proxy"`, so that the way to NATS can be cut, `"direct"`, or `"cluster"`: three NATS servers with a copy of the
+ *   queue at each
  */
-export async function startFleet({ env = {}, workerEnv = {}, via = "proxy", workers = 2 } = {}) {
-  const nats = await startNats();
-  const direct = { url: `nats://${nats.url}`, close: async () => undefined };
+export async function startFleet({ env = {}, workerEnv = {}, via = "proxy", workers = 2, model = ownModel } = {}) {
+  const nats = via === "cluster" ? await startNatsCluster() : await startNats();
+  const direct = { url: nats.url, close: async () => undefined };
   const folder = mkdtempSync(join(tmpdir(), "sheaf-runs-"));
   const runsFile = join(folder, "runs");
   writeFileSync(runsFile, "");
   const proxy = via === "proxy" ? await startCuttable(nats.url) : direct;
+  const copies = via === "cluster" ? { NATS_REPLICAS: "3" } : {};
   const members = [];
   const start = async (role, name, port) => {
     const own = role === "worker" ? workerEnv : {};
-    members.push(new Member(role, name, port, { ...env, ...own, RUNS_FILE: runsFile, NATS_URL: proxy.url }));
+    const all = { ...copies, ...env, ...own, RUNS_FILE: runsFile, NATS_URL: proxy.url };
+    members.push(new Member(role, name, port, all, model));
   };
   for (let i = 0; i < gateways; i++) await start("gateway", `gateway ${i + 1}`, await freePort());
   for (let i = 0; i < workers; i++) await start("worker", `worker ${i + 1}`, await freePort());
@@ -75,9 +79,9 @@ export async function startFleet({ env = {}, workerEnv = {}, via = "proxy", work
 }
 
 /** Servers without a queue between them, as the fleet's rivals. */
-export async function startServers(howMany, env) {
+export async function startServers(howMany, env, model) {
   const gateways = [];
-  for (let i = 0; i < howMany; i++) gateways.push(new Member("all", `server ${i + 1}`, await freePort(), env));
+  for (let i = 0; i < howMany; i++) gateways.push(new Member("all", `server ${i + 1}`, await freePort(), env, model));
   const stop = () => Promise.all(gateways.map((member) => member.end("SIGKILL")));
   try {
     await Promise.all(gateways.map((member) => member.ready()));
@@ -91,13 +95,12 @@ export async function startServers(howMany, env) {
 /** One process, which can be ended, stopped and started again on its port. */
 class Member {
   restarts = 0;
-  model = model;
   said = "";
   #child;
   #keepAlive = false;
 
-  constructor(role, name, port, env) {
-    Object.assign(this, { role, name, port, env, origin: `http://127.0.0.1:${port}` });
+  constructor(role, name, port, env, model = ownModel) {
+    Object.assign(this, { role, name, port, env, model, origin: `http://127.0.0.1:${port}` });
     this.start();
   }
 

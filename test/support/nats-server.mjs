@@ -7,10 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "./serving.mjs";
 
 const startMs = 120_000;
+/** Another version than the one that is installed: `NATS_SERVER=/path/to/nats-server npm test -- nats`. */
+const command = process.env.NATS_SERVER ?? "nats-server";
 
 /** Why no nats-server can be started here, or undefined. Where CI=true that is an error. */
 export function whyNoNats() {
-  if (spawnSync("nats-server", ["--version"]).status === 0) return undefined;
+  if (spawnSync(command, ["--version"]).status === 0) return undefined;
   const why = "nats-server is not installed (apt-get install nats-server): nothing here is tested";
   if (process.env.CI === "true") throw new Error(why);
   console.error(why);
@@ -27,7 +29,7 @@ export async function startNats(more = []) {
   let child = await spawnIn(folder, await freePort(), more);
   // Also where the process ends without having stopped it.
   process.once("exit", () => child.process.kill("SIGKILL"));
-  const { nats, monitoring } = child.ports;
+  const { nats } = child.ports;
   const url = nats[0].replace("nats://", "");
   const end = async (signal) => {
     const { process: running } = child;
@@ -38,7 +40,10 @@ export async function startNats(more = []) {
   };
   return {
     url,
-    monitorUrl: monitoring?.[0],
+    /** Another one after a restart. */
+    get monitorUrl() {
+      return child.ports.monitoring?.[0];
+    },
     get pid() {
       return child.process.pid;
     },
@@ -61,7 +66,7 @@ async function spawnIn(folder, port, more) {
   for (const file of portFiles(folder)) rmSync(file);
   const store = ["-js", "-sd", join(folder, "store"), "--ports_file_dir", folder];
   const log = join(folder, "log");
-  const process_ = spawn("nats-server", ["-a", "127.0.0.1", "-p", port, "-m", "-1", "-l", log, ...store, ...more], {
+  const process_ = spawn(command, ["-a", "127.0.0.1", "-p", port, "-m", "-1", "-l", log, ...store, ...more], {
     stdio: "ignore",
   });
   const untilMs = Date.now() + startMs;

@@ -272,9 +272,10 @@ export class PendingCalls {
     const token = message.subject.slice(this.#inbox.length + 1);
     const call = this.#open.get(token.slice(1));
     if (token.startsWith("q")) {
-      // Its worker is about to run it alone.
+      // Its worker has it again, and names itself when it is about to run it alone.
       if (call !== undefined) call.aloneAt = new TextDecoder().decode(message.data.subarray(0, longestId));
-      if (isSubject(message.reply)) this.#link.publish(message.reply, call === undefined ? "0" : "1");
+      const answer = call === undefined ? "0" : `1 ${this.routing.size.lately} ${call.deathsAlone}`;
+      if (isSubject(message.reply)) this.#link.publish(message.reply, answer);
     } else if (token.startsWith("a")) {
       if (call !== undefined) this.#publishes.acknowledged(call, message);
     } else {

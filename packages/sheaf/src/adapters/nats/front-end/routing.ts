@@ -1,6 +1,7 @@
 import type { QueueSettings } from "../queue/options.ts";
 import { fits, routeOf, versionsOf } from "../queue/versions.ts";
 import { WorkerRegistry, type WorkerInfo } from "../queue/worker-registry.ts";
+import { FleetSize } from "./fleet-size.ts";
 
 /** Which workers get a front end's items: those of one version at a time. */
 export class Routing {
@@ -9,6 +10,8 @@ export class Routing {
   readonly #changed: () => void;
   /** Where new items go. Before the first heartbeat it is a guess; while no worker serves, the last one. */
   route: string;
+  /** Of the workers that got them. */
+  readonly size: FleetSize = new FleetSize();
   #serving: readonly WorkerInfo[] = [];
   #others: readonly WorkerInfo[] = [];
   /** Of all workers that are there, whether they serve or not. */
@@ -33,6 +36,7 @@ export class Routing {
   heard(info: WorkerInfo): void {
     this.#registry.add(info);
     this.#look();
+    if (info.isServing && info.route === this.route) this.size.heard(info.id, this.#settings.clock.now());
   }
 
   /** All that are there. */

@@ -19,6 +19,8 @@ export interface WorkerInfo {
   readonly route: string;
   /** Items go to the version with the highest generation. */
   readonly generation: number;
+  /** It holds items that may have ended another worker, and perhaps runs one of them. */
+  readonly suspects?: "waiting" | "trying" | undefined;
 }
 
 /** Reads a heartbeat. @throws {TypeError | SyntaxError} when it is not one. */

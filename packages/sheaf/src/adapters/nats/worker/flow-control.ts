@@ -48,6 +48,12 @@ export class FlowControl {
     this.#backlog = items;
   }
 
+  /** Nothing waits or runs here, nor in the queue. */
+  get isIdle(): boolean {
+    const { queued, inFlight } = this.#parts.pending();
+    return this.#arrived.length + queued + inFlight === 0 && this.#parts.pulls.areAllEmpty;
+  }
+
   /** Removes and returns the items that the batcher does not have yet. */
   empty(): Delivery[] {
     return this.#arrived.splice(0);

@@ -9,6 +9,7 @@ import type { QueueNames } from "../queue/topology.ts";
 interface Pull {
   readonly number: string;
   readonly asked: number;
+  readonly askedAtMs: number;
   got: number;
   lastAtMs: number;
   cancelTimer: () => void;
@@ -29,6 +30,8 @@ const expiresMs = 5000;
  * another item the worker stops waiting, and later items go with the next batch.
  */
 const quietMs = 3;
+/** A server that has something gives it within this time. */
+const answerMs = 20;
 const nanosPerMs = 1_000_000;
 
 /** Raw requests to the lanes' consumers: the client's own `fetch` cannot wait for less than a second. */
@@ -64,6 +67,12 @@ export class Pulls {
     return this.#open.has(lane);
   }
 
+  /** Every lane was asked a while ago, and had nothing. */
+  get areAllEmpty(): boolean {
+    const sinceMs = this.#settings.clock.now() - answerMs;
+    return lanes.every((lane) => (this.#open.get(lane)?.askedAtMs ?? Infinity) <= sinceMs);
+  }
+
   /** Requests up to `items` from every lane without an open request, highest first. */
   ask(items: number): void {
     for (const lane of lanes) if (!this.#open.has(lane)) this.#ask(lane, items);
@@ -87,7 +96,8 @@ export class Pulls {
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer(this.#route, lane)}`;
     const number = (this.#next++).toString(36);
     if (!this.#link.publish(subject, request, { reply: `${this.#inbox}.${lane}-${number}` })) return;
-    const pull: Pull = { number, asked: items, got: 0, lastAtMs: 0, cancelTimer: () => undefined };
+    const askedAtMs = this.#settings.clock.now();
+    const pull: Pull = { number, asked: items, askedAtMs, got: 0, lastAtMs: 0, cancelTimer: () => undefined };
     // A timer here ends a request too: the server's message that it has ended may be lost, or was never sent.
     pull.cancelTimer = this.#settings.clock.after(expiresMs + 500, () => {
       this.#done(lane, pull);

@@ -1,16 +1,43 @@
 import type { Delivery } from "./delivery.ts";
+import type { Peers } from "./peers.ts";
+import type { Timers } from "./timers.ts";
 import { questionSubject } from "../wire/envelope.ts";
 import type { QueueSettings } from "../queue/options.ts";
 
-export interface RedeliveryEvents {
+export interface RedeliveryParts {
+  readonly settings: QueueSettings;
+  /** Front ends remember where an item runs alone: with it they find the one that ends workers. */
+  readonly workerId: string;
+  readonly route: string;
+  readonly peers: Peers;
+  readonly timers: Timers;
   /** Runs it alone; resolves when it is answered. */
-  runAlone(delivery: Delivery): Promise<void>;
+  readonly runAlone: (delivery: Delivery) => Promise<void>;
   /** Its caller has left. */
-  drop(delivery: Delivery): void;
+  readonly drop: (delivery: Delivery) => void;
   /** Too many wait for their front ends: another worker may have it. */
-  handBack(delivery: Delivery): void;
+  readonly handBack: (delivery: Delivery) => void;
+  /** Resolves when nothing is running here. */
+  readonly settled: () => Promise<void>;
+  /** Nothing waits or runs here, nor in the queue. */
+  readonly isIdle: () => boolean;
+  /** `state` is another one: others should know. */
+  readonly changed: () => void;
   /** No suspect is running. */
-  idle(): void;
+  readonly idle: () => void;
+}
+
+/** An item that was delivered before. */
+interface Suspect {
+  readonly delivery: Delivery;
+  /** Workers that served side by side lately. */
+  readonly fleet: number;
+  /** Workers that ended while it ran alone. */
+  readonly deaths: number;
+}
+
+interface Answer extends Omit<Suspect, "delivery"> {
+  readonly isAwaited: boolean;
 }
 
 const questionTimeoutMs = 1000;
@@ -18,82 +45,157 @@ const askAgainMs = 500;
 /** A front end that is silent for this many ack waits will not come back: its callers have gone with it. */
 const frontEndGoneWaits = 2;
 const maxParked = 1000;
+/** Within this time all others know that a worker holds suspects, and it knows of them. */
+const settleMs = 150;
+/** Workers send two heartbeats in this time and more: a silent one may have ended, and does not count. */
+const freshMs = 1200;
+/** A lone worker looks so soon whether others wait. */
+const lookAgainMs = 30;
 
 /**
- * Items that were delivered before. A worker ended, or hung, while it had them: one of
- * them may be the cause. So they run alone, one after the other, in random order (if the guilty one hurts another, it
- * is not always the same), and only those whose callers still wait.
+ * Items that were delivered before, the suspects. A worker ended, or hung, while it had them: one of
+ * them may be the cause. So they run alone, one after the other, and only those whose callers still wait: in random order (if
+ * the guilty one hurts another, it is not always the same), those that ran alone when a worker ended last. At least half of
+ * the workers, and no less than one, serve the other items meanwhile. A worker that is alone waits for another one if there was
+ * one lately, and otherwise until nothing else waits; but no longer than half of an item's time.
  */
 export class Redeliveries {
-  readonly #settings: QueueSettings;
-  /** Front ends remember where an item runs alone: with it they find the one that ends workers. */
-  readonly #workerId: string;
-  readonly #events: RedeliveryEvents;
-  readonly #waiting: Delivery[] = [];
+  readonly #parts: RedeliveryParts;
+  /** By deaths. */
+  readonly #waiting: Suspect[] = [];
   /** Items whose front end does not answer, with the moment they are dropped. */
   readonly #parked: Set<Delivery> = new Set();
-  #isWorking = false;
+  #state: "waiting" | "trying" | undefined;
+  #sinceMs = 0;
   #isStopped = false;
 
-  constructor(settings: QueueSettings, workerId: string, events: RedeliveryEvents) {
-    this.#settings = settings;
-    this.#workerId = workerId;
-    this.#events = events;
+  constructor(parts: RedeliveryParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether it holds suspects, and whether one is running; for other workers. */
+  get state(): "waiting" | "trying" | undefined {
+    return this.#state;
   }
 
   get isBusy(): boolean {
-    return this.#isWorking;
+    return this.#state === "trying";
   }
 
   add(delivery: Delivery): void {
-    this.#waiting.splice(Math.floor(Math.random() * (this.#waiting.length + 1)), 0, delivery);
-    if (!this.#isWorking) void this.#work();
+    void this.#examine(delivery);
+  }
+
+  /** Tries suspects where others serve meanwhile. Call it regularly, and whenever other workers are heard. */
+  look(): void {
+    if (this.#isStopped || this.isBusy) return;
+    for (const suspect of this.#waiting.filter(({ delivery }) => delivery.isCancelled)) {
+      this.#waiting.splice(this.#waiting.indexOf(suspect), 1);
+      this.#parts.drop(suspect.delivery);
+    }
+    const [first] = this.#waiting;
+    if (first === undefined) return this.#becomes(undefined);
+    this.#becomes("waiting");
+    this.#parts.peers.listen();
+    if (this.#mayTry(first)) void this.#try();
   }
 
   /** Stops; @returns the items that it has not begun. */
   stop(): Delivery[] {
     this.#isStopped = true;
-    return [...this.#waiting.splice(0), ...this.#parked];
+    return [...this.#waiting.splice(0).map(({ delivery }) => delivery), ...this.#parked];
   }
 
-  async #work(): Promise<void> {
-    this.#isWorking = true;
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      const isAwaited = next.isCancelled ? false : await this.#isAwaited(next);
-      if (this.#isStopped) this.#events.handBack(next);
-      else if (isAwaited === undefined) this.#park(next);
-      else if (isAwaited) await this.#events.runAlone(next);
-      else this.#events.drop(next);
+  async #examine(delivery: Delivery): Promise<void> {
+    const answer = await this.#ask(delivery, "");
+    if (this.#isStopped) return this.#parts.handBack(delivery);
+    if (answer === undefined) return this.#park(delivery);
+    const { isAwaited, fleet, deaths } = answer;
+    if (!isAwaited) return this.#parts.drop(delivery);
+    const from = this.#waiting.filter((other) => other.deaths < deaths).length;
+    const to = this.#waiting.filter((other) => other.deaths <= deaths).length;
+    const place = from + Math.floor(Math.random() * (to - from + 1));
+    this.#waiting.splice(place, 0, { delivery, fleet, deaths });
+    this.look();
+  }
+
+  async #try(): Promise<void> {
+    const { settled, runAlone, drop, handBack, idle, workerId } = this.#parts;
+    this.#becomes("trying");
+    // An item that ends this worker must not take others with it.
+    await settled();
+    while (this.#waiting.length > 0 && this.#mayTry(this.#waiting[0]!)) {
+      const { delivery } = this.#waiting.shift()!;
+      const answer = await this.#ask(delivery, workerId);
+      if (this.#isStopped) handBack(delivery);
+      else if (answer === undefined) this.#park(delivery);
+      else if (answer.isAwaited) await runAlone(delivery);
+      else drop(delivery);
     }
-    this.#isWorking = false;
-    if (!this.#isStopped) this.#events.idle();
+    this.#becomes(this.#waiting.length > 0 ? "waiting" : undefined);
+    if (!this.#isStopped) idle();
   }
 
-  /** Whether its caller still waits; undefined where the front end cannot be asked now. */
-  async #isAwaited({ head }: Delivery): Promise<boolean | undefined> {
-    const timeout = questionTimeoutMs;
+  #mayTry({ delivery, fleet }: Suspect): boolean {
+    const { settings, peers, workerId, route, isIdle } = this.#parts;
+    if (this.#isStopped) return false;
+    const nowMs = settings.clock.now();
+    const { isBusy } = this;
+    if (peers.listenedMs < settleMs || (!isBusy && nowMs - this.#sinceMs < settleMs)) return false;
+    const others = peers
+      .heardWithin(freshMs)
+      .filter((other) => other.id !== workerId && other.route === route && other.isServing);
+    if (others.length === 0) {
+      const isDue = nowMs >= delivery.deadlineAtMs - delivery.head.d / 2;
+      return isDue || (fleet <= 1 && isIdle());
+    }
+    const isAhead = ({ id, suspects }: (typeof others)[number]): boolean =>
+      suspects === "trying" || (suspects === "waiting" && !isBusy && id < workerId);
+    return others.filter(isAhead).length < Math.max(1, Math.floor((others.length + 1) / 2));
+  }
+
+  #becomes(state: "waiting" | "trying" | undefined): void {
+    const { settings, timers, changed } = this.#parts;
+    if (state === "waiting") {
+      const lookMs = this.#state === "trying" ? lookAgainMs : settleMs;
+      timers.after("suspects", lookMs, () => this.look());
+    }
+    if (state === this.#state) return;
+    if (this.#state === undefined) this.#sinceMs = settings.clock.now();
+    this.#state = state;
+    changed();
+  }
+
+  /**
+   * Whether its caller still waits; undefined where the front end cannot be asked now. `aloneAt`: the worker that is about to
+   * run it alone, or empty.
+   */
+  async #ask({ head, isCancelled }: Delivery, aloneAt: string): Promise<Answer | undefined> {
+    if (isCancelled) return { isAwaited: false, fleet: 0, deaths: 0 };
     try {
-      const { data } = await this.#settings.connection.request(questionSubject(head), this.#workerId, { timeout });
-      return data[0] === "1".codePointAt(0);
+      const { connection } = this.#parts.settings;
+      const { data } = await connection.request(questionSubject(head), aloneAt, { timeout: questionTimeoutMs });
+      const [isAwaited, fleet, deaths] = new TextDecoder().decode(data).split(" ").map(Number);
+      return { isAwaited: isAwaited === 1, fleet: fleet || 0, deaths: deaths || 0 };
     } catch {
       return undefined;
     }
   }
 
   #park(delivery: Delivery): void {
-    if (this.#parked.size >= maxParked) return this.#events.handBack(delivery);
-    const { clock, ackWaitMs } = this.#settings;
+    if (this.#parked.size >= maxParked) return this.#parts.handBack(delivery);
+    const { clock, ackWaitMs } = this.#parts.settings;
     const untilMs = clock.now() + frontEndGoneWaits * ackWaitMs;
     this.#parked.add(delivery);
     const askAgain = (): void => {
       if (this.#isStopped) return;
-      void this.#isAwaited(delivery).then((isAwaited) => {
+      void this.#ask(delivery, "").then((answer) => {
         if (this.#isStopped) return;
         const isGone = clock.now() >= Math.min(untilMs, delivery.deadlineAtMs);
-        if (isAwaited === undefined && !isGone && !delivery.isCancelled) return void clock.after(askAgainMs, askAgain);
+        if (answer === undefined && !isGone && !delivery.isCancelled) return void clock.after(askAgainMs, askAgain);
         this.#parked.delete(delivery);
-        if (isAwaited === true) this.add(delivery);
-        else this.#events.drop(delivery);
+        if (answer?.isAwaited === true) this.add(delivery);
+        else this.#parts.drop(delivery);
       });
     };
     clock.after(askAgainMs, askAgain);

@@ -38,7 +38,7 @@ export class ItemRuns {
   readonly #parts: RunParts;
   /** Items with the batcher that have not settled. */
   #serving = 0;
-  #whenIdle: (() => void) | undefined;
+  #whenSettled: (() => void)[] = [];
   #isGivenUp = false;
 
   constructor(parts: RunParts) {
@@ -48,11 +48,15 @@ export class ItemRuns {
   /** Resolves when the batcher has no items left. Items that it still has after `graceMs` go back to the queue. */
   async idle(graceMs: number): Promise<void> {
     if (this.#serving === 0) return;
-    const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
     const { clock } = this.#parts.settings;
     const cancel = graceMs === Infinity ? undefined : clock.after(graceMs, () => this.#giveUp());
-    await idle;
+    await this.settled();
     cancel?.();
+  }
+
+  /** Resolves when the batcher has no items left. */
+  async settled(): Promise<void> {
+    if (this.#serving > 0) await new Promise<void>((resolve) => this.#whenSettled.push(resolve));
   }
 
   async run(delivery: Delivery, sharing: "alone" | "shared"): Promise<void> {
@@ -72,7 +76,7 @@ export class ItemRuns {
       this.#failed(delivery, error);
     } finally {
       this.#serving--;
-      if (this.#serving === 0) this.#whenIdle?.();
+      if (this.#serving === 0) for (const settled of this.#whenSettled.splice(0)) settled();
     }
     ended();
   }

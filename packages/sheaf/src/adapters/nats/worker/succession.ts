@@ -1,12 +1,10 @@
-import type { NatsSubscription } from "../wire/client.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
 import { brief, fits, type ServedVersion, versionsOf } from "../queue/versions.ts";
-import { WorkerRegistry, workerInfoOf, type WorkerInfo } from "../queue/worker-registry.ts";
+import { workerInfoOf, type WorkerInfo } from "../queue/worker-registry.ts";
+import type { Peers } from "./peers.ts";
 
-/** Among its like for so long, a worker stops listening to all the others: there may be many. */
-const settledAfterMs = 5000;
 /** Others answer within a tenth of a second. Who judges earlier takes itself for alone. */
 const answersTakeMs = 300;
 
@@ -14,6 +12,7 @@ export interface SuccessionParts {
   readonly settings: QueueSettings;
   readonly names: QueueNames;
   readonly link: QueueConnection;
+  readonly peers: Peers;
   /** This worker's own report. */
   readonly about: () => WorkerInfo;
   /** Called when front ends should be notified. */
@@ -28,9 +27,6 @@ export interface SuccessionParts {
 export class Succession {
   generation = 0;
   readonly #parts: SuccessionParts;
-  readonly #registry: WorkerRegistry;
-  #listening: NatsSubscription | undefined;
-  #mixedAtMs = 0;
   #judgesAtMs = Infinity;
   #wasCurrent = false;
   #unavailableReason: string | undefined;
@@ -38,7 +34,6 @@ export class Succession {
 
   constructor(parts: SuccessionParts) {
     this.#parts = parts;
-    this.#registry = new WorkerRegistry(parts.settings.clock);
   }
 
   /** Why this worker gets no items, where another version or another model has its place. */
@@ -48,42 +43,38 @@ export class Succession {
 
   /** Watches for workers that start, and announces itself to those that run. */
   begin(): void {
-    const { names, link, about } = this.#parts;
-    this.#registry.begin();
+    const { names, link, peers, about } = this.#parts;
     link.subscribe(
       names.joined,
       ({ data }) => {
         const info = workerInfoOf(data);
-        if (info.route !== about().route) this.#listen();
-        this.#registry.add(info);
+        if (info.route !== about().route) peers.listen();
+        peers.add(info);
         this.look();
       },
       { need: "optional" },
     );
-    this.#listen();
+    peers.listen();
     link.publish(names.joined, JSON.stringify(about()));
     this.#judgesAtMs = this.#parts.settings.clock.now() + answersTakeMs;
   }
 
-  stop(): void {
-    this.#registry.stop();
-  }
-
   /** Compares itself with the others there are. */
   look(): void {
-    const { settings, names, link, changed } = this.#parts;
+    const { settings, names, link, peers, changed } = this.#parts;
     const own = this.#parts.about();
     const nowMs = settings.clock.now();
-    if (this.#listening === undefined || !own.isServing || nowMs < this.#judgesAtMs) return;
-    const others = this.#registry.all().filter(({ id }) => id !== own.id);
+    if (!peers.isListening || !own.isServing || nowMs < this.#judgesAtMs) return;
+    const others = peers.all().filter(({ id }) => id !== own.id);
     const kin = others.filter(({ serves }) => fits(own.serves, serves));
     const versions = versionsOf([own, ...kin]);
     const current = versions[0]!;
     const mine = versions.find(({ route }) => route === own.route)!;
     const highest = Math.max(0, ...kin.filter(({ route }) => route !== own.route).map(({ generation }) => generation));
     const isMixed = others.some(({ route }) => route !== own.route);
-    if (isMixed) this.#mixedAtMs = nowMs;
-    else if (nowMs - this.#mixedAtMs > settledAfterMs) this.#settle();
+    // Among its like a worker stops listening to all the others.
+    if (isMixed) peers.listen();
+    else peers.settle();
 
     const before = this.generation;
     this.generation = Math.max(before, mine.generation);
@@ -123,26 +114,6 @@ export class Succession {
     this.#warnedOf = message;
     const { queue, warn } = this.#parts.settings;
     warn(`sheaf: the queue ${queue}: ${message}.`);
-  }
-
-  #listen(): void {
-    this.#mixedAtMs = this.#parts.settings.clock.now();
-    if (this.#listening !== undefined) return;
-    const { names, link } = this.#parts;
-    this.#listening = link.subscribe(
-      names.alive,
-      ({ data }) => {
-        this.#registry.add(workerInfoOf(data));
-        this.look();
-      },
-      { need: "optional" },
-    );
-    link.publish(names.discover);
-  }
-
-  #settle(): void {
-    this.#listening?.unsubscribe();
-    this.#listening = undefined;
   }
 }
 

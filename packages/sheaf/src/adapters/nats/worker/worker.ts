@@ -17,6 +17,7 @@ import { lanes, queueSettings, type NatsQueueOptions, type QueueSettings } from 
 import { Replies } from "./replies.ts";
 import { ItemRuns } from "./runs.ts";
 import { Succession } from "./succession.ts";
+import { Peers } from "./peers.ts";
 import { Redeliveries } from "./redeliveries.ts";
 import { Timers } from "./timers.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
@@ -104,6 +105,7 @@ class QueueWorker implements NatsWorker {
   readonly #poisonMode: PoisonMode;
   readonly #provisioner: QueueProvisioner;
   readonly #heartbeat: Heartbeat;
+  readonly #peers: Peers;
   readonly #succession: Succession;
   readonly #timers: Timers;
   readonly #flowControl: FlowControl;
@@ -146,10 +148,15 @@ class QueueWorker implements NatsWorker {
     this.#provisioner = new QueueProvisioner(settings, route, (identity) => this.#queueFound(identity));
     this.#replies = new Replies(settings, link, this.#id);
     this.#heartbeat = new Heartbeat(settings, names, link, () => this.#about());
+    this.#peers = new Peers(settings, names, link, () => {
+      this.#succession.look();
+      this.#redeliveries.look();
+    });
     this.#succession = new Succession({
       settings,
       names,
       link,
+      peers: this.#peers,
       about: () => this.#heartbeat.info,
       changed: () => this.#heartbeat.beat(),
     });
@@ -167,12 +174,24 @@ class QueueWorker implements NatsWorker {
     this.#pulls = new Pulls(settings, names, route, link, {
       arrived: (message, token) => this.#arrivals.fromQueue(message, token),
       quiet: () => this.#flowControl.advance(),
-      refused: () => this.#provisioner.provisionSoon(),
+      refused: () => {
+        // Asked again at once, a queue without a leader would refuse as fast as it is asked.
+        this.#isEnsured = false;
+        this.#provisioner.provisionSoon();
+      },
     });
-    this.#redeliveries = new Redeliveries(settings, this.#id, {
+    this.#redeliveries = new Redeliveries({
+      settings,
+      workerId: this.#id,
+      route,
+      peers: this.#peers,
+      timers: this.#timers,
       runAlone: (delivery) => this.#runs.run(delivery, "alone"),
       drop: (delivery) => this.#runs.drop(delivery),
       handBack: (delivery) => this.#runs.handBack(delivery),
+      settled: () => this.#runs.settled(),
+      isIdle: () => this.#flowControl.isIdle,
+      changed: () => this.#heartbeat.beat(),
       idle: () => this.#flowControl.advance(),
     });
     const pending = (): BatcherPending => batcher.pending;
@@ -267,6 +286,7 @@ class QueueWorker implements NatsWorker {
       this.#provisioner.provision();
       this.#signalProgress();
     }
+    this.#peers.begin();
     this.#tick();
     this.#succession.begin();
   }
@@ -283,7 +303,7 @@ class QueueWorker implements NatsWorker {
     this.#endRecords();
     this.#provisioner.stop();
     this.#timers.cancelAll();
-    this.#succession.stop();
+    this.#peers.stop();
     this.#heartbeat.announceEnd();
     await this.#link.part(() => this.#settings.connection.flush());
     this.#link.close();
@@ -327,6 +347,7 @@ class QueueWorker implements NatsWorker {
   #tick(): void {
     this.#heartbeat.beat();
     this.#succession.look();
+    this.#redeliveries.look();
     this.#flowControl.advance();
     this.#timers.after("tick", aliveEveryMs, () => this.#tick());
   }
@@ -338,7 +359,17 @@ class QueueWorker implements NatsWorker {
     const isServing = takesItems && !this.#isStopping && this.#isServing();
     const { generation } = this.#succession;
     const version = this.#version;
-    return { id: this.#id, slots, maxBatchSize, isServing, serves, version, route: this.#route, generation };
+    return {
+      id: this.#id,
+      slots,
+      maxBatchSize,
+      isServing,
+      serves,
+      version,
+      route: this.#route,
+      generation,
+      suspects: this.#redeliveries.state,
+    };
   }
 }
 
