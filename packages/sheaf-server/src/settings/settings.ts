@@ -423,7 +423,12 @@ const rows = {
     natsReplicas: integer(1, 1, 5, "Copies of the queue in a NATS cluster."),
     natsAckWaitMs: integer(5000, 300, 600_000, "After this silence, a worker's items go to other workers."),
     natsMaxDeliver: integer(5, 1, 100, "Maximum deliveries of an item; after that it becomes a dead letter."),
-    natsHoldMs: integer(1000, 0, 60_000, "How long requests wait for a lost NATS connection before they get 503."),
+    natsHoldMs: integer(
+      1000,
+      0,
+      60_000,
+      "How long requests wait for NATS to come back, or to elect a leader, before they get 503.",
+    ),
     modelVersion: optional(text("version", "", "Version of the worker's model. Default: a hash of its content.")),
   }),
 };

@@ -32,19 +32,27 @@ test("calls that come while NATS restarts are held, and answered when it is back
 
 const skipHere = skip || (process.platform !== "linux" && "needs /proc to see that nats-server is stopped");
 
-test("what may have been queued when the connection went is not held", { skip: skipHere }, async () => {
-  const queue = rig.newQueue();
-  const front = await rig.frontEnd<number, number>(queue, { holdMs: 20_000 });
-  await rig.worker(queue, double);
-  await front.ready();
-  rig.nats.pause();
-  await until(() => /\) T /.test(readFileSync(`/proc/${rig.nats.pid}/stat`, "utf8")), "it is stopped");
-  const sent = front(1);
-  sent.catch(() => undefined);
-  await rig.nats.kill();
-  await assert.rejects(sent, { code: "UNAVAILABLE", message: /connection to NATS went down/ });
-  await rig.nats.restart();
-});
+test(
+  "what may have been queued when the connection went is published again, and runs once",
+  { skip: skipHere },
+  async () => {
+    const queue = rig.newQueue();
+    const front = await rig.frontEnd<number, number>(queue, { holdMs: 20_000 });
+    const strict = await rig.frontEnd<number, number>(queue, { holdMs: 0 });
+    const { worker } = await rig.worker(queue, double);
+    await Promise.all([front.ready(), strict.ready()]);
+    rig.nats.pause();
+    await until(() => /\) T /.test(readFileSync(`/proc/${rig.nats.pid}/stat`, "utf8")), "it is stopped");
+    const sent = front(1);
+    const refused = strict(2);
+    refused.catch(() => undefined);
+    await rig.nats.kill();
+    await assert.rejects(refused, { code: "UNAVAILABLE", message: /connection to NATS is down/ });
+    await rig.nats.restart();
+    assert.equal(await sent, 2);
+    assert.equal(worker.counts.delivered, 1);
+  },
+);
 
 test("a call is held no longer than holdMs, and a later one fails at once; 0 holds none", () => {
   const clock = manualClock();
@@ -89,8 +97,58 @@ test("a call is held no longer than holdMs, and a later one fails at once; 0 hol
 
   const strict = new Outage({ clock } as never, { holdMs: 0, name: "echo" }, events);
   strict.begin();
-  assert.equal(strict.isShort, false);
+  assert.equal(strict.isTaking, false);
   assert.throws(() => strict.check(), { code: "UNAVAILABLE" });
+});
+
+test("a queue that no server leads: calls are held once, then refused, and one at a time tries again", () => {
+  const clock = manualClock();
+  const warnings: string[] = [];
+  const refused: string[] = [];
+  const released: unknown[] = [];
+  const settings = { clock, queue: "echo", replicas: 3, warn: (message: string) => void warnings.push(message) };
+  const outage = new Outage(
+    settings as never,
+    { holdMs: 1000, name: "echo" },
+    {
+      release: (call: unknown) => void released.push(call),
+      refuse: (_call: unknown, error: Error) => void refused.push(error.message),
+    },
+  );
+  const call = { payload: new Uint8Array(8) } as never;
+  const why = "JetStream elects a new leader, for which most of its servers must be up";
+  outage.missing();
+  outage.holdAgain(call);
+  outage.missing();
+  assert.deepEqual(warnings, [`sheaf: the queue echo: ${why}. Calls wait for it, at most 1000 ms.`]);
+  clock.advance(400);
+  outage.end();
+  assert.deepEqual([released, refused], [[call], []]);
+  assert.match(warnings.at(-1)!, /it takes items again, after 400 ms/);
+
+  outage.missing();
+  outage.holdAgain(call);
+  clock.advance(1000);
+  assert.deepEqual(refused, [`echo: ${why}. Try again.`]);
+  outage.check();
+  assert.equal(outage.hold(call), false, "one call may try");
+  assert.throws(() => outage.check(), { code: "UNAVAILABLE", message: /elects a new leader/ });
+  outage.holdAgain(call);
+  assert.equal(refused.length, 2, "it was not taken");
+  clock.advance(500);
+  outage.check();
+  assert.throws(() => outage.check(), { code: "UNAVAILABLE" });
+
+  outage.end();
+  outage.begin();
+  outage.hold(call);
+  outage.reconnected();
+  clock.advance(1000);
+  assert.equal(released.length, 2, "the connection is back, and the queue was not found");
+  outage.missing();
+  outage.holdAgain(call);
+  assert.equal(refused.length, 3, "it has waited for as long as it may");
+  outage.stop();
 });
 
 test("a NATS server that hangs is said by both sides, until it answers again", { skip }, async () => {

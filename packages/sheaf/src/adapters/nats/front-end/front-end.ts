@@ -22,8 +22,8 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * While the connection to NATS is down for no longer than this, calls are held, and published when the queue is
-   * there again. In milliseconds; with 0 they fail at once with `UNAVAILABLE`.
+   * While the connection to NATS is down, or nothing leads the queue in its cluster, for no longer than this, calls are held, and
+   * published when the queue is there again. In milliseconds; with 0 they fail at once with `UNAVAILABLE`.
    * @default 1000
    */
   readonly holdMs?: number | undefined;

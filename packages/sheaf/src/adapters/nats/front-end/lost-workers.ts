@@ -17,6 +17,9 @@ const againMs = 500;
 /** Workers that ended while they ran an item, and nothing else: it is the cause. */
 const deathsAlone = 2;
 
+/** Without `id` none is lost, and items of none are given to others. */
+type LostWorker = Pick<WorkerInfo, "route"> & { readonly id: string | undefined };
+
 interface ConsumerInfo {
   readonly delivered?: { readonly consumer_seq: number; readonly stream_seq: number };
 }
@@ -33,8 +36,11 @@ export interface LostWorkersParts {
   readonly giveUp: (call: Call) => void;
 }
 
+/** Workers are connected to the queue again soon after it is there. */
+const settleMs = 200;
+
 /**
- * Has the items of a worker that is gone given to others at once. The NATS server tells it from one that merely hangs: the
+ * Has the items of a worker that is gone given to others at once, and those that were on their way to a worker when NATS went. The NATS server tells it from one that merely hangs: the
  * subject of a worker whose connection is closed has no listener, and a request to it is answered so. A worker that hangs, or is on
  * a machine that vanished, keeps its items for the ack wait.
  */
@@ -67,6 +73,14 @@ export class LostWorkers {
     this.#absentAtMs.clear();
   }
 
+  /** The queue was away, and is there again: items that it gave out meanwhile may be at no worker. */
+  returned(): void {
+    const { settings, routing } = this.#parts;
+    if (settings.durability === "none") return;
+    const untilMs = settings.clock.now() + settings.ackWaitMs;
+    settings.clock.after(settleMs, () => void this.#handOver({ id: undefined, route: routing.route }, untilMs));
+  }
+
   #look(): void {
     const { settings, link, routing } = this.#parts;
     if (!link.isConnected || settings.clock.now() < this.#notBeforeMs) return;
@@ -91,15 +105,15 @@ export class LostWorkers {
     if (settings.durability !== "none") void this.#handOver(worker, nowMs + settings.ackWaitMs);
   }
 
-  async #handOver(worker: WorkerInfo, untilMs: number): Promise<void> {
+  async #handOver(worker: LostWorker, untilMs: number): Promise<void> {
     const { clock } = this.#parts.settings;
     const isDone = await this.#tryHandOver(worker).catch(() => false);
-    // A worker hangs: its items cannot be told from those of the lost one. Later the queue gives all of them out itself.
+    // A worker hangs, or is not back: its items cannot be told from the others. Later the queue gives all of them out itself.
     if (!isDone && clock.now() < untilMs) clock.after(againMs, () => void this.#handOver(worker, untilMs));
   }
 
   /** Items that the queue gave out, and that no living worker holds, were at the lost one. False where that is unknown. */
-  async #tryHandOver({ id, route }: WorkerInfo): Promise<boolean> {
+  async #tryHandOver({ id, route }: LostWorker): Promise<boolean> {
     const { settings, names, link, routing, token, giveUp } = this.#parts;
     const suspected = new Set(
       [...this.#parts.open()].filter((call) => call.route === route && call.sequence !== undefined),
@@ -119,14 +133,14 @@ export class LostWorkers {
     // Asked only now: a worker that got an item before has it, and one that answers has read all that it got.
     const others = routing.all().filter((worker) => worker.route === route && worker.id !== id);
     const claims = await Promise.all(others.map((worker) => this.#ask(worker, token, claimTimeoutMs)));
-    if (claims.includes("silent")) return false;
+    if (claims.includes("silent") || (id === undefined && claims.includes("absent"))) return false;
     const held = new Set(claims.flatMap((claim) => (typeof claim === "string" ? [] : claim)));
     const open = new Set(this.#parts.open());
     for (const call of suspected) {
       const { sequence, lane, head } = call;
       const { consumer_seq, stream_seq = 0 } = delivered.get(lane) ?? {};
       if (!open.has(call) || sequence === undefined || sequence > stream_seq || held.has(keyOf(head))) continue;
-      if (call.aloneAt === id) call.deathsAlone++;
+      if (id !== undefined && call.aloneAt === id) call.deathsAlone++;
       call.aloneAt = undefined;
       if (call.deathsAlone >= deathsAlone) giveUp(call);
       // As its worker would have acknowledged it. The server looks at the item's number, and that the other one is in
@@ -141,7 +155,11 @@ export class LostWorkers {
   }
 
   /** The keys of this side that a worker holds; or that it does not answer, or is not there. */
-  async #ask({ id }: WorkerInfo, token: string, timeout: number): Promise<readonly string[] | "silent" | "absent"> {
+  async #ask(
+    { id }: Pick<WorkerInfo, "id">,
+    token: string,
+    timeout: number,
+  ): Promise<readonly string[] | "silent" | "absent"> {
     const { settings, names } = this.#parts;
     try {
       const { data } = await settings.connection.request(names.worker(id), token, { timeout });

@@ -1,22 +1,25 @@
 import type { QueueSettings } from "../queue/options.ts";
+import { electing } from "../queue/topology.ts";
 import { unavailable } from "../wire/errors.ts";
 import type { Call } from "./call.ts";
 
 /** As many calls may wait for NATS to take them, and as many bytes of theirs. */
 const maxHeld = 10_000;
 const maxHeldBytes = 64 * 2 ** 20;
+/** A queue that took nothing for `holdMs` is tried so often, by one call. */
+const probeEveryMs = 500;
 
 export interface OutageEvents {
   /** The queue is there again: it can be published. */
   release(call: Call): void;
-  /** It takes too long. Nobody has sent the call anywhere, and it can be tried elsewhere. */
+  /** It takes too long. Unless it was published before, nobody has sent the call anywhere, and it can be tried elsewhere. */
   refuse(call: Call, error: Error): void;
 }
 
 /**
- * A NATS server that restarts is away for some hundred milliseconds. Calls that come meanwhile are held for a short time,
- * and published when the queue is there again; calls that were on their way are not, for nobody knows whether they
- * arrived.
+ * A NATS server that restarts is away for some hundred milliseconds, and a queue in a cluster for some seconds when the server
+ * that led it is lost. Calls that come meanwhile are held for a short time, and published when the queue is there again; so
+ * are calls that were on their way, for the queue takes the same message only once.
  */
 export class Outage {
   readonly #settings: QueueSettings;
@@ -24,9 +27,15 @@ export class Outage {
   readonly #name: string;
   readonly #events: OutageEvents;
   #state: "none" | "short" | "long" = "none";
+  /** Of the outage: the connection is down, or no server takes items for the queue. */
+  #cause: "down" | "missing" = "down";
   #held: Call[] = [];
   #heldBytes = 0;
   #isConnected = true;
+  /** The last outage ended because the queue was there, not because it might be. */
+  #wasFound = true;
+  #sinceMs = 0;
+  #probedAtMs = 0;
   #cancelTimer: (() => void) | undefined;
 
   constructor(settings: QueueSettings, { holdMs, name }: { holdMs: number; name: string }, events: OutageEvents) {
@@ -36,30 +45,43 @@ export class Outage {
     this.#events = events;
   }
 
-  /** Calls are held and not refused. */
-  get isShort(): boolean {
-    return this.#state === "short";
+  /** Calls are taken, be it to hold them. */
+  get isTaking(): boolean {
+    return this.#state !== "long";
   }
 
   /** The connection is down. */
   begin(): void {
     this.#isConnected = false;
-    if (this.#state !== "none") return;
-    this.#state = this.#holdMs > 0 ? "short" : "long";
-    if (this.#holdMs > 0) this.#cancelTimer = this.#settings.clock.after(this.#holdMs, () => this.#isOver());
+    this.#cause = "down";
+    this.#begin(this.#holdMs);
+  }
+
+  /** Connected, but no server takes items for the queue. */
+  missing(): void {
+    if (this.#state !== "none" || !this.#isConnected) return;
+    this.#cause = "missing";
+    // Where calls were held already, they are not held for as long again.
+    const holdMs = this.#wasFound ? this.#holdMs : 0;
+    this.#begin(holdMs);
+    const effect = holdMs > 0 ? `Calls wait for it, at most ${holdMs} ms.` : "Calls are refused until then.";
+    this.#settings.warn(`sheaf: the queue ${this.#settings.queue}: ${this.#why()}. ${effect}`);
   }
 
   /** The connection is back. The queue is looked for; calls that are held wait for it, as long as they would have waited. */
   reconnected(): void {
     this.#isConnected = true;
-    if (this.#state === "long") this.end();
+    if (this.#state === "long") this.#endUnproven();
   }
 
-  /** The queue is there again. */
+  /** The queue is there. */
   end(): void {
-    this.#state = "none";
-    this.#cancelTimer?.();
-    for (const call of this.#empty()) this.#events.release(call);
+    if (this.#state !== "none" && this.#cause === "missing") {
+      const tookMs = Math.round(this.#settings.clock.now() - this.#sinceMs);
+      this.#settings.warn(`sheaf: the queue ${this.#settings.queue}: it takes items again, after ${tookMs} ms.`);
+    }
+    this.#wasFound = true;
+    this.#end();
   }
 
   stop(): void {
@@ -68,23 +90,55 @@ export class Outage {
 
   /** @throws {NatsQueueError} `UNAVAILABLE` where a call would not be held. */
   check(): void {
-    if (this.#state === "long") throw this.#down();
+    if (this.#state === "long" && !this.#mayProbe()) throw this.#refusal();
     const isFull = this.#held.length >= maxHeld || this.#heldBytes >= maxHeldBytes;
-    if (isFull) throw this.#down();
+    if (isFull) throw this.#refusal();
   }
 
   /** False where it can be published at once. */
   hold(call: Call): boolean {
-    if (this.#state === "none") return false;
+    if (this.#state !== "short") return false;
     this.#held.push(call);
     this.#heldBytes += call.payload.byteLength;
     return true;
   }
 
+  /** It was published, and perhaps not taken: it is held, or refused with the reason. */
+  holdAgain(call: Call): void {
+    if (!this.hold(call)) this.#events.refuse(call, this.#refusal());
+  }
+
+  #begin(holdMs: number): void {
+    if (this.#state !== "none") return;
+    this.#sinceMs = this.#settings.clock.now();
+    this.#state = holdMs > 0 ? "short" : "long";
+    if (holdMs > 0) this.#cancelTimer = this.#settings.clock.after(holdMs, () => this.#isOver());
+  }
+
+  #end(): void {
+    this.#state = "none";
+    this.#cancelTimer?.();
+    for (const call of this.#empty()) this.#events.release(call);
+  }
+
+  /** The queue was not found yet. Whether it takes items, it says itself. */
+  #endUnproven(): void {
+    this.#wasFound = false;
+    this.#end();
+  }
+
   #isOver(): void {
-    if (this.#isConnected) return this.end();
+    if (this.#isConnected && this.#cause === "down") return this.#endUnproven();
     this.#state = "long";
-    for (const call of this.#empty()) this.#events.refuse(call, this.#down());
+    for (const call of this.#empty()) this.#events.refuse(call, this.#refusal());
+  }
+
+  /** The queue may take items again although it is not found, such as one that an operator keeps. */
+  #mayProbe(): boolean {
+    const nowMs = this.#settings.clock.now();
+    if (!this.#isConnected || nowMs - this.#probedAtMs < probeEveryMs) return false;
+    this.#probedAtMs = nowMs;
+    return true;
   }
 
   #empty(): Call[] {
@@ -92,7 +146,12 @@ export class Outage {
     return this.#held.splice(0);
   }
 
-  #down(): Error {
-    return unavailable(`${this.#name}: the connection to NATS is down.`);
+  #refusal(): Error {
+    return unavailable(`${this.#name}: ${this.#why()}.`);
+  }
+
+  #why(): string {
+    if (this.#cause === "down") return "the connection to NATS is down";
+    return this.#settings.replicas > 1 ? electing : "JetStream has no such queue yet";
   }
 }

@@ -4,6 +4,7 @@ import { checkCallOptions } from "../../../core/contract/settings.ts";
 import { Epochs } from "../../../core/queue/chunks/epoch.ts";
 import type { Outcome } from "../../../core/queue/settlement.ts";
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
+import { Acknowledgements } from "./acknowledgements.ts";
 import { payloadOf, timedOut, unreadable, type Call, type StartedCall, type StartOptions } from "./call.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { DeadLetters } from "../queue/dead-letters.ts";
@@ -20,7 +21,6 @@ import { SeenBatches } from "./seen-batches.ts";
 import { Readiness } from "./readiness.ts";
 import { namesOf, type QueueNames } from "../queue/topology.ts";
 
-const maxAcksHeld = 10_000;
 const longestId = 100;
 
 /** The options that concern the calls of a front end. */
@@ -49,10 +49,7 @@ export class PendingCalls {
   readonly #readiness: Readiness;
   readonly #outage: Outage;
   readonly #lostWorkers: LostWorkers;
-  /** Of replies that came before it was known whether the queue is still the same. */
-  readonly #acks: string[] = [];
-  #isSameQueue = true;
-  #oldNumbersUntilMs = -Infinity;
+  readonly #acks: Acknowledgements;
   #next = 0;
   #lateReplies = 0;
   #closing: Promise<void> | undefined;
@@ -68,12 +65,13 @@ export class PendingCalls {
       disconnected: () => this.#disconnected(),
       reconnected: () => {
         // Not at the first connection: then no worker can have been cut off from it.
-        if (!this.#isSameQueue) this.#lostWorkers.wait();
+        if (this.#acks.isSuspended) this.#lostWorkers.wait();
         this.#outage.reconnected();
         this.#readiness.provision();
       },
       closed: () => this.#gone(),
     });
+    this.#acks = new Acknowledgements(settings, this.#link);
     this.#readiness = new Readiness(settings, this.#link, {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
       lost: (call) => this.#lost(call),
@@ -82,7 +80,7 @@ export class PendingCalls {
     });
     this.#outage = new Outage(settings, own, {
       release: (call) => this.#release(call),
-      refuse: (call, error) => this.#end(call, "rejected", error),
+      refuse: (call, error) => this.#refusedHeld(call, error),
     });
     const drainMs = (items: number): number | undefined => this.routing.drainMs(items);
     this.load = new QueueLoad({ ...own, settings, link: this.#link, drainMs });
@@ -94,7 +92,7 @@ export class PendingCalls {
         accepted: (call, sequence) => this.#accepted(call, sequence),
         refused: (call, error) => this.#refused(call, error),
         unanswered: (call, error) => this.#cancel(call, "rejected", error),
-        missing: () => this.#readiness.provisionSoon(),
+        missing: (call) => this.#missing(call),
       },
     );
     this.#deadLetters = new DeadLetters(settings, this.#names, this.#link);
@@ -125,7 +123,7 @@ export class PendingCalls {
 
   /** It takes calls: it is connected, or down for so short a time that they are held. */
   get isTaking(): boolean {
-    return this.isConnected || this.#outage.isShort;
+    return this.isConnected || this.#outage.isTaking;
   }
 
   /** Why the queue cannot be used, where it cannot. */
@@ -285,6 +283,7 @@ export class PendingCalls {
 
   #accepted(call: Call, sequence: number | undefined): void {
     call.sequence = sequence;
+    if (!this.#outage.isTaking) this.#outage.end();
     this.#delete(call.movedFrom?.sequence);
     call.movedFrom = undefined;
     call.admitted?.();
@@ -299,7 +298,7 @@ export class PendingCalls {
     }
     const { head, body } = reply;
     // This, and not the worker's reply, takes it out of the queue: if a result is lost, the item runs again.
-    if (head.a?.startsWith("$JS.ACK.") === true) this.#acknowledge(head.a, call);
+    if (head.a?.startsWith("$JS.ACK.") === true) this.#acks.send(head.a, call !== undefined);
     if (call === undefined) {
       this.#lateReplies++;
       return;
@@ -321,24 +320,10 @@ export class PendingCalls {
     call.epoch.settled(1);
   }
 
-  /**
-   * The server takes an item out by its number alone. So a number of a queue that was lost must not reach the queue that
-   * was made after it: there it is another item's.
-   */
-  #acknowledge(subject: string, call: Call | undefined): void {
-    const isOfThisQueue = call !== undefined || this.#settings.clock.now() > this.#oldNumbersUntilMs;
-    if (!this.#isSameQueue) {
-      if (this.#acks.length < maxAcksHeld) this.#acks.push(subject);
-    } else if (isOfThisQueue) {
-      this.#link.publish(subject);
-    }
-  }
-
   #found(queue: "the same" | "another"): void {
-    this.#isSameQueue = true;
-    const acks = this.#acks.splice(0);
-    if (queue === "another") this.#oldNumbersUntilMs = this.#settings.clock.now() + this.#settings.maxAgeMs;
-    else for (const subject of acks) this.#link.publish(subject);
+    if (this.#acks.mayBeLost) this.#lostWorkers.returned();
+    this.#acks.found(queue);
+    this.#publishes.repeatUnanswered();
     this.#outage.end();
   }
 
@@ -360,8 +345,27 @@ export class PendingCalls {
     this.#delete(call.movedFrom?.sequence);
   }
 
+  /** No server takes items for the queue. The call waits for it, and others that come do. */
+  #missing(call: Call): void {
+    this.#readiness.provisionSoon();
+    this.#outage.missing();
+    this.#acks.doubt();
+    // Workers may have been connected to the server that is lost.
+    this.#lostWorkers.wait();
+    if (call.movedFrom !== undefined) return this.#refused(call, undefined);
+    this.#publishes.forget(call);
+    this.#outage.holdAgain(call);
+  }
+
+  /** It was held for too long. */
+  #refusedHeld(call: Call, error: Error): void {
+    if (call.sequence !== undefined) return;
+    if (call.publishes === 0) this.#end(call, "rejected", error);
+    else this.#cancel(call, "rejected", error);
+  }
+
   /** The queue did not take it; one that was to be moved is still where it was, and goes with the next look. */
-  #refused(call: Call, error: Error): void {
+  #refused(call: Call, error: Error | undefined): void {
     if (call.movedFrom === undefined) return this.#end(call, "rejected", error);
     this.#publishes.forget(call);
     Object.assign(call, call.movedFrom, { movedFrom: undefined });
@@ -411,19 +415,26 @@ export class PendingCalls {
   }
 
   #disconnected(): void {
-    const error = unavailable(`${this.#name}: the connection to NATS went down.`);
-    // It is unknown whether these were taken; the caller may try again elsewhere at once.
-    const isLost = this.#settings.durability === "none";
-    for (const call of isLost ? this.#open.values() : this.#publishes.unanswered()) this.#refused(call, error);
-    this.#isSameQueue = false;
+    this.#acks.suspend();
     this.#outage.begin();
     this.#readiness.suspectLoss();
+    const error = unavailable(`${this.#name}: the connection to NATS went down.`);
+    if (this.#settings.durability === "none") for (const call of this.#open.values()) this.#refused(call, error);
+    // It is unknown whether these were taken. The queue takes a message only once.
+    for (const call of this.#publishes.unanswered()) {
+      if (call.movedFrom !== undefined) this.#refused(call, error);
+      else {
+        this.#publishes.forget(call);
+        this.#outage.holdAgain(call);
+      }
+    }
   }
 
   /** It was held until now. Meanwhile another version may have taken over, or its caller may have gone. */
   #release(call: Call): void {
-    if (!this.#open.has(call.head.i)) return;
-    call.route = this.routing.route;
+    if (!this.#open.has(call.head.i) || call.sequence !== undefined) return;
+    // Another route would be another message, and perhaps a second one.
+    if (call.publishes === 0) call.route = this.routing.route;
     this.#publishes.publish(call);
   }
 

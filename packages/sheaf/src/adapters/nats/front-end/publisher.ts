@@ -5,7 +5,7 @@ import { unavailable } from "../wire/errors.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueLoad } from "./queue-load.ts";
 import type { QueueSettings } from "../queue/options.ts";
-import { namesOf, type QueueNames } from "../queue/topology.ts";
+import { isLeaderless, namesOf, type ApiError, type QueueNames } from "../queue/topology.ts";
 
 /** A publish without an answer is repeated after this; the queue takes the same message only once. */
 const ackTimeoutMs = 2000;
@@ -21,8 +21,8 @@ export interface PublisherEvents {
   refused(call: Call, error: Error): void;
   /** It is unknown whether the queue has it. */
   unanswered(call: Call, error: Error): void;
-  /** There is no queue to publish to. */
-  missing(): void;
+  /** No server takes items for the queue: it does not exist, or nothing leads it. */
+  missing(call: Call): void;
 }
 
 /** Publishes items to the queue, and learns whether they are in it. */
@@ -113,9 +113,8 @@ export class Publisher {
   /** The server's answer to a publish. */
   acknowledged(call: Call, { headers, data }: NatsMessage): void {
     if (headers?.code === 503) {
-      this.#events.missing();
-      const nobody = this.#settings.durability === "none" ? "no worker listens" : "JetStream has no such queue yet";
-      return this.#events.refused(call, unavailable(`${this.#name}: ${nobody}.`));
+      if (this.#settings.durability !== "none") return this.#events.missing(call);
+      return this.#events.refused(call, unavailable(`${this.#name}: no worker listens.`));
     }
     const { error, seq } = recordOf(data) as PublishAck;
     if (error === undefined) {
@@ -124,6 +123,7 @@ export class Publisher {
     }
     const { maxQueueSize } = this.#settings;
     const { err_code, description } = error;
+    if (isLeaderless(error)) return this.#events.missing(call);
     if (err_code !== queueFull)
       return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
     // The other limit is in bytes, of the queue or of the whole server.
@@ -131,7 +131,15 @@ export class Publisher {
     this.#events.refused(call, this.#load.full(`${full}: ${description}.`, { maxQueueSize }));
   }
 
-  /** It has ended, or is in the queue. */
+  /** The queue is there again: whether it took them before, it knows. */
+  repeatUnanswered(): void {
+    for (const call of this.unanswered()) {
+      this.repeated++;
+      this.publish(call);
+    }
+  }
+
+  /** It has ended, is in the queue, or is not to be repeated. */
   forget({ head }: Call): void {
     this.#unanswered.delete(head.i);
   }
@@ -163,5 +171,5 @@ export class Publisher {
 
 interface PublishAck {
   readonly seq?: number;
-  readonly error?: { readonly err_code?: number; readonly description: string };
+  readonly error?: ApiError;
 }

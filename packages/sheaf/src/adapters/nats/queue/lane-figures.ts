@@ -1,5 +1,6 @@
 import type { Priority } from "../../../core/contract/options.ts";
 import { lanes, type QueueSettings } from "./options.ts";
+import { unavailable } from "../wire/errors.ts";
 import { jetStream, namesOf } from "./topology.ts";
 
 /** One lane of a queue, as the NATS server counts it. */
@@ -25,6 +26,8 @@ interface ConsumerInfo {
 
 interface ConsumerList {
   readonly consumers?: readonly ConsumerInfo[];
+  /** In a cluster, those that nothing leads: their counts are unknown. */
+  readonly missing?: readonly string[];
 }
 
 /** The figures of every lane; none without JetStream. @throws {NatsQueueError} `UNAVAILABLE` */
@@ -32,7 +35,11 @@ export async function laneFigures(settings: QueueSettings): Promise<LaneFigures[
   if (settings.durability === "none") return [];
   const { stream, consumer } = namesOf(settings);
   // Of every version: an old one finishes its items.
-  const { consumers = [] } = await jetStream<ConsumerList>(settings, `CONSUMER.LIST.${stream}`);
+  const { consumers = [], missing, error } = await jetStream<ConsumerList>(settings, `CONSUMER.LIST.${stream}`);
+  if (error !== undefined || (missing?.length ?? 0) > 0)
+    throw unavailable(
+      `JetStream cannot count the items of ${stream}: ${error?.description ?? "a part has no leader"}.`,
+    );
   return lanes.map((lane) => {
     const own = consumers.filter(({ name }) => name?.endsWith(consumer("", lane)));
     const sum = (of: keyof Omit<ConsumerInfo, "name">): number =>

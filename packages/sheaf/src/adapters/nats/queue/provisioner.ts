@@ -1,8 +1,11 @@
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
-import { ensureQueue, namesOf } from "./topology.ts";
+import { ensureDeadLetters, ensureQueue, namesOf } from "./topology.ts";
 
 const againMs = 500;
+/** During an election a request may get no answer at all: then another one is sent beside it. */
+const unansweredMs = 1000;
+const maxAttempts = 4;
 
 /** Creates the queue where it is missing: when asked, and again until it exists. */
 export class QueueProvisioner {
@@ -10,6 +13,7 @@ export class QueueProvisioner {
   readonly #route: string | undefined;
   readonly #found: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
+  #attempts = 0;
   #isStopped = false;
   #wasProvisioned = false;
   #unavailableReason: string | undefined;
@@ -35,33 +39,50 @@ export class QueueProvisioner {
     return this.#wasProvisioned;
   }
 
-  /** Is notified when an operator deletes the queue or a part of it. `deleted` is called before it is created again. */
-  watch(link: QueueConnection, deleted: () => void): void {
-    const { streamDeleted, consumerDeleted } = namesOf(this.#settings);
-    for (const subject of [streamDeleted, consumerDeleted])
-      link.subscribe(
-        subject,
-        () => {
-          deleted();
-          this.provisionSoon();
-        },
-        { need: "optional" },
-      );
+  /**
+   * Is notified when an operator deletes the queue or a part of it, and when another server of a cluster leads it. `changed` is
+   * called before it is looked for, or created again.
+   */
+  watch(link: QueueConnection, changed: () => void): void {
+    const { streamDeleted, consumerDeleted, streamElected, consumerElected } = namesOf(this.#settings);
+    const on = (subject: string, look: () => void): void => {
+      const changedThen = (): void => {
+        changed();
+        look();
+      };
+      link.subscribe(subject, changedThen, { need: "optional" });
+    };
+    for (const subject of [streamDeleted, consumerDeleted]) on(subject, () => this.provisionSoon());
+    // Consumers have elections of their own, which a front end need not know of.
+    for (const subject of [streamElected, ...(this.#route === undefined ? [] : [consumerElected])])
+      on(subject, () => this.provision());
   }
 
   provision(): void {
+    if (this.#isStopped || this.#attempts >= maxAttempts) return;
     if (this.#settings.durability === "none") {
       this.#wasProvisioned = true;
       return this.#found("");
     }
-    void ensureQueue(this.#settings, this.#route).then(
-      (identity) => {
-        this.#unavailableReason = this.#warnedOf = undefined;
-        this.#wasProvisioned = true;
-        if (!this.#isStopped) this.#found(identity);
-      },
-      (error: Error) => this.#failed(error.message),
-    );
+    this.#attempts++;
+    const cancel = this.#settings.clock.after(unansweredMs, () => this.provisionSoon());
+    void this.#ensure()
+      .catch((error: Error) => this.#failed(error.message))
+      .finally(() => {
+        cancel();
+        this.#attempts--;
+      });
+  }
+
+  async #ensure(): Promise<void> {
+    const identity = await ensureQueue(this.#settings, this.#route);
+    // Later nothing waits for these: their stream may be without a leader a little longer.
+    const deadLetters = ensureDeadLetters(this.#settings);
+    if (!this.#wasProvisioned) await deadLetters;
+    this.#unavailableReason = this.#warnedOf = undefined;
+    this.#wasProvisioned = true;
+    if (!this.#isStopped) this.#found(identity);
+    await deadLetters;
   }
 
   provisionSoon(): void {

@@ -18,6 +18,9 @@ export interface QueueNames {
   readonly maxDeliveries: string;
   readonly streamDeleted: string;
   readonly consumerDeleted: string;
+  /** In a cluster, each time that another server leads the queue or a consumer of it. */
+  readonly streamElected: string;
+  readonly consumerElected: string;
   lane(route: string, lane: string): string;
   consumer(route: string, lane: string): string;
 }
@@ -38,6 +41,8 @@ export function namesOf({ queue, durability }: QueueSettings): QueueNames {
     careful: `${base}.careful`,
     streamDeleted: `$JS.EVENT.ADVISORY.STREAM.DELETED.${stream}`,
     consumerDeleted: `$JS.EVENT.ADVISORY.CONSUMER.DELETED.${stream}.*`,
+    streamElected: `$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${stream}`,
+    consumerElected: `$JS.EVENT.ADVISORY.CONSUMER.LEADER_ELECTED.${stream}.*`,
     maxDeliveries: `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.*`,
     lane: (route, lane) => `${base}.${durability === "none" ? "n" : "q"}.${route}.${lane}`,
     consumer: (route, lane) => `${route}-${lane}`,
@@ -52,10 +57,23 @@ const nanos = (ms: number): number => ms * 1_000_000;
 
 const consumersKeptMs = 3_600_000;
 
-const err = { streamNameInUse: 10058, streamNotFound: 10059 };
+const err = { consumerNotFound: 10014, streamNameInUse: 10058, streamNotFound: 10059 };
+
+/** JetStream's error codes while nothing leads a stream, a consumer or the cluster. */
+const leaderless: ReadonlySet<number | undefined> = new Set([10008, 10009, 10118, 10119]);
+
+/** Whether an error of JetStream passes with an election. Without a number it is that of a server that leads no more. */
+export const isLeaderless = ({ code, err_code }: ApiError): boolean =>
+  leaderless.has(err_code) || (code === 503 && (err_code ?? 0) === 0);
+
+export interface ApiError {
+  readonly code: number;
+  readonly err_code?: number;
+  readonly description: string;
+}
 
 interface ApiReply {
-  readonly error?: { readonly code: number; readonly err_code?: number; readonly description: string };
+  readonly error?: ApiError;
 }
 
 /** One call of the JetStream API. @throws {NatsQueueError} `UNAVAILABLE` without an answer. */
@@ -78,8 +96,15 @@ export async function jetStream<Reply>(
 
 interface StreamInfo {
   readonly created?: string;
-  readonly config?: { readonly description?: string };
+  readonly config?: Config & { readonly description?: string };
 }
+
+interface ConsumerInfo {
+  readonly config?: Config;
+}
+
+/** The parts of a stream's or a consumer's configuration that are set here. */
+type Config = Readonly<Record<string, unknown>>;
 
 /**
  * Creates the missing parts of a queue. Existing ones stay, except that a front end brings the limits up to its own, and a
@@ -89,9 +114,13 @@ interface StreamInfo {
 export async function ensureQueue(settings: QueueSettings, route: string | undefined): Promise<string> {
   const names = namesOf(settings);
   const identity = await ensureStream(settings, streamConfig(settings, names), route === undefined);
-  await ensureStream(settings, deadStreamConfig(settings, names), false);
-  if (route !== undefined) for (const lane of lanes) await ensureConsumer(settings, names, route, lane);
+  if (route !== undefined) await Promise.all(lanes.map((lane) => ensureConsumer(settings, names, route, lane)));
   return identity;
+}
+
+/** Creates the stream of dead letters where it is missing. */
+export async function ensureDeadLetters(settings: QueueSettings): Promise<void> {
+  await ensureStream(settings, deadStreamConfig(settings, namesOf(settings)), false);
 }
 
 /**
@@ -105,7 +134,7 @@ const identityOf = ({ durability }: QueueSettings, { config, created = "" }: Str
 
 async function ensureStream(
   settings: QueueSettings,
-  config: { readonly name: string },
+  config: Config & { readonly name: string },
   mayUpdate: boolean,
 ): Promise<string> {
   const info = await jetStream<StreamInfo>(settings, `STREAM.INFO.${config.name}`);
@@ -115,13 +144,14 @@ async function ensureStream(
     if (error === undefined) return identityOf(settings, made);
     // Another side created it first.
     if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
-    throw refused(config.name, error.description);
+    throw refused(config.name, error);
   }
-  if (info.error !== undefined) throw refused(config.name, info.error.description);
-  if (mayUpdate) {
+  if (info.error !== undefined) throw refused(config.name, info.error);
+  // After an election every front end looks: an update would need the whole cluster's leader too.
+  if (mayUpdate && !isAsWanted(config, info.config)) {
     const { description } = info.config ?? {};
     const { error } = await jetStream(settings, `STREAM.UPDATE.${config.name}`, { ...config, description });
-    if (error !== undefined) throw refused(config.name, error.description);
+    if (error !== undefined) throw refused(config.name, error);
   }
   return identityOf(settings, info);
 }
@@ -142,14 +172,21 @@ async function ensureConsumer(settings: QueueSettings, names: QueueNames, route:
     // A version whose last worker has been gone for this long does not come back.
     inactive_threshold: nanos(consumersKeptMs),
   };
+  const info = await jetStream<ConsumerInfo>(settings, `CONSUMER.INFO.${stream}.${name}`);
+  if (info.error === undefined && isAsWanted(config, info.config)) return;
+  if (info.error !== undefined && info.error.err_code !== err.consumerNotFound)
+    throw refused(`${stream}.${name}`, info.error);
   const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, {
     stream_name: stream,
     config,
   });
-  if (error !== undefined) throw refused(`${stream}.${name}`, error.description);
+  if (error !== undefined) throw refused(`${stream}.${name}`, error);
 }
 
-function streamConfig(settings: QueueSettings, names: QueueNames): { readonly name: string } {
+const isAsWanted = (wanted: Config, config: Config = {}): boolean =>
+  Object.entries(wanted).every(([name, value]) => JSON.stringify(value) === JSON.stringify(config[name]));
+
+function streamConfig(settings: QueueSettings, names: QueueNames): Config & { readonly name: string } {
   const { maxQueueSize, maxQueueBytes, maxAgeMs, durability, replicas } = settings;
   const config = {
     name: names.stream,
@@ -167,7 +204,10 @@ function streamConfig(settings: QueueSettings, names: QueueNames): { readonly na
   return config;
 }
 
-function deadStreamConfig({ durability, replicas }: QueueSettings, names: QueueNames): { readonly name: string } {
+function deadStreamConfig(
+  { durability, replicas }: QueueSettings,
+  names: QueueNames,
+): Config & { readonly name: string } {
   const config = {
     name: names.deadStream,
     subjects: [names.deadLetters],
@@ -181,8 +221,12 @@ function deadStreamConfig({ durability, replicas }: QueueSettings, names: QueueN
   return config;
 }
 
-function refused(what: string, why: string): NatsQueueError {
-  return new NatsQueueError("UNAVAILABLE", `JetStream refuses ${what}: ${why}.`);
+function refused(what: string, error: ApiError): NatsQueueError {
+  if (isLeaderless(error)) return new NatsQueueError("UNAVAILABLE", `${what}: ${electing} (${error.description}).`);
+  return new NatsQueueError("UNAVAILABLE", `JetStream refuses ${what}: ${error.description}.`);
 }
+
+/** Why a queue with replicas takes nothing for some seconds. */
+export const electing = "JetStream elects a new leader, for which most of its servers must be up";
 
 declare const crypto: { randomUUID(): string };
