@@ -40,14 +40,16 @@ export interface BatchLimits {
   readonly padded: boolean;
 }
 
-/** An item joins a batch only where that adds at most this share of the time of a run of its own. */
+/** An item joins a batch where that adds at most this share of the time of a run of its own. */
 const joinShare = 0.75;
+
 /**
  * Chooses by cost which of the waiting items go together; returns them in the order in which they go.
  *
  * They go in order of `urgency`, those that are due first; tenants take turns, each with its own in that order. An item that
  * does not fit is passed over: it would make the run longer than the target, or too late for an item that can still be in
- * time, or the others would pay nearly as much for its company as a run of its own takes.
+ * time, or the others would pay nearly as much for its company as a run of its own takes. They pay it all the same where
+ * the items left gain more: each of them goes earlier by the part of a run that is saved.
  */
 export function compose<T extends Candidate>(
   candidates: readonly T[],
@@ -84,11 +86,13 @@ export function compose<T extends Candidate>(
     const withItWeight = weight + candidate.weight;
     const withItHeaviest = Math.max(heaviest, candidate.weight);
     const withItMs = cost.of(size, withItWeight, withItHeaviest);
+    const addsMs = withItMs - runMs;
+    const left = inTurn.length - chosen.length;
     // One that is late anyway must not keep the others from being in time.
     const deadlineMs = canMakeIt ? Math.min(firstDeadlineMs, candidate.deadlineMs) : firstDeadlineMs;
     const fits =
       withItMs <= targetMs &&
-      withItMs - runMs <= joinShare * loneMs &&
+      (addsMs <= joinShare * loneMs || addsMs * chosen.length <= (loneMs - addsMs) * left) &&
       nowMs + caution * withItMs <= deadlineMs &&
       (padded ? withItHeaviest * size : withItWeight) <= maxBatchWeight;
     if ((size > 1 && !fits) || passedOrders.has(candidate.order)) {

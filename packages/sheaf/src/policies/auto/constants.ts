@@ -57,9 +57,6 @@ export const seenPerNoise = 12;
 /** Of decisions against such a size every sixteenth tries it: at most 6 % of the runs are for learning. */
 export const probeEvery = 16;
 
-/** A run whose items differ in cost takes at most five times its fixed part; more makes short items wait (bench -- lengths). */
-export const targetFixedShares = 5;
-
 // Pacing.
 /** Where a slot's share of the fixed cost is that of 8 items, a batch is soon worth more than the slots it leaves free. */
 export const itemsShared = 8;

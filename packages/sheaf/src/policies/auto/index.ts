@@ -7,7 +7,7 @@ import { ArrivalRate } from "./arrival-rate.ts";
 import { budgetUntil } from "./budget.ts";
 import { Pacing } from "./pacing.ts";
 import { SizeRule } from "./size.ts";
-import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack, targetFixedShares } from "./constants.ts";
+import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack } from "./constants.ts";
 
 /** @see auto */
 export interface AutoOptions {
@@ -78,13 +78,13 @@ class Auto implements Policy {
 
   /**
    * Work of T waits. In runs of F + x, a mean item of it is answered after (F + x) (1/2 + T / 2Wx): least for
-   * x = √(F T / W), and for items that come meanwhile twice that T. Beyond five times the fixed part there is little to gain.
+   * x = √(F T / W), and for items that come meanwhile twice that T.
    */
   targetMs({ waiting, weight, slots, cost }: QueueView): number {
     if (this.#latencyBudgetMs !== undefined) return this.#latencyBudgetMs;
     const fixedMs = cost.fixedMsAtMost;
     const workMs = cost.of(waiting, weight, weight / waiting) - cost.fixedMs;
-    return fixedMs + Math.min((targetFixedShares - 1) * fixedMs, Math.sqrt((2 * fixedMs * workMs) / slots));
+    return fixedMs + Math.sqrt((2 * fixedMs * workMs) / slots);
   }
 
   decide(view: QueueView): Decision {
