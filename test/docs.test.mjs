@@ -13,6 +13,7 @@ import {
   adapterOptions,
   batcherOptions,
   defaultTags,
+  optionsFile,
   errorCodes,
   literalIn,
   optionsOf,
@@ -58,7 +59,7 @@ test("every option and its default stand in docs/reference/options.md, and back"
 
 for (const name of ["BatcherOptions", "CallOptions", "RateLimit", "Price"])
   test(`every option of ${name} shows its default in the editor, the one that the code and the reference have`, async () => {
-    const tags = defaultTags("sheaf/src/core/contract/options.ts", name);
+    const tags = defaultTags(optionsFile(name), name);
     const values = await batcherOptions(name);
     // "the executor's slots", "the batcher's": no literal.
     const isProse = (option) => tags.get(option)?.startsWith("the ") === true;

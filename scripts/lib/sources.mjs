@@ -20,9 +20,13 @@ export function errorCodes() {
   return codes;
 }
 
+/** The source that declares an options interface of the core. */
+export const optionsFile = (interfaceName) =>
+  `sheaf/src/core/contract/${interfaceName === "RateLimit" ? "rate-limit" : "options"}.ts`;
+
 /** The properties of an options interface of the core, each with its default; undefined where it has none. */
 export async function batcherOptions(interfaceName) {
-  const properties = propertiesOf("sheaf/src/core/contract/options.ts", interfaceName);
+  const properties = propertiesOf(optionsFile(interfaceName), interfaceName);
   const { defaults, defaultChoices } = await import(`${root}/packages/sheaf/dist/core/contract/options.js`);
   return new Map(properties.map(({ name }) => [name, { ...defaults, ...defaultChoices }[name]]));
 }

@@ -1,9 +1,17 @@
 export type { BatchContext } from "./core/contract/batch-context.ts";
 export type { BatchFunction, BatchResults, Executor, KeyedResults } from "./core/contract/executor.ts";
-export type { BatcherOptions, CallOptions, Price, Priority, RateLimit } from "./core/contract/options.ts";
+export type { BatcherOptions, CallOptions, Price, Priority } from "./core/contract/options.ts";
+export type {
+  RateLimit,
+  RateLimitFigures,
+  RateLimitSeat,
+  RateLimitStats,
+  SharedRateLimit,
+} from "./core/contract/rate-limit.ts";
 export { BatcherError, type ErrorCode } from "./core/contract/errors.ts";
 export type { Clock } from "./core/runtime/clock.ts";
 export type { BatchRecord, Decision, DispatchReason, Policy, QueueView, SizeReason } from "./policies/policy.ts";
+export { createRateLimit, type RateLimitOptions } from "./limits/create-rate-limit.ts";
 export { createBatcher } from "./core/create-batcher.ts";
 export type { DetailedResult } from "./core/contract/detailed-result.ts";
 export type { Batcher, BatcherCapacity, BatcherPending, Result } from "./core/contract/batcher.ts";

@@ -26,8 +26,11 @@ export class KeyBatcher {
     const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
     const isLimited = runs !== undefined || weight !== undefined;
     this.batcher = embeddingRequests(
-      async (body, { signal }) =>
-        embeddingsReply(jsonOfReply(await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes }))),
+      async (body, { signal, onHeaders }) => {
+        const reply = await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes });
+        onHeaders(reply.headers);
+        return embeddingsReply(jsonOfReply(reply));
+      },
       {
         name: laneName,
         maxBatchSize: settings.maxBatchSize,
@@ -45,7 +48,6 @@ export class KeyBatcher {
         }),
         dedupeKey: cache?.keyOf,
         dedupe: cache && "running",
-        retryBudget: settings.upstreamRetryBudget,
         rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,
       },
     );

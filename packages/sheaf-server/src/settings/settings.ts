@@ -109,8 +109,6 @@ export interface Settings {
   readonly upstreamRequestsPerMinute: number | undefined;
   /** @default none */
   readonly upstreamTokensPerMinute: number | undefined;
-  /** @default 0.2 */
-  readonly upstreamRetryBudget: number;
   /** @default 67108864 */
   readonly upstreamMaxReplyBytes: number;
   /** @default 300000 */
@@ -389,10 +387,6 @@ const rows = {
       ...optional(integer(1, 1, 1_000_000_000, "")),
       description: "Maximum estimated tokens per minute to the upstream, per key and model.",
     },
-    upstreamRetryBudget: share(
-      0.2,
-      "Maximum retries of refused requests to the upstream, as a share of its successes.",
-    ),
     upstreamMaxReplyBytes: integer(
       67_108_864,
       1024,
@@ -492,21 +486,6 @@ function integer(value: number, min: number, max: number, description: string): 
       return Number.isInteger(number) && (number as number) >= min && (number as number) <= max
         ? (number as number)
         : undefined;
-    },
-  };
-}
-
-/** Above 0, at most 1. */
-function share(value: number, description: string): Row<number> {
-  return {
-    default: value,
-    valueName: "share",
-    range: "above 0, at most 1",
-    expects: "a number > 0 and <= 1",
-    description,
-    parse: (raw) => {
-      const number = typeof raw === "string" && raw.trim() !== "" ? Number(raw) : raw;
-      return typeof number === "number" && number > 0 && number <= 1 ? number : undefined;
     },
   };
 }

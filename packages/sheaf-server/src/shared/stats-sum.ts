@@ -30,7 +30,7 @@ export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, 
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
- * of the slowest, cost model and verdict are those of the busiest, and an overload is the longest.
+ * of the slowest, cost model, verdict and rate limit are those of the busiest, and an overload is the longest.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
   const sum = sumIn(parts);
@@ -51,6 +51,7 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     costModel: busiest.costModel,
     verdict: busiest.verdict,
     overload: longest.overload,
+    rateLimit: busiest.rateLimit,
     cost: null,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
   };

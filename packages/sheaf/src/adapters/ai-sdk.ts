@@ -3,9 +3,11 @@ import { describe } from "../shared/describe.ts";
 import type { Batcher } from "../core/contract/batcher.ts";
 import type { BatcherOptions } from "../core/contract/options.ts";
 import { settingsOf } from "../core/contract/settings.ts";
+import type { HeadersLike } from "../limits/told-limits.ts";
 import { greedy } from "../policies/greedy.ts";
 import { apiBatcher, apiDefaults, type RequestLimits } from "./shared/api-batcher.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";
+import type { ApiRun } from "./shared/rate-limited.ts";
 import { estimateTokens, split } from "./shared/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
@@ -43,7 +45,7 @@ export interface CoalesceOptions
     RequestLimits,
     Pick<
       BatcherOptions<string, number[]>,
-      "maxQueueSize" | "onQueueFull" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "clock"
+      "maxQueueSize" | "onQueueFull" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "maxPauseMs" | "clock"
     > {
   /**
    * Most texts in a request; never more than the model's `maxEmbeddingsPerCall`.
@@ -98,9 +100,6 @@ export function coalesce(options: CoalesceOptions = {}): CoalesceMiddleware {
   };
 }
 
-/** Of a batch that 429 refused; the AI SDK's own `maxRetries` is for each caller. */
-const maxRetries = 2;
-
 /** A text and the parameters of its call. */
 interface Call {
   readonly text: string;
@@ -116,23 +115,29 @@ interface Part {
   readonly rest: Readonly<Record<string, unknown>>;
 }
 
+interface ReplyEnvelope {
+  readonly response?: { readonly headers?: HeadersLike } | undefined;
+}
+
 type TextBatcher = Batcher<Call, Part>;
 
 async function batcherOf(model: EmbeddingModelLike, options: CoalesceOptions): Promise<TextBatcher> {
   const { weigh = estimateTokens, onBatcher, maxBatchSize = apiDefaults.maxBatchSize, ...rest } = options;
   const most = (await model.maxEmbeddingsPerCall) ?? Infinity;
-  const run = async (calls: Call[], { signal }: { readonly signal: AbortSignal }): Promise<(Part | Error)[]> => {
+  const run: ApiRun<Call, Part> = async (calls, { signal }, replied) => {
     const values = calls.map(({ text }) => text);
     const params = { ...calls[0]!.shared, values, abortSignal: signal };
-    return partsOf((await model.doEmbed(params as never)) as EmbedResult, values, weigh);
+    const result = (await model.doEmbed(params as never)) as EmbedResult & ReplyEnvelope;
+    replied({ tokens: result?.usage?.tokens, headers: result?.response?.headers });
+    return partsOf(result, values, weigh);
   };
   const own = {
     name: model.modelId,
     maxBatchSize: Math.max(1, Math.min(maxBatchSize, most)),
-    weigh: ({ text }: Call) => weigh(text),
     groupKey: ({ group }: Call) => group,
   };
-  const batcher = apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused" });
+  const use = { textOf: ({ text }: Call) => text, estimate: ({ text }: Call) => weigh(text) };
+  const batcher = apiBatcher(run, { ...rest, ...own }, use);
   onBatcher?.(batcher);
   return batcher;
 }

@@ -18,7 +18,10 @@ export interface EmbeddingsLike {
 export interface CoalescedEmbeddingsOptions
   extends
     RequestLimits,
-    Pick<BatcherOptions<string, number[]>, "maxQueueSize" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "clock"> {
+    Pick<
+      BatcherOptions<string, number[]>,
+      "maxQueueSize" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "maxPauseMs" | "clock"
+    > {
   /**
    * Tokens of a text.
    * @default estimateTokens
@@ -41,9 +44,6 @@ export interface CoalescedEmbeddingsOptions
    */
   readonly name?: string | undefined;
 }
-
-/** Of a batch that 429 refused, after the wrapped instance's own. */
-const maxRetries = 2;
 
 interface Text {
   readonly text: string;
@@ -81,10 +81,10 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
     const own = {
       name,
       onQueueFull: "wait" as const,
-      weigh: ({ text }: Text) => weigh(text),
       groupKey: embedQueries && (({ kind }: Text) => kind),
     };
-    this.#batcher = apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused" });
+    const use = { textOf: ({ text }: Text) => text, estimate: ({ text }: Text) => weigh(text) };
+    this.#batcher = apiBatcher(run, { ...rest, ...own }, use);
     this.batcher = this.#batcher;
   }
 

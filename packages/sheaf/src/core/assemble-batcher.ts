@@ -5,7 +5,8 @@ import { Lifecycle } from "./calls/lifecycle.ts";
 import { listsOf } from "./calls/lists.ts";
 import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
-import { RateLimiter } from "./dispatch/rate-limit.ts";
+import { putBack } from "./dispatch/put-back.ts";
+import { RateLimiter } from "./dispatch/limits/rate-limit.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Admission } from "./queue/admission.ts";
@@ -21,7 +22,7 @@ import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
-import { settingsOf } from "./contract/settings.ts";
+import { isShared, settingsOf } from "./contract/settings.ts";
 import { systemClock } from "./runtime/clock.ts";
 import type { Policy } from "../policies/policy.ts";
 
@@ -35,10 +36,13 @@ export function assembleBatcher<In, Out>(
   const { clock, name } = settings;
   const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run, settings.concurrency) : run;
 
-  const limiter = new RateLimiter(settings.rateLimit);
+  const { rateLimit, weigh, maxBatchWeight = Infinity } = settings;
+  const limiter = isShared(rateLimit) ? rateLimit.join(() => scheduler.look()) : new RateLimiter(rateLimit);
   const limits = {
     maxBatchSize: settings.maxBatchSize,
-    maxBatchWeight: Math.min(settings.maxBatchWeight ?? Infinity, limiter.maxWeight),
+    get maxBatchWeight() {
+      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, limiter.maxWeight);
+    },
     padded: settings.batchWeight === "padded",
   };
   const order = settings.orderKey === undefined ? undefined : new OrderKeys<In>();
@@ -52,26 +56,33 @@ export function assembleBatcher<In, Out>(
     restsMs: (nowMs) => dispatcher.restsMs(cost, nowMs),
     overload: (nowMs) => overload?.view(nowMs) ?? null,
   });
+  const putBackParts = { queue, settlement, admission, limiter, maxPauseMs: settings.maxPauseMs };
+  const pauseAfter = (error: unknown): void => {
+    const retryAfterMs = (error as { retryAfterMs?: number } | null | undefined)?.retryAfterMs;
+    if (retryAfterMs !== undefined) limiter.pause(clock.now(), retryAfterMs);
+  };
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
     recorded: (record, nowMs) => {
       scheduler.observe(record, nowMs);
-      statistics.observe(record);
+      if (record.outcome !== "refused") statistics.observe(record);
       subscribers.notify(record);
     },
-    failed: (error) => limiter.observe(error, clock.now()),
-    paused: (retryAfterMs) => limiter.observe({ retryAfterMs }, clock.now()),
+    failed: pauseAfter,
+    paused: (durationMs) => limiter.pause(clock.now(), durationMs),
     retried: (items, weight) => {
       const nowMs = clock.now();
       limiter.spend(nowMs, items, weight);
       return nowMs;
     },
+    weighed: (difference) => limiter.correct(clock.now(), difference),
+    putBack: (batch, group, batchId, error) => putBack(putBackParts, batch, { group, batchId, error }),
     ranAgain: (items, weight) => {
       statistics.bisectRuns++;
       limiter.spend(clock.now(), items, weight);
     },
     answered: (chunk, index, result) => {
-      if (result instanceof Error) limiter.observe(result, clock.now());
+      if (result instanceof Error) pauseAfter(result);
       settlement.settle(chunk, index, result);
     },
     freed: (nowMs) => scheduler.freed(nowMs),
@@ -107,6 +118,7 @@ export function assembleBatcher<In, Out>(
         queued: queue.size,
         inFlight: dispatcher.inFlight,
         abandonedRuns: dispatcher.abandonedRuns,
+        rateLimit: rateLimit === undefined ? null : limiter.stats(nowMs),
       };
       return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs));
     },

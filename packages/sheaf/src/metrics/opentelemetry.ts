@@ -93,7 +93,7 @@ function traceBatch(tracer: TracerLike, name: string, record: BatchRecord): void
     },
     links: linked.map((caller) => ({ context: caller.spanContext() as never })),
   });
-  if (outcome === "error") {
+  if (outcome !== "ok") {
     if (errorCode !== undefined) span.setAttributes({ "error.type": errorCode });
     span.setStatus({ code: errorStatus, message: errorCode ?? "the batch function failed" });
   }

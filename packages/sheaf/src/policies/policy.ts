@@ -109,7 +109,8 @@ export interface BatchRecord {
   readonly runMs: number;
   /** Dispatch → results as the callers saw it: with the way to the executor and back. */
   readonly tookMs: number;
-  readonly outcome: "ok" | "error";
+  /** `"refused"`: the batch function put its items back, and they will run again. */
+  readonly outcome: "ok" | "error" | "refused";
   /** Code of the BatcherError the whole batch failed with, if it was one. */
   readonly errorCode?: string | undefined;
   /** 1; higher when an executor ran the batch again after a crash. */

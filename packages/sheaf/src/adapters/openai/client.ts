@@ -53,6 +53,21 @@ export interface FetchOptions {
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
+/** The headers of a reply, as openai's client gives them: a promise of the reply with a method `withResponse`. */
+interface ReplyPromise {
+  withResponse?(): PromiseLike<{ readonly data: unknown; readonly response: { readonly headers: Headers } }>;
+}
+
+/** A reply with its headers, where the client can tell them. */
+export async function withHeaders(
+  sent: PromiseLike<unknown>,
+): Promise<{ readonly reply: EmbeddingsReply | undefined; readonly headers: Headers | undefined }> {
+  const { withResponse } = sent as ReplyPromise;
+  if (typeof withResponse !== "function") return { reply: (await sent) as EmbeddingsReply, headers: undefined };
+  const { data, response } = await withResponse.call(sent);
+  return { reply: data as EmbeddingsReply, headers: response?.headers };
+}
+
 /** An embeddings API by plain fetch, for where openai's client is not installed. */
 export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch }: FetchOptions): OpenAILike {
   if (!URL.canParse(baseURL)) throw new TypeError(`baseURL must be a URL, got ${describe(baseURL)}`);
@@ -64,13 +79,19 @@ export function openaiFetch({ baseURL, apiKey, headers, fetch = globalThis.fetch
   };
   return {
     embeddings: {
-      create: async (body: EmbeddingsRequest, options?: RequestOptions) => {
+      create: (body: EmbeddingsRequest, options?: RequestOptions) => {
         const signal = options?.signal ?? null;
         // A redirect that is followed takes keys to another address.
         const init = { method: "POST", headers: sent, body: JSON.stringify(body), signal, redirect: "manual" } as const;
-        const response = await fetch(url, init);
-        if (!response.ok) throw new OpenAIError(response, await response.text());
-        return response.json();
+        const replied = fetch(url, init).then(async (response) => {
+          if (!response.ok) throw new OpenAIError(response, await response.text());
+          const data: unknown = await response.json();
+          return { data, response };
+        });
+        const reply = replied.then(({ data }) => data);
+        // One who awaits the response instead gets its error there.
+        reply.catch(() => undefined);
+        return Object.assign(reply, { withResponse: () => replied });
       },
     },
   };

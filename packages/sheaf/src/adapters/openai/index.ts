@@ -6,12 +6,14 @@ import { check, checkCount, checkOptions, checkShare, integerFrom, oneOf, type C
 import { describe } from "../../shared/describe.ts";
 import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
+import type { ApiRun } from "../shared/rate-limited.ts";
 import { estimateTokens } from "../shared/tokens.ts";
-import type { EmbeddingInput, EmbeddingsReply, EmbeddingsRequest, OpenAILike } from "./client.ts";
+import { withHeaders, type EmbeddingInput, type EmbeddingsRequest, type OpenAILike } from "./client.ts";
 import { vectorsOf } from "./vectors.ts";
 
 export { openaiFetch, OpenAIError } from "./client.ts";
 export type { EmbeddingInput, FetchOptions, OpenAILike, RequestOptions } from "./client.ts";
+export type { HeadersLike } from "../../limits/told-limits.ts";
 export { embeddingRequests, namedInput } from "./requests.ts";
 export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbeddings } from "./requests.ts";
 export type { RequestLimits } from "../shared/api-batcher.ts";
@@ -32,6 +34,7 @@ export interface OpenAIEmbeddingsOptions
       | "runTimeoutMs"
       | "policy"
       | "rateLimit"
+      | "maxPauseMs"
       | "price"
       | "clock"
       | "signal"
@@ -119,13 +122,11 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
   const body = { ...parameters, model, ...defined({ dimensions, user }), encoding_format: encoding };
   const usage = { requests: 0, promptTokens: 0, totalTokens: 0 };
 
-  const run = async (
-    input: EmbeddingInput[],
-    { signal }: { readonly signal: AbortSignal },
-  ): Promise<(number[] | Error)[]> => {
+  const run: ApiRun<EmbeddingInput, number[]> = async (input, { signal }, replied) => {
     usage.requests++;
     const request: EmbeddingsRequest = { ...body, input };
-    const reply = (await client.embeddings.create(request as never, { signal, maxRetries: 0 })) as EmbeddingsReply;
+    const { reply, headers } = await withHeaders(client.embeddings.create(request as never, { signal, maxRetries: 0 }));
+    replied({ headers, tokens: reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens });
     usage.promptTokens += reply?.usage?.prompt_tokens ?? 0;
     usage.totalTokens += reply?.usage?.total_tokens ?? 0;
     return vectorsOf(reply, input.length);
@@ -133,10 +134,15 @@ export function openaiEmbeddings(client: OpenAILike, options: OpenAIEmbeddingsOp
 
   const own = {
     name,
-    weigh: (input: EmbeddingInput) => weighed(input, weigh, name),
     dedupeKey: (input: EmbeddingInput) => (typeof input === "string" ? input : undefined),
   };
-  const batcher = apiBatcher(run, { ...limits, ...own }, { maxRetries, after: "failed", budget });
+  const use = {
+    maxRetries,
+    budget,
+    textOf: (input: EmbeddingInput) => input,
+    estimate: (input: EmbeddingInput) => weighed(input, weigh, name),
+  };
+  const batcher = apiBatcher(run, { ...limits, ...own }, use);
   return Object.assign(batcher, { usage: () => ({ ...usage }) });
 }
 

@@ -1,9 +1,10 @@
 import type { Batcher } from "../../core/contract/batcher.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
-import { checkShare, integerFrom } from "../../shared/checks.ts";
 import { errorHints } from "../shared/api-error.ts";
 import { canonicalJson } from "../shared/canonical-json.ts";
 import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
+import type { ApiRun } from "../shared/rate-limited.ts";
+import type { HeadersLike } from "../../limits/told-limits.ts";
 import { estimateTokens, split } from "../shared/tokens.ts";
 import type { EmbeddingsReply } from "./client.ts";
 import { embeddingsOf } from "./vectors.ts";
@@ -29,7 +30,11 @@ export interface EmbeddingPart {
 /** Sends one request and gives the parsed reply. Throws errors with `status`, `headers` and `param` where it has them. */
 export type SendEmbeddings = (
   body: Readonly<Record<string, unknown>> & { readonly input: readonly unknown[] },
-  options: { readonly signal: AbortSignal },
+  options: {
+    readonly signal: AbortSignal;
+    /** Call it with the reply's headers, from which the limit is learned. */
+    readonly onHeaders: (headers: HeadersLike) => void;
+  },
 ) => PromiseLike<unknown>;
 
 /** Options of `embeddingRequests`. */
@@ -48,20 +53,7 @@ export interface EmbeddingRequestsOptions
       | "runOne"
       | "resultKey"
       | "onMissing"
-    > {
-  /**
-   * More requests for a batch that 429 refused, each after the pause that the API asks for; integer >= 0.
-   * @default 2
-   * @see rateLimit
-   */
-  readonly maxRetries?: number | undefined;
-  /**
-   * Retries that each successful request pays for, beside the first 10; > 0 and <= 1.
-   * @default 0.2
-   * @see maxRetries
-   */
-  readonly retryBudget?: number | undefined;
-}
+    > {}
 
 /**
  * The batcher of a gateway: inputs with any parameters come in, requests of equal parameters go out by `send`, and
@@ -72,26 +64,21 @@ export function embeddingRequests(
   send: SendEmbeddings,
   options: EmbeddingRequestsOptions = {},
 ): Batcher<EmbeddingCall, EmbeddingPart> {
-  const { maxRetries = 2, retryBudget: budget, ...rest } = options;
-  integerFrom(0)("maxRetries", maxRetries);
-  if (budget !== undefined) checkShare("retryBudget", budget);
-  const run = async (
-    calls: EmbeddingCall[],
-    { signal }: { readonly signal: AbortSignal },
-  ): Promise<EmbeddingPart[]> => {
+  const run: ApiRun<EmbeddingCall, EmbeddingPart> = async (calls, { signal }, replied) => {
     const inputs = calls.map(({ input }) => input);
-    const reply = (await send({ ...calls[0]!.parameters, input: inputs }, { signal })) as EmbeddingsReply;
+    let headers: HeadersLike | undefined;
+    const onHeaders = (sent: HeadersLike): void => void (headers = sent);
+    const reply = (await send({ ...calls[0]!.parameters, input: inputs }, { signal, onHeaders })) as EmbeddingsReply;
+    const counted = reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens;
+    replied({ headers, tokens: counted });
     const embeddings = embeddingsOf(reply, inputs.length);
     const { data: _, ...envelope } = reply;
-    const counted = reply.usage?.total_tokens ?? reply.usage?.prompt_tokens;
     const tokens = counted === undefined ? undefined : split(counted, inputs.map(tokensOf));
     return embeddings.map((embedding, i) => ({ embedding, tokens: tokens?.[i], reply: envelope }));
   };
-  const own = {
-    weigh: ({ input }: EmbeddingCall) => tokensOf(input),
-    groupKey: ({ parameters }: EmbeddingCall) => canonicalJson(parameters),
-  };
-  return apiBatcher(run, { ...rest, ...own }, { maxRetries, after: "refused", budget });
+  const own = { groupKey: ({ parameters }: EmbeddingCall) => canonicalJson(parameters) };
+  const textOf = ({ input }: EmbeddingCall): unknown => input;
+  return apiBatcher(run, { ...options, ...own }, { textOf, estimate: ({ input }) => tokensOf(input) });
 }
 
 /** The position of the input that an API's error names, in its request; undefined where it names none. */

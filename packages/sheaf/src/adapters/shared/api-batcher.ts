@@ -1,11 +1,16 @@
 import type { Batcher, Result } from "../../core/contract/batcher.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
-import type { BatchFunction } from "../../core/contract/executor.ts";
-import type { BatcherOptions } from "../../core/contract/options.ts";
+import { defaults, type BatcherOptions } from "../../core/contract/options.ts";
+import type { RateLimit, SharedRateLimit } from "../../core/contract/rate-limit.ts";
+import { batcherChecks, isShared } from "../../core/contract/settings.ts";
+import { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
+import { check } from "../../shared/checks.ts";
 import { blamesInputs } from "./api-error.ts";
 import { defined } from "./defined.ts";
+import { withRateLimit, type ApiRun } from "./rate-limited.ts";
 import { withRetries, type Retries } from "./retries.ts";
+import { TokenScale } from "./token-scale.ts";
 
 /** Limits of the requests to an embeddings API, with defaults that suit one. */
 export interface RequestLimits {
@@ -51,23 +56,46 @@ export const apiDefaults = {
   maxBatchWeight: 300_000,
 } as const;
 
+/** How an adapter's items are counted and its requests retried. */
+export interface ApiUse<In> extends Partial<Omit<Retries, "after" | "clock">> {
+  /** The text of an item, by whose kind estimates are scaled. */
+  readonly textOf: (item: In) => unknown;
+  /** Tokens of an item; scaled by the API's counts. */
+  readonly estimate: (item: In) => number;
+}
+
 /**
- * A batcher whose batches are requests to an API: one that the API refused or failed goes again, and one that it calls
- * wrong is bisected. An option given as `undefined` keeps its default.
+ * A batcher whose batches are requests to an API, at the rate that it allows: one that the API failed goes again, and one that
+ * it calls wrong is bisected. An option given as `undefined` keeps its default.
  */
 export function apiBatcher<In, Out>(
-  run: BatchFunction<In, Out>,
-  { clock = systemClock, ...options }: BatcherOptions<In, Out>,
-  retries: Omit<Retries, "clock">,
+  run: ApiRun<In, Out>,
+  { clock = systemClock, rateLimit, ...options }: BatcherOptions<In, Out>,
+  { textOf, estimate, maxRetries = 0, budget, random }: ApiUse<In>,
 ): Batcher<In, Result<Out>> {
   const given = defined(options);
-  return createBatcher<In, Out>(withRetries(run, { ...retries, clock }), {
+  const limit = limitOf(rateLimit);
+  const scale = new TokenScale();
+  const { maxPauseMs = defaults.maxPauseMs } = given;
+  const once = withRateLimit(run, { limit, scale, textOf, estimate, maxPauseMs, clock });
+  return createBatcher<In, Out>(withRetries(once, { maxRetries, after: "failed", budget, random, clock }), {
     ...apiDefaults,
     // A text that alone is more than a request may hold: the API would refuse it.
     maxItemWeight: given.maxBatchWeight ?? apiDefaults.maxBatchWeight,
     ...given,
+    weigh: (item) => scale.weigh(textOf(item), estimate(item)),
+    rateLimit: limit,
     clock,
     onBatchError: "bisect",
     shouldBisect: blamesInputs,
   });
+}
+
+/** The limit that was given, or one of its own that learns, with given numbers as upper bounds. */
+function limitOf(rateLimit: RateLimit | SharedRateLimit | undefined): LearnedRateLimit {
+  if (rateLimit instanceof LearnedRateLimit) return rateLimit;
+  if (rateLimit === undefined) return new LearnedRateLimit({ perMs: 60_000 });
+  batcherChecks.rateLimit("rateLimit", rateLimit);
+  check(!isShared(rateLimit), "rateLimit", "numbers, or a limit of createRateLimit()", rateLimit, TypeError);
+  return new LearnedRateLimit(rateLimit);
 }

@@ -1,4 +1,5 @@
 import { isSocketError } from "../../core/dispatch/bisect.ts";
+import { headerOf, type HeadersLike } from "../../limits/told-limits.ts";
 
 /** The facts that a batcher learns from an error of an HTTP API. */
 export interface ErrorHints {
@@ -10,10 +11,6 @@ export interface ErrorHints {
   readonly itemIndex: number | undefined;
 }
 
-/** Headers as fetch, openai's client, the AI SDK and axios have them. */
-export type HeadersLike =
-  { get(name: string): string | null } | Readonly<Record<string, string | readonly string[] | undefined>>;
-
 /** A pause of a day would be the end of the program; one that is tried again every two minutes is not. */
 const longestPauseMs = 120_000;
 /** The pause after a 429 that names none. */
@@ -24,19 +21,24 @@ const pauseOf429Ms = 1000;
  * axios (`response`), `HttpError`, or an error of the user's own fetch in one of these shapes.
  */
 export function errorHints(error: unknown): ErrorHints {
-  const { status, statusCode, headers, responseHeaders, response, param, error: inner, data } = fieldsOf(error);
+  const { status, statusCode, response, param, error: inner, data } = fieldsOf(error);
   const { retryAfterMs: named } = fieldsOf(error);
-  const { status: axiosStatus, headers: axiosHeaders, data: axiosData } = fieldsOf(response);
+  const { status: axiosStatus, data: axiosData } = fieldsOf(response);
   const httpStatus = [status, statusCode, axiosStatus].find((value) => typeof value === "number");
   const body = [inner, fieldsOf(data)["error"], fieldsOf(axiosData)["error"]].find(isObject);
-  const sent = (headers ?? responseHeaders ?? axiosHeaders) as HeadersLike | undefined;
   const isBusy = httpStatus === 429 || httpStatus === 503;
-  const given = typeof named === "number" ? named : isBusy ? retryAfterMsOf(sent) : undefined;
+  const given = typeof named === "number" ? named : isBusy ? retryAfterMsOf(headersOf(error)) : undefined;
   return {
     status: httpStatus,
     retryAfterMs: given ?? (httpStatus === 429 ? pauseOf429Ms : undefined),
     itemIndex: inputIndexOf(param ?? fieldsOf(body)["param"]),
   };
+}
+
+/** The headers of the reply that an error stands for. */
+export function headersOf(error: unknown): HeadersLike | undefined {
+  const { headers, responseHeaders, response } = fieldsOf(error);
+  return (headers ?? responseHeaders ?? fieldsOf(response)["headers"]) as HeadersLike | undefined;
 }
 
 /** The same error with the two fields that the batcher reads: `retryAfterMs` and `itemIndex`. */
@@ -69,14 +71,15 @@ export function isLostConnection(error: unknown): boolean {
   return false;
 }
 
-/** `retry-after-ms`, else `retry-after` in seconds or as a date; 1 ms to two minutes; undefined without either. */
-export function retryAfterMsOf(headers: HeadersLike | undefined): number | undefined {
+/** `retry-after-ms`, else `retry-after` in seconds or as a date; 1 ms to two minutes, or `mostMs`; undefined without either. */
+export function retryAfterMsOf(headers: HeadersLike | undefined, mostMs: number = longestPauseMs): number | undefined {
+  if (headers === undefined || headers === null) return undefined;
   const ms = numberOf(headerOf(headers, "retry-after-ms"));
   const after = headerOf(headers, "retry-after");
   const seconds = numberOf(after);
   const dateMs = after === undefined || seconds !== undefined ? Number.NaN : Date.parse(after);
   const asked = ms ?? (seconds === undefined ? dateMs - Date.now() : seconds * 1000);
-  return Number.isNaN(asked) ? undefined : Math.min(longestPauseMs, Math.max(1, asked));
+  return Number.isNaN(asked) ? undefined : Math.min(mostMs, Math.max(1, asked));
 }
 
 /** The index in `input[3]`, `input.3`, `$.input[3]` or `body.input.3.text`; undefined where there is none. */
@@ -86,19 +89,12 @@ export function inputIndexOf(param: unknown): number | undefined {
   return index === null ? undefined : Number(index[1] ?? index[2]);
 }
 
-function headerOf(headers: HeadersLike | undefined, name: string): string | undefined {
-  if (headers === undefined || headers === null) return undefined;
-  if (typeof headers.get === "function") return headers.get(name) ?? undefined;
-  const value = (headers as Readonly<Record<string, string | readonly string[] | undefined>>)[name];
-  return typeof value === "string" ? value : value?.[0];
-}
-
 function numberOf(text: string | undefined): number | undefined {
   return text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
-const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   isObject(value) ? (value as Readonly<Record<string, unknown>>) : {};
 const define = (target: object, name: string, value: number): unknown =>
   Object.defineProperty(target, name, { value, configurable: true, writable: true });

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/runtime/clock.ts";
 import type { BatchContext } from "../../core/contract/batch-context.ts";
 import type { BatchFunction } from "../../core/contract/executor.ts";
-import { errorHints, isLostConnection, withHints } from "./api-error.ts";
+import { errorHints, isLostConnection, withHints, type ErrorHints } from "./api-error.ts";
 import { backOffMs } from "./back-off.ts";
 import { OutagePause } from "./outage-pause.ts";
 import { RetryBudget } from "./retry-budget.ts";
@@ -10,7 +10,10 @@ import { RetryBudget } from "./retry-budget.ts";
 export interface Retries {
   /** Runs after the first, at most; those that 429 refused while other batches got through do not count. */
   readonly maxRetries: number;
-  /** `"refused"`: only after 429. `"failed"`: after 408, 409, 5xx and lost connections too. */
+  /**
+   * `"refused"`: after 429, since none of the batch ran. `"failed"`: after 408, 409, 5xx and lost connections, where to run twice
+   * does no harm; `withRateLimit` puts the items of a 429 back then.
+   */
   readonly after: "refused" | "failed";
   /** Retries that each success pays for, > 0 and <= 1. Default 0.2. */
   readonly budget?: number | undefined;
@@ -25,7 +28,7 @@ const longestWaitMs = 30_000;
 const maxRefusals = 20;
 
 /**
- * Runs a batch again that the service refused or failed, while the retry budget lasts. The wait that a service asks for
+ * Runs a batch again that the service refused, or one that it failed, while the retry budget lasts. The wait that a service asks for
  * holds everything back, not this batch alone: other batches would only be refused too. Where everything fails, nothing is
  * sent for a while. The time that counts for policies is that of the run that succeeded.
  */
@@ -53,7 +56,7 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         return results;
       } catch (error) {
         const hints = errorHints(error);
-        const isRefused = hints.status === 429;
+        const isRefused = after === "refused" && hints.status === 429;
         const isFailed = isFailure(error, hints.status);
         if (!isFailed) outage.answered();
         // A service that names a wait is asked again after it.
@@ -62,9 +65,9 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         const isCrowdedOut = isRefused && successes > successesBefore && ++refusals < maxRefusals;
         failures = isCrowdedOut ? 1 : failures + 1;
         const waitMs = hints.retryAfterMs ?? backOffMs(failures, random());
-        const isWorthAnother = isRefused || (after === "failed" && isFailed);
+        const isWorthAnother = after === "refused" ? isRefused : isFailed;
         const isOver = failures > maxRetries || waitMs > longestWaitMs || context.signal.aborted;
-        if (isOver || !isWorthAnother || !(isCrowdedOut || budget.spend())) throw withHints(error, hints);
+        if (isOver || !isWorthAnother || !(isCrowdedOut || budget.spend())) throw hinted(error, hints);
         if (hints.retryAfterMs !== undefined) pause(waitMs, context);
         successesBefore = successes;
         // Meanwhile another batch may get a longer pause.
@@ -75,6 +78,11 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
       }
     }
   };
+
+  /** `withRateLimit` has said how long a 429 pauses. */
+  function hinted(error: unknown, hints: ErrorHints): unknown {
+    return after === "failed" && hints.status === 429 ? error : withHints(error, hints);
+  }
 
   function pauseIfOut(sentAtMs: number, context: BatchContext): void {
     const durationMs = outage.failed(sentAtMs, clock.now());

@@ -1,6 +1,7 @@
 import type { BatchContext } from "./batch-context.ts";
 import type { RunPart } from "./run-handle.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
+import { check } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 
 /**
@@ -38,6 +39,15 @@ export class BaseRunHandle implements RunPart {
   countRun(items: number = this.size): void {
     this.attempt++;
     this.#whole?.countRun(items);
+  }
+
+  reportWeight(weight: number): void {
+    check(Number.isFinite(weight) && weight >= 0, "reportWeight: the weight", "a finite number >= 0", weight);
+    this.#whole?.reportWeight(weight);
+  }
+
+  putBack(): void {
+    this.#whole?.putBack();
   }
 
   /** The executor runs the batch again, after a crash of its worker. */

@@ -18,6 +18,18 @@ export interface BatchContext {
    */
   countRun(): void;
   /**
+   * The weight that the service counted for this run. `rateLimit` is corrected by the difference to the items' weights, which
+   * may leave a debt; 0 where the service says that it did not count the run.
+   * @throws {RangeError} the weight is not a finite number >= 0.
+   */
+  reportWeight(weight: number): void;
+  /**
+   * Call it before the run fails where its items are not to blame: they go back to their places in the queue instead of
+   * failing, and run again. With `pause`, or an error with `retryAfterMs`, they wait until then. A call whose deadline comes
+   * first gets the error, and so does one without a deadline after pauses of `maxPauseMs` in all.
+   */
+  putBack(): void;
+  /**
    * Gives one item its result, or an `Error`, before the run has ended. `index` is its place among the items of this run.
    * Only the first answer of an item counts; once the run has ended or was given up, an answer has no effect. Can be
    * destructured.

@@ -1,6 +1,7 @@
 import type { Policy } from "../../policies/policy.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { BatchContext } from "./batch-context.ts";
+import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
 
 export type Priority = "immediate" | "interactive" | "bulk";
 
@@ -38,28 +39,6 @@ export interface CallOptions {
    * @default none
    */
   readonly tag?: unknown;
-}
-
-/** A token bucket on dispatch: at most this many per `perMs` milliseconds, in bursts of at most the same. */
-export interface RateLimit {
-  /**
-   * Runs per `perMs`; a retry that the batch function reports counts too.
-   * @default no limit
-   */
-  readonly runs?: number | undefined;
-  /**
-   * Items per `perMs`.
-   * @default no limit
-   */
-  readonly items?: number | undefined;
-  /**
-   * Weight per `perMs`; needs `weigh`.
-   * @default no limit
-   * @see BatcherOptions.weigh
-   */
-  readonly weight?: number | undefined;
-  /** Length of the period in milliseconds. Required. */
-  readonly perMs: number;
 }
 
 /** Prices in any currency, from which `stats().cost` is computed. */
@@ -258,12 +237,19 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly onMissing?: "undefined" | "error" | undefined;
   /**
-   * Limits dispatch to a rate; items wait and batches fill meanwhile.
+   * Limits dispatch to a rate; items wait and batches fill meanwhile. Batchers share a limit of `createRateLimit()`.
    * @default none
    * @example
    * createBatcher(run, { rateLimit: { runs: 500, perMs: 60_000 } });
    */
-  readonly rateLimit?: RateLimit | undefined;
+  readonly rateLimit?: RateLimit | SharedRateLimit | undefined;
+  /**
+   * Longest pauses, in milliseconds together, that a call without a deadline waits through where the batch function puts
+   * items back. Past them it gets the error that asked for the last one.
+   * @default 300000
+   * @see rateLimit
+   */
+  readonly maxPauseMs?: number | undefined;
   /**
    * Prices of runs, items and weight; `stats().cost` has the sum.
    * @default none
@@ -293,6 +279,7 @@ export const defaults = {
   maxBatchSize: 32,
   concurrency: 4,
   maxQueueSize: 10_000,
+  maxPauseMs: 300_000,
   name: "batcher",
 } as const;
 

@@ -11,6 +11,7 @@ import {
   hasMethods,
   integerFrom,
   checkShare,
+  checkSpan,
   oneOf,
   withMethods,
   type Check,
@@ -19,12 +20,13 @@ import { describe } from "../../shared/describe.ts";
 import { systemClock, type Clock } from "../runtime/clock.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
-import { defaults, type BatcherOptions, type CallOptions, type Priority, type RateLimit } from "./options.ts";
+import { defaults, type BatcherOptions, type CallOptions, type Priority } from "./options.ts";
+import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
 
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "maxBatchSize" | "maxWaitMs" | "concurrency" | "maxQueueSize" | "clock" | "name" | "policy" | "signal"
+  "maxBatchSize" | "maxWaitMs" | "concurrency" | "maxQueueSize" | "maxPauseMs" | "clock" | "name" | "policy" | "signal"
 > {
   readonly maxBatchSize: number;
   readonly maxWaitMs: number;
@@ -32,6 +34,7 @@ export interface Settings<In, Out> extends Omit<
   /** Full batches beyond `concurrency` that the executor takes for each slot; none where the caller set `concurrency`. */
   readonly prefetch: number;
   readonly maxQueueSize: number | "auto";
+  readonly maxPauseMs: number;
   readonly clock: Clock;
   readonly name: string;
   readonly policy: Policy;
@@ -86,6 +89,7 @@ export function settingsOf<In, Out>(
     resultKey: options.resultKey,
     onMissing: options.onMissing,
     rateLimit: options.rateLimit,
+    maxPauseMs: options.maxPauseMs ?? defaults.maxPauseMs,
     price: options.price,
     name: options.name ?? defaults.name,
     clock: options.clock ?? systemClock,
@@ -156,6 +160,7 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
   resultKey: checkFunction,
   onMissing: oneOf("undefined", "error"),
   rateLimit: checkRateLimit,
+  maxPauseMs: checkSpan,
   price: (name, value) =>
     checkOptions(value, { perRun: checkNotNegative, perItem: checkNotNegative, perWeight: checkNotNegative }, name),
   name: checkText,
@@ -171,7 +176,7 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   needs(`policy ${describe(policy?.name)}`, policy?.needsMaxWaitMs === true, "maxWaitMs");
   needs("maxBatchWeight", maxBatchWeight !== undefined, "weigh");
   needs("maxItemWeight", maxItemWeight !== undefined, "weigh");
-  needs("rateLimit.weight", rateLimit?.weight !== undefined, "weigh");
+  needs("rateLimit.weight", (rateLimit as RateLimit | undefined)?.weight !== undefined, "weigh");
   needs('maxQueueSize "auto"', maxQueueSize === "auto", "timeoutMs");
   needs("shareOf", options.shareOf !== undefined, "fairKey");
   needs('dedupe "running"', dedupe === "running", "dedupeKey");
@@ -185,7 +190,11 @@ function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {
   }
 }
 
+export const isShared = (limit: RateLimit | SharedRateLimit | undefined): limit is SharedRateLimit =>
+  hasMethods(limit, "join");
+
 function checkRateLimit(name: string, value: unknown): void {
+  if (isShared(value as RateLimit)) return;
   checkOptions(value, { runs: checkCount, items: checkCount, weight: checkPositive, perMs: checkPositive }, name);
   const { runs, items, weight, perMs } = value as RateLimit;
   checkPositive(`${name}.perMs`, perMs);

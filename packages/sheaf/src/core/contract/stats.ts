@@ -1,4 +1,5 @@
 import type { DispatchReason } from "../../policies/policy.ts";
+import type { RateLimitStats } from "./rate-limit.ts";
 
 /** Quantiles in milliseconds over the last 60 s; 0 without data. */
 export interface Distribution {
@@ -103,6 +104,8 @@ export interface BatcherStats {
   readonly verdict: Verdict;
   /** In the unit of the `price` option; null without it. */
   readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
+  /** The limit on dispatch, or the one that it shares; null without `rateLimit`. */
+  readonly rateLimit: RateLimitStats | null;
   /** Batches by dispatch reason; every reason, 0 where there were none. */
   readonly reasons: Readonly<Record<DispatchReason, number>>;
   readonly advice: readonly string[];

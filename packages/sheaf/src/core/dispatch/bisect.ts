@@ -10,6 +10,8 @@ export interface Bisection<In> {
   readonly maxBisectRuns: number | undefined;
   /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
   runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
+  /** The part failed for no fault of its items: the rest of the batch goes back to the queue. */
+  isPutBack(error: unknown): boolean;
   /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
   isGivenUp(): boolean;
 }
@@ -48,6 +50,7 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
       alive.forEach((index, position) => how.calls.settle(batch, index, results[position]));
     } catch (partError) {
       if (how.isGivenUp()) return how.calls.failAll(batch, partError);
+      if (how.isPutBack(partError)) return;
       if (how.shouldBisect(partError)) split(alive, partError);
       else for (const index of alive) fail(index, partError);
     }

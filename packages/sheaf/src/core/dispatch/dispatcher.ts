@@ -20,6 +20,8 @@ export interface DispatchEvents<In> extends RunEvents<In> {
   failed(error: unknown): void;
   /** A bisection runs some items of a batch again. */
   ranAgain(items: number, weight: number): void;
+  /** A batch failed for no fault of its items; those that have not settled go back to the queue. */
+  putBack(batch: Chunk<In>, group: unknown, batchId: number, error: unknown): void;
   /** A slot may be free again. */
   freed(nowMs: number): void;
 }
@@ -132,14 +134,20 @@ export class Dispatcher<In, Out> {
   async #failed(run: Run<In>, error: unknown): Promise<void> {
     let nowMs = this.#settings.clock.now();
     this.#events.failed(error);
-    this.#record(run, nowMs, "error", error);
-    if (!run.abandoned && this.#mayBisect(error)) {
+    const isPutBack = run.isPutBack && !run.abandoned;
+    this.#record(run, nowMs, isPutBack ? "refused" : "error", error);
+    if (isPutBack) this.#putBack(run, error);
+    else if (!run.abandoned && this.#mayBisect(error)) {
       await this.#bisect(run, error);
       nowMs = this.#settings.clock.now();
     } else {
       this.#calls.failAll(run.calls, error);
     }
     this.#end(run, nowMs);
+  }
+
+  #putBack(run: Run<In>, error: unknown): void {
+    this.#events.putBack(run.calls, run.group, run.batchId, error);
   }
 
   #end(run: Run<In>, nowMs: number): void {
@@ -178,9 +186,16 @@ export class Dispatcher<In, Out> {
       },
       maxBisectRuns,
       isGivenUp: () => run.abandoned,
+      isPutBack: (partError) => {
+        if (!run.isPutBack) return false;
+        this.#events.failed(partError);
+        this.#putBack(run, partError);
+        return true;
+      },
       runAgain: async (indices) => {
         const { length } = indices;
-        this.#events.ranAgain(length, (run.weight * length) / run.size);
+        run.counted = (run.weight * length) / run.size;
+        this.#events.ranAgain(length, run.counted);
         const executor = length === 1 && one !== undefined ? one : this.#executor;
         const items = indices.map((index) => batch.items[index]!);
         const handle = run.part(indices);

@@ -30,7 +30,7 @@ export class LoadShedding<In, Out> {
 
   /** Feeds the cost model with the batch, and compares the two. */
   observe({ size, runMs, outcome, weights = { sum: size, heaviest: 1 } }: BatchRecord): void {
-    if (outcome === "error") return;
+    if (outcome !== "ok") return;
     const expectedMs = this.#cost.observe(size, runMs, weights);
     // When all else is dropped, only small batches are left to show that large ones are fast again.
     if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);

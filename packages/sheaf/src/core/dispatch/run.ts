@@ -10,6 +10,8 @@ export interface RunEvents<In> {
   paused(durationMs: number): void;
   /** It calls its service again, for so many items. Returns the time. */
   retried(items: number, weight: number): number;
+  /** Its service counted so much more weight than `rateLimit` did, or less where it is negative. */
+  weighed(difference: number): void;
   /** It answers one of its items early. */
   answered(calls: Chunk<In>, index: number, result: unknown): void;
 }
@@ -30,6 +32,10 @@ export class Run<In> extends BaseRunHandle {
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */
   abandoned = false;
+  /** If it fails, its items go back to the queue. */
+  isPutBack = false;
+  /** The weight that `rateLimit` counted for the part of it that runs now. */
+  counted: number;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
   timer: { start(): void; stop(): void } | undefined;
   /** Set where an abandoned run goes on after it was settled. */
@@ -53,7 +59,7 @@ export class Run<In> extends BaseRunHandle {
     told: RunEvents<In>,
   ) {
     super(batchId, calls.count);
-    this.weight = weight;
+    this.weight = this.counted = weight;
     this.calls = calls;
     this.reason = reason;
     this.sizeReason = sizeReason;
@@ -68,7 +74,18 @@ export class Run<In> extends BaseRunHandle {
 
   override countRun(items: number = this.size): void {
     this.attempt++;
-    this.beganAtMs = this.#told.retried(items, (this.weight * items) / this.size);
+    this.counted = (this.weight * items) / this.size;
+    this.beganAtMs = this.#told.retried(items, this.counted);
+  }
+
+  override reportWeight(weight: number): void {
+    super.reportWeight(weight);
+    this.#told.weighed(weight - this.counted);
+    this.counted = weight;
+  }
+
+  override putBack(): void {
+    this.isPutBack = true;
   }
 
   override started(): void {

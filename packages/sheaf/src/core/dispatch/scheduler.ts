@@ -11,8 +11,8 @@ import type { BatchCost } from "../observe/weighed-cost.ts";
 import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/chunks/epoch.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { RateLimiter } from "./rate-limit.ts";
 import { isBoundToRequests } from "../runtime/globals.ts";
+import type { RateLimitSeat } from "../contract/rate-limit.ts";
 import type { Settings } from "../contract/settings.ts";
 import { StallWatch } from "./stall-watch.ts";
 import type { StandingOverload } from "./standing-overload.ts";
@@ -30,7 +30,7 @@ export interface SchedulerParts<In, Out> {
   readonly settlement: Settlement<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
-  readonly limiter: RateLimiter;
+  readonly limiter: RateLimitSeat;
   readonly cost: BatchCost;
   readonly epochs: Epochs;
   /** `undefined` where the order of arrival is always kept. */
@@ -99,6 +99,11 @@ export class Scheduler<In, Out> {
     this.#wake();
   }
 
+  /** A limit that others share lets batches go earlier than it said; called in any async context. */
+  look(): void {
+    if (this.#parts.queue.size > 0) this.wake();
+  }
+
   /**
    * A slot is free again; called in the batcher's own context. A full batch goes at once, the rest at the end of the
    * turn.
@@ -120,6 +125,7 @@ export class Scheduler<In, Out> {
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
     this.#stallWatch.set(Infinity);
+    this.#parts.limiter.leave();
     this.wake();
   }
 

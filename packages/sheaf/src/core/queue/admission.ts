@@ -399,6 +399,15 @@ export class Admission<In, Out> {
     if (orderKey !== undefined) this.#order!.enter(ref, orderKey, lane);
   }
 
+  /** Items of a batch that did not run can be joined again, where no equal item has come meanwhile. */
+  rejoin({ refs, settlers }: Chunk<In>): void {
+    refs?.forEach((ref, index) => {
+      if (settlers[index] === undefined || ref.dedupeKey === undefined || this.#equal.has(ref.dedupeKey)) return;
+      ref.leaveDedupe = this.#leaveDedupe;
+      this.#equal.set(ref.dedupeKey, ref);
+    });
+  }
+
   /** Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two. */
   #share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
     const { dedupeKey } = arrival;

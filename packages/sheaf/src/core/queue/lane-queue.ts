@@ -1,5 +1,5 @@
 import { ChunkList } from "./chunks/chunk-list.ts";
-import type { LaneGroup, BlockedList, LaneList } from "./chunks/chunk.ts";
+import type { Chunk, LaneGroup, BlockedList, LaneList } from "./chunks/chunk.ts";
 import type { Lane } from "../contract/settings.ts";
 import { Turns } from "./tenants/turns.ts";
 
@@ -25,6 +25,17 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
     this.turns = byTurns ? new Turns<In>() : undefined;
     this.group = group;
     this.lane = lane;
+  }
+
+  /** The first chunk whose calls came later than `atMs`, or in the same burst and not with an earlier batch. */
+  firstAfter(atMs: number, batchId: number): Chunk<In> | undefined {
+    let chunk = this.head;
+    for (; chunk !== undefined; chunk = chunk.next) {
+      if (chunk.putBackFrom === batchId) continue;
+      const firstAtMs = chunk.firstLiveAtMs();
+      if (firstAtMs > atMs || (firstAtMs === atMs && chunk.putBackFrom > batchId)) break;
+    }
+    return chunk;
   }
 
   /** `calls` have entered, or left where it is negative. */

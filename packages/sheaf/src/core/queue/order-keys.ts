@@ -37,6 +37,13 @@ export class OrderKey<In> implements KeyOrder<In> {
     this.#last = ref;
   }
 
+  addFirst(ref: ItemRef<In>): void {
+    ref.next = this.first;
+    if (this.first === undefined) this.#last = ref;
+    else this.first.previous = ref;
+    this.first = ref;
+  }
+
   remove(ref: ItemRef<In>): void {
     const { previous, next } = ref;
     if (previous === undefined) this.first = next;
@@ -82,6 +89,12 @@ export class OrderKeys<In> {
     const order = ref.order!;
     order.remove(ref);
     order.holder = batch;
+  }
+
+  /** The batch did not run: its items that have not settled, by their refs in order, are the first of their keys again. */
+  putBack(batch: Chunk<In>, refs: readonly ItemRef<In>[]): void {
+    for (const ref of refs.toReversed()) ref.order?.addFirst(ref);
+    this.release(batch);
   }
 
   /** The run of the batch has ended, with or without its callers. */

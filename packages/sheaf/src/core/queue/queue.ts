@@ -1,5 +1,5 @@
 import { BlockedCalls } from "./blocked-calls.ts";
-import { Chunk, type LaneList, type List, type Settler } from "./chunks/chunk.ts";
+import { Chunk, type ItemRef, type LaneList, type List, type Settler } from "./chunks/chunk.ts";
 import type { Epoch, Epochs } from "./chunks/epoch.ts";
 import { Group } from "./group.ts";
 import { Groups } from "./groups.ts";
@@ -187,6 +187,7 @@ export class Queue<In> {
     if (head.weights !== undefined)
       this.#weights[laneQueue.lane] -= head.weights.reduce((sum, weight) => sum + weight, 0);
     this.#count(laneQueue, head.epoch, -head.count);
+    if (laneQueue.lane !== 1) head.lanes = new Array<Lane>(head.count).fill(laneQueue.lane);
     if (laneQueue.keeping > 0) laneQueue.keeping -= head.keepsPlace?.filter(Boolean).length ?? 0;
     laneQueue.unlink(head);
     if (head.items.length > head.count) head.items.length = head.count; // there was room for more
@@ -195,6 +196,55 @@ export class Queue<In> {
 
   /** Moves a live waiting entry, with everything that belongs to it, to the end of another chunk. */
   move(from: Chunk<In>, index: number, to: Chunk<In>): void {
+    const { lane } = from.laneQueue!;
+    if (lane !== 1 && to.laneQueue === undefined) (to.lanes ??= [])[to.count] = lane;
+    if (from.refs !== undefined) from.laneQueue!.blocked?.withdraw(from.refs[index]!);
+    this.tenants?.moved(from, index, to, to.count);
+    this.#transfer(from, index, to);
+    this.removed(from, index);
+  }
+
+  /**
+   * Moves the unsettled items of a batch that did not run back to the waiting items, each to its lane and in front of
+   * those that came later.
+   */
+  putBack(batch: Chunk<In>, groupKey: unknown, batchId: number): void {
+    const { refs } = batch;
+    const indices = [...batch.items.keys()].filter((index) => batch.settlers[index] !== undefined);
+    indices.sort((a, b) => batch.arrivedAtMs(a) - batch.arrivedAtMs(b) || a - b);
+    const group = this.groupOf(groupKey);
+    const last: (Chunk<In> | undefined)[] = [];
+    const back: ItemRef<In>[] = [];
+    this.taken -= indices.length;
+    for (const index of indices) {
+      const lane = batch.lanes?.[index] ?? 1;
+      const laneQueue = group.laneQueue(lane);
+      const epoch = batch.epochOf(index);
+      const next = laneQueue.firstAfter(batch.arrivedAtMs(index), batchId);
+      let to = last[lane];
+      if (to === undefined || to.epoch !== epoch || to.next !== next || to.count >= this.#chunkSize) {
+        last[lane] = to = new Chunk<In>(epoch, laneQueue);
+        to.putBackFrom = batchId;
+        laneQueue.insert(to, next);
+      }
+      this.#count(laneQueue, epoch, 1);
+      if (batch.weights !== undefined) this.#weights[lane] += batch.weights[index]!;
+      if (batch.alone?.[index] === true) this.alone++;
+      const at = to.count;
+      const duplicates = refs?.[index]?.duplicates;
+      const claim = batch.claims?.[index];
+      if (refs?.[index] !== undefined) back.push(refs[index]);
+      this.#transfer(batch, index, to);
+      (to.putBacks ??= [])[at] = (batch.putBacks?.[index] ?? 0) + 1;
+      if (claim === undefined) continue;
+      const others = duplicates?.claims?.filter((_, i) => duplicates.settlers[i] !== undefined) ?? [];
+      this.tenants!.putBack(to, at, [claim, ...others.filter((other) => other !== undefined)]);
+    }
+    this.#order?.putBack(batch, back);
+  }
+
+  /** Moves a live entry, with everything that belongs to it, to the end of another chunk. */
+  #transfer(from: Chunk<In>, index: number, to: Chunk<In>): void {
     const at = to.count;
     const epoch = from.epochOf(index);
     if (to.epochs !== undefined) to.epochs[at] = epoch;
@@ -206,19 +256,20 @@ export class Queue<In> {
     if (from.weights !== undefined) to.weigh(at, from.weights[index]!, from.duesMs![index]!);
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
-    if (from.keepsPlace?.[index] === true && to.laneQueue !== undefined) this.keepPlace(to, at);
+    if (from.putBacks?.[index] !== undefined) (to.putBacks ??= [])[at] = from.putBacks[index];
+    if (from.keepsPlace?.[index] === true) {
+      if (to.laneQueue !== undefined) this.keepPlace(to, at);
+      else (to.keepsPlace ??= [])[at] = true;
+    }
     if (from.refs !== undefined) {
       const ref = from.refs[index]!;
-      from.laneQueue!.blocked?.withdraw(ref);
       (to.refs ??= [])[at] = ref;
       ref.chunk = to;
       ref.index = at;
     }
-    this.tenants?.moved(from, index, to, at);
     this.#cancellation.move(from, index, to, at);
     from.items[index] = undefined as In;
     this.#cancellation.leave(from, index);
-    this.removed(from, index);
   }
 
   /** Releases everything that waits now: it goes without further holding. */

@@ -106,13 +106,29 @@ test("refused inputs, keys and routes are answers: they pause nothing", async ()
 });
 
 test("429 while other batches get through costs no budget: 40 batches are answered through more refusals than that", async () => {
-  const { clock, call, sentAtMs } = rig((request) =>
-    (request * 7919) % 101 < 34 ? undefined : status(429, { retryAfterMs: 20 }),
+  const { clock, call, sentAtMs } = rig(
+    (request) => ((request * 7919) % 101 < 34 ? undefined : status(429, { retryAfterMs: 20 })),
+    { after: "refused" },
   );
   const calls = numbers(40).map((n) => watch(call(n)));
   await clock.advanceAsync(60_000);
   assert.equal(calls.filter(({ value }) => value === undefined).length, 0);
   assert.ok(sentAtMs.length > 80, `${sentAtMs.length}`);
+});
+
+test("a client that repeats refused batches repeats no failed one, and the other way round", async () => {
+  for (const [after, code, expected] of [
+    ["refused", 429, 3],
+    ["refused", 500, 1],
+    ["refused", 503, 1],
+    ["failed", 500, 3],
+    ["failed", 429, 1],
+  ] as const) {
+    const { clock, call, sentAtMs } = rig(() => status(code), { after });
+    watch(call(1));
+    await clock.advanceAsync(60_000);
+    assert.equal(sentAtMs.length, expected, `${after} ${code}`);
+  }
 });
 
 test("a wait that the service names is kept as it is; others are spread, so that clients do not come back together", async () => {

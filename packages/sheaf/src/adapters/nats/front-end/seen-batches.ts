@@ -59,6 +59,10 @@ export class SeenBatches {
   }
 
   stats(queued: number, nowMs: number): BatcherStats {
-    return this.#statistics.snapshot(nowMs, { name: this.#name, queued, inFlight: 0, abandonedRuns: 0 }, this);
+    return this.#statistics.snapshot(
+      nowMs,
+      { name: this.#name, queued, inFlight: 0, abandonedRuns: 0, rateLimit: null },
+      this,
+    );
   }
 }

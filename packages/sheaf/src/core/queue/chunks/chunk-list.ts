@@ -13,6 +13,18 @@ export class ChunkList<In> implements List<In> {
     this.tail = chunk;
   }
 
+  /** Puts a chunk in front of another, or at the end. */
+  insert(chunk: Chunk<In>, next: Chunk<In> | undefined): void {
+    if (next === undefined) return this.append(chunk);
+    const { previous } = next;
+    chunk.list = this;
+    chunk.next = next;
+    chunk.previous = previous;
+    next.previous = chunk;
+    if (previous === undefined) this.head = chunk;
+    else previous.next = chunk;
+  }
+
   unlink(chunk: Chunk<In>): void {
     const { previous, next } = chunk;
     if (previous === undefined) this.head = next;

@@ -113,6 +113,7 @@ export interface KeyOrder<In> {
   lowestLane: Lane;
   admits(ref: ItemRef<In>, choice: number): boolean;
   add(ref: ItemRef<In>): void;
+  addFirst(ref: ItemRef<In>): void;
   remove(ref: ItemRef<In>): void;
 }
 
@@ -178,6 +179,12 @@ export class Chunk<In = unknown> {
   /** True for an entry that no newer one overtakes under standing overload. */
   keepsPlace: boolean[] | undefined;
   refs: ItemRef<In>[] | undefined;
+  /** Of entries that were taken from another lane than the interactive one: to put them back. */
+  lanes: Lane[] | undefined;
+  /** How often an entry has come back from a batch that did not run. */
+  putBacks: number[] | undefined;
+  /** While it waits again: the batch that its entries came back from. */
+  putBackFrom: number = Infinity;
   /** Of the tenant of the entry's caller; of duplicates too. */
   claims: (Claim<In> | undefined)[] | undefined;
   /** One listener per signal and chunk: adding and removing one costs more than the rest of a call. */

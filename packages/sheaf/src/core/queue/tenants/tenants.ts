@@ -112,19 +112,20 @@ export class Tenants<In> {
   /** The first caller of a waiting item has left it to another. */
   handed(chunk: Chunk<In>, index: number, duplicates: Chunk<In>, successor: number): void {
     const claim = chunk.claims?.[index];
-    if (claim === undefined || chunk.laneQueue === undefined) return;
-    const heir = duplicates.claims![successor]!;
+    if (claim === undefined) return;
+    const heir = duplicates.claims?.[successor];
+    if (chunk.laneQueue === undefined) return void (chunk.claims![index] = heir ?? claim);
     (claim.tenant as Tenant<In>).waiting--;
-    (heir.tenant as Tenant<In>).waiting++;
-    chunk.claims![index] = heir;
+    (heir!.tenant as Tenant<In>).waiting++;
+    chunk.claims![index] = heir!;
     this.#callerLeft(claim);
   }
 
   /** A waiting entry has moved, to another place in the queue or into a batch. */
   moved(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
     const own = from.claims![index]!;
-    if (to.laneQueue === undefined) return this.left(from, index);
     (to.claims ??= [])[at] = own;
+    if (to.laneQueue === undefined) return this.left(from, index);
     const isBlocked = to.list !== to.laneQueue;
     for (const claim of own.all ?? [own]) {
       claim.row?.remove(claim);
@@ -143,6 +144,22 @@ export class Tenants<In> {
     for (const claim of own.all ?? [own]) {
       claim.callers = 0;
       this.#ended(claim);
+    }
+  }
+
+  /** An entry that a batch had taken waits again, in its old place; `callers` of it by their claims, its first caller's first. */
+  putBack(chunk: Chunk<In>, index: number, callers: readonly Claim<In>[]): void {
+    const claims = [...new Set(callers)];
+    const own = callers[0]!;
+    (chunk.claims ??= [])[index] = own;
+    (own.tenant as Tenant<In>).waiting++;
+    for (const claim of claims) {
+      claim.chunk = chunk;
+      claim.index = index;
+      claim.callers = callers.filter((each) => each === claim).length;
+      claim.all = claims.length > 1 ? claims : undefined;
+      this.#comes(claim.tenant as Tenant<In>);
+      this.#stand(claim);
     }
   }
 
@@ -188,13 +205,17 @@ export class Tenants<In> {
     tenant.turn = ++this.#turns;
   }
 
+  /** It has one claim more. */
+  #comes(tenant: Tenant<In>): void {
+    if (tenant.claims++ > 0) return;
+    this.#waiting++;
+    this.#shares += tenant.share;
+    if (tenant.account < this.#fairAccount) tenant.account = this.#fairAccount;
+    tenant.turn = ++this.#turns;
+  }
+
   #claim(chunk: Chunk<In>, index: number, tenant: Tenant<In>): Claim<In> {
-    if (tenant.claims++ === 0) {
-      this.#waiting++;
-      this.#shares += tenant.share;
-      if (tenant.account < this.#fairAccount) tenant.account = this.#fairAccount;
-      tenant.turn = ++this.#turns;
-    }
+    this.#comes(tenant);
     return {
       tenant,
       chunk,

@@ -1,16 +1,17 @@
-import type { RateLimit } from "../contract/options.ts";
+import type { RateLimit, RateLimitFigures, RateLimitSeat, RateLimitStats } from "../../contract/rate-limit.ts";
+import { Pauses } from "./pauses.ts";
 
 /**
  * A token bucket on dispatch (runs, items, weight, each refilled evenly to its limit over perMs), and the pause that an
  * error with `retryAfterMs` asks for. Items wait and batches fill before a slot is taken, never inside one.
  */
-export class RateLimiter {
-  /** A batch larger than the bucket could never go. */
+export class RateLimiter implements RateLimitSeat {
   readonly maxItems: number;
   readonly maxWeight: number;
-  #pausedUntilMs = -Infinity;
+  readonly #pauses = new Pauses();
   readonly #buckets: { readonly kind: "runs" | "items" | "weight"; readonly limit: number; tokens: number }[] = [];
   readonly #perMs: number;
+  readonly #used = { runs: 0, items: 0, weight: 0 };
   #filledAtMs = -Infinity;
 
   constructor(limit: RateLimit | undefined) {
@@ -23,9 +24,8 @@ export class RateLimiter {
     }
   }
 
-  /** The moment from which a batch of that size may go; in the past when it may go now. */
   readyAtMs(nowMs: number, items: number, weight: number): number {
-    let readyAtMs = this.#pausedUntilMs;
+    let readyAtMs = this.#pauses.untilMs;
     if (this.#buckets.length === 0) return readyAtMs;
     this.#refill(nowMs);
     for (const { kind, limit, tokens } of this.#buckets) {
@@ -36,18 +36,44 @@ export class RateLimiter {
     return readyAtMs;
   }
 
-  /** Counts a run that was started; extra runs of a bisection may leave a debt. */
   spend(nowMs: number, items: number, weight: number): void {
-    if (this.#buckets.length === 0) return;
-    this.#refill(nowMs);
-    for (const bucket of this.#buckets) bucket.tokens -= { runs: 1, items, weight }[bucket.kind];
+    this.#take(nowMs, { runs: 1, items, weight });
   }
 
-  /** Pauses dispatch as an error asks: `retryAfterMs`, a finite number of milliseconds > 0. */
-  observe(error: unknown, nowMs: number): void {
-    const retryAfterMs = (error as { retryAfterMs?: unknown } | null | undefined)?.retryAfterMs;
-    if (typeof retryAfterMs !== "number" || !Number.isFinite(retryAfterMs) || retryAfterMs <= 0) return;
-    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + retryAfterMs);
+  correct(nowMs: number, weight: number): void {
+    this.#take(nowMs, { runs: 0, items: 0, weight });
+  }
+
+  pause(nowMs: number, durationMs: number): void {
+    this.#pauses.pause(nowMs, durationMs);
+  }
+
+  get pausedUntilMs(): number {
+    return this.#pauses.untilMs;
+  }
+
+  pausedMsSince(atMs: number): number {
+    return this.#pauses.since(atMs);
+  }
+
+  leave(): void {}
+
+  stats(nowMs: number): RateLimitStats {
+    this.#refill(nowMs);
+    const figures = (kind: "runs" | "items" | "weight"): RateLimitFigures => {
+      const bucket = this.#buckets.find((each) => each.kind === kind);
+      const perMinute = bucket === undefined ? null : (bucket.limit * 60_000) / this.#perMs;
+      return { perMinute, left: bucket?.tokens ?? null, used: this.#used[kind] };
+    };
+    const pausedMs = this.#pauses.since(-Infinity) - Math.max(0, this.#pauses.untilMs - nowMs);
+    return { runs: figures("runs"), items: figures("items"), weight: figures("weight"), refused: 0, pausedMs };
+  }
+
+  #take(nowMs: number, amounts: { readonly runs: number; readonly items: number; readonly weight: number }): void {
+    if (this.#buckets.length === 0) return;
+    this.#refill(nowMs);
+    for (const kind of ["runs", "items", "weight"] as const) this.#used[kind] += amounts[kind];
+    for (const bucket of this.#buckets) bucket.tokens = Math.min(bucket.limit, bucket.tokens - amounts[bucket.kind]);
   }
 
   #refill(nowMs: number): void {

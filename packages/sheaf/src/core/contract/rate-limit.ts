@@ -1,0 +1,71 @@
+/** A token bucket on dispatch: at most this many per `perMs` milliseconds, in bursts of at most the same. */
+export interface RateLimit {
+  /**
+   * Runs per `perMs`; a retry that the batch function reports counts too.
+   * @default no limit
+   */
+  readonly runs?: number | undefined;
+  /**
+   * Items per `perMs`.
+   * @default no limit
+   */
+  readonly items?: number | undefined;
+  /**
+   * Weight per `perMs`; needs `weigh`.
+   * @default no limit
+   * @see BatcherOptions.weigh
+   */
+  readonly weight?: number | undefined;
+  /** Length of the period in milliseconds. Required. */
+  readonly perMs: number;
+}
+
+/** A limit that several batchers share; `createRateLimit()` makes one. */
+export interface SharedRateLimit {
+  /** A place for one batcher more. `wake` is called when it may go earlier than it was told. */
+  join(wake: () => void): RateLimitSeat;
+}
+
+/** One batcher's place at a limit. Times are those of the batcher's clock, in milliseconds. */
+export interface RateLimitSeat {
+  /** A larger batch could never go. */
+  readonly maxItems: number;
+  readonly maxWeight: number;
+  /** The moment from which a batch of that size may go; in the past when it may go now. */
+  readyAtMs(nowMs: number, items: number, weight: number): number;
+  /** Counts a run that was started; it may leave a debt. */
+  spend(nowMs: number, items: number, weight: number): void;
+  /** The last run weighed so much more than was counted, or less where it is negative. */
+  correct(nowMs: number, weight: number): void;
+  /** Nothing goes for so long. */
+  pause(nowMs: number, durationMs: number): void;
+  /** End of the latest pause. */
+  readonly pausedUntilMs: number;
+  /** Length of the pauses since then, with the rest of the one that is going on. */
+  pausedMsSince(atMs: number): number;
+  /** The batcher has closed. */
+  leave(): void;
+  /** `stats().rateLimit` of the batcher. */
+  stats(nowMs: number): RateLimitStats;
+}
+
+/** The belief about one limit. */
+export interface RateLimitFigures {
+  /** The limit in a minute; null where none is known. */
+  readonly perMinute: number | null;
+  /** The amount that could go at once; negative for a debt, null where no limit is known. */
+  readonly left: number | null;
+  /** Counted so far. */
+  readonly used: number;
+}
+
+/** The limit of a batcher, or the one that it shares. */
+export interface RateLimitStats {
+  readonly runs: RateLimitFigures;
+  readonly items: RateLimitFigures;
+  readonly weight: RateLimitFigures;
+  /** Runs that the service refused for their rate. */
+  readonly refused: number;
+  /** Milliseconds for which nothing went because the service asked for it. */
+  readonly pausedMs: number;
+}

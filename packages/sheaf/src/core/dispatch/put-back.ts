@@ -1,0 +1,43 @@
+import type { RateLimitSeat } from "../contract/rate-limit.ts";
+import type { Admission } from "../queue/admission.ts";
+import type { Chunk } from "../queue/chunks/chunk.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { Settlement } from "../queue/settlement.ts";
+
+/** An item that comes back as often as this without a pause would run forever. */
+const maxPutBacks = 1000;
+
+interface Parts<In> {
+  readonly queue: Queue<In>;
+  readonly settlement: Settlement<In>;
+  readonly admission: Pick<Admission<In, never>, "rejoin">;
+  readonly limiter: RateLimitSeat;
+  readonly maxPauseMs: number;
+}
+
+/**
+ * Puts the items of a batch that did not run back to the waiting ones. A call gets the error instead, whether its item ran or
+ * only waited, if its deadline comes before the end of the pause, or if it has no deadline and has waited through pauses of
+ * `maxPauseMs`.
+ */
+export function putBack<In>(
+  { queue, settlement, admission, limiter, maxPauseMs }: Parts<In>,
+  batch: Chunk<In>,
+  { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
+): void {
+  const isPast = (deadlineMs: number, arrivedAtMs: number): boolean =>
+    deadlineMs === Infinity ? limiter.pausedMsSince(arrivedAtMs) > maxPauseMs : deadlineMs <= limiter.pausedUntilMs;
+  const isOver = (chunk: Chunk<In>, index: number): boolean =>
+    chunk.settlers[index] !== undefined &&
+    ((chunk.putBacks?.[index] ?? 0) >= maxPutBacks ||
+      isPast(chunk.deadlinesMs?.[index] ?? Infinity, chunk.arrivedAtMs(index)));
+  const endIn = (chunk: Chunk<In>): void => {
+    // Another caller of the same item may take the place of one who leaves.
+    for (let i = 0; i < chunk.count; i++) while (isOver(chunk, i)) settlement.withdraw(chunk, i, error, "error");
+  };
+  endIn(batch);
+  admission.rejoin(batch);
+  queue.putBack(batch, group, batchId);
+  const isDue = settlement.cancellation.nextDeadlineMs <= limiter.pausedUntilMs;
+  if (isDue || limiter.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);
+}

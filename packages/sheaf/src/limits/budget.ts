@@ -1,0 +1,113 @@
+import type { ToldLimit } from "./told-limits.ts";
+
+/** Services whose bucket holds less than a minute's limit hold about ten seconds of it. */
+const burstMs = 10_000;
+/** A limit per minute is whole again after a minute; one that takes longer is a limit per hour or per day. */
+const longestMinuteMs = 70_000;
+const minuteMs = 60_000;
+/** Of a burst, at the start, where nobody said that the service's bucket is full. */
+const startRate = 0.25;
+
+/**
+ * The belief about one limit of a service (its runs, items or weight), and how much of it is left. A given limit is an
+ * upper bound; the rest that the service tells replaces the estimate.
+ */
+export class Budget {
+  /** Amounts counted so far. */
+  used = 0;
+  readonly #givenPerMs: number;
+  readonly #givenHolds: number;
+  #toldPerMs: number | undefined;
+  #toldHolds = Infinity;
+  #toldLimit: number | undefined;
+  #level: number;
+  #filledAtMs: number = -Infinity;
+
+  /** `perMs`: the period of the limit that was given. */
+  constructor(given: number | undefined, perMs: number) {
+    this.#givenPerMs = given === undefined ? Infinity : given / perMs;
+    // At least one run: else none would ever be paid for.
+    this.#givenHolds = given === undefined ? Infinity : Math.max(1, (given * Math.min(perMs, burstMs)) / perMs);
+    this.#level = given === undefined ? 0 : Math.max(1, this.#givenHolds * startRate);
+  }
+
+  get isTold(): boolean {
+    return this.#toldPerMs !== undefined;
+  }
+
+  /** The limit believed, in a minute; Infinity where nothing is known. `pace` bounds it, in units a millisecond. */
+  perMinute(pace: number): number {
+    return this.#ratePerMs(pace) * minuteMs;
+  }
+
+  left(nowMs: number, pace: number): number {
+    this.#refill(nowMs, pace);
+    return this.#ratePerMs(pace) === Infinity ? Infinity : this.#level;
+  }
+
+  /** The service said that its bucket is at least half full. */
+  isHalfFull(nowMs: number): boolean {
+    return this.isTold && this.left(nowMs, Infinity) >= 0.5 * this.holds(Infinity);
+  }
+
+  /** The most that can be left at once. */
+  holds(pace: number): number {
+    const most = this.isTold ? Math.min(this.#toldHolds, this.#toldLimit ?? Infinity) : this.#givenHolds;
+    const bound = this.isTold && this.#givenPerMs < this.#toldPerMs! ? Math.min(most, this.#givenHolds) : most;
+    return Math.min(bound, Math.max(1, pace * burstMs));
+  }
+
+  /** When `amount` is there, after `ahead` that others are to have first. */
+  readyAtMs(nowMs: number, amount: number, ahead: number, pace: number): number {
+    const ratePerMs = this.#ratePerMs(pace);
+    if (ratePerMs === Infinity) return nowMs;
+    this.#refill(nowMs, pace);
+    const missing = Math.min(this.holds(pace), amount) + ahead - this.#level;
+    // A millionth is a rounding error, and waiting for it would set a timer of 0 ms.
+    return missing <= 1e-6 ? nowMs : nowMs + missing / ratePerMs;
+  }
+
+  spend(nowMs: number, amount: number, pace: number): void {
+    this.#refill(nowMs, pace);
+    this.used += amount;
+    this.#level = Math.min(this.holds(pace), this.#level - amount);
+  }
+
+  /** The service refused: so much is there at that moment, if it is right about it. */
+  refused(nowMs: number, amount: number, atMs: number, pace: number): void {
+    this.#refill(nowMs, pace);
+    if (this.#ratePerMs(pace) < Infinity) this.#level = Math.min(this.holds(pace), amount) - this.#ratePerMs(pace) * (atMs - nowMs); // prettier-ignore
+  }
+
+  /** The service tells its limit with a reply, while requests for `inFlight` are under way that it may have counted or not. */
+  told({ limit, remaining, resetMs }: ToldLimit, nowMs: number, inFlight: number, pace: number): void {
+    if (remaining === undefined) return;
+    this.#refill(nowMs, pace);
+    const most = limit !== undefined && limit > 0 ? limit : Math.max(this.#toldLimit ?? 0, remaining);
+    if (most <= 0) return;
+    const taken = most - remaining;
+    const isLong = resetMs !== undefined && resetMs > longestMinuteMs && taken > 0;
+    this.#toldLimit = most;
+    this.#toldPerMs = isLong ? taken / resetMs : most / minuteMs;
+    // A bucket that is full after so long holds that much.
+    const holds = resetMs === undefined ? most : Math.min(most, remaining + resetMs * this.#toldPerMs);
+    const isLess = holds < this.#toldHolds && this.#toldHolds <= most;
+    this.#toldHolds = Math.max(1, isLess ? this.#toldHolds + 0.2 * (holds - this.#toldHolds) : holds);
+    const left = Math.min(remaining, most) - inFlight;
+    // A caller who gives a smaller limit than the service's wants less than is left.
+    this.#level = this.#givenPerMs < this.#toldPerMs ? Math.min(this.#level, left) : left;
+  }
+
+  #ratePerMs(pace: number): number {
+    return Math.min(this.#givenPerMs, this.#toldPerMs ?? Infinity, pace);
+  }
+
+  #refill(nowMs: number, pace: number): void {
+    const elapsedMs = this.#filledAtMs === -Infinity ? 0 : nowMs - this.#filledAtMs;
+    this.#filledAtMs = Math.max(this.#filledAtMs, nowMs);
+    const ratePerMs = this.#ratePerMs(pace);
+    if (elapsedMs <= 0 || ratePerMs === Infinity) return;
+    // The service may have told more than is believed to fit.
+    this.#level = Math.max(this.#level, Math.min(this.holds(pace), this.#level + ratePerMs * elapsedMs));
+  }
+}

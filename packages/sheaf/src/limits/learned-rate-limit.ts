@@ -1,0 +1,318 @@
+import type { RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts";
+import { Pauses } from "../core/dispatch/limits/pauses.ts";
+import { Budget } from "./budget.ts";
+import { Pace } from "./pace.ts";
+import { SizeCaps, type NamedCap } from "./size-caps.ts";
+import type { ToldLimits } from "./told-limits.ts";
+
+/** A pause where a refusal names none: until the refused weight has flowed in, within these bounds, doubled each time. */
+const shortestPauseMs = 250;
+const longestPauseMs = 60_000;
+/** Refusals without a success between them after which a request is taken to be more than the service's bucket holds. */
+const refusalsForSize = 3;
+/** The same where the service tells the rest of its limit. */
+const toldRefusalsForSize = 8;
+/** Where it does, refusals after which others must be using the same key: their part is found by the pace. */
+const refusalsForOthers = 2;
+/** A request that fills the service's bucket may be refused for an error of the estimate. */
+const bucketShare = 0.9;
+/** A refusal shows that too little was kept in hand. */
+const excessOfRefusal = 0.1;
+const mostExcess = 0.5;
+/** Successes after which such a bound is doubled. */
+const successesForSize = 50;
+
+/** Numbers that were given; upper bounds of the limits that are learned. */
+export interface GivenLimits {
+  readonly runs?: number | undefined;
+  readonly items?: number | undefined;
+  readonly weight?: number | undefined;
+  readonly perMs: number;
+}
+
+/** One request to the service, from its start. */
+export interface SentRequest {
+  readonly items: number;
+  readonly weight: number;
+  readonly sentAtMs: number;
+  readonly number: number;
+}
+
+interface Want {
+  readonly items: number;
+  readonly weight: number;
+  readonly untilMs: number;
+}
+
+const kinds = ["runs", "items", "weight"] as const;
+
+/** The limit of one key and model, which batchers share: given numbers, and lessons from the service's replies. */
+export class LearnedRateLimit implements SharedRateLimit {
+  readonly caps: SizeCaps = new SizeCaps();
+  readonly #budgets: Readonly<Record<(typeof kinds)[number], Budget>>;
+  readonly #givenItems: number;
+  readonly #pace = new Pace();
+  readonly #pauses = new Pauses();
+  readonly #seats = new Set<Seat>();
+  /** Requests under way. */
+  readonly #sent = new Set<SentRequest>();
+  /** By what share true weights exceed their estimates, seldom more: so much is kept in hand. */
+  #excess = 0;
+  #numbers = 0;
+  #lastTold = 0;
+  #refusals = 0;
+  #refusedInARow = 0;
+  #refusedAtMs = -Infinity;
+  #acceptedSince = 0;
+  /** Bound on a request where the service's bucket seems to hold less. */
+  #maxWeight: number = Infinity;
+  /** Service that the seat served last had had before: one that comes back starts there. */
+  #turn = 0;
+
+  constructor(given: GivenLimits) {
+    const { perMs } = given;
+    this.#givenItems = given.items ?? Infinity;
+    this.#budgets = {
+      runs: new Budget(given.runs, perMs),
+      items: new Budget(given.items, perMs),
+      weight: new Budget(given.weight, perMs),
+    };
+  }
+
+  join(wake: () => void): RateLimitSeat {
+    const seat = new Seat(this, wake);
+    this.#seats.add(seat);
+    return seat;
+  }
+
+  leave(seat: Seat): void {
+    this.#seats.delete(seat);
+    this.#wake();
+  }
+
+  get maxItems(): number {
+    return Math.max(1, Math.floor(Math.min(this.#givenItems, this.caps.items)));
+  }
+
+  get maxWeight(): number {
+    return Math.min(this.caps.weight, this.#maxWeight, bucketShare * this.#budgets.weight.holds(Infinity));
+  }
+
+  readyAtMs(seat: Seat, nowMs: number, items: number, weight: number): number {
+    let readyAtMs = this.#pauses.untilMs;
+    const ahead = this.#ahead(seat, nowMs);
+    for (const kind of kinds) {
+      const amount = { runs: 1, items, weight: weight * (1 + this.#excess) }[kind];
+      readyAtMs = Math.max(
+        readyAtMs,
+        this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], this.#paceOf(kind, nowMs)),
+      );
+    }
+    // One who could go and does not, because its policy holds, keeps no other waiting.
+    seat.want = readyAtMs > nowMs ? { items, weight, untilMs: readyAtMs + 1000 } : undefined;
+    return readyAtMs;
+  }
+
+  spend(seat: Seat, nowMs: number, items: number, weight: number): void {
+    seat.want = undefined;
+    this.#turn = Math.max(this.#turn, seat.served);
+    seat.served = Math.max(seat.served, this.#turn) + Math.max(1, weight);
+    this.#take(nowMs, { runs: 1, items, weight });
+  }
+
+  correct(nowMs: number, weight: number): void {
+    this.#take(nowMs, { runs: 0, items: 0, weight });
+    if (weight < 0) this.#wake();
+  }
+
+  pause(nowMs: number, durationMs: number): void {
+    this.#pauses.pause(nowMs, durationMs);
+  }
+
+  get pausedUntilMs(): number {
+    return this.#pauses.untilMs;
+  }
+
+  pausedMsSince(atMs: number): number {
+    return this.#pauses.since(atMs);
+  }
+
+  /** A request goes to the service. */
+  sent(nowMs: number, items: number, weight: number): SentRequest {
+    const request = { items, weight, sentAtMs: nowMs, number: ++this.#numbers };
+    this.#sent.add(request);
+    return request;
+  }
+
+  /** The service took a request, whose true weight is `weight`. */
+  accepted(request: SentRequest, nowMs: number, weight: number, told: ToldLimits | undefined): void {
+    this.#sent.delete(request);
+    this.#pace.accepted(weight);
+    const excess = Math.min(mostExcess, weight / Math.max(1, request.weight) - 1);
+    this.#excess = excess > this.#excess ? this.#excess + 0.5 * (excess - this.#excess) : 0.98 * this.#excess;
+    this.caps.accepted();
+    this.#refusedInARow = 0;
+    if (this.#maxWeight < Infinity && ++this.#acceptedSince >= successesForSize) {
+      this.#acceptedSince = 0;
+      this.#maxWeight *= 2;
+    }
+    this.#learn(request, nowMs, told);
+  }
+
+  /** A request ended in another way. */
+  ended(request: SentRequest, nowMs: number, told?: ToldLimits): void {
+    this.#sent.delete(request);
+    this.#learn(request, nowMs, told);
+  }
+
+  /**
+   * The service refused a request for its rate.
+   * @returns for how many milliseconds to send nothing.
+   */
+  refused(request: SentRequest, nowMs: number, told: ToldLimits | undefined, retryAfterMs: number | undefined): number {
+    this.#sent.delete(request);
+    this.#refusals++;
+    // Requests that were under way when the first of them was refused are refused for the same reason.
+    if (request.sentAtMs > this.#refusedAtMs) {
+      this.#refusedInARow++;
+      this.#refusedAtMs = nowMs;
+    }
+    const isTold = told !== undefined && this.#refusedInARow < refusalsForOthers;
+    this.#excess = Math.min(mostExcess, this.#excess + excessOfRefusal);
+    if (!isTold) this.#pace.refused(request.sentAtMs, nowMs);
+    this.#learn(request, nowMs, told);
+    if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize) && request.items > 1) {
+      this.#maxWeight = Math.max(1, Math.min(this.#maxWeight, request.weight / 2));
+      this.#acceptedSince = 0;
+    }
+    const pace = this.#pace.at(nowMs);
+    const flowsInMs = pace < Infinity ? request.weight / pace : 1000;
+    const doubled = 2 ** Math.min(10, this.#refusedInARow - 1);
+    const namedMs = retryAfterMs ?? Math.min(longestPauseMs, Math.max(shortestPauseMs, flowsInMs) * doubled);
+    // A service that names short waits and refuses all the same is asked less and less often.
+    const pauseMs = this.#refusedInARow > 2 ? Math.max(namedMs, Math.min(longestPauseMs, (shortestPauseMs / 4) * doubled)) : namedMs; // prettier-ignore
+    if (!isTold) this.#budgets.weight.refused(nowMs, request.weight, nowMs + pauseMs, pace);
+    return pauseMs;
+  }
+
+  /** The service refused a request as too large. @returns whether smaller ones will follow. */
+  tooLarge(request: SentRequest, named: NamedCap): boolean {
+    return this.caps.refused(request.items, request.weight, named);
+  }
+
+  stats(nowMs: number): RateLimitStats {
+    const figures = (kind: (typeof kinds)[number]): RateLimitStats["runs"] => {
+      const pace = this.#paceOf(kind, nowMs);
+      const perMinute = this.#budgets[kind].perMinute(pace);
+      const { used } = this.#budgets[kind];
+      if (perMinute === Infinity) return { perMinute: null, left: null, used };
+      return { perMinute, left: this.#budgets[kind].left(nowMs, pace), used };
+    };
+    return {
+      runs: figures("runs"),
+      items: figures("items"),
+      weight: figures("weight"),
+      refused: this.#refusals,
+      pausedMs: this.#pauses.since(-Infinity) - Math.max(0, this.#pauses.untilMs - nowMs),
+    };
+  }
+
+  #take(nowMs: number, amounts: Readonly<Record<(typeof kinds)[number], number>>): void {
+    for (const kind of kinds) this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
+  }
+
+  /** 429 alone says nothing of the unit: the pace is one of accepted weight. */
+  #paceOf(kind: (typeof kinds)[number], nowMs: number): number {
+    return kind === "weight" ? this.#pace.at(nowMs) : Infinity;
+  }
+
+  #learn(request: SentRequest, nowMs: number, told: ToldLimits | undefined): void {
+    // An earlier reply that comes late says less than the last one did.
+    if (told === undefined || request.number < this.#lastTold) return;
+    this.#lastTold = request.number;
+    let runs = 0;
+    let weight = 0;
+    for (const other of this.#sent) {
+      runs++;
+      weight += other.weight;
+    }
+    this.#budgets.runs.told(told.runs, nowMs, runs, Infinity);
+    this.#budgets.weight.told(told.weight, nowMs, weight, this.#pace.at(nowMs));
+    if (this.#budgets.weight.isHalfFull(nowMs)) this.#pace.forget();
+    this.#wake();
+  }
+
+  /** The amounts for which seats that have had less wait. */
+  #ahead(seat: Seat, nowMs: number): Record<(typeof kinds)[number], number> {
+    const ahead = { runs: 0, items: 0, weight: 0 };
+    if (this.#seats.size === 1) return ahead;
+    const own = Math.max(seat.served, this.#turn);
+    for (const other of this.#seats) {
+      const { want } = other;
+      if (other === seat || want === undefined || want.untilMs < nowMs) continue;
+      if (Math.max(other.served, this.#turn) >= own) continue;
+      ahead.runs++;
+      ahead.items += want.items;
+      ahead.weight += want.weight;
+    }
+    return ahead;
+  }
+
+  #wake(): void {
+    for (const seat of this.#seats) if (seat.want !== undefined) seat.wake();
+  }
+}
+
+/** One batcher's place. */
+class Seat implements RateLimitSeat {
+  readonly wake: () => void;
+  /** Weight it has had, from a common start. */
+  served = 0;
+  want: Want | undefined;
+  readonly #limit: LearnedRateLimit;
+
+  constructor(limit: LearnedRateLimit, wake: () => void) {
+    this.#limit = limit;
+    this.wake = wake;
+  }
+
+  get maxItems(): number {
+    return this.#limit.maxItems;
+  }
+
+  get maxWeight(): number {
+    return this.#limit.maxWeight;
+  }
+
+  readyAtMs(nowMs: number, items: number, weight: number): number {
+    return this.#limit.readyAtMs(this, nowMs, items, weight);
+  }
+
+  spend(nowMs: number, items: number, weight: number): void {
+    this.#limit.spend(this, nowMs, items, weight);
+  }
+
+  correct(nowMs: number, weight: number): void {
+    this.#limit.correct(nowMs, weight);
+  }
+
+  pause(nowMs: number, durationMs: number): void {
+    this.#limit.pause(nowMs, durationMs);
+  }
+
+  get pausedUntilMs(): number {
+    return this.#limit.pausedUntilMs;
+  }
+
+  pausedMsSince(atMs: number): number {
+    return this.#limit.pausedMsSince(atMs);
+  }
+
+  leave(): void {
+    this.#limit.leave(this);
+  }
+
+  stats(nowMs: number): RateLimitStats {
+    return this.#limit.stats(nowMs);
+  }
+}
