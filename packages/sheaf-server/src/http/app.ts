@@ -69,12 +69,19 @@ export function answerProblems(app: FastifyInstance, server: { readonly isDraini
   });
 }
 
+/**
+ * Connections that may wait until the process accepts them. Node's default of 511 overflows when many come during a short
+ * pause, and a client whose connection was dropped tries again only a second later. The kernel has a limit of its own
+ * (net.core.somaxconn on Linux, 4096).
+ */
+export const backlog = 4096;
+
 /** Starts to listen. @returns the URL it listens on. */
 export async function listen(app: FastifyInstance, settings: Settings): Promise<string> {
   const { host, port } = settings;
   const warning = hostWarning(settings);
   if (warning !== undefined) app.log.warn(warning);
-  return urlOnce(app.listen({ host, port }), app.server, settings);
+  return urlOnce(app.listen({ host, port, backlog }), app.server, settings);
 }
 
 /** The address of a server, once it listens. @throws {Error} naming the settings that it came from. */

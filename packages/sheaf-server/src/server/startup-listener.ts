@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { urlOnce } from "../http/app.ts";
+import { backlog, urlOnce } from "../http/app.ts";
 import { modelHead } from "./contract/model-head.ts";
 import { Problem } from "../problems/problem.ts";
 import { errorDocument, errorFormOf } from "../problems/error-forms.ts";
@@ -59,7 +59,7 @@ export async function listenDuringStartup(
     held.add(release);
   };
   server.on("request", early);
-  server.listen({ host: settings.host, port: settings.port });
+  server.listen({ host: settings.host, port: settings.port, backlog });
   const url = await urlOnce(once(server, "listening"), server, settings);
   return {
     url,

@@ -4,7 +4,7 @@ import { constants, type Http2Server, type ServerHttp2Session, type ServerHttp2S
 import { ServerCredentials, status, type Server } from "@grpc/grpc-js";
 import { within } from "sheaf/internal";
 import type { Settings } from "../../../settings/settings.ts";
-import { addressOf, listeningOn } from "../../../http/app.ts";
+import { addressOf, backlog, listeningOn } from "../../../http/app.ts";
 import { nameOfCode } from "./status.ts";
 
 /** Most calls that one connection may have open; its client holds the next one back. */
@@ -65,7 +65,7 @@ export class Connections {
   /** @returns `host:port`, where it listens. */
   async listen(): Promise<string> {
     const { host, grpcPort = 0 } = this.#options.settings;
-    this.#listener.listen({ host, port: grpcPort });
+    this.#listener.listen({ host, port: grpcPort, backlog });
     await listeningOn(once(this.#listener, "listening"), { host, port: grpcPort, variable: "GRPC_PORT" });
     return addressOf(this.#listener);
   }
