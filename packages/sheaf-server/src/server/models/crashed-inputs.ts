@@ -14,13 +14,18 @@ export class CrashedInputs {
   refused = 0;
   readonly #model: string;
   readonly #refuseMs: number;
+  readonly #keyOf: (item: unknown) => string;
   /** Key → when it may run again, the oldest first. */
   readonly #endsAtMs: Map<string, number> = new Map();
 
-  /** `refuseMs`: how long an input is refused; 0 lets it run again. */
-  constructor(model: string, refuseMs: number) {
+  /**
+   * `refuseMs`: how long an input is refused; 0 lets it run again. `keyOf`: equal for equal items; a cache gives its own,
+   * which it has just computed.
+   */
+  constructor(model: string, refuseMs: number, keyOf: (item: unknown) => string = itemKey) {
     this.#model = model;
     this.#refuseMs = refuseMs;
+    this.#keyOf = keyOf;
   }
 
   get isEmpty(): boolean {
@@ -30,7 +35,7 @@ export class CrashedInputs {
   /** Why this input is not run; undefined where it may. */
   refusal(item: unknown): BatcherError | undefined {
     if (this.isEmpty) return undefined;
-    const key = itemKey(item);
+    const key = this.#keyOf(item);
     const endsAtMs = this.#endsAtMs.get(key);
     if (endsAtMs === undefined) return undefined;
     const leftMs = Math.ceil(endsAtMs - performance.now());
@@ -50,7 +55,7 @@ export class CrashedInputs {
     if (items !== 1 || refusedForMs !== undefined) return;
     this.found++;
     if (this.#refuseMs === 0) return;
-    const key = itemKey(item);
+    const key = this.#keyOf(item);
     this.#endsAtMs.delete(key);
     this.#endsAtMs.set(key, performance.now() + this.#refuseMs);
     if (this.#endsAtMs.size <= maxRemembered) return;

@@ -77,7 +77,7 @@ export class ServedModel {
     this.parse = inputParser(definition.input, settings.maxTextChars);
     this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
     if (batcher === undefined) {
-      this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs);
+      this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs, cache?.keyOf);
       this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
     }
     this.#isTenanted = batcher === undefined && isTenanted(settings);
