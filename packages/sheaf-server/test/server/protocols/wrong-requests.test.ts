@@ -80,29 +80,33 @@ test("every route of another service answers a wrong request with its status, in
 });
 
 test("a full queue, a deadline that passes and a draining server answer in the same forms", async (t) => {
-  const model = { ...gated(), ...embeddingTexts, run: gated().run, name: "embed" };
-  const server = await serving(t, [model], { queueMaxSize: 2, maxBatchSize: 1 });
-  const embedding = routes.filter(({ path }) => !["/embed_all", "/predict"].includes(path));
+  const stuck = [embeddingTexts, judgingTexts, tokenVectors].map((model) => ({ ...model, run: gated().run }));
+  const server = await serving(t, stuck, { queueMaxSize: 2, maxBatchSize: 1 });
   const headers = { "x-request-timeout-ms": "1" };
-  for (const { path, body, form } of embedding) {
+  for (const { path, body, form } of routes) {
     const late = await server.post(path, body, headers);
     assert.equal(late.status, 504, late.text);
     assert.match(messageOf[form](late), /No result within 1 ms/);
   }
-  const held = server.post("/embed", { inputs: ["a", "b", "c"] });
-  while (server.models.all[0]!.stats().queued < 2) await new Promise((resolve) => setImmediate(resolve));
-  for (const { path, body, form } of embedding) {
+  const held = [
+    server.post("/embed", { inputs: ["a", "b", "c"] }),
+    server.post("/predict", { inputs: [["a"], ["b"], ["c"]] }),
+    server.post("/embed_all", { inputs: ["a", "b", "c"] }),
+  ];
+  while (server.models.all.some((model) => model.stats().queued < 2))
+    await new Promise((resolve) => setImmediate(resolve));
+  for (const { path, body, form } of routes) {
     const full = await server.post(path, body);
     assert.equal(full.status, 429, full.text);
     assert.ok(Number(full.headers.get("retry-after")) >= 1);
-    assert.match(messageOf[form](full), /The queue of embed is full/);
+    assert.match(messageOf[form](full), /The queue of (?:embed|judge|tokens) is full/);
   }
   const closing = server.models.close(0);
-  for (const { path, body, form } of embedding) {
+  for (const { path, body, form } of routes) {
     const draining = await server.post(path, body);
     assert.equal(draining.status, 503, draining.text);
     assert.match(messageOf[form](draining), /shutting down/);
   }
   await closing;
-  assert.equal((await held).status, 503);
+  for (const reply of await Promise.all(held)) assert.equal(reply.status, 503);
 });
