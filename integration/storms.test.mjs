@@ -1,7 +1,7 @@
 // Clients with the patience and the retries of openai's, and KServe's own over gRPC, through a surge of three times the load:
 // their retries must not keep the server busy with requests that nobody waits for, once the surge is over.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { suite, test } from "node:test";
 import { createServer } from "../packages/sheaf-server/dist/index.js";
 import { runProgram, runPython } from "./lib/programs.mjs";
 import { skipWithoutPython } from "./lib/python.mjs";
@@ -28,16 +28,19 @@ const clients = {
   },
 };
 
-for (const [name, { run, skip = false }] of Object.entries(clients))
-  for (const load of [0.6, 0.8])
-    test(`${name}: after a surge at ${load} of capacity most operations are answered again`, { skip }, async (t) => {
-      const shares = await answeredThrough(t, (server) =>
-        run(server, { ...course, perS: load * capacityPerS, model: "number" }),
-      );
-      // In order of arrival each request would run after its caller has left, and nobody would be answered.
-      const after = shares.slice(looked.fromS, looked.toS);
-      assert.ok(after.reduce((sum, share) => sum + share, 0) / after.length >= 0.5, shares.join(" "));
-    });
+// Each takes its time asleep, so three take hardly longer than one.
+suite("after a surge", { concurrency: 3 }, () => {
+  for (const [name, { run, skip = false }] of Object.entries(clients))
+    for (const load of [0.6, 0.8])
+      test(`${name}: after a surge at ${load} of capacity most operations are answered again`, { skip }, async (t) => {
+        const shares = await answeredThrough(t, (server) =>
+          run(server, { ...course, perS: load * capacityPerS, model: "number" }),
+        );
+        // In order of arrival each request would run after its caller has left, and nobody would be answered.
+        const after = shares.slice(looked.fromS, looked.toS);
+        assert.ok(after.reduce((sum, share) => sum + share, 0) / after.length >= 0.5, shares.join(" "));
+      });
+});
 
 /** Answers ÷ operations, by the second in which these began. A machine that stood still meanwhile gets two more chances. */
 async function answeredThrough(t, run) {
