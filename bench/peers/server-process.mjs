@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { artifacts, pythonFolder } from "./paths.mjs";
@@ -28,6 +28,7 @@ export async function startServer(name, { start, formats }, values, expected) {
   const { file, args, env = {} } = start(String(port));
   const mark = randomUUID();
   running.add(mark);
+  mkdirSync(`${artifacts}/logs`, { recursive: true });
   const log = `${artifacts}/logs/${name}.log`;
   const output = openSync(log, "w");
   // The folder of the Python files is where some of them look for their settings.

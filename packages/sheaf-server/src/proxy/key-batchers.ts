@@ -4,7 +4,7 @@ import { noCounts, type CachePart } from "../cache/cache-counts.ts";
 import { ModelCache } from "../cache/model-cache.ts";
 import { ResultCache } from "../cache/result-cache.ts";
 import { Problem } from "../problems/problem.ts";
-import type { Settings } from "../settings/settings.ts";
+import { defaultBatchSize, type Settings } from "../settings/settings.ts";
 import { KeyBatcher } from "./key-batcher.ts";
 import { sumOfStats } from "../shared/stats-sum.ts";
 import { upstreamUrl } from "./target.ts";
@@ -35,7 +35,7 @@ export class KeyBatchers implements DashboardBatcher {
   constructor(base: string, settings: Settings) {
     this.#base = base;
     this.#settings = settings;
-    this.maxBatchSize = settings.maxBatchSize;
+    this.maxBatchSize = settings.maxBatchSize ?? defaultBatchSize;
     const { cacheMaxBytes: maxBytes, cacheTtlMs: ttlMs } = settings;
     this.#store = maxBytes === 0 ? undefined : new ResultCache({ maxBytes });
     this.cache = this.#store && { counts: noCounts(), ttlMs };

@@ -3,8 +3,8 @@ import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
 
 /** Every setting of `sheaf serve`, resolved; the table below says what each does. Times in milliseconds, sizes in bytes. */
 export interface Settings {
-  /** @default 32 */
-  readonly maxBatchSize: number;
+  /** @default 32, and 128 for text models in folders */
+  readonly maxBatchSize: number | undefined;
   /** @default 50 */
   readonly maxWaitMs: number;
   /** @default 1000 */
@@ -197,7 +197,10 @@ const longestMs = 86_400_000;
 
 const rows = {
   ...inGroup("Batching", {
-    maxBatchSize: integer(32, 1, 65_536, "Maximum number of items in a batch."),
+    maxBatchSize: {
+      ...optional(integer(1, 1, 65_536, "")),
+      description: "Maximum number of items in a batch. Default: 32, and 128 for text models in folders.",
+    },
     maxWaitMs: integer(50, 0, 60_000, "Maximum time to hold an item while a slot is free; the window of fifo."),
     queueMaxSize: integer(
       1000,
@@ -455,6 +458,9 @@ export const secretVariables: readonly string[] = settingsTable
 export const defaultSettings: Settings = Object.fromEntries(
   settingsTable.map((setting) => [setting.name, setting.default]),
 ) as unknown as Settings;
+
+/** The `maxBatchSize` of a model that names no other. */
+export const defaultBatchSize: number = 32;
 
 /** Where `sheaf proxy` starts from other values: a gateway is there to save requests, so it waits for full ones. */
 export const proxyDefaults: Partial<Settings> = {

@@ -111,6 +111,11 @@ export interface CommonSpec {
    */
   readonly maxBatchSize?: number | undefined;
   /**
+   * Most items in a batch where MAX_BATCH_SIZE is not set.
+   * @default 32
+   */
+  readonly batchSize?: number | undefined;
+  /**
    * Items of different groups never share a batch, such as tensors of different shapes.
    * @default none
    */

@@ -10,6 +10,9 @@ import { workerModule } from "../workers/worker-module.ts";
 /** The tokens at a text's start and end. */
 const ownTokens = 2;
 
+/** Texts of a batch: with fewer to choose from more is padded (`npm run bench -- text`). WebGPU would compile for each size. */
+const batchTexts = 128;
+
 /** Tokens of a batch: several seconds of work for a small encoder on one core. */
 const maxBatchTokens = 16_384;
 
@@ -46,7 +49,8 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
           : { kind: "vector", length: found.vectorLength, pooling, ...(dimensions && { dimensions }) },
     ...verdict,
     ...weights(maxTokens),
-    // Its worker runs texts of like length together.
+    // Its worker runs texts of like length together: the more there are to choose from, the less is padded.
+    batchSize: device === "webgpu" ? undefined : batchTexts,
     batchWeight: "apart",
     maxBatchWeight: Math.max(maxBatchTokens, maxTokens),
     note: noteOf(found, verdict.warning),

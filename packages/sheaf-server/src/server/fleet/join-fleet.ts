@@ -7,7 +7,7 @@ import type { ModelSource } from "../models/deployment.ts";
 import { refuseLate } from "../models/local-batcher.ts";
 import { Models } from "../models/models.ts";
 import { cacheOpener } from "../models/open-cache.ts";
-import { ServedModel } from "../models/served-model.ts";
+import { batchSizeOf, ServedModel } from "../models/served-model.ts";
 import { announcedModels } from "./announced-model.ts";
 import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";
@@ -45,14 +45,14 @@ export function joinFleet(
     return model;
   };
   const openGateway = (definition: ModelDefinition, own: Settings, local?: ServedModel): ServedModel => {
-    const { name, maxBatchSize = Infinity } = definition;
+    const { name } = definition;
     const frontEnd = natsFrontEnd<unknown, unknown>({
       ...queueOf(name, own, connection, log),
       serves: descriptionOf(definition),
       timeoutMs: own.requestTimeoutMs,
       holdMs: own.natsHoldMs,
       refuseLate,
-      maxBatchSize: Math.min(own.maxBatchSize, maxBatchSize),
+      maxBatchSize: batchSizeOf(definition, own),
       name,
     });
     const cache = openCache(definition, own, () => frontEnd.workers()[0]?.route);

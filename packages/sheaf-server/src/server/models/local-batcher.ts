@@ -3,7 +3,7 @@ import { executorOf, wrapExecutor } from "sheaf/executors";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import { tracedBatcher } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
-import type { Settings } from "../../settings/settings.ts";
+import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
 import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import { isTenanted, tenantedExecutor, tenantedKeys } from "./tenanted.ts";
@@ -53,7 +53,7 @@ export function localBatcher(
 
 /** The definition's executor, which is ready once it is warm. */
 function warmExecutor(
-  { run, warmUpItem, learnWeight }: ModelDefinition,
+  { run, warmUpItem, learnWeight, batchWeight }: ModelDefinition,
   { warmupBatches: batches }: Settings,
   maxBatchSize: number,
 ): Executor<unknown, unknown> {
@@ -72,7 +72,10 @@ function warmExecutor(
           },
     ready: async () => {
       const runs = await inner.ready();
-      return warmUpItem === undefined ? runs : warmUp(inner, warmUpItem, { batches, maxBatchSize });
+      if (warmUpItem === undefined) return runs;
+      // A larger batch of items that run apart is only more of them.
+      const most = batchWeight === "apart" ? Math.min(maxBatchSize, defaultBatchSize) : maxBatchSize;
+      return warmUp(inner, warmUpItem, { batches, maxBatchSize: most });
     },
   });
 }

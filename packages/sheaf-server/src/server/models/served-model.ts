@@ -4,7 +4,7 @@ import type { ModelCache } from "../../cache/model-cache.ts";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
-import type { Settings } from "../../settings/settings.ts";
+import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
@@ -75,7 +75,7 @@ export class ServedModel {
     this.cache = cache;
     this.local = local;
     this.parse = inputParser(definition.input, settings.maxTextChars);
-    this.maxBatchSize = Math.min(settings.maxBatchSize, definition.maxBatchSize ?? Infinity);
+    this.maxBatchSize = batchSizeOf(definition, settings);
     if (batcher === undefined) {
       this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs, cache?.keyOf);
       this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
@@ -250,6 +250,12 @@ export class ServedModel {
     this.#crashedInputs?.note(item, error);
   }
 }
+
+/** Most items in a batch of a model. */
+export const batchSizeOf = (
+  { batchSize = defaultBatchSize, maxBatchSize: most = Infinity }: ModelDefinition,
+  { maxBatchSize = batchSize }: Settings,
+): number => Math.min(maxBatchSize, most);
 
 function stateOf(workers: WorkerExecutor<never, unknown> | undefined): ModelState {
   if (workers === undefined) return "ready";

@@ -9,6 +9,7 @@ import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { packageVersion } from "../../shared/version.ts";
+import { defaultBatchSize } from "../../settings/settings.ts";
 import { needsKey, type Callers } from "../../tenants/callers.ts";
 
 /** The live page at `/`: every model's figures, and a playground. An app that has a `/` of its own keeps it. */
@@ -31,7 +32,7 @@ function shownOf(deployment: Deployment): DashboardBatcher {
   if (known !== undefined) return known;
   const batcher: DashboardBatcher = {
     name,
-    maxBatchSize: current?.maxBatchSize ?? settings.maxBatchSize,
+    maxBatchSize: current?.maxBatchSize ?? settings.maxBatchSize ?? defaultBatchSize,
     warning: current?.definition.warning,
     stats: () => deployment.stats(),
     get cache() {
