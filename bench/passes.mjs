@@ -137,12 +137,9 @@ async function curveOf(model) {
   }));
 }
 
-const row = ({ size, length, ms, expectedMs }) => [
-  `${size} × ${length}`,
-  ms.toFixed(1),
-  expectedMs.toFixed(1),
-  `${(100 * (expectedMs / ms - 1)).toFixed(0)} %`,
-];
+function row({ size, length, ms, expectedMs }) {
+  return [`${size} × ${length}`, ms.toFixed(1), expectedMs.toFixed(1), `${(100 * (expectedMs / ms - 1)).toFixed(0)} %`];
+}
 
 async function pictureOf(curve) {
   const rows = curve.flatMap(({ size, padded, ms, expectedMs }) => [

@@ -6,8 +6,9 @@
  * runs of 1 to 32 and with runs cut by cost. FOLDER of --base is a built checkout of another version, which joins as `base`.
  * All take turns in each round; a cell is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and
  * up to 512, long ones 425; lists have 32 texts and 16 callers. Open loop: Poisson arrivals at 30, 60 and 80 % of what the
- * first server answered with 64 callers. The first run installs the servers into bench/peers/artifacts. Linux.
- * About (1 + seconds) × cells a server and round: 1 class with 3 numbers of callers, 2 servers, 3 rounds take 2 minutes.
+ * first server answered with the most callers. The first run installs the servers into bench/peers/artifacts. Linux.
+ * A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds) for the callers, 1 + 4 × seconds for the lists and
+ * 3 × (1 + seconds) for the open loop: `--classes short,mixed --drives closed,lists --rounds 3` with two servers 8 minutes.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -51,6 +52,8 @@ const plan = {
 const shape = { ...miniLm, maxTokens: 512 };
 const loads = [0.3, 0.6, 0.8];
 const views = [16, 64, 512];
+/** Lists come back in waves of seconds. */
+const listSpans = 4;
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-text-"));
 const encoder = writeEncoderFolder(join(folder, "encoder"), shape);
@@ -107,9 +110,11 @@ async function measureRound(round, { texts, floor, running, figures }) {
       for (const callers of plan.callers)
         for (const [name, server] of order)
           note(name, className, "closed", callers, await closedLoop(server, { ...of, callers, perRequest: 1 }));
-    if (plan.drives.includes("lists"))
+    const lists = { callers: 16, perRequest: 32, seconds: listSpans * plan.seconds };
+    // 512 long texts at once would take a minute a wave.
+    if (plan.drives.includes("lists") && className !== "long")
       for (const [name, server] of order)
-        note(name, className, "lists", 16, await closedLoop(server, { ...of, callers: 16, perRequest: 32 }));
+        note(name, className, "lists", 16, await closedLoop(server, { ...of, ...lists }));
     if (plan.drives.includes("open")) {
       const capacity = capacityOf(figures.cells, names[0], className);
       for (const share of loads)

@@ -23,7 +23,7 @@ export function reportOf({ machine, command, loadBefore, stealShare, names, cell
   };
   const loops = plan.classes.flatMap((className) => [
     ...(plan.drives.includes("closed") ? plan.callers.map((callers) => [className, "closed", callers]) : []),
-    ...(plan.drives.includes("lists") ? [[className, "lists", 16]] : []),
+    ...(plan.drives.includes("lists") && className !== "long" ? [[className, "lists", 16]] : []),
   ]);
   const label = ([className, drive, callers]) =>
     drive === "lists" ? `${className}, lists of 32, ${callers} callers` : `${className}, ${callers} callers`;
