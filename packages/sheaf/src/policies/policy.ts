@@ -56,6 +56,8 @@ export interface QueueView {
   readonly weight: number;
   /** Arrival of the oldest of them; `nowMs` when none waits. */
   readonly oldestAtMs: number;
+  /** In `decide`, the first deadline of the next items, or a moment before it; `Infinity` where they have none. */
+  readonly deadlineAtMs: number;
   /** Items waiting and running. */
   readonly outstanding: number;
   /** Batches that may be in flight at once. */

@@ -6,6 +6,7 @@ export const view = ({ cost = new LearnedCost(), ...overrides }: Partial<QueueVi
   nowMs: 0,
   waiting: 1,
   oldestAtMs: overrides.nowMs ?? 0,
+  deadlineAtMs: Infinity,
   outstanding: overrides.waiting ?? 1,
   slots: 1,
   freeSlots: 1,

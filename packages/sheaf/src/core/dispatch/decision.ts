@@ -74,7 +74,9 @@ export class Decisions<In, Out> {
     // Bulk that others overtake is old: it must not count as a batch that has been held long enough.
     const interactiveAtMs = group.laneQueue(1).oldestAtMs();
     const view = this.#view(nowMs, Math.max(1, freeSlots)); // for a prefetched batch, the slot that will be free next
+    const deadlineAtMs = this.#shedding.firstDeadlineMs(group);
     view.waiting = waiting;
+    view.deadlineAtMs = deadlineAtMs;
     view.oldestAtMs = interactiveAtMs < Infinity ? Math.max(oldestAtMs, interactiveAtMs) : oldestAtMs;
     view.maxBatchSize = capacity;
     const decision = this.#policy.decide(view);
@@ -90,7 +92,7 @@ export class Decisions<In, Out> {
     // After a drop there is no time to hold the rest, or arrivals could be dropped one after the other forever.
     const lastChanceAtMs = dropped
       ? nowMs
-      : this.#shedding.lastChanceAtMs(group, this.#nextMs(Math.min(waiting, capacity)));
+      : this.#shedding.lastChanceAtMs(deadlineAtMs, this.#nextMs(Math.min(waiting, capacity)));
     if (decision === "wait" || nowMs >= lastChanceAtMs) return { run: capacity, reason: "hold" };
     return { waitUntilMs: Math.min(decision.waitUntilMs, windowEndsAtMs, lastChanceAtMs) };
   }
@@ -103,6 +105,7 @@ export class Decisions<In, Out> {
       waiting,
       weight: this.#settings.weigh === undefined ? waiting : this.#queue.weight,
       oldestAtMs: nowMs,
+      deadlineAtMs: Infinity,
       outstanding: waiting + this.#dispatcher.running,
       slots,
       freeSlots: Math.max(0, freeSlots),

@@ -108,9 +108,14 @@ export class LoadShedding<In, Out> {
     );
   }
 
-  /** When a held batch that takes `runMs` must go to meet its first deadline; a timer may be a millisecond late. */
-  lastChanceAtMs(group: Group<In>, runMs: number): number {
+  /** The first deadline of the group's next items, or a moment before it. */
+  firstDeadlineMs(group: Group<In>): number {
+    return this.#calls.cancellation.nextDeadlineMs === Infinity ? Infinity : group.firstDeadlineMs();
+  }
+
+  /** When a held batch that takes `runMs` must go to meet this deadline; a timer may be a millisecond late. */
+  lastChanceAtMs(deadlineMs: number, runMs: number): number {
     const likelyMs = this.caution * runMs;
-    return likelyMs > 0 ? group.earliestDeadlineMs() - likelyMs - 1 : Infinity;
+    return likelyMs > 0 ? deadlineMs - likelyMs - 1 : Infinity;
   }
 }

@@ -34,6 +34,8 @@ export class Cancellation<In> {
   deadline(chunk: Chunk<In>, index: number, atMs: number): void {
     (chunk.deadlinesMs ??= [])[index] = atMs;
     if (atMs < chunk.earliestDeadlineMs) chunk.earliestDeadlineMs = atMs;
+    const isLast = index === chunk.count - 1 && atMs >= chunk.latestDeadlineMs;
+    chunk.latestDeadlineMs = isLast ? atMs : Infinity;
     if (atMs < this.nextDeadlineMs) this.nextDeadlineMs = atMs;
     this.#timed.add(chunk);
   }

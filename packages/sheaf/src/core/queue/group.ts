@@ -52,12 +52,13 @@ export class Group<In = unknown> {
   }
 
   /** Of the first calls to go in each lane: a lower bound, `Infinity` without one. */
-  earliestDeadlineMs(): number {
-    const first = this.laneQueues.flatMap(({ head, blocked }) => [
-      head,
-      ...(blocked?.ready ?? []).map((ref) => ref.chunk),
-    ]);
-    return Math.min(...first.map((chunk) => chunk?.earliestDeadlineMs ?? Infinity));
+  firstDeadlineMs(): number {
+    let firstMs = Infinity;
+    for (const { head, blocked } of this.laneQueues) {
+      if (head !== undefined) firstMs = Math.min(firstMs, head.firstDeadlineMs());
+      for (const { chunk } of blocked?.ready ?? []) firstMs = Math.min(firstMs, chunk.earliestDeadlineMs);
+    }
+    return firstMs;
   }
 
   oldestAtMs(): number {

@@ -123,6 +123,28 @@ export const overlapGain = 0.1;
 /** In an open loop the most between two batches is well below the most of all: 0.5 to 0.8 of it with Poisson arrivals. */
 export const steadyCrowd = 0.9;
 
+// Deadline.
+/** Arrivals are known to about a twentieth, and a rate that eager dispatch serves must not be held. */
+export const eagerMargin = 0.97;
+/** Over about the last five looks: a rate over two runs scatters by more than the margin. */
+export const lookGain = 0.1;
+/** Close to the highest rate that eager dispatch serves in time, batches that are fast on average make calls late. */
+export const nearMargin = 1.1;
+/** The share that may be late. */
+export const eagerLateAtMost = 0.01;
+/** A look takes up to 0.3 ms. */
+export const eagerEveryMs = 100;
+/** Batches in a look, and those of them that only bring the slots out of step. */
+export const eagerBatches = 400;
+export const eagerSettling = 80;
+export const packetsPerBatch = 16;
+/** Evenly filled batches save a part of the fixed cost: below a twelfth of the run they are not worth a hold. */
+export const leastShared = 0.08;
+/** Less in hand than for a budget: a shorter batch keeps the next one from being late. 3 costs the named cases 0.7 %. */
+export const deadlineDeviations = 2;
+/** A deadline of four full runs and more is met by eager dispatch, or by nothing: there full batches wait for slots. */
+export const looseRuns = 4;
+
 // Budget; `prove -- scheduling` compares it with the best fixed windows, and allows 1 % to be late.
 /** A fiftieth of a run in hand: by rounding, and by the timer, a hold that uses up the whole budget ends past it. */
 export const budgetRuns = 1.02;

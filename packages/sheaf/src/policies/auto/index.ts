@@ -5,6 +5,7 @@ import { Linger } from "./linger.ts";
 import { Overlap } from "./overlap.ts";
 import { ArrivalRate } from "./arrival-rate.ts";
 import { budgetUntil } from "./budget.ts";
+import { DeadlineRule } from "./deadline.ts";
 import { Pacing } from "./pacing.ts";
 import { SizeRule } from "./size.ts";
 import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack } from "./constants.ts";
@@ -21,7 +22,7 @@ export interface AutoOptions {
 
 /**
  * The default policy: dispatches at once, as `greedy` does, except where its measurements say that something else
- * is faster. Nothing to tune. Six rules, each a closed form of the learned cost s(n) and arrival rates:
+ * is faster. Nothing to tune. Seven rules, each a closed form of the learned cost s(n) and arrival rates:
  * - *size*: of n waiting items send the k that drains them with the lowest mean latency;
  * - *pacing* (several slots, and a cost mostly fixed): a few items wait for their slot's share of a run, so that idle
  *   slots do not grab crumbs;
@@ -31,6 +32,7 @@ export interface AutoOptions {
  *   five fixed parts;
  * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
  *   come back while it runs;
+ * - *deadline* (several slots, and calls with deadlines that eager dispatch would miss): hold as long as the first one allows;
  * - *budget* (only with `latencyBudgetMs`): hold as long as the budget allows.
  */
 export function auto({ latencyBudgetMs }: AutoOptions = {}): Policy {
@@ -47,6 +49,7 @@ class Auto implements Policy {
   readonly #linger = new Linger();
   readonly #size = new SizeRule();
   readonly #overlap = new Overlap();
+  readonly #deadline = new DeadlineRule();
   #meanBatch = 1;
   // The most items at once, slowly forgotten: once a slot's share of them is here, no other is worth waiting for.
   #crowd = 1;
@@ -101,7 +104,8 @@ class Auto implements Policy {
 
   #runNow(view: QueueView): number {
     if (view.waiting >= this.#overlap.size) return this.#overlap.size;
-    return this.#latencyBudgetMs === undefined ? this.#size.of(view, this.#arrivals, this.#pacing) : view.waiting;
+    const sendsAll = this.#latencyBudgetMs !== undefined || this.#deadline.isNear;
+    return sendsAll ? view.waiting : this.#size.of(view, this.#arrivals, this.#pacing);
   }
 
   #holdUntil(view: QueueView): number {
@@ -111,7 +115,9 @@ class Auto implements Policy {
     const untilMs = Math.max(
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
-      this.#latencyBudgetMs === undefined ? nowMs : budgetUntil(view, this.#latencyBudgetMs),
+      this.#latencyBudgetMs === undefined
+        ? this.#deadline.until(view, this.#arrivals)
+        : budgetUntil(view, this.#latencyBudgetMs),
     );
     return Math.min(untilMs, oldestAtMs + maxWaitMs);
   }

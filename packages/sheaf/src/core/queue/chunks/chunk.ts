@@ -191,6 +191,8 @@ export class Chunk<In = unknown> {
   listeners: Map<AbortSignalLike, () => void> | undefined;
   /** A lower bound of the deadlines of live entries. */
   earliestDeadlineMs: number = Infinity;
+  /** Of all entries so far; `Infinity` once an entry has an earlier deadline than one before it. */
+  latestDeadlineMs: number = -Infinity;
   /** Of all entries so far. */
   heaviest = 0;
 
@@ -228,8 +230,20 @@ export class Chunk<In = unknown> {
 
   /** Arrival of its first live entry; a chunk in a queue has one. */
   firstLiveAtMs(): number {
+    return this.arrivedAtMs(this.#firstLive());
+  }
+
+  #firstLive(): number {
     while (this.settlers[this.head] === undefined) this.head++;
-    return this.arrivedAtMs(this.head);
+    return this.head;
+  }
+
+  /** The first deadline of its live entries, or a moment before it. */
+  firstDeadlineMs(): number {
+    // Where each entry's deadline is after that of the one before it: entries that were taken leave the lower bound behind.
+    const isAscending = this.latestDeadlineMs < Infinity;
+    const firstMs = (isAscending && this.deadlinesMs?.[this.#firstLive()]) || Infinity;
+    return firstMs < Infinity ? firstMs : this.earliestDeadlineMs;
   }
 
   arriveAt(index: number, atMs: number): void {
