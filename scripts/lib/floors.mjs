@@ -25,6 +25,7 @@ export const floorPlan = {
     ["shared"],
   ],
   "packages/sheaf/src/core": [["."], ["calls"], ["dispatch"], ["queue"], ["observe"], ["contract"], ["runtime"]],
+  "packages/sheaf/src/core/observe": [["."], ["load"]],
   "packages/sheaf/src/core/dispatch": [["."], ["cursors", "limits"]],
   "packages/sheaf/src/core/queue": [["."], ["tenants"], ["chunks"]],
   "packages/sheaf/src/adapters": [["*"], ["shared"]],

@@ -20,4 +20,12 @@ export { greedy } from "./policies/greedy.ts";
 export { fixedWindow, type FixedWindowOptions } from "./policies/fixed-window.ts";
 export { auto, type AutoOptions } from "./policies/auto/index.ts";
 export { adaptive, type AdaptiveOptions } from "./policies/adaptive.ts";
-export type { Distribution, CostEstimate, OpenCause, StartGain, Verdict, BatcherStats } from "./core/contract/stats.ts";
+export type {
+  Distribution,
+  CostEstimate,
+  OpenCause,
+  StartGain,
+  Verdict,
+  SlotsNeeded,
+  BatcherStats,
+} from "./core/contract/stats.ts";

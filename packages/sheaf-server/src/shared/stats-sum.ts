@@ -1,4 +1,4 @@
-import { createBatcher, type BatcherStats, type Distribution } from "sheaf";
+import { createBatcher, type BatcherStats, type Distribution, type SlotsNeeded } from "sheaf";
 
 const none = createBatcher(() => []).stats();
 
@@ -30,7 +30,8 @@ export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, 
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
- * of the slowest, cost model, verdict and rate limit are those of the busiest, and an overload is the longest.
+ * of the slowest, cost model, verdict and rate limit are those of the busiest, an overload is the longest, and slots needed
+ * add up.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
   const sum = sumIn(parts);
@@ -52,8 +53,21 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     verdict: busiest.verdict,
     overload: longest.overload,
     rateLimit: busiest.rateLimit,
+    slotsNeeded: sumOfSlots(parts.flatMap(({ slotsNeeded }) => slotsNeeded ?? [])),
     cost: null,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
+  };
+}
+
+function sumOfSlots(parts: readonly SlotsNeeded[]): SlotsNeeded | null {
+  if (parts.length === 0) return null;
+  const sum = (of: (part: SlotsNeeded) => number): number => parts.reduce((total, part) => total + of(part), 0);
+  return {
+    slots: sum(({ slots }) => slots),
+    low: sum(({ low }) => low),
+    high: sum(({ high }) => high),
+    arrivedPerS: sum(({ arrivedPerS }) => arrivedPerS),
+    withinMs: Math.min(...parts.map(({ withinMs }) => withinMs)),
   };
 }
 

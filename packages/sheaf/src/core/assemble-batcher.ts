@@ -14,6 +14,7 @@ import { Epochs } from "./queue/chunks/epoch.ts";
 import { OrderKeys } from "./queue/order-keys.ts";
 import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";
+import { Demand } from "./observe/load/demand.ts";
 import { LearnedCost } from "./observe/learned-cost.ts";
 import { Statistics } from "./observe/stats.ts";
 import { Subscribers } from "./observe/subscribers.ts";
@@ -66,6 +67,7 @@ export function assembleBatcher<In, Out>(
     recorded: (record, nowMs) => {
       scheduler.observe(record, nowMs);
       if (record.outcome !== "refused") statistics.observe(record);
+      demand.arrived(nowMs, arrived());
       subscribers.notify(record);
     },
     failed: pauseAfter,
@@ -91,7 +93,9 @@ export function assembleBatcher<In, Out>(
     settings.overloadOrder === "arrival"
       ? undefined
       : new StandingOverload<In>(settings.maxBatchSize, queue, settlement, cost);
-  const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload };
+  const demand = new Demand();
+  const arrived = (): number => queue.arrived + settlement.tally.rejected;
+  const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload, demand };
   const scheduler = new Scheduler<In, Out>(parts);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
   // With a clock of its own, as in a simulation, a batcher reports nothing about this process.
@@ -120,7 +124,8 @@ export function assembleBatcher<In, Out>(
         abandonedRuns: dispatcher.abandonedRuns,
         rateLimit: rateLimit === undefined ? null : limiter.stats(nowMs),
       };
-      return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs));
+      const slotsNeeded = demand.slotsNeeded(nowMs, arrived(), cost, settings.maxBatchSize);
+      return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs), slotsNeeded);
     },
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
     capacity: { maxBatchSize: settings.maxBatchSize, concurrency: settings.concurrency },

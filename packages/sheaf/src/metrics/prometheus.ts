@@ -160,6 +160,21 @@ const table: readonly Row[] = [
     "Upper end of the 95 % range of the speed-up; absent while it is being measured.",
     ({ verdict }) => (verdict.verdict === "measuring" ? null : verdict.high),
   ),
+  gauge(
+    "sheaf_slots_needed",
+    "Slots that answer 99 % of the items by their deadline, for the busiest five seconds of the last minute; absent until known.",
+    ({ slotsNeeded }) => slotsNeeded?.slots,
+  ),
+  gauge(
+    "sheaf_slots_needed_low",
+    "The same for the mean rate of the last minute.",
+    ({ slotsNeeded }) => slotsNeeded?.low,
+  ),
+  gauge(
+    "sheaf_slots_needed_high",
+    "The same for the busiest second of the last minute.",
+    ({ slotsNeeded }) => slotsNeeded?.high,
+  ),
   counter(
     "sheaf_cost_total",
     "Cost of the runs so far, in the currency of the price option.",

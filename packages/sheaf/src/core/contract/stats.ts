@@ -65,6 +65,20 @@ export interface Verdict {
   readonly start: StartGain | null;
 }
 
+/** How many batches at once the load of the last minute takes, so that 99 % of the items are answered by their deadline. */
+export interface SlotsNeeded {
+  /** For the busiest five seconds: how many to have. */
+  readonly slots: number;
+  /** For the mean rate of the minute. */
+  readonly low: number;
+  /** For its busiest second. */
+  readonly high: number;
+  /** Items that arrived a second in the busiest five seconds, refused ones included. */
+  readonly arrivedPerS: number;
+  /** Arrival → deadline: nine of ten batches have at least so long. */
+  readonly withinMs: number;
+}
+
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
 export interface BatcherStats {
   readonly name: string;
@@ -102,6 +116,8 @@ export interface BatcherStats {
   readonly costModel: CostEstimate | null;
   /** The gain of batching, from the same batches. */
   readonly verdict: Verdict;
+  /** Null until arrivals and the cost of a batch support it, and where calls have no deadline. */
+  readonly slotsNeeded: SlotsNeeded | null;
   /** In the unit of the `price` option; null without it. */
   readonly cost: { readonly total: number; readonly perItem: number; readonly perItemUnbatched: number } | null;
   /** The limit on dispatch, or the one that it shares; null without `rateLimit`. */

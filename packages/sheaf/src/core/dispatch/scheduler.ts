@@ -7,6 +7,7 @@ import { Decisions } from "./decision.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { LoadShedding } from "./load-shedding.ts";
 import type { Group } from "../queue/group.ts";
+import type { Demand } from "../observe/load/demand.ts";
 import type { BatchCost } from "../observe/weighed-cost.ts";
 import { sizeReasonOf, type NextBatch } from "./next-batch.ts";
 import type { Epochs } from "../queue/chunks/epoch.ts";
@@ -35,6 +36,7 @@ export interface SchedulerParts<In, Out> {
   readonly epochs: Epochs;
   /** `undefined` where the order of arrival is always kept. */
   readonly overload: StandingOverload<In> | undefined;
+  readonly demand: Demand;
 }
 
 /**
@@ -222,7 +224,7 @@ export class Scheduler<In, Out> {
 
   /** Starts the next batch of a group, or says when to ask again (`Infinity`: when something changes). */
   #tryGroup(group: Group<In>, nowMs: number): number {
-    const { queue, next, limiter, dispatcher, admission, settings, overload } = this.#parts;
+    const { queue, next, limiter, dispatcher, admission, settings, overload, demand } = this.#parts;
     const freeSlots = this.#freeSlots();
     const isAhead = freeSlots <= 0;
     const dropped = !isAhead && this.#shedding.shed(group, nowMs);
@@ -248,6 +250,8 @@ export class Scheduler<In, Out> {
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
     limiter.spend(nowMs, batch.count, weight);
     group.held = false;
+    const firstDeadlineMs = batch.deadlinesMs?.[0];
+    if (firstDeadlineMs !== undefined) demand.due(firstDeadlineMs - batch.arrivedAtMs(0));
     const taken = { size: batch.count, asked: run, capacity, leftInGroup: group.waiting, left: queue.size };
     const sizeReason = takesAlone ? "alone" : sizeReasonOf(taken, preview, settings.maxBatchSize);
     dispatcher.start(batch, goes ? decision.reason : "full", sizeReason, group.key, weight, nowMs);

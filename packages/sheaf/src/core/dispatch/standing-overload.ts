@@ -97,8 +97,8 @@ export class StandingOverload<In> {
   }
 
   #look(nowMs: number, runMs: number): void {
-    const { size, left, taken } = this.#queue;
-    const mark: Mark = { atMs: nowMs, arrived: size + left + taken + this.#calls.tally.rejected, served: taken, left };
+    const { arrived, left, taken } = this.#queue;
+    const mark: Mark = { atMs: nowMs, arrived: arrived + this.#calls.tally.rejected, served: taken, left };
     const first = (this.#first ??= this.#last = this.#lastArrival = mark);
     if (nowMs - this.#last.atMs >= runMs) {
       if (growthOf(this.#last, mark) > 0) {

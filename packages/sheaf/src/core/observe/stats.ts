@@ -53,6 +53,7 @@ export class Statistics {
     counts: Pick<BatcherStats, "name" | "queued" | "inFlight" | "abandonedRuns" | "rateLimit">,
     calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
     overload: BatcherStats["overload"] = null,
+    slotsNeeded: BatcherStats["slotsNeeded"] = null,
   ): BatcherStats {
     const derived = {
       batches: this.#batches,
@@ -64,6 +65,7 @@ export class Statistics {
       runMs: this.runMs.distribution(nowMs),
       ...this.#learned.judgement(),
       overload,
+      slotsNeeded,
       cost: this.#costs(),
       reasons: { ...this.#reasons },
     };

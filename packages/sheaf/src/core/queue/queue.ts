@@ -55,6 +55,11 @@ export class Queue<In> {
     this.onlyGroup = groupKey === undefined ? new Group<In>(undefined, byTurns) : undefined;
   }
 
+  /** Items so far, wherever they are now. */
+  get arrived(): number {
+    return this.size + this.left + this.taken;
+  }
+
   groupOf(key: unknown): Group<In> {
     return this.onlyGroup ?? this.#groups.of(key);
   }

@@ -154,6 +154,7 @@ export class PendingCalls {
       this.load.refuseLate(items, options);
     } catch (error) {
       this.batches.tally.rejected += items;
+      this.batches.arrived(items, options.timeoutMs);
       throw error;
     }
   }
@@ -218,6 +219,7 @@ export class PendingCalls {
     if (timeoutMs > this.#settings.maxAgeMs)
       throw new RangeError(`timeoutMs must be at most ${this.#settings.maxAgeMs} (maxAgeMs), got ${timeoutMs}`);
     if (alone) throw new RangeError("alone cannot be true: only a worker chooses the items that share a batch");
+    this.batches.arrived(1, timeoutMs);
     this.#outage.check();
     const { workers, others, route } = this.routing;
     if (workers.length === 0 && others.length > 0)

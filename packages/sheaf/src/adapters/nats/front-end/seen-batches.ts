@@ -1,4 +1,5 @@
 import { RollingHistogram } from "../../../core/observe/rolling-histogram.ts";
+import { Demand } from "../../../core/observe/load/demand.ts";
 import { LearnedCost } from "../../../core/observe/learned-cost.ts";
 import { Statistics, noReasons } from "../../../core/observe/stats.ts";
 import { Subscribers } from "../../../core/observe/subscribers.ts";
@@ -18,15 +19,26 @@ export class SeenBatches {
   /** The number of each batch here, by its worker and its number there. */
   readonly #seen: Map<string, number> = new Map();
   readonly #name: string;
+  readonly #maxBatchSize: number;
   readonly #cost: LearnedCost = new LearnedCost();
+  readonly #demand: Demand = new Demand();
+  /** Calls so far. */
+  #arrived = 0;
   readonly #statistics: Statistics;
   #batches = 0;
 
   /** `maxBatchSize` is that of the workers; without it fill rates are unknown and stay 0. */
   constructor(name: string, maxBatchSize: number) {
     this.#name = name;
+    this.#maxBatchSize = maxBatchSize;
     this.subscribers = new Subscribers(name);
     this.#statistics = new Statistics({ maxBatchSize, maxBatchWeight: Infinity }, undefined, this.#cost);
+  }
+
+  /** Calls came, which want their results within `timeoutMs`. */
+  arrived(calls: number, timeoutMs: number): void {
+    this.#arrived += calls;
+    this.#demand.due(timeoutMs);
   }
 
   /** One item of a batch has been answered. @returns the number of the batch here; 0 where there was none. */
@@ -54,15 +66,14 @@ export class SeenBatches {
     };
     if (record.outcome === "ok") this.#cost.observe(n, m);
     this.#statistics.observe(record);
+    this.#demand.arrived(nowMs, this.#arrived);
     this.subscribers.notify(record);
     return batchId;
   }
 
   stats(queued: number, nowMs: number): BatcherStats {
-    return this.#statistics.snapshot(
-      nowMs,
-      { name: this.#name, queued, inFlight: 0, abandonedRuns: 0, rateLimit: null },
-      this,
-    );
+    const counts = { name: this.#name, queued, inFlight: 0, abandonedRuns: 0, rateLimit: null };
+    const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#arrived, this.#cost, this.#maxBatchSize);
+    return this.#statistics.snapshot(nowMs, counts, this, null, slotsNeeded);
   }
 }
