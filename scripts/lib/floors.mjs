@@ -34,7 +34,7 @@ export const floorPlan = {
   "packages/sheaf/src/node": [["."], ["pool"], ["command", "worker"], ["wire"], ["contract"]],
   "packages/sheaf/src/node/command": [["check"], ["."]],
   "packages/sheaf/src/policies": [["auto"], ["."]],
-  "packages/sheaf/src/tuning": [["."], ["traffic"]],
+  "packages/sheaf/src/tuning": [["."], ["scaling"], ["traffic"]],
   "packages/sheaf-server/src": [
     [".", "cli"],
     ["load", "proxy"],

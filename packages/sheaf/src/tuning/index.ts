@@ -11,5 +11,7 @@ export { Clients, gaveUp, type Retries } from "./traffic/clients.ts";
 export type { SimulatedTenants } from "./traffic/tenants.ts";
 export { Goodput, type SimulatedGoodput } from "./goodput.ts";
 export type { Arrivals, OpenArrivals } from "./traffic/arrivals.ts";
+export type { DayArrivals } from "./traffic/day.ts";
+export type { Scaling, SimulatedWorkers } from "./scaling/scaling.ts";
 export { weightsOf, type BatchWeights, type Weights } from "./traffic/weights.ts";
 export type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";

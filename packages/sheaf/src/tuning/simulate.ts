@@ -1,4 +1,5 @@
 import type { Batcher } from "../core/contract/batcher.ts";
+import type { Executor } from "../core/contract/executor.ts";
 import { createBatcher } from "../core/create-batcher.ts";
 import { BatcherError } from "../core/contract/errors.ts";
 import { laneOf, priorities, type Lane } from "../core/contract/settings.ts";
@@ -6,9 +7,12 @@ import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls } from "./traffic/arrivals.ts";
+import { callsOfDay } from "./traffic/day.ts";
 import { share, spanMs, within } from "./traffic/checks.ts";
 import { Clients, gaveUp } from "./traffic/clients.ts";
 import { Goodput } from "./goodput.ts";
+import { Autoscaler, type Load } from "./scaling/autoscaler.ts";
+import { scalingSettings } from "./scaling/scaling.ts";
 import { Random } from "./traffic/random.ts";
 import { noiseOf, runTimesOf } from "./simulated-cost.ts";
 import { TenantTraffic } from "./traffic/tenants.ts";
@@ -28,11 +32,14 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   return simulation.run();
 }
 
+type SimulatedRun = (batch: number[]) => Promise<number[]>;
+
 class Simulation {
   readonly #options: SimulationOptions;
   readonly #items: number;
   readonly #clock: VirtualClock = virtualClock();
   readonly #batcher: Batcher<number, number>;
+  readonly #autoscaler: Autoscaler | undefined;
   readonly #choice: Random;
 
   #called = 0;
@@ -49,6 +56,9 @@ class Simulation {
   #runs = 0;
   #ran = 0;
   #busyMs = 0;
+  /** Runs in flight, and since when there have been so many. */
+  #inFlight = 0;
+  #inFlightFromMs = 0;
   /** The error that invalid arrivals or costs have thrown. */
   #failure: { readonly error: unknown } | undefined;
 
@@ -67,6 +77,7 @@ class Simulation {
       warmUp,
       priorities = {},
       retries,
+      scaling,
       seed = 1,
       ...batcherOptions
     } = options;
@@ -80,7 +91,8 @@ class Simulation {
     }
     this.#options = options;
     const isCount = (number: number): boolean => Number.isInteger(number) && number >= 1 && number <= maxCalls;
-    const calls = items ?? (isTrace ? arrivals.atMs.length : 10_000);
+    const calls =
+      items ?? (isTrace ? arrivals.atMs.length : arrivals?.pattern === "day" ? callsOfDay(arrivals) : 10_000);
     this.#items = within("items", calls, isCount, `an integer, 1 to ${maxCalls}`);
     if (arrivals?.pattern === "closed") {
       within("clients", arrivals.clients, isCount, `an integer, 1 to ${maxCalls}`);
@@ -117,11 +129,16 @@ class Simulation {
             ) * factor(),
           ),
         ) ?? 0;
-      this.#busyMs += ms;
+      this.#count(1);
       await this.#clock.sleep(ms);
+      this.#count(-1);
       return batch;
     };
-    this.#batcher = createBatcher<number, number>(run, {
+    if (scaling !== undefined) {
+      if (options.concurrency !== undefined) throw new TypeError("scaling excludes concurrency");
+      this.#autoscaler = new Autoscaler(scalingSettings(scaling), this.#clock, () => this.#load());
+    }
+    this.#batcher = createBatcher<number, number>(this.#executorOf(run), {
       ...(this.#weights !== undefined && { weigh: this.#weights.of }),
       ...(this.#tenants !== undefined && tenantKey !== "none" && { [tenantKey]: this.#tenants.keyOf }),
       ...batcherOptions,
@@ -143,7 +160,7 @@ class Simulation {
       const moments = this.#tenants?.next ?? momentsOf(arrivals!, random);
       const next = (): number | undefined => this.#watched(moments);
       const arm = (atMs: number | undefined): void => {
-        if (atMs === undefined) return;
+        if (atMs === undefined) return this.#autoscaler?.stop();
         this.#clock.at(atMs, () => {
           let laterMs: number | undefined = atMs;
           // Calls of one moment come in one turn of the event loop.
@@ -165,6 +182,34 @@ class Simulation {
     await this.#batcher.close();
     if (this.#failure !== undefined) throw this.#failure.error;
     return this.#result();
+  }
+
+  /** A run has begun, or ended. */
+  #count(change: 1 | -1): void {
+    const nowMs = this.#clock.now();
+    this.#busyMs += this.#inFlight * (nowMs - this.#inFlightFromMs);
+    this.#inFlightFromMs = nowMs;
+    this.#inFlight += change;
+  }
+
+  #load(): Load {
+    const { slotsNeeded } = this.#batcher.stats();
+    const busyMs = this.#busyMs + this.#inFlight * (this.#clock.now() - this.#inFlightFromMs);
+    return { queued: this.#batcher.pending.queued, busyMs, slotsNeeded: slotsNeeded?.slots };
+  }
+
+  #executorOf(run: SimulatedRun): SimulatedRun | Executor<number, number> {
+    const autoscaler = this.#autoscaler;
+    if (autoscaler === undefined) return run;
+    const done = async (): Promise<void> => undefined;
+    return {
+      get slots() {
+        return autoscaler.slots;
+      },
+      ready: done,
+      run: (items) => run([...items]),
+      close: done,
+    };
   }
 
   #close(clients: number, thinkMs: number, random: Random): void {
@@ -189,6 +234,7 @@ class Simulation {
 
   async #call(): Promise<void> {
     const item = this.#called++;
+    if (this.#called === this.#items) this.#autoscaler?.stop();
     const calledAtMs = this.#clock.now();
     if (item === 0) this.#firstAtMs = calledAtMs;
     const lane = this.#laneOf(item);
@@ -247,7 +293,10 @@ class Simulation {
   #result(): SimulationResult {
     const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
     const durationMs = this.#lastAtMs - this.#firstAtMs;
-    const slots = this.#options.concurrency ?? 4;
+    const { concurrency = 4, scaling } = this.#options;
+    const workers = this.#autoscaler?.workers(this.#lastAtMs);
+    const slotMs =
+      workers === undefined ? durationMs * concurrency : 1000 * workers.workerSeconds * (scaling?.slotsPerWorker ?? 1);
     const outcomes = this.#outcomes;
     return {
       latencyMs: outcomes.latency(from),
@@ -257,11 +306,12 @@ class Simulation {
       throughputPerS: durationMs > 0 ? (1000 * outcomes.ends.ok) / durationMs : 0,
       items: outcomes.ends,
       goodput: this.#goodput?.result(this.#called, this.#clients!.attempts),
+      workers,
       runs: this.#runs,
       meanBatchSize: this.#runs > 0 ? this.#ran / this.#runs : 0,
       batchSizes: new Map([...this.#batchSizes].sort(([a], [b]) => a - b)),
       reasons: this.#reasons,
-      utilisation: durationMs > 0 ? this.#busyMs / (durationMs * slots) : 0,
+      utilisation: slotMs > 0 ? this.#busyMs / slotMs : 0,
       durationMs,
       events: this.#clock.events,
     };

@@ -1,4 +1,5 @@
 import type { BatcherOptions } from "../core/contract/options.ts";
+import type { Scaling } from "./scaling/scaling.ts";
 import type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";
 import type { Arrivals } from "./traffic/arrivals.ts";
 import type { Retries } from "./traffic/clients.ts";
@@ -36,7 +37,7 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
   readonly noise?: RunTimeNoise | undefined;
   /**
    * Calls to make; integer, 1 … 10,000,000.
-   * @default 10000, or the whole trace
+   * @default 10000, or the whole day or trace
    */
   readonly items?: number | undefined;
   /**
@@ -61,6 +62,12 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
    * @default none: every call waits to its end
    */
   readonly retries?: Retries | undefined;
+  /**
+   * Workers that come and go, whose slots take the place of `concurrency`; `result.workers` has their figures.
+   * @default none: the slots stay
+   * @see concurrency
+   */
+  readonly scaling?: Scaling | undefined;
   /**
    * A whole number.
    * @default 1

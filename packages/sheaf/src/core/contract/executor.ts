@@ -35,7 +35,7 @@ export interface RunTime {
 
 /** Where batches run: worker threads, processes, a remote queue. */
 export interface Executor<In, Out> {
-  /** Batches it runs at once; the default `concurrency`. Integer >= 1. */
+  /** Batches it runs at once; the default `concurrency`. Integer >= 1; where it changes, the next arrival or batch shows it. */
   readonly slots: number;
   /**
    * 0 or 1: batches that may be handed to a busy instance early, to hide its wake-up, while at least maxBatchSize or

@@ -63,7 +63,10 @@ export function settingsOf<In, Out>(
   return {
     maxBatchSize: options.maxBatchSize ?? defaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
-    concurrency: options.concurrency ?? slots,
+    // Not the slots of now: an executor may get more, or lose some.
+    get concurrency() {
+      return options.concurrency ?? (typeof run === "function" ? slots : run.slots);
+    },
     prefetch: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.prefetch ?? 0),
     maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,
     onQueueFull: options.onQueueFull,
