@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/tuning";
 import { retriesOf, withClients } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
+import { scalingsOf, withScaling } from "./shared/scale-option.ts";
 import {
   countUpTo,
   exitCode,
@@ -27,10 +28,11 @@ import type { ReportPage } from "../load/report/page.ts";
 import { simulateCharts } from "../load/report/simulate-charts.ts";
 import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
-import { figures, percent, progressOn, shownCommand, shownMs, textTable } from "../shared/terminal.ts";
+import { figures, progressOn, shownCommand, textTable } from "../shared/terminal.ts";
+import { tableOf } from "../load/simulate/table.ts";
 import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/simulate/what-if.ts";
 
-const patterns = ["poisson", "periodic", "burst", "clump", "surge", "closed"] as const;
+const patterns = ["poisson", "periodic", "burst", "clump", "surge", "day", "closed"] as const;
 
 /** A surge: for 10 s more calls come than before and after. */
 const surge = { atMs: 4000, forMs: 10_000, afterMs: 17_000 };
@@ -52,6 +54,7 @@ interface SimulateOptions extends OutputOptions {
   readonly policy: ConfigurationName[];
   readonly arrivals: (typeof patterns)[number];
   readonly trace?: string;
+  readonly day: number;
   readonly load: number[];
   readonly rate?: number[];
   readonly callers: number[];
@@ -88,6 +91,7 @@ export function simulateCommand(streams: CommandStreams): Command {
     )
     .option("--arrivals <pattern>", patterns.join(", "), oneOf(patterns), "poisson")
     .option("--surge-factor <n>", "surge: how many times the rate comes from second 4 to 14", numberFrom(1, 1000), 3)
+    .option("--day <time>", "day: how long it is, with its 24 bursts", parseDurationMs, 1_440 * 60_000)
     .option("--trace <file>", "recorded arrivals instead: one moment in milliseconds a line, ascending")
     .option(
       "--load <list>",
@@ -106,18 +110,23 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
     .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
-    .option("--items <n>", "calls of every run; of a surge those of 31 s", countUpTo(maxItems), 10_000)
+    .option("--items <n>", "calls of every run; of a surge those of 31 s, of a day all", countUpTo(maxItems), 10_000)
     .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1);
   withLengths(command, "lengths of the items");
-  return withOutputs(withClients(command));
+  return withOutputs(withScaling(withClients(command)));
 }
 
 async function runSimulate(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<SimulateOptions>();
   if (options.slots * options.maxBatchSize > maxInFlight)
     throw new UsageError(`--slots times --max-batch-size must be at most ${maxInFlight}.`);
-  if (options.timeout === 0 || options.budget === 0 || options.target === 0)
-    throw new UsageError("--timeout, --budget and --target must be above 0.");
+  if (options.timeout === 0 || options.budget === 0 || options.target === 0 || options.day === 0)
+    throw new UsageError("--timeout, --budget, --target and --day must be above 0.");
+  const scalings = scalingsOf(command) ?? [{ name: undefined, scaling: undefined }];
+  const isScaled = scalings[0]!.scaling !== undefined;
+  if (isScaled && options.timeout === undefined)
+    throw new UsageError("--scale needs --timeout: by when answers are due.");
+  const policies = isScaled && command.getOptionValueSource("policy") !== "cli" ? (["auto"] as const) : options.policy;
   const whatIf: WhatIf = {
     retries: retriesOf(command),
     weights: options.lengths === undefined ? undefined : await lengthsOf(options.lengths),
@@ -142,13 +151,14 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   progress.start("Simulating");
   const hasItems = command.getOptionValueSource("items") === "cli";
   for (const { label, load, arrivals } of loads) {
-    for (const policy of options.policy) {
+    for (const [policy, { name: scaledBy, scaling }] of policies.flatMap((each) =>
+      scalings.map((way) => [each, way] as const),
+    )) {
       streams.signal?.throwIfAborted();
-      const result = await settled(() =>
-        simulatePolicy(policy, arrivals, hasItems ? whatIf : { ...whatIf, items: itemsOf(arrivals, options) }),
-      );
-      points.push({ policy, label, load, result });
-      progress.update(points.length / (loads.length * options.policy.length), `${policy}, ${label}`);
+      const items = hasItems ? whatIf.items : itemsOf(arrivals, options);
+      const result = await settled(() => simulatePolicy(policy, arrivals, { ...whatIf, items, scaling }));
+      points.push({ policy, scaledBy, label, load, result });
+      progress.update(points.length / (loads.length * policies.length * scalings.length), `${policy}, ${label}`);
       // A virtual clock leaves no turn for signals and the bar.
       await new Promise(setImmediate);
     }
@@ -158,8 +168,9 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   return exitCode.ok;
 }
 
-/** Of a surge all calls until long after it. */
-function itemsOf(arrivals: Arrivals, { items }: SimulateOptions): number {
+/** Of a surge all calls until long after it, of a day all. */
+function itemsOf(arrivals: Arrivals, { items }: SimulateOptions): number | undefined {
+  if (arrivals.pattern === "day") return undefined;
   if (arrivals.pattern !== "surge") return items;
   const { ratePerS, factor } = arrivals;
   return Math.ceil(Math.min(maxItems, (ratePerS * (surge.atMs + factor * surge.forMs + surge.afterMs)) / 1000));
@@ -196,8 +207,12 @@ async function loadsOf(options: SimulateOptions, capacity: number): Promise<Load
 function arrivalsOf(
   pattern: Exclude<SimulateOptions["arrivals"], "closed">,
   ratePerS: number,
-  { surgeFactor: factor }: SimulateOptions,
+  { surgeFactor: factor, day }: SimulateOptions,
 ): Arrivals {
+  if (pattern === "day") {
+    // Bursts are as long, of a day, as five minutes are of 24 hours.
+    return { pattern, ratePerS, lengthMs: day, bursts: { count: 24, factor: 2, riseMs: day / 1440, forMs: day / 288 } };
+  }
   if (pattern === "surge") return { pattern, ratePerS, factor, atMs: surge.atMs, forMs: surge.forMs };
   // A burst: 100 ms at four times the rate, 300 ms of nothing, on average.
   return pattern === "burst" ? { pattern, ratePerS, onMs: 100, offMs: 300 } : { pattern, ratePerS };
@@ -316,40 +331,4 @@ async function publish(
     sections: [{ title: "Simulated", rows, charts: simulateCharts(points, axis) }],
   });
   await writeReport(options, page, stderr);
-}
-
-const latencies = ["mean", "p50", "p95", "p99"] as const;
-
-function tableOf(points: readonly WhatIfPoint[]): string[][] {
-  const hasClients = points.some(({ result }) => result.goodput !== undefined);
-  const hasSurge = points.some(({ result }) => result.goodput?.recoveryMs !== undefined);
-  return [
-    [
-      "load",
-      "policy",
-      "calls/s",
-      ...latencies.map((name) => `${name} ms`),
-      "mean batch",
-      "busy",
-      "lost",
-      ...(hasClients ? ["attempts"] : []),
-      ...(hasSurge ? ["back after"] : []),
-    ],
-    ...points.map(({ policy, label, result }) => {
-      const { latencyMs, items } = result;
-      const lost = items.timeout + items.rejected + items.error + items.gaveUp;
-      const { attemptsPerOperation = 0, recoveryMs = Infinity } = result.goodput ?? {};
-      return [
-        label,
-        policy,
-        figures(result.throughputPerS),
-        ...latencies.map((name) => figures(latencyMs[name])),
-        figures(result.meanBatchSize),
-        percent(result.utilisation),
-        percent(lost / (lost + items.ok)),
-        ...(hasClients ? [figures(attemptsPerOperation)] : []),
-        ...(hasSurge ? [Number.isFinite(recoveryMs) ? shownMs(recoveryMs) : "never"] : []),
-      ];
-    }),
-  ];
 }

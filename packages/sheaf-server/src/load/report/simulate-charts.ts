@@ -3,17 +3,21 @@ import { chartSpec, colourOf, logAxis, quantileLines, quantity, type Chart } fro
 
 /** p50 and p99, mean batch size, and lost calls, over the load, one line a policy. */
 export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string): Chart[] {
-  const names = [...new Set(points.map(({ policy }) => policy))];
-  const rows = points.flatMap(({ policy, load, result: { latencyMs, meanBatchSize } }) =>
-    (["p50", "p99"] as const).map((quantile) => ({
-      configuration: policy,
-      line: `${policy} ${quantile}`,
+  const nameOf = ({ policy, scaledBy }: WhatIfPoint): string =>
+    scaledBy === undefined ? policy : `${policy}, ${scaledBy}`;
+  const names = [...new Set(points.map(nameOf))];
+  const rows = points.flatMap((point) => {
+    const { load, result } = point;
+    const { latencyMs, meanBatchSize } = result;
+    return (["p50", "p99"] as const).map((quantile) => ({
+      configuration: nameOf(point),
+      line: `${nameOf(point)} ${quantile}`,
       quantile,
       load,
       ms: latencyMs[quantile],
       meanBatchSize,
-    })),
-  );
+    }));
+  });
   const x = quantity("load", { scale: { zero: true }, axis: { title: axisTitle, format: ",~f" } });
   const latencyAxis = logAxis(
     rows.map(({ ms }) => ms),

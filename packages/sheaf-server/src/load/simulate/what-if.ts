@@ -2,6 +2,7 @@ import {
   simulate,
   type Arrivals,
   type Retries,
+  type Scaling,
   type SimulatedCost,
   type SimulationOptions,
   type SimulationResult,
@@ -26,13 +27,18 @@ export interface WhatIf {
   readonly weights?: Weights | undefined;
   readonly maxBatchWeight?: number | undefined;
   readonly retries?: Retries | undefined;
-  readonly items: number;
+  /** Workers that come and go, of `slots` each. */
+  readonly scaling?: Scaling | undefined;
+  /** Undefined: all of a day or a trace. */
+  readonly items: number | undefined;
   readonly seed: number;
 }
 
 /** One point: a policy under one load. */
 export interface WhatIfPoint {
   readonly policy: ConfigurationName;
+  /** The way to scale, where workers come and go. */
+  readonly scaledBy?: string | undefined;
   /** Rate, callers, or the trace, for people. */
   readonly label: string;
   /** Position on the axis: calls per second, or callers. */
@@ -47,11 +53,11 @@ export function simulatePolicy(
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
   const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
-  const { weights, maxBatchWeight, retries } = whatIf;
+  const { weights, maxBatchWeight, retries, scaling } = whatIf;
   const shared: SimulationOptions = {
     arrivals,
     cost,
-    concurrency: slots,
+    ...(scaling === undefined ? { concurrency: slots } : { scaling: { ...scaling, slotsPerWorker: slots } }),
     maxBatchSize,
     maxWaitMs,
     maxQueueSize,
@@ -60,7 +66,7 @@ export function simulatePolicy(
     weights,
     ...(weights !== undefined && { maxBatchWeight, batchWeight: weighedAs(cost) }),
     retries,
-    items: arrivals.pattern === "trace" ? arrivals.atMs.length : items,
+    items: arrivals.pattern === "trace" ? undefined : items,
     seed,
   };
   return simulate({ ...shared, ...ofPolicy(policy, whatIf) });
