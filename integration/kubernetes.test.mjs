@@ -1,11 +1,12 @@
-// The manifests in deploy/ fit the Kubernetes API, as kubernetes-models publishes it: its schemas check the values, and its
-// types, that no field is unknown there.
+// The manifests in deploy/ fit the APIs of Kubernetes and KEDA, as kubernetes-models publishes them: its schemas check the
+// values, and its types, that no field is unknown there.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Deployment } from "kubernetes-models/apps/v1/Deployment";
+import { ScaledObject } from "@kubernetes-models/keda/keda.sh/v1alpha1/ScaledObject";
 import { StatefulSet } from "kubernetes-models/apps/v1/StatefulSet";
 import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget";
@@ -13,9 +14,18 @@ import { ConfigMap } from "kubernetes-models/v1/ConfigMap";
 import { Service } from "kubernetes-models/v1/Service";
 import { parseAllDocuments } from "yaml";
 
-const kinds = { ConfigMap, Deployment, HorizontalPodAutoscaler, PodDisruptionBudget, Service, StatefulSet };
+const kinds = {
+  ConfigMap,
+  Deployment,
+  HorizontalPodAutoscaler,
+  PodDisruptionBudget,
+  ScaledObject,
+  Service,
+  StatefulSet,
+};
 const manifestsFolder = new URL("../deploy/kubernetes/", import.meta.url);
-const manifests = readdirSync(manifestsFolder).flatMap((file) =>
+const files = readdirSync(manifestsFolder, { recursive: true }).filter((file) => file.endsWith(".yaml"));
+const manifests = files.flatMap((file) =>
   parseAllDocuments(readFileSync(new URL(file, manifestsFolder), "utf8")).map((document) => ({
     file,
     ...document.toJS(),
@@ -39,12 +49,16 @@ test("no manifest has a field that the API does not know, and a misspelt one is 
   const misspelt = structuredClone(manifests.find(({ kind }) => kind === "Deployment"));
   misspelt.spec.template.spec.containers[0].livenesProbe = {};
   assert.match(complaintsOn([misspelt]), /livenesProbe/);
+  const scaled = structuredClone(manifests.find(({ kind }) => kind === "ScaledObject"));
+  scaled.spec.maxReplicas = 3;
+  assert.match(complaintsOn([scaled]), /maxReplicas/);
 });
 
 /** What the compiler says of manifests as literals of their types. */
 function complaintsOn(list) {
   const literals = list.map(({ file: _, ...manifest }, index) => {
-    const from = `kubernetes-models/${manifest.apiVersion}/${manifest.kind}`;
+    const scope = manifest.apiVersion.startsWith("keda.sh/") ? "@kubernetes-models/keda" : "kubernetes-models";
+    const from = `${scope}/${manifest.apiVersion}/${manifest.kind}`;
     return `export const manifest${index}: import("${from}").I${manifest.kind} = ${JSON.stringify(manifest)};`;
   });
   writeFileSync(`${folder}/manifests.mts`, literals.join("\n"));

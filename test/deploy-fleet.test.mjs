@@ -21,6 +21,7 @@ const manifests = filesBelow("deploy/kubernetes", ".yaml").flatMap((file) =>
 );
 const podsOf = (kind) => manifests.filter((manifest) => manifest.kind === kind);
 const deployments = podsOf("Deployment");
+const scalers = [...podsOf("HorizontalPodAutoscaler"), ...podsOf("ScaledObject")];
 const settings = podsOf("ConfigMap").find(({ metadata }) => metadata.name === "sheaf").data;
 
 const complaintsOn = (environment) =>
@@ -92,7 +93,7 @@ test("selectors find their pods, budgets and scalers their deployments, and the 
   for (const { spec, file } of [...deployments, ...podsOf("StatefulSet"), ...podsOf("PodDisruptionBudget")])
     assert.ok(finds(spec.selector.matchLabels), file);
   for (const { spec, file } of podsOf("Service")) assert.ok(finds(spec.selector), file);
-  for (const { spec } of podsOf("HorizontalPodAutoscaler")) assert.ok(labelsOf.has(spec.scaleTargetRef.name));
+  for (const { spec } of scalers) assert.ok(labelsOf.has(spec.scaleTargetRef.name));
   const [, host, port] = /^nats:\/\/([a-z]+):(\d+)$/.exec(settings.NATS_URL);
   const service = podsOf("Service").find(({ metadata }) => metadata.name === host);
   assert.equal(service.spec.ports[0].port, Number(port));
@@ -107,7 +108,7 @@ test("a pod has longer to end than its pause and a shutdown may take", () => {
 });
 
 test("a deployment with an autoscaler leaves the number of pods to it, and no pod has more rights than it needs", () => {
-  const scaled = new Set(podsOf("HorizontalPodAutoscaler").map(({ spec }) => spec.scaleTargetRef.name));
+  const scaled = new Set(scalers.map(({ spec }) => spec.scaleTargetRef.name));
   for (const { metadata, spec } of deployments)
     assert.equal(spec.replicas === undefined, scaled.has(metadata.name), metadata.name);
   for (const { metadata, spec } of [...deployments, ...podsOf("StatefulSet")]) {

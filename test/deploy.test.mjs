@@ -4,9 +4,10 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { after, before, test } from "node:test";
-import { parse } from "yaml";
-import { root } from "../scripts/lib/files.mjs";
+import { parse, parseAllDocuments } from "yaml";
+import { filesBelow, root } from "../scripts/lib/files.mjs";
 import { startNats, whyNoNats } from "./support/nats-server.mjs";
 
 const dashboard = JSON.parse(readFileSync(`${root}/deploy/grafana/sheaf.json`, "utf8"));
@@ -14,13 +15,20 @@ const rules = parse(readFileSync(`${root}/deploy/prometheus/sheaf.rules.yml`, "u
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 const skip = !hasPromtool && process.env.CI !== "true" && "promtool is not installed (apt-get install prometheus)";
 
-/** Every expression: of the dashboard's panels and variables, and of the rules. */
+const scaler = (kind) =>
+  filesBelow("deploy/kubernetes/autoscaling", ".yaml")
+    .flatMap((file) => parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS()))
+    .find((manifest) => manifest.kind === kind);
+const keda = scaler("ScaledObject").spec.triggers[0].metadata.query;
+
+/** Every expression: of the dashboard's panels and variables, of the rules, and of the autoscaler. */
 const expressions = [
   ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ where: `panel ${title}`, expr }))),
   ...dashboard.templating.list.flatMap(({ name, definition }) =>
     definition === undefined ? [] : [{ where: `variable ${name}`, expr: definition }],
   ),
   ...rules.groups.flatMap(({ rules }) => rules).map(({ alert, expr }) => ({ where: `alert ${alert}`, expr })),
+  { where: "autoscaler", expr: keda },
 ];
 
 const noNats = whyNoNats() ?? false;
@@ -40,11 +48,13 @@ before(async () => {
     const reply = await fetch(`${url}/infer`, { method: "POST", headers, body: JSON.stringify(body) });
     assert.equal(reply.status, 200, await reply.text());
   };
-  // The range of the speed-up needs runs of several sizes: as many as it takes, at most 100 rounds.
+  // The range of the speed-up needs runs of several sizes, and the slots needed some seconds: as many rounds as it takes, at most 1000.
   let text = "";
-  for (let round = 0; round < 100 && !text.includes("sheaf_speedup_high_ratio{"); round++) {
+  const late = ["sheaf_speedup_high_ratio{", "sheaf_slots_needed{"];
+  for (let round = 0; round < 1000 && !late.every((sample) => text.includes(sample)); round++) {
     for (const size of [1, 1, 4, 8]) await infer({ inputs: Array(size).fill(item) });
     text = await (await fetch(`${url}/metrics`)).text();
+    await setTimeout(20);
   }
   await server.close();
   text += await cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings });
@@ -139,10 +149,15 @@ const promtool = (...words) => {
   assert.equal(status, 0, `${stdout}${stderr}`);
 };
 
+test("both autoscalers go by the same gauge", () => {
+  const { name, selector } = scaler("HorizontalPodAutoscaler").spec.metrics[0].external.metric;
+  assert.ok(keda.includes(`${name}{batcher="${selector.matchLabels.batcher}"}`), keda);
+});
+
 test("promtool takes the rules, the scrape configuration, and every expression of the dashboard", { skip }, () => {
   promtool("check", "rules", `${root}/deploy/prometheus/sheaf.rules.yml`);
   promtool("check", "config", `${root}/deploy/prometheus/prometheus.yml`);
-  const panels = expressions.filter(({ where }) => where.startsWith("panel"));
+  const panels = expressions.filter(({ where }) => where.startsWith("panel") || where === "autoscaler");
   const asRules = panels.map(({ expr }, index) => ({
     record: `panel:${index}`,
     expr: expr.replaceAll("$__rate_interval", "1m").replaceAll("$batcher", ".*"),
