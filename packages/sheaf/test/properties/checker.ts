@@ -44,6 +44,8 @@ export interface RunNote {
   failedWith?: unknown;
   /** Told to stop. */
   isAborted: boolean;
+  /** It failed, and its items went back to the queue. */
+  isPutBack: boolean;
 }
 
 /** Moments are sums of fractions where a rate limit made them. */
@@ -71,6 +73,7 @@ export class Checker {
   readonly #byItem: Map<Item, Call> = new Map();
   readonly #active: Set<RunNote> = new Set();
   readonly #firstOrder: Map<number, number> = new Map();
+  readonly #putBackBatches: Set<number> = new Set();
   readonly #spent: { readonly atMs: number; readonly amount: number }[] = [];
   readonly #pauses: { readonly fromMs: number; readonly untilMs: number }[] = [];
 
@@ -94,8 +97,8 @@ export class Checker {
       items,
       startedAtMs: nowMs,
       isSubRun,
-
       isAborted: false,
+      isPutBack: false,
     };
 
     assert.ok(
@@ -158,10 +161,11 @@ export class Checker {
     }
   }
 
-  ended(note: RunNote, failure?: { readonly error: unknown }): void {
+  ended(note: RunNote, failure?: { readonly error: unknown; readonly isPutBack: boolean }): void {
     note.endedAtMs = this.#now();
     if (failure !== undefined) note.failedWith = failure.error;
     this.#active.delete(note);
+    if (failure?.isPutBack === true) this.#putBack(note);
     const pauseMs = (failure?.error as { retryAfterMs?: number } | undefined)?.retryAfterMs;
     if (pauseMs === undefined) return;
     this.#pauses.push({ fromMs: this.#now(), untilMs: this.#now() + pauseMs });
@@ -224,6 +228,7 @@ export class Checker {
     }
     if ([...this.slotErrors].some(([other, error]) => error === reason && isSame(other, item))) return;
     assert.ok(!this.answered.has(item), `item ${item.id} was answered and rejected with ${String(reason)}`);
+    if (this.#isTooLateForPause(call, reason)) return;
     const failed = ran.filter(({ failedWith }) => failedWith === reason);
     assert.ok(failed.length > 0, `item ${item.id} was rejected with ${String(reason)}, of no run it was in`);
     this.#checkBisection(item, reason, failed[0]!);
@@ -270,11 +275,32 @@ export class Checker {
     return this.#active.size;
   }
 
+  /** Of a part of a bisection, with all that is left of its batch. The items of a run that was given up have left it. */
+  #putBack(note: RunNote): void {
+    const { runTimeoutMs = Infinity } = this.#scenario;
+    if (this.#now() - note.startedAtMs >= runTimeoutMs - roundingMs) return;
+    note.isPutBack = true;
+    this.#putBackBatches.add(note.batchId);
+    const whole = this.runs.find(({ batchId }) => batchId === note.batchId)!;
+    for (const item of whole.items) {
+      const last = item.order === undefined ? undefined : this.#firstOrder.get(item.order);
+      const { arrival } = this.#byItem.get(item)!;
+      if (last !== undefined && arrival <= last) this.#firstOrder.set(item.order!, arrival - 1);
+    }
+  }
+
+  /** One that waits, too, gets the error of a run that was put back, where its deadline comes before the pause has ended. */
+  #isTooLateForPause({ deadlineMs }: Call, reason: unknown): boolean {
+    const isOfPutBack = this.runs.some(({ isPutBack, failedWith }) => isPutBack && failedWith === reason);
+    return isOfPutBack && this.#pauses.some(({ untilMs }) => deadlineMs <= untilMs + roundingMs);
+  }
+
   #checkItem(item: Item, note: RunNote, nowMs: number): void {
     const call = this.#byItem.get(item);
     assert.ok(call !== undefined, "a batch holds an item that nobody called with");
-    const earlier = this.runs.find(({ items }) => items.includes(item));
-    if (earlier !== undefined) assert.equal(earlier.batchId, note.batchId, `item ${item.id} ran in two batches`);
+    const earlier = this.runs.findLast(({ items }) => items.includes(item));
+    const wasPutBack = earlier !== undefined && this.#putBackBatches.has(earlier.batchId);
+    if (!wasPutBack) assert.equal(earlier?.batchId ?? note.batchId, note.batchId, `item ${item.id} ran in two batches`);
     call.startedIn ??= note.batchId;
     assert.ok(!this.answered.has(item), `item ${item.id} ran again after it was answered`);
     const sharers = this.calls.filter((other) => isSame(other.item, item));

@@ -57,11 +57,12 @@ export interface Scenario {
     readonly perItemMs: number;
     /** From which the batcher learns to choose items that go together. */
     readonly perWeightMs: number;
-    /** Shares of 0…1: bad items, failing runs, runs that never heed their end, failures that ask for a pause. */
+    /** Shares of 0…1: bad items, failing runs, runs that never heed their end, failures that ask for a pause, and that put their items back. */
     readonly badItemRate: number;
     readonly failureRate: number;
     readonly hangRate: number;
     readonly pauseRate: number;
+    readonly putBackRate: number;
     readonly slotErrorRate: number;
     readonly shortRate: number;
     /** Items that are answered before their run has ended, or too late. */
@@ -181,6 +182,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
       failureRate: share(0.4),
       hangRate: share(0.2),
       pauseRate: share(1),
+      putBackRate: share(1),
       slotErrorRate: share(0.3),
       shortRate: share(0.2),
       answerRate: share(1),

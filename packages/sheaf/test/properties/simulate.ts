@@ -26,6 +26,9 @@ import {
 import { seededRandom } from "../../dist/tuning/index.js";
 import type { Action, ActionTerms, PolicyName, Scenario } from "./scenario.js";
 
+/** No item is to blame for it. */
+class ServiceError extends Error {}
+
 /** A run that does not end by itself ends after this long all the same, so that simulations end. */
 const hangMs = 3_000;
 
@@ -416,7 +419,9 @@ class Simulation {
       this.#checker.ended(note);
       return results;
     } catch (error) {
-      this.#checker.ended(note, { error });
+      const isPutBack = error instanceof ServiceError && this.#random() < run.putBackRate;
+      if (isPutBack) context.putBack();
+      this.#checker.ended(note, { error, isPutBack });
       throw error;
     }
   }
@@ -462,7 +467,7 @@ class Simulation {
     const { run } = this.#scenario;
     if (this.#random() < run.failureRate) {
       const retryAfterMs = this.#random() < run.pauseRate ? Math.floor(this.#random() * 40) + 1 : undefined;
-      throw Object.assign(new Error("the service failed"), { status: 503 }, retryAfterMs && { retryAfterMs });
+      throw Object.assign(new ServiceError("the service failed"), { status: 503 }, retryAfterMs && { retryAfterMs });
     }
     const bad = items.findIndex(({ isBad }) => isBad);
     if (bad >= 0) {
@@ -506,11 +511,12 @@ class Simulation {
   #checkTheEnd(): void {
     this.#checker.checkBisectBounds();
     const stats = this.#batcher.stats();
-    const mainRuns = this.#checker.runs.filter(({ isSubRun }) => !isSubRun);
+    const mainRuns = this.#checker.runs.filter(({ isSubRun, isPutBack }) => !isSubRun && !isPutBack);
     assert.equal(stats.queued, 0, "items are left in the queue");
     assert.equal(stats.inFlight, 0, "batches are left in flight");
     assert.equal(stats.batches, mainRuns.length, "stats().batches");
-    assert.equal(stats.bisectRuns, this.#checker.runs.length - mainRuns.length, "stats().bisectRuns");
+    const subRuns = this.#checker.runs.filter(({ isSubRun }) => isSubRun);
+    assert.equal(stats.bisectRuns, subRuns.length, "stats().bisectRuns");
     const reasons = Object.values(stats.reasons).reduce((sum, count) => sum + count, 0);
     assert.equal(reasons, mainRuns.length, "stats().reasons");
     const { ok, error, timeout, aborted, rejected } = stats.items;
