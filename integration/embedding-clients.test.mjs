@@ -43,6 +43,12 @@ const clients = {
     const embeddings = options === undefined ? plain : new CoalescedEmbeddings(plain, options);
     return (text) => embeddings.embedQuery(text);
   },
+  "LangChain made with a fetch": ({ baseURL }, options) => {
+    const make = (fetch) =>
+      new OpenAIEmbeddings({ model: "tiny", apiKey, configuration: { baseURL, fetch }, maxRetries: 2 });
+    const embeddings = options === undefined ? make(fetch) : new CoalescedEmbeddings(make, options);
+    return (text) => embeddings.embedQuery(text);
+  },
 };
 
 function aiClient({ embed, wrapEmbeddingModel }, create) {
@@ -211,4 +217,14 @@ test("LangChain: embedDocuments keeps its order, and a vector store takes the in
   const vectors = await embeddings.embedDocuments(texts.slice(0, 250));
   for (const [i, vector] of vectors.entries()) assertOwn(vector, texts[i]);
   assert.ok(receiver.requests.length <= 4);
+});
+
+test("LangChain made with a fetch: the tokens that the API counted stand in the statistics", async (t) => {
+  const receiver = await api(t, {});
+  const embeddings = new CoalescedEmbeddings(
+    (fetch) => new OpenAIEmbeddings({ model: "tiny", apiKey, configuration: { baseURL: receiver.baseURL, fetch } }),
+  );
+  await embeddings.embedDocuments(texts);
+  const counted = texts.reduce((sum, text) => sum + Math.ceil(text.length / 4), 0);
+  assert.equal(embeddings.batcher.stats().rateLimit.weight.used, counted);
 });

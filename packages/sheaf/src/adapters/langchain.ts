@@ -3,6 +3,8 @@ import type { BatcherOptions } from "../core/contract/options.ts";
 import { checkFunction } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
 import { apiBatcher, type RequestLimits } from "./shared/api-batcher.ts";
+import { ClientsOfRuns } from "./shared/clients-of-runs.ts";
+import type { ApiRun, Reply } from "./shared/rate-limited.ts";
 import { estimateTokens } from "./shared/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
@@ -55,6 +57,11 @@ interface Text {
  * stores and retrievers. Queries go before documents that wait. LangChain's own retries stay (`maxRetries` of the
  * wrapped instance, 6 by default): they happen inside a run, once for all of its callers. A call that still gets a 429 after
  * them goes again after a pause that holds everything back.
+ *
+ * LangChain hides the headers and the `usage` of replies. Give a function that makes the instance with a `fetch`, and they are
+ * read there; from an instance only its 429s are learned.
+ * @example
+ * new CoalescedEmbeddings((fetch) => new OpenAIEmbeddings({ model, maxRetries: 0, configuration: { fetch } }));
  */
 export class CoalescedEmbeddings implements EmbeddingsLike {
   /** For statistics, metrics and `close()`. */
@@ -62,18 +69,23 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
   readonly #batcher: Batcher<Text, number[]>;
 
   /** @throws {TypeError | RangeError} for wrong options. */
-  constructor(embeddings: EmbeddingsLike, options: CoalescedEmbeddingsOptions = {}) {
-    if (typeof (embeddings as Partial<EmbeddingsLike> | null)?.embedDocuments !== "function") {
-      throw new TypeError(
-        `CoalescedEmbeddings wraps an Embeddings instance with embedDocuments, got ${describe(embeddings)}`,
-      );
-    }
+  constructor(
+    embeddings: EmbeddingsLike | ((fetch: typeof globalThis.fetch) => EmbeddingsLike),
+    options: CoalescedEmbeddingsOptions = {},
+  ) {
+    const clients =
+      typeof embeddings === "function" ? new ClientsOfRuns((fetch) => checked(embeddings(fetch))) : undefined;
+    const instance = typeof embeddings === "function" ? undefined : checked(embeddings);
     const { weigh = estimateTokens, embedQueries, ...rest } = options;
     if (embedQueries !== undefined) checkFunction("embedQueries", embedQueries);
-    const run = async (texts: Text[]): Promise<(number[] | Error)[]> => {
+    const embedAll = (values: string[], replied: (reply: Reply) => void): Promise<number[][]> =>
+      clients === undefined
+        ? instance!.embedDocuments(values)
+        : clients.run((client) => client.embedDocuments(values), replied);
+    const run: ApiRun<Text, number[]> = async (texts, _context, replied) => {
       const values = texts.map(({ text }) => text);
       const isQueries = embedQueries !== undefined && texts[0]!.kind === "query";
-      const vectors = await (isQueries ? embedQueries(values) : embeddings.embedDocuments(values));
+      const vectors = await (isQueries ? embedQueries(values) : embedAll(values, replied));
       // The batcher itself refuses a result that is not an array.
       return Array.isArray(vectors) ? vectorsOrErrors(vectors) : vectors;
     };
@@ -99,4 +111,12 @@ export class CoalescedEmbeddings implements EmbeddingsLike {
       { priority: "bulk" },
     );
   }
+}
+
+function checked(embeddings: EmbeddingsLike): EmbeddingsLike {
+  const { embedDocuments } = (embeddings ?? {}) as Partial<EmbeddingsLike>;
+  if (typeof embedDocuments === "function") return embeddings;
+  throw new TypeError(
+    `CoalescedEmbeddings wraps an Embeddings instance with embedDocuments, got ${describe(embeddings)}`,
+  );
 }

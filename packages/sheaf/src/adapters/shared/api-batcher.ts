@@ -1,5 +1,5 @@
 import type { Batcher, Result } from "../../core/contract/batcher.ts";
-import { systemClock } from "../../core/runtime/clock.ts";
+import { systemClock, type Clock } from "../../core/runtime/clock.ts";
 import { createBatcher } from "../../core/create-batcher.ts";
 import { defaults, type BatcherOptions } from "../../core/contract/options.ts";
 import type { RateLimit, SharedRateLimit } from "../../core/contract/rate-limit.ts";
@@ -74,7 +74,7 @@ export function apiBatcher<In, Out>(
   { textOf, estimate, maxRetries = 0, budget, random }: ApiUse<In>,
 ): Batcher<In, Result<Out>> {
   const given = defined(options);
-  const limit = limitOf(rateLimit);
+  const limit = limitOf(rateLimit, clock);
   const scale = new TokenScale();
   const { maxPauseMs = defaults.maxPauseMs } = given;
   const once = withRateLimit(run, { limit, scale, textOf, estimate, maxPauseMs, clock });
@@ -92,10 +92,10 @@ export function apiBatcher<In, Out>(
 }
 
 /** The limit that was given, or one of its own that learns, with given numbers as upper bounds. */
-function limitOf(rateLimit: RateLimit | SharedRateLimit | undefined): LearnedRateLimit {
+function limitOf(rateLimit: RateLimit | SharedRateLimit | undefined, clock: Clock): LearnedRateLimit {
   if (rateLimit instanceof LearnedRateLimit) return rateLimit;
-  if (rateLimit === undefined) return new LearnedRateLimit({ perMs: 60_000 });
+  if (rateLimit === undefined) return new LearnedRateLimit({ perMs: 60_000 }, clock);
   batcherChecks.rateLimit("rateLimit", rateLimit);
   check(!isShared(rateLimit), "rateLimit", "numbers, or a limit of createRateLimit()", rateLimit, TypeError);
-  return new LearnedRateLimit(rateLimit);
+  return new LearnedRateLimit(rateLimit, clock);
 }

@@ -74,7 +74,7 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
       limit.accepted(request, clock.now(), tokens ?? weight, toldLimits(reply.headers));
       return results;
     } catch (error) {
-      const refusal = refusalOf(error, maxPauseMs);
+      const refusal = refusalOf(error, maxPauseMs, reply.headers);
       if (refusal !== undefined) throw refused(error, request, refusal, context);
       const cap = namedCapOf(error);
       limit.ended(request, clock.now());

@@ -14,10 +14,10 @@ export interface Refusal {
 const usedUp = /insufficient_quota|billing_hard_limit/;
 const longPeriod = /\b(per|a|each) (day|month)\b|\b[RT]PD\b|\b(daily|monthly)\b/i;
 
-/** Undefined for any other error. */
-export function refusalOf(error: unknown, maxPauseMs: number): Refusal | undefined {
+/** Undefined for any other error. `heard`: the headers of the reply, where its client hides them. */
+export function refusalOf(error: unknown, maxPauseMs: number, heard?: HeadersLike): Refusal | undefined {
   if (errorHints(error).status !== 429) return undefined;
-  const headers = headersOf(error);
+  const headers = headersOf(error) ?? heard;
   const named = fieldsOf(error)["retryAfterMs"];
   const retryAfterMs = typeof named === "number" ? named : retryAfterMsOf(headers, Infinity);
   const { code, type, message } = wordsOf(error);
