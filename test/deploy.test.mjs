@@ -8,6 +8,7 @@ import { setTimeout } from "node:timers/promises";
 import { after, before, test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
+import { embeddingApi } from "./fakes/embedding-api.mjs";
 import { startNats, whyNoNats } from "./support/nats-server.mjs";
 
 const dashboard = JSON.parse(readFileSync(`${root}/deploy/grafana/sheaf.json`, "utf8"));
@@ -58,6 +59,7 @@ before(async () => {
   }
   await server.close();
   text += await cacheAndTenantMetrics({ builtinModels, createServer, workerModel, settings });
+  text += await proxyMetrics();
   if (!noNats) text += await fleetMetrics({ builtinModels, createServer, workerModel, settings });
   labelsOf = new Map();
   for (const [, name, labels = ""] of text.matchAll(/^([a-z_0-9]+)(?:\{(.*)\})? /gm)) {
@@ -74,6 +76,25 @@ async function cacheAndTenantMetrics({ builtinModels, createServer, workerModel,
     return await (await fetch(`${await server.listen()}/metrics`)).text();
   } finally {
     await server.close();
+  }
+}
+
+/** Of a proxy, whose batchers have a rate limit. */
+async function proxyMetrics() {
+  const { createProxy } = await import(`${root}/packages/sheaf-server/dist/index.js`);
+  const api = await embeddingApi();
+  const settings = { port: 0, logLevel: "silent", upstreamRequestsPerMinute: 600 };
+  const proxy = await createProxy({ upstream: api.baseURL, settings });
+  try {
+    const url = await proxy.listen();
+    const headers = { "content-type": "application/json", authorization: "Bearer key" };
+    const body = JSON.stringify({ model: "tiny", input: "a" });
+    const reply = await fetch(`${url}/v1/embeddings`, { method: "POST", headers, body });
+    assert.equal(reply.status, 200, await reply.text());
+    return await (await fetch(`${url}/metrics`)).text();
+  } finally {
+    await proxy.close();
+    await api.close();
   }
 }
 

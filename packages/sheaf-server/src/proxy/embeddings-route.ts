@@ -48,6 +48,7 @@ export async function answerEmbeddings(
   const outcomes = await runAs(options, load, run, (all) => all).catch((error: unknown) => {
     throw problemFor(error, keyBatcher, options.caller?.tenant);
   });
+  void reply.headers(keyBatcher.limitHeaders);
   const failedAt = outcomes.findIndex(({ status }) => status === "rejected");
   if (failedAt < 0) return reply.send(bodyOf(outcomes.map((outcome) => (outcome as { value: EmbeddingPart }).value)));
   const { reason } = outcomes[failedAt] as PromiseRejectedResult;

@@ -1,5 +1,11 @@
-import type { Batcher, BatcherStats } from "sheaf";
-import { embeddingRequests, estimateTokens, type EmbeddingCall, type EmbeddingPart } from "sheaf/adapters/openai";
+import { createRateLimit, type Batcher, type BatcherStats, type SharedRateLimit } from "sheaf";
+import {
+  embeddingRequests,
+  estimateTokens,
+  rateLimitHeaders,
+  type EmbeddingCall,
+  type EmbeddingPart,
+} from "sheaf/adapters/openai";
 import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -15,6 +21,7 @@ export class KeyBatcher {
   readonly name: string = laneName;
   readonly settings: Settings;
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
+  readonly #rateLimit: SharedRateLimit;
   readonly #cache: ModelCache | undefined;
   /** Beside the calls: equal calls of two tenants have one result in the cache. */
   readonly #tenants: WeakMap<EmbeddingCall, Tenant> = new WeakMap();
@@ -24,7 +31,7 @@ export class KeyBatcher {
     this.#cache = cache;
     const { upstreamRequestsPerMinute: runs, upstreamTokensPerMinute: weight } = settings;
     const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
-    const isLimited = runs !== undefined || weight !== undefined;
+    this.#rateLimit = createRateLimit({ runs, weight });
     this.batcher = embeddingRequests(
       async (body, { signal, onHeaders }) => {
         const reply = await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes });
@@ -48,7 +55,7 @@ export class KeyBatcher {
         }),
         dedupeKey: cache?.keyOf,
         dedupe: cache && "running",
-        rateLimit: isLimited ? { runs, weight, perMs: 60_000 } : undefined,
+        rateLimit: this.#rateLimit,
       },
     );
   }
@@ -69,6 +76,11 @@ export class KeyBatcher {
   /** Its tokens, as estimated. */
   weigh({ input }: EmbeddingCall): number {
     return estimateTokens(typeof input === "string" || Array.isArray(input) ? input : JSON.stringify(input));
+  }
+
+  /** The room that the upstream leaves, in its own headers. */
+  get limitHeaders(): Record<string, string> {
+    return rateLimitHeaders(this.#rateLimit.stats());
   }
 
   get stats(): BatcherStats {

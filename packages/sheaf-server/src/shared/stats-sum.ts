@@ -1,4 +1,11 @@
-import { createBatcher, type BatcherStats, type Distribution, type SlotsNeeded } from "sheaf";
+import {
+  createBatcher,
+  type BatcherStats,
+  type Distribution,
+  type RateLimitFigures,
+  type RateLimitStats,
+  type SlotsNeeded,
+} from "sheaf";
 
 const none = createBatcher(() => []).stats();
 
@@ -30,7 +37,7 @@ export function sumOfCounts(parts: readonly BatcherStats[]): Pick<BatcherStats, 
 
 /**
  * The statistics of several batchers as those of one: counts add up, means are weighted by batches, distributions are those
- * of the slowest, cost model, verdict and rate limit are those of the busiest, an overload is the longest, and slots needed
+ * of the slowest, cost model, verdict and the limit believed are those of the busiest, an overload is the longest, and slots needed
  * add up.
  */
 export function sumOfStats(name: string, parts: readonly BatcherStats[]): BatcherStats {
@@ -52,7 +59,7 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     costModel: busiest.costModel,
     verdict: busiest.verdict,
     overload: longest.overload,
-    rateLimit: busiest.rateLimit,
+    rateLimit: sumOfLimits(parts, busiest),
     slotsNeeded: sumOfSlots(parts.flatMap(({ slotsNeeded }) => slotsNeeded ?? [])),
     cost: null,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
@@ -68,6 +75,24 @@ function sumOfSlots(parts: readonly SlotsNeeded[]): SlotsNeeded | null {
     high: sum(({ high }) => high),
     arrivedPerS: sum(({ arrivedPerS }) => arrivedPerS),
     withinMs: Math.min(...parts.map(({ withinMs }) => withinMs)),
+  };
+}
+
+function sumOfLimits(parts: readonly BatcherStats[], { rateLimit }: BatcherStats): RateLimitStats | null {
+  if (rateLimit === null) return null;
+  const limits = parts.flatMap((part) => part.rateLimit ?? []);
+  const sum = (of: (limit: RateLimitStats) => number): number => limits.reduce((total, limit) => total + of(limit), 0);
+  const figures = (kind: "runs" | "items" | "weight"): RateLimitFigures => ({
+    ...rateLimit[kind],
+    used: sum((limit) => limit[kind].used),
+  });
+  return {
+    runs: figures("runs"),
+    items: figures("items"),
+    weight: figures("weight"),
+    share: rateLimit.share,
+    refused: sum(({ refused }) => refused),
+    pausedMs: sum(({ pausedMs }) => pausedMs),
   };
 }
 

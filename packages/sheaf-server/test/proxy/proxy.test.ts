@@ -214,6 +214,43 @@ test("requests and tokens a minute hold requests back before they are sent", asy
   assert.deepEqual(statuses, [200]);
 });
 
+test("replies tell the room that the key and model have left, and no more than is known of it", async (t) => {
+  const api = await embeddingApi(t);
+  const limited = await proxying(t, api.baseURL, { upstreamRequestsPerMinute: 600, upstreamTokensPerMinute: 60_000 });
+  const { headers } = await limited.embed("a");
+  const header = (name: string): string | null => headers.get(`x-ratelimit-${name}`);
+  assert.deepEqual([header("limit-requests"), header("limit-tokens")], ["600", "60000"]);
+  for (const kind of ["requests", "tokens"]) {
+    const remaining = Number(header(`remaining-${kind}`));
+    assert.ok(
+      Number.isInteger(remaining) && remaining > 0 && remaining < Number(header(`limit-${kind}`)),
+      `${remaining}`,
+    );
+    assert.match(header(`reset-${kind}`)!, /^(\d+m)?[\d.]+m?s$/);
+  }
+  const free = await proxying(t, api.baseURL);
+  assert.equal((await free.embed("a")).headers.get("x-ratelimit-limit-requests"), null);
+});
+
+test("a limit that the upstream tells goes on to callers, and stands in the metrics", async (t) => {
+  const fault = (_request: object, number: number): object | undefined => (number > 1 ? undefined : { status: 429, headers: {
+    "retry-after-ms": "1",
+    "x-ratelimit-limit-tokens": "300000",
+    "x-ratelimit-remaining-tokens": "100000",
+    "x-ratelimit-reset-tokens": "40s",
+  } }); // prettier-ignore
+  const api = await embeddingApi(t, { fault });
+  const proxy = await proxying(t, api.baseURL);
+  const { status, headers } = await proxy.embed("a");
+  assert.equal(status, 200);
+  assert.equal(headers.get("x-ratelimit-limit-tokens"), "300000");
+  assert.equal((await proxy.embed("b", { key: "sk-b" })).status, 200);
+  const { text } = await proxy.get("/metrics");
+  assert.match(text, /^sheaf_rate_limit_used_total\{batcher="upstream",kind="runs"\} 3$/m, "of both keys");
+  assert.match(text, /^sheaf_rate_limit_per_minute\{batcher="upstream",kind="weight"\} 300000$/m);
+  assert.match(text, /^sheaf_rate_limit_refusals_total\{batcher="upstream"\} 1$/m);
+});
+
 test("tokens of a request stay within MAX_BATCH_TOKENS", async (t) => {
   const api = await embeddingApi(t, { latencyMs: 20 });
   const proxy = await proxying(t, api.baseURL, { maxBatchTokens: 100, upstreamConcurrency: 1 });

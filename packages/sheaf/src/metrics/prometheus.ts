@@ -1,4 +1,5 @@
 import type { Batcher } from "../core/contract/batcher.ts";
+import type { RateLimitFigures } from "../core/contract/rate-limit.ts";
 import type { BatchRecord } from "../policies/policy.ts";
 import { Buckets, secondsBuckets, sizeBuckets } from "./buckets.ts";
 import { exposition, expositionContentType, type MetricFamily, type MetricSample } from "./exposition.ts";
@@ -30,8 +31,13 @@ interface Measured {
   readonly size: Buckets;
   readonly queueWait: Buckets;
   readonly run: Buckets;
+  /** By kind of limit, the most that was counted on it: a counter never goes back. */
+  readonly used: Record<LimitKind, number>;
   readonly end: () => void;
 }
+
+const limitKinds = ["runs", "items", "weight"] as const;
+type LimitKind = (typeof limitKinds)[number];
 
 type Read = (measured: Measured, stats: BatcherStats) => readonly MetricSample[];
 
@@ -77,7 +83,8 @@ function measure(batcher: MeasuredBatcher): Measured {
     queueWait.record(record.queueWaitMs.mean / 1000, record.size);
     run.record(record.runMs / 1000);
   });
-  return { batcher, labels: { batcher: batcher.name }, size, queueWait, run, end };
+  const used = { runs: 0, items: 0, weight: 0 };
+  return { batcher, labels: { batcher: batcher.name }, size, queueWait, run, used, end };
 }
 
 type Row = Omit<MetricFamily, "samples"> & { readonly samples: Read };
@@ -116,6 +123,23 @@ const histogram = (name: string, help: string, of: (measured: Measured) => Bucke
   help,
   type: "histogram",
   samples: (measured) => of(measured).samples(measured.labels),
+});
+
+/** A figure of each limit of `stats().rateLimit`; without a sample where no limit is known. */
+const ofLimits = (
+  type: "counter" | "gauge",
+  name: string,
+  help: string,
+  of: (figures: RateLimitFigures, measured: Measured, kind: LimitKind) => number | null,
+): Row => ({
+  name,
+  help,
+  type,
+  samples: (measured, { rateLimit }) =>
+    limitKinds.flatMap((kind) => {
+      const value = rateLimit === null ? null : of(rateLimit[kind], measured, kind);
+      return value === null ? [] : [{ labels: { ...measured.labels, kind }, value }];
+    }),
 });
 
 const table: readonly Row[] = [
@@ -193,6 +217,39 @@ const table: readonly Row[] = [
     "sheaf_scheduler_abandoned_runs_total",
     "Runs given up after runTimeoutMs.",
     ({ abandonedRuns }) => abandonedRuns,
+  ),
+  ofLimits(
+    "gauge",
+    "sheaf_rate_limit_per_minute",
+    "Rate limit believed, in a minute, by kind; absent while none is known.",
+    ({ perMinute }) => perMinute,
+  ),
+  ofLimits(
+    "gauge",
+    "sheaf_rate_limit_left",
+    "Room under the rate limit now, by kind; negative for a debt.",
+    ({ left }) => left,
+  ),
+  ofLimits(
+    "counter",
+    "sheaf_rate_limit_used_total",
+    "Runs, items and weight counted on the rate limit, by kind.",
+    ({ used }, measured, kind) => (measured.used[kind] = Math.max(measured.used[kind], used)),
+  ),
+  gauge(
+    "sheaf_rate_limit_share_ratio",
+    "This process's part of a rate limit that processes divide; 1 without others.",
+    ({ rateLimit }) => rateLimit?.share,
+  ),
+  counter(
+    "sheaf_rate_limit_refusals_total",
+    "Runs that the service refused for their rate.",
+    ({ rateLimit }) => rateLimit?.refused,
+  ),
+  counter(
+    "sheaf_rate_limit_pause_seconds_total",
+    "Time in which nothing was sent because the service asked for it.",
+    ({ rateLimit }) => rateLimit && rateLimit.pausedMs / 1000,
   ),
 ];
 

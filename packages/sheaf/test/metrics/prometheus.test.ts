@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Registry } from "prom-client";
-import { createBatcher, type Batcher } from "../../dist/index.js";
+import { createBatcher, createRateLimit, greedy, type BatchContext, type Batcher } from "../../dist/index.js";
 import { exposition, prometheusMetrics } from "../../dist/metrics/index.js";
+import { manualClock } from "../../dist/tuning/index.js";
 
 const doubling = (name: string): Batcher<number, number> =>
   createBatcher((numbers: number[]) => numbers.map((number) => 2 * number), { name });
@@ -24,6 +25,79 @@ test("counts items and batches at scrape time, without an observation per item",
     'sheaf_run_seconds_count{batcher="double"} 1',
   ])
     assert.ok(lines.includes(line), line);
+});
+
+test("a rate limit shows what is believed of it, what is left and used, and what refusals cost", async () => {
+  const clock = manualClock();
+  let refusals = 1;
+  const batcher = createBatcher(
+    async (numbers: number[], context) => {
+      context.reportWeight(refusals > 0 ? 0 : 5);
+      if (refusals-- <= 0) return numbers;
+      context.putBack();
+      throw Object.assign(new Error("429"), { retryAfterMs: 2000 });
+    },
+    {
+      name: "limited",
+      clock,
+      policy: greedy(),
+      weigh: () => 20,
+      rateLimit: createRateLimit({ runs: 600, weight: 6000, clock }),
+    },
+  );
+  const metrics = prometheusMetrics([batcher, doubling("free")]);
+  const used = (): string =>
+    /^sheaf_rate_limit_used_total\{batcher="limited",kind="weight"\} (\d+)$/m.exec(metrics.text())![1]!;
+  assert.equal(used(), "0");
+  const call = batcher(1);
+  await clock.advanceAsync(1000);
+  assert.equal(used(), "0", "the API did not count the refused run");
+  await clock.advanceAsync(2000);
+  assert.equal(await call, 1);
+  const lines = metrics.text().split("\n");
+  for (const line of [
+    "# TYPE sheaf_rate_limit_per_minute gauge",
+    'sheaf_rate_limit_per_minute{batcher="limited",kind="runs"} 600',
+    'sheaf_rate_limit_per_minute{batcher="limited",kind="weight"} 6000',
+    'sheaf_rate_limit_used_total{batcher="limited",kind="runs"} 2',
+    'sheaf_rate_limit_used_total{batcher="limited",kind="weight"} 5',
+    'sheaf_rate_limit_share_ratio{batcher="limited"} 1',
+    'sheaf_rate_limit_refusals_total{batcher="limited"} 0',
+    'sheaf_rate_limit_pause_seconds_total{batcher="limited"} 2',
+  ])
+    assert.ok(lines.includes(line), line);
+  assert.ok(
+    !lines.some(
+      (line) => line.startsWith("sheaf_rate_limit") && /free|kind="items"/.test(line) && !line.includes("used"),
+    ),
+  );
+});
+
+test("a counter of the rate limit never goes back where a run weighed less than was counted at its start", async () => {
+  const clock = manualClock();
+  let end: (() => void) | undefined;
+  const run = (numbers: number[], context: BatchContext): Promise<number[]> =>
+    new Promise((resolve) => {
+      end = () => {
+        context.reportWeight(1);
+        resolve(numbers);
+      };
+    });
+  const batcher = createBatcher(run, {
+    name: "a",
+    clock,
+    policy: greedy(),
+    weigh: () => 20,
+    rateLimit: createRateLimit({ weight: 6000, clock }),
+  });
+  const metrics = prometheusMetrics([batcher]);
+  const used = (): number => Number(/used_total\{batcher="a",kind="weight"\} (\d+)/.exec(metrics.text())![1]);
+  const call = batcher(1);
+  await clock.advanceAsync(0);
+  assert.equal(used(), 20);
+  end!();
+  await call;
+  assert.equal(used(), 20);
 });
 
 test("a prom-client registry shows the same samples beside its own metrics", async () => {

@@ -13,6 +13,7 @@ import { vectorsOf } from "./vectors.ts";
 
 export { openaiFetch, OpenAIError } from "./client.ts";
 export type { EmbeddingInput, FetchOptions, OpenAILike, RequestOptions } from "./client.ts";
+export { rateLimitHeaders } from "../../limits/limit-headers.ts";
 export type { HeadersLike } from "../../limits/told-limits.ts";
 export { embeddingRequests, namedInput } from "./requests.ts";
 export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbeddings } from "./requests.ts";
