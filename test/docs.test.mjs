@@ -125,6 +125,7 @@ test("every option of the database and vector store adapters stands in docs/refe
       ["shared/postgres/upsert.ts", "UpsertOptions"],
     ],
     "look-up option": [tableName, ["postgres/lookup.ts", "LookupOptions"]],
+    "share option": [tableName, ["postgres/rate-shares.ts", "RateSharesOptions"]],
     "log option": [tableName, ["batch-log/log.ts", "BatchLogOptions"]],
     "store option": [
       tableName,

@@ -12,6 +12,7 @@ export { BatcherError, type ErrorCode } from "./core/contract/errors.ts";
 export type { Clock } from "./core/runtime/clock.ts";
 export type { BatchRecord, Decision, DispatchReason, Policy, QueueView, SizeReason } from "./policies/policy.ts";
 export { createRateLimit, type RateLimitOptions } from "./limits/create-rate-limit.ts";
+export type { RateShares } from "./limits/process-share.ts";
 export { createBatcher } from "./core/create-batcher.ts";
 export type { DetailedResult } from "./core/contract/detailed-result.ts";
 export type { Batcher, BatcherCapacity, BatcherPending, Result } from "./core/contract/batcher.ts";

@@ -15,12 +15,16 @@ const startRate = 0.25;
 export class Budget {
   /** Amounts counted so far. */
   used = 0;
+  /** This process's part of the limit, > 0 and <= 1. */
+  share = 1;
   readonly #givenPerMs: number;
   readonly #givenHolds: number;
   #toldPerMs: number | undefined;
   #toldHolds = Infinity;
   #toldLimit: number | undefined;
   #level: number;
+  /** Of the batch that waits. */
+  #asked = 0;
   #filledAtMs: number = -Infinity;
 
   /** `perMs`: the period of the limit that was given. */
@@ -37,7 +41,12 @@ export class Budget {
 
   /** The limit believed, in a minute; Infinity where nothing is known. `pace` bounds it, in units a millisecond. */
   perMinute(pace: number): number {
-    return this.#ratePerMs(pace) * minuteMs;
+    return Math.min(this.#wholePerMs, pace) * minuteMs;
+  }
+
+  /** For how many milliseconds the whole limit was used; 0 where none is known. */
+  get usedMs(): number {
+    return this.used / this.#wholePerMs;
   }
 
   left(nowMs: number, pace: number): number {
@@ -47,7 +56,7 @@ export class Budget {
 
   /** The service said that its bucket is at least half full. */
   isHalfFull(nowMs: number): boolean {
-    return this.isTold && this.left(nowMs, Infinity) >= 0.5 * this.holds(Infinity);
+    return this.isTold && this.left(nowMs, Infinity) >= 0.5 * this.share * this.holds(Infinity);
   }
 
   /** The most that can be left at once. */
@@ -61,6 +70,7 @@ export class Budget {
   readyAtMs(nowMs: number, amount: number, ahead: number, pace: number): number {
     const ratePerMs = this.#ratePerMs(pace);
     if (ratePerMs === Infinity) return nowMs;
+    this.#asked = amount;
     this.#refill(nowMs, pace);
     const missing = Math.min(this.holds(pace), amount) + ahead - this.#level;
     // A millionth is a rounding error, and waiting for it would set a timer of 0 ms.
@@ -70,7 +80,7 @@ export class Budget {
   spend(nowMs: number, amount: number, pace: number): void {
     this.#refill(nowMs, pace);
     this.used += amount;
-    this.#level = Math.min(this.holds(pace), this.#level - amount);
+    this.#level = Math.min(this.#most(pace), this.#level - amount);
   }
 
   /** The service refused: so much is there at that moment, if it is right about it. */
@@ -93,13 +103,24 @@ export class Budget {
     const holds = resetMs === undefined ? most : Math.min(most, remaining + resetMs * this.#toldPerMs);
     const isLess = holds < this.#toldHolds && this.#toldHolds <= most;
     this.#toldHolds = Math.max(1, isLess ? this.#toldHolds + 0.2 * (holds - this.#toldHolds) : holds);
-    const left = Math.min(remaining, most) - inFlight;
+    const left = this.share * Math.min(remaining, most) - inFlight;
     // A caller who gives a smaller limit than the service's wants less than is left.
     this.#level = this.#givenPerMs < this.#toldPerMs ? Math.min(this.#level, left) : left;
   }
 
+  get #wholePerMs(): number {
+    return Math.min(this.#givenPerMs, this.#toldPerMs ?? Infinity);
+  }
+
+  /** A pace was measured by this process alone, and is its own. */
   #ratePerMs(pace: number): number {
-    return Math.min(this.#givenPerMs, this.#toldPerMs ?? Infinity, pace);
+    return Math.min(this.share * this.#wholePerMs, pace);
+  }
+
+  /** The most that may be left: this process's part of the bucket, or enough for the batch that waits. */
+  #most(pace: number): number {
+    const holds = this.holds(pace);
+    return this.share === 1 ? holds : Math.max(this.share * holds, Math.min(holds, this.#asked));
   }
 
   #refill(nowMs: number, pace: number): void {
@@ -108,6 +129,6 @@ export class Budget {
     const ratePerMs = this.#ratePerMs(pace);
     if (elapsedMs <= 0 || ratePerMs === Infinity) return;
     // The service may have told more than is believed to fit.
-    this.#level = Math.max(this.#level, Math.min(this.holds(pace), this.#level + ratePerMs * elapsedMs));
+    this.#level = Math.max(this.#level, Math.min(this.#most(pace), this.#level + ratePerMs * elapsedMs));
   }
 }

@@ -1,9 +1,12 @@
 import type { RateLimitSeat, RateLimitStats, SharedRateLimit } from "../core/contract/rate-limit.ts";
 import { Pauses } from "../core/dispatch/limits/pauses.ts";
+import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
+import { ProcessShare, type DemandView, type RateShares } from "./process-share.ts";
 import { SizeCaps, type NamedCap } from "./size-caps.ts";
 import type { ToldLimits } from "./told-limits.ts";
+import { Turns, type Amounts, type Turn } from "./turns.ts";
 
 /** A pause where a refusal names none: until the refused weight has flowed in, within these bounds, doubled each time. */
 const shortestPauseMs = 250;
@@ -38,12 +41,6 @@ export interface SentRequest {
   readonly number: number;
 }
 
-interface Want {
-  readonly items: number;
-  readonly weight: number;
-  readonly untilMs: number;
-}
-
 const kinds = ["runs", "items", "weight"] as const;
 
 /** The limit of one key and model, which batchers share: given numbers, and lessons from the service's replies. */
@@ -51,9 +48,11 @@ export class LearnedRateLimit implements SharedRateLimit {
   readonly caps: SizeCaps = new SizeCaps();
   readonly #budgets: Readonly<Record<(typeof kinds)[number], Budget>>;
   readonly #givenItems: number;
+  readonly #clock: Clock;
   readonly #pace = new Pace();
   readonly #pauses = new Pauses();
-  readonly #seats = new Set<Seat>();
+  readonly #turns = new Turns();
+  readonly #processShare: ProcessShare | undefined;
   /** Requests under way. */
   readonly #sent = new Set<SentRequest>();
   /** By what share true weights exceed their estimates, seldom more: so much is kept in hand. */
@@ -66,28 +65,30 @@ export class LearnedRateLimit implements SharedRateLimit {
   #acceptedSince = 0;
   /** Bound on a request where the service's bucket seems to hold less. */
   #maxWeight: number = Infinity;
-  /** Service that the seat served last had had before: one that comes back starts there. */
-  #turn = 0;
 
-  constructor(given: GivenLimits) {
+  /** With `shares`, processes divide it. */
+  constructor(given: GivenLimits, clock: Clock = systemClock, shares?: RateShares) {
     const { perMs } = given;
+    this.#clock = clock;
     this.#givenItems = given.items ?? Infinity;
     this.#budgets = {
       runs: new Budget(given.runs, perMs),
       items: new Budget(given.items, perMs),
       weight: new Budget(given.weight, perMs),
     };
+    if (shares !== undefined) {
+      const view = (): DemandView => this.#demand(clock.now());
+      this.#processShare = new ProcessShare(shares, clock, view, (share) => this.#takeShare(share));
+    }
   }
 
   join(wake: () => void): RateLimitSeat {
-    const seat = new Seat(this, wake);
-    this.#seats.add(seat);
-    return seat;
+    return new Seat(this, this.#turns.join(wake));
   }
 
-  leave(seat: Seat): void {
-    this.#seats.delete(seat);
-    this.#wake();
+  leave(turn: Turn): void {
+    this.#turns.leave(turn);
+    if (this.#turns.size === 0) this.#processShare?.leave();
   }
 
   get maxItems(): number {
@@ -98,9 +99,10 @@ export class LearnedRateLimit implements SharedRateLimit {
     return Math.min(this.caps.weight, this.#maxWeight, bucketShare * this.#budgets.weight.holds(Infinity));
   }
 
-  readyAtMs(seat: Seat, nowMs: number, items: number, weight: number): number {
+  readyAtMs(turn: Turn, nowMs: number, items: number, weight: number): number {
+    this.#processShare?.touch(nowMs);
     let readyAtMs = this.#pauses.untilMs;
-    const ahead = this.#ahead(seat, nowMs);
+    const ahead = this.#turns.ahead(turn, nowMs);
     for (const kind of kinds) {
       const amount = { runs: 1, items, weight: weight * (1 + this.#excess) }[kind];
       readyAtMs = Math.max(
@@ -108,21 +110,18 @@ export class LearnedRateLimit implements SharedRateLimit {
         this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], this.#paceOf(kind, nowMs)),
       );
     }
-    // One who could go and does not, because its policy holds, keeps no other waiting.
-    seat.want = readyAtMs > nowMs ? { items, weight, untilMs: readyAtMs + 1000 } : undefined;
+    this.#turns.look(turn, nowMs, readyAtMs, items, weight);
     return readyAtMs;
   }
 
-  spend(seat: Seat, nowMs: number, items: number, weight: number): void {
-    seat.want = undefined;
-    this.#turn = Math.max(this.#turn, seat.served);
-    seat.served = Math.max(seat.served, this.#turn) + Math.max(1, weight);
+  spend(turn: Turn, nowMs: number, items: number, weight: number): void {
+    this.#turns.went(turn, weight);
     this.#take(nowMs, { runs: 1, items, weight });
   }
 
   correct(nowMs: number, weight: number): void {
     this.#take(nowMs, { runs: 0, items: 0, weight });
-    if (weight < 0) this.#wake();
+    if (weight < 0) this.#turns.wake();
   }
 
   pause(nowMs: number, durationMs: number): void {
@@ -200,24 +199,25 @@ export class LearnedRateLimit implements SharedRateLimit {
     return this.caps.refused(request.items, request.weight, named);
   }
 
-  stats(nowMs: number): RateLimitStats {
+  stats(nowMs: number = this.#clock.now()): RateLimitStats {
     const figures = (kind: (typeof kinds)[number]): RateLimitStats["runs"] => {
       const pace = this.#paceOf(kind, nowMs);
       const perMinute = this.#budgets[kind].perMinute(pace);
       const { used } = this.#budgets[kind];
-      if (perMinute === Infinity) return { perMinute: null, left: null, used };
-      return { perMinute, left: this.#budgets[kind].left(nowMs, pace), used };
+      if (perMinute === Infinity) return { perMinute: null, left: null, holds: null, used };
+      return { perMinute, left: this.#budgets[kind].left(nowMs, pace), holds: this.#budgets[kind].holds(pace), used };
     };
     return {
       runs: figures("runs"),
       items: figures("items"),
       weight: figures("weight"),
+      share: this.#budgets.weight.share,
       refused: this.#refusals,
       pausedMs: this.#pauses.since(-Infinity) - Math.max(0, this.#pauses.untilMs - nowMs),
     };
   }
 
-  #take(nowMs: number, amounts: Readonly<Record<(typeof kinds)[number], number>>): void {
+  #take(nowMs: number, amounts: Amounts): void {
     for (const kind of kinds) this.#budgets[kind].spend(nowMs, amounts[kind], this.#paceOf(kind, nowMs));
   }
 
@@ -239,41 +239,29 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.#budgets.runs.told(told.runs, nowMs, runs, Infinity);
     this.#budgets.weight.told(told.weight, nowMs, weight, this.#pace.at(nowMs));
     if (this.#budgets.weight.isHalfFull(nowMs)) this.#pace.forget();
-    this.#wake();
+    this.#turns.wake();
   }
 
-  /** The amounts for which seats that have had less wait. */
-  #ahead(seat: Seat, nowMs: number): Record<(typeof kinds)[number], number> {
-    const ahead = { runs: 0, items: 0, weight: 0 };
-    if (this.#seats.size === 1) return ahead;
-    const own = Math.max(seat.served, this.#turn);
-    for (const other of this.#seats) {
-      const { want } = other;
-      if (other === seat || want === undefined || want.untilMs < nowMs) continue;
-      if (Math.max(other.served, this.#turn) >= own) continue;
-      ahead.runs++;
-      ahead.items += want.items;
-      ahead.weight += want.weight;
-    }
-    return ahead;
+  #takeShare(share: number): void {
+    for (const kind of kinds) this.#budgets[kind].share = share;
+    this.#turns.wake();
   }
 
-  #wake(): void {
-    for (const seat of this.#seats) if (seat.want !== undefined) seat.wake();
+  #demand(nowMs: number): DemandView {
+    const usedMs = Math.max(...kinds.map((kind) => this.#budgets[kind].usedMs));
+    const isWaiting = this.#turns.areWaiting(nowMs);
+    return { usedMs, isWaiting, isActive: isWaiting || this.#sent.size > 0 };
   }
 }
 
 /** One batcher's place. */
 class Seat implements RateLimitSeat {
-  readonly wake: () => void;
-  /** Weight it has had, from a common start. */
-  served = 0;
-  want: Want | undefined;
   readonly #limit: LearnedRateLimit;
+  readonly #turn: Turn;
 
-  constructor(limit: LearnedRateLimit, wake: () => void) {
+  constructor(limit: LearnedRateLimit, turn: Turn) {
     this.#limit = limit;
-    this.wake = wake;
+    this.#turn = turn;
   }
 
   get maxItems(): number {
@@ -285,11 +273,11 @@ class Seat implements RateLimitSeat {
   }
 
   readyAtMs(nowMs: number, items: number, weight: number): number {
-    return this.#limit.readyAtMs(this, nowMs, items, weight);
+    return this.#limit.readyAtMs(this.#turn, nowMs, items, weight);
   }
 
   spend(nowMs: number, items: number, weight: number): void {
-    this.#limit.spend(this, nowMs, items, weight);
+    this.#limit.spend(this.#turn, nowMs, items, weight);
   }
 
   correct(nowMs: number, weight: number): void {
@@ -309,7 +297,7 @@ class Seat implements RateLimitSeat {
   }
 
   leave(): void {
-    this.#limit.leave(this);
+    this.#limit.leave(this.#turn);
   }
 
   stats(nowMs: number): RateLimitStats {

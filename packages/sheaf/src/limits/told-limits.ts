@@ -19,8 +19,10 @@ const names = { runs: "requests", weight: "tokens" } as const;
 
 /**
  * Reads `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, with or without `x-`. OpenAI writes resets as `6m0s`
- * (developers.openai.com/api/docs/guides/rate-limits), Azure as seconds, with -1 where it has no figure (learn.microsoft.com,
- * "Manage Azure OpenAI quota"). Cohere and Voyage document no such header: there 429 alone tells.
+ * (developers.openai.com/api/docs/guides/rate-limits), Azure as seconds, with -1 where it has no figure
+ * (learn.microsoft.com/answers/questions/5625878). Some of Azure's deployments tell the remaining amounts alone, that of
+ * requests for ten seconds and not for a minute: without a limit it is left out. Cohere (docs.cohere.com/docs/rate-limits) and
+ * Voyage (docs.voyageai.com/docs/rate-limits) document no header: there 429 alone tells.
  */
 export function toldLimits(headers: HeadersLike | undefined): ToldLimits | undefined {
   if (headers === undefined || headers === null) return undefined;
@@ -29,7 +31,8 @@ export function toldLimits(headers: HeadersLike | undefined): ToldLimits | undef
       headerOf(headers, `x-ratelimit-${what}-${names[kind]}`) ?? headerOf(headers, `ratelimit-${what}-${names[kind]}`);
     return { limit: countOf(of("limit")), remaining: countOf(of("remaining")), resetMs: spanMsOf(of("reset")) };
   };
-  const [runs, weight] = [told("runs"), told("weight")];
+  const [requests, weight] = [told("runs"), told("weight")];
+  const runs = requests.limit === undefined ? { ...requests, remaining: undefined } : requests;
   return runs.remaining === undefined && weight.remaining === undefined ? undefined : { runs, weight };
 }
 
@@ -53,4 +56,14 @@ export function spanMsOf(text: string | undefined): number | undefined {
   for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g))
     sumMs += Number(number) * unitMs[unit as keyof typeof unitMs];
   return sumMs;
+}
+
+/** A span as OpenAI writes it: `12ms`, `1.5s`, `6m0s`. */
+export function spanOf(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms)}ms`;
+  const seconds = Math.round(ms) / 1000;
+  const minutes = Math.floor(seconds / 60);
+  const rest = Number((seconds - minutes * 60).toFixed(3));
+  const hours = Math.floor(minutes / 60);
+  return `${hours > 0 ? `${hours}h` : ""}${minutes > 0 ? `${minutes % 60}m` : ""}${rest}s`;
 }

@@ -1,11 +1,12 @@
+import { spanOf } from "../limits/told-limits.ts";
 import type { ProviderBucket } from "./provider-bucket.ts";
 
 /**
  * Whose headers and errors the double sends, as documented:
  * - `"openai"`: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, resets as `6m0s`, and on 429 `retry-after` and
  *   `retry-after-ms` (developers.openai.com/api/docs/guides/rate-limits).
- * - `"azure"`: the same names with resets in whole seconds, and `retry-after-ms` on 429 (learn.microsoft.com, "Manage Azure
- *   OpenAI quota").
+ * - `"azure"`: the same names with resets in whole seconds (learn.microsoft.com/answers/questions/5625878), and
+ *   `retry-after-ms` on 429.
  * - `"cohere"`, `"voyage"`: no header about limits; 429 with a message (docs.cohere.com/docs/rate-limits,
  *   docs.voyageai.com/docs/rate-limits).
  */
@@ -40,14 +41,4 @@ export function errorBody(style: ProviderStyle, message: string, type: string, c
   if (style === "cohere") return { id: "00000000-0000-0000-0000-000000000000", message };
   if (style === "voyage") return { detail: message };
   return { error: { message, type, param: null, code } };
-}
-
-/** A span as OpenAI writes it: `12ms`, `1.5s`, `6m0s`. */
-export function spanOf(ms: number): string {
-  if (ms < 1000) return `${Math.ceil(ms)}ms`;
-  const seconds = Math.round(ms) / 1000;
-  const minutes = Math.floor(seconds / 60);
-  const rest = Number((seconds - minutes * 60).toFixed(3));
-  const hours = Math.floor(minutes / 60);
-  return `${hours > 0 ? `${hours}h` : ""}${minutes > 0 ? `${minutes % 60}m` : ""}${rest}s`;
 }

@@ -207,6 +207,40 @@ test("the AI SDK's model tells headers and usage; a LangChain instance is waited
   assert.equal((await wrapped.embedDocuments(Array.from({ length: 10 }, (_, i) => `other ${i}`))).length, 10);
 });
 
+test("a LangChain instance that is made with a fetch tells headers and usage of each run", async (t) => {
+  const { clock, api } = rig({ tokensPerMinute: 30_000, countTokens: (text) => Math.ceil(text.length / 2) });
+  t.mock.method(globalThis, "fetch", api.fetch);
+  /** As LangChain's: it takes a fetch, and shows nothing of a reply but the vectors; an error has its status alone. */
+  const plain = (fetch: typeof globalThis.fetch) => ({
+    embedDocuments: async (texts: string[]): Promise<number[][]> => {
+      const body = JSON.stringify({ model: "m", input: texts });
+      const response = await fetch("http://api.invalid/v1/embeddings", { method: "POST", body });
+      const json: any = await response.json();
+      if (!response.ok) throw Object.assign(new Error(json.error.message), { status: response.status });
+      return json.data.map(({ embedding }: any) => embedding);
+    },
+    embedQuery: async () => [1],
+  });
+  let made = 0;
+  const embeddings = new CoalescedEmbeddings((fetch) => (made++, plain(fetch)), { clock, concurrency: 3, maxBatchSize: 10 }); // prettier-ignore
+  const texts = Array.from({ length: 400 }, (_, i) => `${i} ${"x".repeat(300)}`);
+  const all = watch(embeddings.embedDocuments(texts));
+  await new Promise<void>((resolve) => void clock.at(5 * minuteMs, resolve));
+  assert.equal((all.value as number[][] | undefined)?.length, 400);
+  const { weight } = embeddings.batcher.stats().rateLimit!;
+  assert.equal(weight.perMinute, 30_000, "as the headers say");
+  assert.equal(weight.used, api.counts().tokens, "as usage says");
+  assert.ok(api.counts().refused <= 6, `${api.counts().refused}: twice the three in flight`);
+  assert.ok(made <= 3, `${made} instances`);
+});
+
+test("CoalescedEmbeddings refuses a function that makes no Embeddings at once", () => {
+  assert.throws(
+    () => new CoalescedEmbeddings(() => ({}) as never),
+    /wraps an Embeddings instance with embedDocuments, got/,
+  );
+});
+
 test("headers are read in every shape and unit, and -1 does not count", () => {
   const spans = { "6m0s": 360_000, "1s": 1000, "12ms": 12, "1h2m3.5s": 3_723_500, "7": 7000, soon: undefined };
   for (const [text, ms] of Object.entries(spans)) assert.equal(spanMsOf(text), ms, text);
@@ -221,6 +255,12 @@ test("headers are read in every shape and unit, and -1 does not count", () => {
   assert.deepEqual(toldLimits(new Headers(sent)), { runs: nothing, weight });
   assert.equal(toldLimits({ "x-ratelimit-limit-tokens": "-1", "x-ratelimit-remaining-tokens": "-1" }), undefined);
   assert.equal(toldLimits({}), undefined);
+  const remaining = { "x-ratelimit-remaining-requests": "19", "x-ratelimit-remaining-tokens": "19913" };
+  assert.deepEqual(
+    toldLimits(remaining),
+    { runs: nothing, weight: { ...nothing, remaining: 19_913 } },
+    "as some of Azure's tell it",
+  );
 });
 
 test("wrong options of createRateLimit are refused, and so is a limit of another kind in an adapter", () => {

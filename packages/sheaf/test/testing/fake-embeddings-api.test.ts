@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiEmbeddings, openaiFetch } from "../../dist/adapters/openai/index.js";
 import { fakeEmbeddingsApi, type FakeEmbeddingsApi, type FakeEmbeddingsApiOptions } from "../../dist/testing/index.js";
-import { spanOf } from "../../dist/testing/provider-headers.js";
+import { spanOf } from "../../dist/limits/told-limits.js";
 import { virtualClock } from "../../dist/tuning/index.js";
 
 const url = "http://api.invalid/v1/embeddings";

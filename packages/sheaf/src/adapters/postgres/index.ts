@@ -7,3 +7,4 @@ export type { Returning } from "../shared/postgres/statement.ts";
 export { upsertBatcher, type UpsertOptions } from "../shared/postgres/upsert.ts";
 export type { InputRow } from "../shared/postgres/write.ts";
 export { lookupBatcher, type Found, type LookupOptions } from "./lookup.ts";
+export { rateShares, rateSharesTableSql, type PostgresRateShares, type RateSharesOptions } from "./rate-shares.ts";

@@ -24,6 +24,8 @@ export interface RateLimit {
 export interface SharedRateLimit {
   /** A place for one batcher more. `wake` is called when it may go earlier than it was told. */
   join(wake: () => void): RateLimitSeat;
+  /** As `stats().rateLimit` of each of its batchers. */
+  stats(): RateLimitStats;
 }
 
 /** One batcher's place at a limit. Times are those of the batcher's clock, in milliseconds. */
@@ -55,7 +57,9 @@ export interface RateLimitFigures {
   readonly perMinute: number | null;
   /** The amount that could go at once; negative for a debt, null where no limit is known. */
   readonly left: number | null;
-  /** Counted so far. */
+  /** The most that could ever go at once; null where no limit is known. */
+  readonly holds: number | null;
+  /** Counted so far; less again where a run weighed less than was estimated. */
   readonly used: number;
 }
 
@@ -64,6 +68,8 @@ export interface RateLimitStats {
   readonly runs: RateLimitFigures;
   readonly items: RateLimitFigures;
   readonly weight: RateLimitFigures;
+  /** This process's part of the limit, where processes share it; else 1. */
+  readonly share: number;
   /** Runs that the service refused for their rate. */
   readonly refused: number;
   /** Milliseconds for which nothing went because the service asked for it. */

@@ -63,10 +63,17 @@ export class RateLimiter implements RateLimitSeat {
     const figures = (kind: "runs" | "items" | "weight"): RateLimitFigures => {
       const bucket = this.#buckets.find((each) => each.kind === kind);
       const perMinute = bucket === undefined ? null : (bucket.limit * 60_000) / this.#perMs;
-      return { perMinute, left: bucket?.tokens ?? null, used: this.#used[kind] };
+      return { perMinute, left: bucket?.tokens ?? null, holds: bucket?.limit ?? null, used: this.#used[kind] };
     };
     const pausedMs = this.#pauses.since(-Infinity) - Math.max(0, this.#pauses.untilMs - nowMs);
-    return { runs: figures("runs"), items: figures("items"), weight: figures("weight"), refused: 0, pausedMs };
+    return {
+      runs: figures("runs"),
+      items: figures("items"),
+      weight: figures("weight"),
+      share: 1,
+      refused: 0,
+      pausedMs,
+    };
   }
 
   #take(nowMs: number, amounts: { readonly runs: number; readonly items: number; readonly weight: number }): void {

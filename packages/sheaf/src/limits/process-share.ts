@@ -1,0 +1,124 @@
+import type { Clock } from "../core/runtime/clock.ts";
+import { warnOnce } from "../core/runtime/globals.ts";
+import { fairShare } from "./fair-share.ts";
+
+/** A store over which processes divide a limit; `rateShares()` of `sheaf/adapters/postgres` makes one. */
+export interface RateShares {
+  /**
+   * Stores the demand of one process for `keepMs`, in place of its former one.
+   * @param demand The part of the limit that it could use, 0 to 1.
+   * @returns the demands of the other processes that are still kept.
+   */
+  renew(member: string, demand: number, keepMs: number): PromiseLike<readonly number[]>;
+  /** Deletes the demand of a process that has ended. */
+  leave(member: string): PromiseLike<unknown>;
+}
+
+/** The part of the limit that a process has a view of. */
+export interface DemandView {
+  /** Milliseconds of the whole limit that were used so far. */
+  readonly usedMs: number;
+  /** Items wait for the limit now. */
+  readonly isWaiting: boolean;
+  /** The process has requests under way, or items that wait. */
+  readonly isActive: boolean;
+}
+
+/** So often a process says its demand, while it has requests or waiting items. */
+const renewMs = 1000;
+/** A process that says nothing for so long has ended or needs nothing: its share goes to the others. */
+const keepMs = 10_000;
+/** The use of a few requests, where one takes seconds of the limit. */
+const averageMs = 10_000;
+/** More than its use, so that it can grow. */
+const headroom = 1.25;
+/** The demand of a process whose items wait: at least this, and twice its share. */
+const leastWaiting = 0.25;
+/** Never nothing: a process that was idle may begin while the store is away. */
+const leastShare = 0.01;
+
+/**
+ * This process's share of a limit that several processes divide. Each says every second how much it could use, and takes
+ * its fair part of it. While the store is away it keeps its last share.
+ */
+export class ProcessShare {
+  /** All of the limit until the store has answered. */
+  #share = 1;
+  readonly #shares: RateShares;
+  readonly #clock: Clock;
+  readonly #view: () => DemandView;
+  readonly #changed: (share: number) => void;
+  readonly #member = [Math.random(), Math.random()].map((number) => number.toString(36).slice(2)).join("");
+  readonly #warn = warnOnce();
+  #renewedAtMs = -Infinity;
+  #usedMs = 0;
+  /** Recent use, as a part of the limit. */
+  #use = 0;
+  #isRenewing = false;
+  #hasLeft = true;
+  #cancelTimer: (() => void) | undefined;
+
+  /** `changed` gets a part of the limit, > 0 and <= 1. */
+  constructor(shares: RateShares, clock: Clock, view: () => DemandView, changed: (share: number) => void) {
+    this.#shares = shares;
+    this.#clock = clock;
+    this.#view = view;
+    this.#changed = changed;
+  }
+
+  /** The limit is looked at: says the demand again where the last time is long ago. */
+  touch(nowMs: number): void {
+    if (this.#isRenewing || nowMs < this.#renewedAtMs + renewMs) return;
+    this.#isRenewing = true;
+    this.#hasLeft = false;
+    void this.#renew(this.#demand(nowMs));
+  }
+
+  /** The last batcher has closed. */
+  leave(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    this.#renewedAtMs = -Infinity;
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    void this.#forget();
+  }
+
+  #demand(nowMs: number): number {
+    const { usedMs, isWaiting } = this.#view();
+    const elapsedMs = nowMs - this.#renewedAtMs;
+    const weight = 1 - Math.exp(-elapsedMs / averageMs);
+    const use = elapsedMs === Infinity ? 0 : Math.max(0, usedMs - this.#usedMs) / elapsedMs;
+    this.#use += weight * (use - this.#use);
+    this.#usedMs = usedMs;
+    this.#renewedAtMs = nowMs;
+    return Math.min(1, isWaiting ? Math.max(leastWaiting, 2 * this.#share) : headroom * this.#use);
+  }
+
+  async #renew(demand: number): Promise<void> {
+    try {
+      const share = fairShare(demand, await this.#shares.renew(this.#member, demand, keepMs));
+      if (!(share >= 0 && share <= 1)) throw new TypeError(`renew() must resolve to numbers of 0 to 1`);
+      this.#share = Math.max(leastShare, share);
+      this.#changed(this.#share);
+    } catch (error) {
+      const percent = Math.round(100 * this.#share);
+      this.#warn(`rate limit: cannot reach the store of shares; keeping ${percent} % of the limit: ${inWords(error)}`);
+    }
+    this.#isRenewing = false;
+    // No timer for an idle process: it would not end.
+    if (this.#hasLeft || !this.#view().isActive) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#clock.after(renewMs, () => this.touch(this.#clock.now()));
+  }
+
+  async #forget(): Promise<void> {
+    try {
+      await this.#shares.leave(this.#member);
+    } catch {
+      // The store forgets it after keepMs.
+    }
+  }
+}
+
+const inWords = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 300);

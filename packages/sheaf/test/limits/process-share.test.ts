@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
+import { createRateLimit, type Clock, type RateShares } from "../../dist/index.js";
+import { fakeEmbeddingsApi } from "../../dist/testing/index.js";
+import { virtualClock, type VirtualClock } from "../../dist/tuning/index.js";
+
+const numbers = { runs: 3000, weight: 300_000 };
+
+/** A store in memory; each process has its own view of it, which may be cut off. */
+function store(clock: Clock) {
+  const rows = new Map<string, { demand: number; untilMs: number }>();
+  let renewals = 0;
+  const view = (state: { isAway?: boolean; isDead?: boolean } = {}): RateShares => ({
+    renew: async (member, demand, keepMs) => {
+      if (state.isAway === true) throw new Error("the store is away");
+      if (state.isDead === true) return new Promise(() => undefined);
+      renewals++;
+      rows.set(member, { demand, untilMs: clock.now() + keepMs });
+      return [...rows].filter(([name, { untilMs }]) => name !== member && untilMs >= clock.now()).map(([, { demand: other }]) => other); // prettier-ignore
+    },
+    leave: async (member) => rows.delete(member),
+  });
+  return { view, rows, renewals: () => renewals };
+}
+
+function rig(given: typeof numbers | undefined = numbers) {
+  const clock = virtualClock();
+  const api = fakeEmbeddingsApi({ tokensPerMinute: 300_000, requestsPerMinute: 3000, shape: "10s", clock });
+  const shared = store(clock);
+  const make = (shares: RateShares): OpenAIEmbeddings => {
+    const client = openaiFetch({ baseURL: "http://api.invalid/v1", fetch: api.fetch });
+    return openaiEmbeddings(client, { model: "m", clock, rateLimit: createRateLimit({ ...given, shares, clock }) });
+  };
+  return { clock, api, shared, make };
+}
+
+const shareOf = (embed: OpenAIEmbeddings): number => embed.stats().rateLimit!.share;
+
+/** Callers who call again and again until that time; the errors that they got. */
+function busy(clock: VirtualClock, embed: OpenAIEmbeddings, untilMs: number, callers = 500): unknown[] {
+  const errors: unknown[] = [];
+  const call = async (caller: number): Promise<void> => {
+    for (let i = 0; clock.now() < untilMs; i++)
+      await embed(`${caller} ${i} ${"some words ".repeat(1 + ((caller + i) % 60))}`).catch(async (error: unknown) => {
+        errors.push(error);
+        await clock.sleep(1000);
+      });
+  };
+  for (let caller = 0; caller < callers; caller++) void call(caller);
+  return errors;
+}
+
+const at = (clock: VirtualClock, atMs: number): Promise<void> => new Promise((resolve) => void clock.at(atMs, resolve));
+
+for (const given of [numbers, undefined])
+  test(`two busy processes have half each and use the limit up, with few refusals: ${given ? "with" : "without"} numbers`, async () => {
+    const { clock, api, shared, make } = rig(given);
+    const both = [make(shared.view()), make(shared.view())];
+    const errors = both.map((embed) => busy(clock, embed, 240_000));
+    await at(clock, 60_000);
+    const first = api.counts();
+    assert.deepEqual(both.map(shareOf), [0.5, 0.5]);
+    await at(clock, 240_000);
+    const last = api.counts();
+    const used = (last.tokens - first.tokens) / 900_000;
+    assert.ok(used >= 0.95 && used <= 1.02, `used ${used}`);
+    assert.ok(last.refused - first.refused <= 9, `${last.refused - first.refused} refusals in three minutes`);
+    assert.deepEqual(errors.flat(), []);
+    const [a, b] = both.map((embed) => embed.usage().totalTokens);
+    assert.ok(Math.abs(a! / b! - 1) < 0.1, `${a} and ${b}`);
+  });
+
+test("a process whose callers have enough leaves the rest to the other one", async () => {
+  const { clock, shared, make } = rig();
+  const [light, heavy] = [make(shared.view()), make(shared.view())];
+  busy(clock, heavy!, 120_000);
+  const trickle = async (): Promise<void> => {
+    for (; clock.now() < 120_000; await clock.sleep(500)) await light!("word ".repeat(100));
+  };
+  const ended = trickle();
+  await at(clock, 100_000);
+  assert.ok(shareOf(light!) < 0.2 && shareOf(heavy!) > 0.8, `${shareOf(light!)} and ${shareOf(heavy!)}`);
+  await ended;
+});
+
+test("the share of a process that dies silently goes to the other one after ten seconds", async () => {
+  const { clock, shared, make } = rig();
+  const state = { isDead: false };
+  const [dying, other] = [make(shared.view(state)), make(shared.view())];
+  busy(clock, dying!, 60_000);
+  busy(clock, other!, 90_000);
+  await at(clock, 60_000);
+  assert.equal(shareOf(other!), 0.5);
+  state.isDead = true;
+  await at(clock, 68_000);
+  assert.equal(shareOf(other!), 0.5);
+  await at(clock, 72_000);
+  assert.equal(shareOf(other!), 1);
+});
+
+test("a process whose last batcher closes gives its share back, and an idle one asks the store nothing", async () => {
+  const { clock, shared, make } = rig();
+  const [leaving, other] = [make(shared.view()), make(shared.view())];
+  await Promise.all([leaving!("a"), other!("b")]);
+  assert.equal(shared.rows.size, 2);
+  await leaving!.close();
+  assert.equal(shared.rows.size, 1);
+  await clock.idle();
+  const before = shared.renewals();
+  clock.after(3_600_000, () => undefined);
+  await clock.idle();
+  assert.equal(shared.renewals(), before);
+});
+
+test("while the store is away each process keeps its share, and no call fails", async (t) => {
+  const warned = t.mock.method(console, "warn", () => undefined);
+  const { clock, shared, make } = rig();
+  const states = [{ isAway: false }, { isAway: false }];
+  const both = states.map((state) => make(shared.view(state)));
+  const errors = both.map((embed) => busy(clock, embed, 120_000));
+  await at(clock, 30_000);
+  for (const state of states) state.isAway = true;
+  await at(clock, 90_000);
+  assert.deepEqual(both.map(shareOf), [0.5, 0.5]);
+  for (const state of states) state.isAway = false;
+  await at(clock, 120_000);
+  assert.deepEqual(errors.flat(), []);
+  assert.equal(warned.mock.callCount(), 2, "once for each limit");
+});
+
+test("a store that answers with nonsense changes nothing", async (t) => {
+  t.mock.method(console, "warn", () => undefined);
+  const { make } = rig();
+  const embed = make({ renew: async () => [Number.NaN], leave: async () => undefined });
+  assert.equal((await embed("a")).length, 8);
+  assert.equal(shareOf(embed), 1);
+});
+
+test("wrong options of shares are refused", () => {
+  assert.throws(() => createRateLimit({ shares: {} as never }), /shares must be a store with renew\(\) and leave\(\), such as rateShares\(\), got/); // prettier-ignore
+  assert.throws(() => createRateLimit({ clock: {} as never }), /clock must be a clock/);
+});
