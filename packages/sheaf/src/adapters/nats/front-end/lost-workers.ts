@@ -9,7 +9,8 @@ import type { Routing } from "./routing.ts";
 /** A worker that is silent for so long is asked whether it is there. */
 const silentMs = 600;
 const lookEveryMs = 200;
-const probeTimeoutMs = 150;
+/** A lost worker is answered for at once; on a busy machine that takes a while. */
+const probeTimeoutMs = 1000;
 /** After a cut of this side's own connection, the workers may need a while to be back. */
 const graceMs = 3000;
 const claimTimeoutMs = 1000;
@@ -91,7 +92,7 @@ export class LostWorkers {
   }
 
   async #probe(worker: WorkerInfo): Promise<void> {
-    const { settings, routing } = this.#parts;
+    const { settings, names, link, routing } = this.#parts;
     this.#probing.add(worker.id);
     const isAbsent = (await this.#ask(worker, "", probeTimeoutMs)) === "absent";
     this.#probing.delete(worker.id);
@@ -102,6 +103,8 @@ export class LostWorkers {
     if (sinceMs === undefined) return void this.#absentAtMs.set(worker.id, nowMs);
     this.#absentAtMs.delete(worker.id);
     routing.lost(worker.id);
+    // Other workers must not count on it when they try the items. Other front ends see for themselves, and hand over theirs.
+    link.publish(names.joined, JSON.stringify({ ...worker, slots: 0 }));
     if (settings.durability !== "none") void this.#handOver(worker, nowMs + settings.ackWaitMs);
   }
 

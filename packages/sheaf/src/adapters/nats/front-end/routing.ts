@@ -36,7 +36,8 @@ export class Routing {
   heard(info: WorkerInfo): void {
     this.#registry.add(info);
     this.#look();
-    if (info.isServing && info.route === this.route) this.size.heard(info.id, this.#settings.clock.now());
+    if (info.isServing && info.slots > 0 && info.route === this.route)
+      this.size.heard(info.id, this.#settings.clock.now());
   }
 
   /** All that are there. */
