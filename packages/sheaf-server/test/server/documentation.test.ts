@@ -52,7 +52,7 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     [...page("metrics").matchAll(/^\| `([a-z_0-9]+)` *\| (\w+) /gm)].map(([, name, type]) => [name!, type!]),
   );
   for (const [name, type] of shown) assert.equal(documented.get(name), type, name);
-  // These need what this model has not: a device, a cache, a fleet, workers, tenants, a verdict, a cost, a rate limit.
+  // These need what this model has not: a device, a cache, a fleet, workers, tenants, a verdict, a cost, a rate limit, deadlines.
   const sometimes = [...documented.keys()].filter((name) => !shown.has(name));
   const ofFleet = sometimes.filter((name) => name.startsWith("sheaf_fleet_"));
   assert.equal(ofFleet.length, 15, "test/e2e/fleet.test.ts holds them to what a fleet shows");
@@ -74,6 +74,9 @@ test("every metric stands in docs/reference/metrics.md with its type; those that
     "sheaf_rate_limit_used_total",
     "sheaf_scheduler_fixed_seconds",
     "sheaf_scheduler_item_seconds",
+    "sheaf_slots_needed",
+    "sheaf_slots_needed_high",
+    "sheaf_slots_needed_low",
     "sheaf_speedup_high_ratio",
     "sheaf_speedup_low_ratio",
     "sheaf_speedup_ratio",
