@@ -263,6 +263,22 @@ test("under standing overload each tenant's newest go first, and the tenants by 
   );
 });
 
+test("under standing overload the items of a tenant that has no part in it go by arrival", async () => {
+  const rig = await busyRig({ overloadOrder: "newest", maxBatchSize: 2, maxQueueSize: Infinity });
+  for (let round = 0; round < 60; round++) {
+    watchAll(rig.batcher, [...of("a", 4, 4 * round), ...(round % 3 === 0 ? of("b", 2, round) : [])]);
+    await rig.clock.advanceAsync(10);
+    await rig.runs[round]!.finish();
+  }
+  assert.ok(rig.batcher.stats().overload !== null, "overload stands");
+  const placesOf = (tenant: string): number[] =>
+    rig.batches().slice(30).flat().filter((item) => letter(item) === tenant).map((item) => Number(item.slice(1))); // prettier-ignore
+  const inOrder = (places: readonly number[]): number[] => places.toSorted((a, b) => a - b);
+  assert.ok(placesOf("b").length > 15);
+  assert.deepEqual(placesOf("b"), inOrder(placesOf("b")));
+  assert.notDeepEqual(placesOf("a"), inOrder(placesOf("a")));
+});
+
 test("100,000 tenants that come and go leave no memory behind", async () => {
   let seen = 0;
   const batcher = createBatcher((items: number[]) => ((seen += items.length), items), { fairKey: (item) => item });

@@ -5,6 +5,7 @@ import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Terms } from "../queue/arrival.ts";
 import type { Chunk, Settler } from "../queue/chunks/chunk.ts";
+import type { Tenant } from "../queue/tenants/tenants.ts";
 import type { AbortSignalLike } from "../runtime/globals.ts";
 import { checkCallOptions, laneOf } from "../contract/settings.ts";
 
@@ -36,14 +37,14 @@ export function callsOf<In, Out>(
   lifecycle: Lifecycle<In, Out>,
 ): Calls<In, Out> {
   const laneQueue = queue.onlyGroup?.laneQueue(1);
-  // No key, weight, deadline or signal: no function to call and nothing to watch.
-  const isPlain =
-    laneQueue !== undefined &&
-    settings.weigh === undefined &&
-    settings.orderKey === undefined &&
-    settings.dedupeKey === undefined &&
-    settings.fairKey === undefined &&
-    settings.timeoutMs === undefined;
+  // No weight, deadline or key but that of the tenant: no other function to call and nothing to watch.
+  const hasTerms =
+    laneQueue === undefined ||
+    settings.weigh !== undefined ||
+    settings.orderKey !== undefined ||
+    settings.dedupeKey !== undefined ||
+    settings.timeoutMs !== undefined;
+  const isPlain = !hasTerms && settings.fairKey === undefined;
   const mayWait = settings.onQueueFull === "wait";
 
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
@@ -60,6 +61,32 @@ export function callsOf<In, Out>(
     }
     return enter(item, callOptions as CallOptions | undefined, mayWait);
   };
+
+  /** The same with tenants and nothing else. */
+  const callInTurn = (item: In, callOptions?: unknown): Promise<Out> => {
+    scheduler.arriving(1);
+    if ((typeof callOptions === "object" && callOptions !== null) || lifecycle.refusal !== undefined)
+      return enter(item, callOptions as CallOptions | undefined, mayWait);
+    let tenant: Tenant<In>;
+    try {
+      tenant = admission.tenantOf(item);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (!admission.hasRoomFor(tenant)) return holdInTurn(item, tenant);
+    const chunk = queue.tail(laneQueue!, epochs.current);
+    if (target !== chunk) target = chunk as unknown as Chunk;
+    const promise = new Promise<Out>(capture);
+    queue.fill(chunk, laneQueue!, item, scheduler.stampMs);
+    queue.tenants!.entered(chunk, chunk.count - 1, tenant);
+    return promise;
+  };
+
+  const holdInTurn = (item: In, tenant: Tenant<In>): Promise<Out> =>
+    new Promise<Out>((resolve) => {
+      const arrival = { item, weight: 1, group: undefined, orderKey: undefined, dedupeKey: undefined, tenant };
+      admission.hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);
+    });
 
   /** Call it after `scheduler.arriving`. */
   const enter = (item: In, callOptions: CallOptions | number | null | undefined, waits: boolean): Promise<Out> =>
@@ -95,5 +122,5 @@ export function callsOf<In, Out>(
       admission.enter(item, settler, termsOf(callOptions, 1), mayWait);
     });
 
-  return { call, detailed, enter, termsOf };
+  return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, termsOf };
 }

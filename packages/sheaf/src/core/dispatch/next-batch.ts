@@ -2,8 +2,10 @@ import type { CostModel } from "../../policies/cost-model.ts";
 import type { SizeReason } from "../../policies/policy.ts";
 import { Chunk } from "../queue/chunks/chunk.ts";
 import type { Group } from "../queue/group.ts";
+import type { LaneQueue } from "../queue/lane-queue.ts";
 import type { OrderKeys } from "../queue/order-keys.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { Turns } from "../queue/tenants/turns.ts";
 import type { BatchLimits, Costs } from "./composition.ts";
 import { Selection } from "./selection.ts";
 
@@ -120,20 +122,40 @@ export class NextBatch<In> {
     const [immediate, interactive, bulk] = group.laneQueues;
     const laneQueue = interactive.live > 0 ? interactive : immediate.live > 0 ? immediate : bulk;
     if (laneQueue.live !== group.waiting) return undefined;
+    if (laneQueue.turns !== undefined) return this.#takeTurns(laneQueue, laneQueue.turns, limit);
     let head = laneQueue.head!;
-    const isWhole = laneQueue.turns === undefined && head.live === head.count && head.count <= limit;
-    const batch = isWhole
-      ? this.#queue.takeHead(laneQueue)
-      : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
-    for (let row = laneQueue.turns?.top(); row !== undefined && batch.count < limit; row = laneQueue.turns!.top()) {
-      const { chunk, index } = row.first!;
-      this.#queue.tenants!.charge(row.tenant, chunk.weights?.[index] ?? 1);
-      this.#queue.move(chunk, index, batch);
-    }
+    const batch =
+      head.live === head.count && head.count <= limit
+        ? this.#queue.takeHead(laneQueue)
+        : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
     while (batch.count < limit && laneQueue.live > 0) {
       head = laneQueue.head!;
       while (head.settlers[head.head] === undefined) head.head++;
       this.#queue.move(head, head.head, batch);
+    }
+    return batch;
+  }
+
+  /** The same by turns of tenants. Where they agree with the order of arrival, a chunk is a batch without a copy. */
+  #takeTurns(laneQueue: LaneQueue<In>, turns: Turns<In>, limit: number): Chunk<In> {
+    const tenants = this.#queue.tenants!;
+    const head = laneQueue.head!;
+    const mayBeWhole = head.live === head.count && head.count <= limit;
+    let claim = turns.top()?.first;
+    let inOrder = 0;
+    for (; mayBeWhole && claim?.chunk === head && claim.index === inOrder; claim = turns.top()?.first) {
+      tenants.charge(claim.tenant, head.weights?.[inOrder] ?? 1);
+      tenants.left(head, inOrder++);
+    }
+    const isWhole = inOrder === head.count;
+    const batch = isWhole
+      ? this.#queue.takeHead(laneQueue)
+      : new Chunk<In>(head.epoch, undefined, Math.min(limit, laneQueue.live));
+    for (let index = 0; index < inOrder && !isWhole; index++) this.#queue.move(head, index, batch);
+    for (; claim !== undefined && batch.count < limit; claim = turns.top()?.first) {
+      const { tenant, chunk, index } = claim;
+      tenants.charge(tenant, chunk.weights?.[index] ?? 1);
+      this.#queue.move(chunk, index, batch);
     }
     return batch;
   }

@@ -75,7 +75,10 @@ export class StandingOverload<In> {
     // Other groups may have older items.
     else if (nowMs - this.#pressedAtMs > fullRuns * runMs) return this.#end();
     this.#look(nowMs, runMs);
-    return this.sinceMs !== undefined && waitedMs > this.#limitMs(runMs);
+    if (this.sinceMs === undefined) return false;
+    const limitMs = this.#limitMs(runMs);
+    group.tooOldMs = nowMs - limitMs;
+    return waitedMs > limitMs;
   }
 
   /** An item has waited for too long after five full runs, or after half the time in which callers are seen to leave. */

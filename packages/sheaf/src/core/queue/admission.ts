@@ -82,7 +82,7 @@ export class Admission<In, Out> {
   }
 
   /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
-  #hasRoomFor(tenant: Tenant<In> | undefined): boolean {
+  hasRoomFor(tenant: Tenant<In> | undefined): boolean {
     return this.hasRoom() && (tenant === undefined || (tenant.waiters === 0 && this.#hasShare(tenant)));
   }
 
@@ -99,13 +99,26 @@ export class Admission<In, Out> {
     const arrival = this.#arrivalOf(item, terms.alone);
     if (this.#settings.refuseLate !== undefined) this.refuseLate(1, terms, arrival);
     if (this.#share(arrival, settler, terms)) return;
-    if (this.#hasRoomFor(arrival.tenant)) this.#push(arrival, settler, terms, this.#epochs.current);
-    else this.#hold(item, arrival, settler, terms, mayWait);
+    if (this.hasRoomFor(arrival.tenant)) this.#push(arrival, settler, terms, this.#epochs.current);
+    else this.hold(arrival, settler, terms, mayWait);
   }
 
-  /** A method of its own: a closure in `enter` would cost every call a context. */
-  #hold(item: In, arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
-    this.enterList([item], () => settler, terms, mayWait, arrival);
+  /**
+   * Lets a call wait for room. A method of its own: a closure in `enter` would cost every call a context.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  hold(arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
+    this.enterList([arrival.item], () => settler, terms, mayWait, arrival);
+  }
+
+  /** The tenant of an item that has no other key. @throws what a key function threw. */
+  tenantOf(item: In): Tenant<In> {
+    try {
+      return this.#tenantOf(this.#settings.fairKey!(item));
+    } catch (error) {
+      this.#calls.tally.rejected++;
+      throw error;
+    }
   }
 
   /**
@@ -124,7 +137,7 @@ export class Admission<In, Out> {
     const waiter: Waiter<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
     if (this.#byTurns && !this.#knowsNext(waiter)) return;
     const tenant = waiter.arrival?.tenant;
-    if (!this.#hasRoomFor(tenant) && !(mayWait && this.waiters.hasRoom(this.maxQueueSize, tenant))) {
+    if (!this.hasRoomFor(tenant) && !(mayWait && this.waiters.hasRoom(this.maxQueueSize, tenant))) {
       this.#refuseFull(items.length - waiter.position, tenant);
     }
     epoch.unsettled += items.length - waiter.position;
@@ -216,7 +229,7 @@ export class Admission<In, Out> {
     const { lane, arrivedAtMs, deadlineMs } = terms;
     const { refuseLate = Infinity } = this.#settings;
     const { weight, tenant } = arrival ?? {};
-    if (refuseLate === Infinity || deadlineMs === Infinity || !this.#hasRoomFor(tenant)) return;
+    if (refuseLate === Infinity || deadlineMs === Infinity || !this.hasRoomFor(tenant)) return;
     const inLane = this.#queue.ahead(lane) + this.waiters.items;
     const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
     const restsMs = this.#aheadOf.restsMs(arrivedAtMs);
@@ -355,7 +368,8 @@ export class Admission<In, Out> {
 
   #tenantOf(key: unknown): Tenant<In> {
     const { shareOf, name } = this.#settings;
-    const share = shareOf === undefined ? 1 : shareOf(key);
+    if (shareOf === undefined) return this.#queue.tenants!.of(key, 1);
+    const share = shareOf(key);
     if (typeof share !== "number" || !(share > 0) || share === Infinity) {
       throw new TypeError(`${name}: shareOf(key) must return a finite number > 0, got ${describe(share)}`);
     }

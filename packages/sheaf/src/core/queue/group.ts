@@ -13,6 +13,8 @@ export class Group<In = unknown> {
   held = false;
   /** Under standing overload: its newest items go first, in each lane but bulk. */
   newestFirst = false;
+  /** Then items that arrived before this moment have waited for too long. */
+  tooOldMs: number = -Infinity;
   /** Waiting calls that a flush or drain sends without further holding. */
   released = 0;
   /** Which of the two, the last one if both. */

@@ -1,10 +1,14 @@
 import type { Account, Claim, ItemRef } from "../../queue/chunks/chunk.ts";
 import type { LaneQueue } from "../../queue/lane-queue.ts";
+import { isBefore, type Row } from "../../queue/tenants/row.ts";
 import { rowOf, type Tenants } from "../../queue/tenants/tenants.ts";
-import { isBefore, type Row, type Turns } from "../../queue/tenants/turns.ts";
+import type { Turns } from "../../queue/tenants/turns.ts";
 import { Cursor, type Entry } from "./cursor.ts";
 
-/** Walks a lane queue by turns of its tenants; the entries of one in order of arrival, or from the newest on. */
+/**
+ * Walks a lane queue by turns of its tenants; the entries of one in order of arrival. Under standing overload those of a tenant
+ * whose oldest has waited for too long go from the newest on: the others have no part in it.
+ */
 export class ByTurns<In> extends Cursor<In> {
   readonly #tenants: Tenants<In>;
   readonly #turns: Turns<In>;
@@ -23,7 +27,7 @@ export class ByTurns<In> extends Cursor<In> {
   }
 
   override begin(): void {
-    this.#turns.begin(this.#newestFirst);
+    this.#turns.begin();
   }
 
   override end(): void {
@@ -69,7 +73,7 @@ export class ByTurns<In> extends Cursor<In> {
       const row = rowOf(claim);
       this.#read(row);
       // Where it is read next, also from the newest on.
-      const next = !this.#newestFirst ? row.at : row.at === undefined ? row.first : row.at.next;
+      const next = !row.fromNewest ? row.at : row.at === undefined ? row.first : row.at.next;
       row.insert(claim, next);
       row.at = claim;
       this.#inserted.push(claim);
@@ -92,12 +96,17 @@ export class ByTurns<In> extends Cursor<In> {
   #read(row: Row<In>): void {
     if (row.choice === this.#turns.choice) return;
     row.choice = this.#turns.choice;
-    row.at = this.#newestFirst ? (this.#kept(row.first) ?? this.#older(row.last)) : row.first;
+    row.fromNewest = this.#newestFirst && this.#hasWaitedTooLong(row.first);
+    row.at = row.fromNewest ? (this.#kept(row.first) ?? this.#older(row.last)) : row.first;
   }
 
   #after(claim: Claim<In>): Claim<In> | undefined {
-    if (!this.#newestFirst) return claim.next;
+    if (!claim.row!.fromNewest) return claim.next;
     return isKept(claim) ? (this.#kept(claim.next) ?? this.#older(claim.row!.last)) : this.#older(claim.previous);
+  }
+
+  #hasWaitedTooLong(oldest: Claim<In> | undefined): boolean {
+    return oldest !== undefined && oldest.chunk.arrivedAtMs(oldest.index) < this.laneQueue.group.tooOldMs;
   }
 
   /** The first from here on that keeps its place: those go before the newest. */

@@ -70,6 +70,7 @@ export interface Claim<In> {
 /** A `Row`. */
 export interface ClaimRow<In> {
   readonly last: Claim<In> | undefined;
+  readonly fromNewest: boolean;
   remove(claim: Claim<In>): void;
 }
 
@@ -100,6 +101,7 @@ export interface LaneGroup<In> {
   readonly key: unknown;
   readonly waiting: number;
   readonly newestFirst: boolean;
+  readonly tooOldMs: number;
   released: number;
   releasedBy: "flush" | "drain";
   laneQueue(lane: Lane): LaneList<In>;

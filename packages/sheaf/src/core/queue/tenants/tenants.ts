@@ -1,5 +1,5 @@
 import type { Account, Chunk, Claim } from "../chunks/chunk.ts";
-import { Row, type Turns } from "./turns.ts";
+import { Row, type RowTurns } from "./row.ts";
 
 /**
  * A tenant may hold this many times the room that is free: alone 8/9 of the queue, and n that flood leave 1/(8n + 1) of it
@@ -26,15 +26,19 @@ export class Tenant<In> implements Account {
   claims = 0;
   /** Its calls and lists that wait for room. */
   waiters = 0;
-  readonly #rows: Map<Turns<In>, Row<In>> = new Map();
   #lastRow: Row<In> | undefined;
+  /** Where it has more than one. */
+  #rows: Map<RowTurns<In>, Row<In>> | undefined;
 
   constructor(key: unknown) {
     this.key = key;
   }
 
-  rowIn(turns: Turns<In>): Row<In> {
-    if (this.#lastRow?.turns === turns) return this.#lastRow;
+  rowIn(turns: RowTurns<In>): Row<In> {
+    const last = this.#lastRow;
+    if (last?.turns === turns) return last;
+    if (last === undefined) return (this.#lastRow = new Row(this, turns));
+    this.#rows ??= new Map([[last.turns, last]]);
     let row = this.#rows.get(turns);
     if (row === undefined) this.#rows.set(turns, (row = new Row(this, turns)));
     return (this.#lastRow = row);
@@ -42,9 +46,8 @@ export class Tenant<In> implements Account {
 
   /** It has no claims: without groups it keeps its rows, one for each lane. */
   forgetRows(): void {
-    if (this.#rows.size <= 3) return;
-    this.#rows.clear();
-    this.#lastRow = undefined;
+    if (this.#rows === undefined || this.#rows.size <= 3) return;
+    this.#rows = this.#lastRow = undefined;
   }
 }
 
@@ -85,8 +88,8 @@ export class Tenants<In> {
   entered(chunk: Chunk<In>, index: number, tenant: Tenant<In>): void {
     tenant.waiting++;
     const claim = this.#claim(chunk, index, tenant);
-    (chunk.claims ??= [])[index] = claim;
-    this.#stand(claim);
+    (chunk.claims ??= new Array<Claim<In> | undefined>(chunk.items.length))[index] = claim;
+    rowOf(claim).add(claim);
   }
 
   /** A caller of this tenant shares a waiting item. */
@@ -98,7 +101,7 @@ export class Tenants<In> {
       claim.all = own.all ??= [own];
       own.all.push(claim);
       // Where its order key blocks the item, no tenant has a place for it.
-      if (own.row !== undefined) this.#stand(claim);
+      if (own.row !== undefined) rowOf(claim).add(claim);
     } else claim.callers++;
     (duplicates.claims ??= [])[duplicates.count - 1] = claim;
   }
@@ -124,8 +127,12 @@ export class Tenants<In> {
   /** A waiting entry has moved, to another place in the queue or into a batch. */
   moved(from: Chunk<In>, index: number, to: Chunk<In>, at: number): void {
     const own = from.claims![index]!;
-    (to.claims ??= [])[at] = own;
-    if (to.laneQueue === undefined) return this.left(from, index);
+    (to.claims ??= new Array<Claim<In> | undefined>(to.items.length))[at] = own;
+    if (to.laneQueue === undefined) {
+      // Where turns agreed with the order of arrival for a while, it has left already.
+      if (own.callers > 0) this.left(from, index);
+      return;
+    }
     const isBlocked = to.list !== to.laneQueue;
     for (const claim of own.all ?? [own]) {
       claim.row?.remove(claim);
@@ -133,18 +140,16 @@ export class Tenants<In> {
       claim.index = at;
       if (isBlocked) continue;
       claim.place = ++this.#places;
-      this.#stand(claim);
+      rowOf(claim).add(claim);
     }
   }
 
-  /** An entry has left the queue. */
+  /** An entry leaves the queue. */
   left(chunk: Chunk<In>, index: number): void {
     const own = chunk.claims![index]!;
     (own.tenant as Tenant<In>).waiting--;
-    for (const claim of own.all ?? [own]) {
-      claim.callers = 0;
-      this.#ended(claim);
-    }
+    if (own.all === undefined) this.#ended(own);
+    else for (const claim of own.all) this.#ended(claim);
   }
 
   /** An entry that a batch had taken waits again, in its old place; `callers` of it by their claims, its first caller's first. */
@@ -159,14 +164,14 @@ export class Tenants<In> {
       claim.callers = callers.filter((each) => each === claim).length;
       claim.all = claims.length > 1 ? claims : undefined;
       this.#comes(claim.tenant as Tenant<In>);
-      this.#stand(claim);
+      rowOf(claim).add(claim);
     }
   }
 
   /** Its order key blocks it no longer. */
   offered(chunk: Chunk<In>, index: number): void {
     const own = chunk.claims![index]!;
-    for (const claim of own.all ?? [own]) if (claim.row === undefined) this.#stand(claim);
+    for (const claim of own.all ?? [own]) if (claim.row === undefined) rowOf(claim).add(claim);
   }
 
   /** Waiting items that go before the last of `items` more of this tenant, at most: none has more turns than its share. */
@@ -182,15 +187,16 @@ export class Tenants<In> {
   /** An item of this weight has been taken in the turn of this tenant. */
   charge(tenant: Account, weight: number): void {
     const { account } = tenant;
-    this.#pay(tenant, weight);
+    const price = priceOf(weight);
+    this.#pay(tenant, price);
     if (tenant.account > this.#highest) this.#highest = tenant.account;
-    this.#fairAccount = Math.max(this.#fairAccount + priceOf(weight) / this.#shares, account);
+    this.#fairAccount = Math.max(this.#fairAccount + price / this.#shares, account);
   }
 
   /** The same for a choice that may not be carried out: `undo` takes it back. */
   tryCharge(tenant: Account, weight: number): void {
     this.#before.push({ tenant, account: tenant.account, turn: tenant.turn });
-    this.#pay(tenant, weight);
+    this.#pay(tenant, priceOf(weight));
   }
 
   undo(): void {
@@ -200,8 +206,8 @@ export class Tenants<In> {
     }
   }
 
-  #pay(tenant: Account, weight: number): void {
-    tenant.account += priceOf(weight) / tenant.share;
+  #pay(tenant: Account, price: number): void {
+    tenant.account += tenant.share === 1 ? price : price / tenant.share;
     tenant.turn = ++this.#turns;
   }
 
@@ -229,10 +235,6 @@ export class Tenants<In> {
     };
   }
 
-  #stand(claim: Claim<In>): void {
-    rowOf(claim).add(claim);
-  }
-
   #callerLeft(claim: Claim<In>): void {
     if (claim.callers === 0 || --claim.callers > 0) return;
     claim.all?.splice(claim.all.indexOf(claim), 1);
@@ -241,6 +243,7 @@ export class Tenants<In> {
 
   #ended(claim: Claim<In>): void {
     const tenant = claim.tenant as Tenant<In>;
+    claim.callers = 0;
     claim.row?.remove(claim);
     if (--tenant.claims > 0) return;
     tenant.forgetRows();
@@ -260,7 +263,7 @@ export class Tenants<In> {
 
 /** The row in which a claim stands, or will when its order key blocks it no longer. */
 export const rowOf = <In>({ tenant, chunk }: Claim<In>): Row<In> =>
-  (tenant as Tenant<In>).rowIn(chunk.laneQueue!.turns as Turns<In>);
+  (tenant as Tenant<In>).rowIn(chunk.laneQueue!.turns as RowTurns<In>);
 
 /** An item without weight is not free, or a flood of them would have every turn. */
 const priceOf = (weight: number): number => weight || 1;
