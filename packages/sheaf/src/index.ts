@@ -26,6 +26,8 @@ export type {
   CostEstimate,
   OpenCause,
   StartGain,
+  TenantStats,
+  TenantsStats,
   Verdict,
   SlotsNeeded,
   BatcherStats,

@@ -61,6 +61,8 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     overload: longest.overload,
     rateLimit: sumOfLimits(parts, busiest),
     slotsNeeded: sumOfSlots(parts.flatMap(({ slotsNeeded }) => slotsNeeded ?? [])),
+    // The tenants of a server have counts of its own.
+    tenants: null,
     cost: null,
     advice: [...new Set(parts.flatMap(({ advice }) => advice))],
   };

@@ -123,6 +123,7 @@ export function assembleBatcher<In, Out>(
         inFlight: dispatcher.inFlight,
         abandonedRuns: dispatcher.abandonedRuns,
         rateLimit: rateLimit === undefined ? null : limiter.stats(nowMs),
+        tenants: queue.tenants?.stats() ?? null,
       };
       const slotsNeeded = demand.slotsNeeded(nowMs, arrived(), cost, settings.maxBatchSize);
       return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs), slotsNeeded);

@@ -79,6 +79,24 @@ export interface SlotsNeeded {
   readonly withinMs: number;
 }
 
+/** Items of one tenant, or of several together. */
+export interface TenantStats {
+  /** Items waiting. */
+  readonly queued: number;
+  /** Items that have gone in batches. */
+  readonly dispatched: number;
+  /** Items refused with `QUEUE_FULL`. */
+  readonly rejected: number;
+}
+
+/** Items by tenant. The counts of one that was idle for long are in `others`, and begin again when it comes back. */
+export interface TenantsStats {
+  /** The tenants with most items, at most 20, the first one first. */
+  readonly busiest: readonly (TenantStats & { readonly key: unknown; readonly share: number })[];
+  /** All other tenants together. */
+  readonly others: TenantStats;
+}
+
 /** A snapshot. Counts are since construction, distributions over the last 60 s, times in milliseconds. */
 export interface BatcherStats {
   readonly name: string;
@@ -106,6 +124,8 @@ export interface BatcherStats {
    * arrived and were served since the queue began to grow. Otherwise null.
    */
   readonly overload: { readonly forMs: number; readonly arrivedPerS: number; readonly servedPerS: number } | null;
+  /** With `fairKey`; null without. */
+  readonly tenants: TenantsStats | null;
   /** Arrival → dispatch, mean of each batch. */
   readonly queueWaitMs: Distribution;
   /** Dispatch → results. */

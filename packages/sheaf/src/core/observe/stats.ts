@@ -50,7 +50,7 @@ export class Statistics {
   /** `counts` and `calls` are the part of a snapshot that batch records do not tell. */
   snapshot(
     nowMs: number,
-    counts: Pick<BatcherStats, "name" | "queued" | "inFlight" | "abandonedRuns" | "rateLimit">,
+    counts: Pick<BatcherStats, "name" | "queued" | "inFlight" | "abandonedRuns" | "rateLimit" | "tenants">,
     calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
     overload: BatcherStats["overload"] = null,
     slotsNeeded: BatcherStats["slotsNeeded"] = null,

@@ -312,6 +312,7 @@ export class Admission<In, Out> {
 
   #refuse(items: number, why: string, details: Readonly<Record<string, unknown>>, tenant?: Tenant<In>): never {
     this.#calls.tally.rejected += items;
+    if (tenant !== undefined) tenant.rejected += items;
     throw new BatcherError("QUEUE_FULL", `${this.#settings.name}: ${why}`, {
       ...details,
       queued: this.#queue.size,

@@ -48,6 +48,8 @@ export interface Account {
   /** Service so far ÷ share, from a common start. */
   account: number;
   turn: number;
+  /** Items that have gone in its turns. */
+  taken: number;
 }
 
 /** A tenant's claim on a waiting item, which it goes with when the turn is the tenant's. Only with a `fairKey`. */

@@ -1,4 +1,6 @@
+import type { TenantsStats } from "../../contract/stats.ts";
 import type { Account, Chunk, Claim } from "../chunks/chunk.ts";
+import { busiestOf } from "./busiest.ts";
 import { Row, type RowTurns } from "./row.ts";
 
 /**
@@ -20,6 +22,9 @@ export class Tenant<In> implements Account {
   share = 1;
   account = 0;
   turn = 0;
+  taken = 0;
+  /** Its items that were refused. */
+  rejected = 0;
   /** Its waiting items; an item that it shares with an earlier caller is that one's. */
   waiting = 0;
   /** Its claims on waiting items. */
@@ -68,6 +73,8 @@ export class Tenants<In> {
   #turns = 0;
   #places = 0;
   #keepAtMost = leastKept;
+  /** Counts of the tenants that have been forgotten. */
+  readonly #forgotten = { queued: 0, dispatched: 0, rejected: 0 };
   /** Accounts before the choice that is going on. */
   readonly #before: { readonly tenant: Account; readonly account: number; readonly turn: number }[] = [];
 
@@ -189,6 +196,7 @@ export class Tenants<In> {
     const { account } = tenant;
     const price = priceOf(weight);
     this.#pay(tenant, price);
+    tenant.taken++;
     if (tenant.account > this.#highest) this.#highest = tenant.account;
     this.#fairAccount = Math.max(this.#fairAccount + price / this.#shares, account);
   }
@@ -204,6 +212,10 @@ export class Tenants<In> {
       entry.tenant.account = entry.account;
       entry.tenant.turn = entry.turn;
     }
+  }
+
+  stats(): TenantsStats {
+    return busiestOf(this.#byKey.values(), this.#forgotten);
   }
 
   #pay(tenant: Account, price: number): void {
@@ -256,7 +268,11 @@ export class Tenants<In> {
 
   #forgetIdle(): void {
     for (const [key, tenant] of this.#byKey)
-      if (tenant.claims === 0 && tenant.waiters === 0 && tenant.account <= this.#fairAccount) this.#byKey.delete(key);
+      if (tenant.claims === 0 && tenant.waiters === 0 && tenant.account <= this.#fairAccount) {
+        this.#byKey.delete(key);
+        this.#forgotten.dispatched += tenant.taken;
+        this.#forgotten.rejected += tenant.rejected;
+      }
     this.#keepAtMost = Math.max(leastKept, 2 * this.#byKey.size);
   }
 }
