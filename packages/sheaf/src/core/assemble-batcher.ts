@@ -71,6 +71,10 @@ export function assembleBatcher<In, Out>(
       subscribers.notify(record);
     },
     failed: pauseAfter,
+    began: () => {
+      scheduler.began();
+      return clock.now();
+    },
     paused: (durationMs) => limiter.pause(clock.now(), durationMs),
     retried: (items, weight) => {
       const nowMs = clock.now();

@@ -88,3 +88,39 @@ test("a batch that the policy keeps small goes ahead too, as long as a full one 
   // Three wake-ups: of the first batch, and of the last two, for which fewer than eight items waited.
   assert.ok(Math.abs(endMs - 86) < 0.1, String(endMs));
 });
+
+test("with tenants a batch goes ahead only shortly before its slot is free: a newcomer waits for no further run", async () => {
+  const clock = virtualClock();
+  let before = Promise.resolve();
+  const slow: Executor<string, string> = {
+    slots: 1,
+    prefetch: 1,
+    reportsStart: true,
+    ready: () => Promise.resolve(),
+    run: (items, handle) => {
+      const ran = before.then(async () => {
+        handle.started();
+        handle.measured(100);
+        await clock.sleep(100);
+        return items;
+      });
+      before = ran.then(() => undefined);
+      return ran;
+    },
+    close: () => Promise.resolve(),
+  };
+  const fairKey = (item: string): string => item[0]!;
+  const batcher = createBatcher(slow, { clock, policy: greedy(), maxBatchSize: 4, fairKey });
+  await batcher.ready();
+  const flood = Promise.all(Array.from({ length: 80 }, (_, i) => batcher(`f${i}`)));
+  for (const calledAtMs of [850, 1230]) {
+    await clock.sleep(calledAtMs - clock.now());
+    await batcher("newcomer");
+    // The rest of a run, and its own.
+    const waitedMs = clock.now() - calledAtMs;
+    assert.ok(waitedMs < 200, `${waitedMs} ms`);
+  }
+  await flood;
+  // 21 batches; the slot has never been idle.
+  assert.ok(clock.now() < 2110, `${clock.now()} ms`);
+});

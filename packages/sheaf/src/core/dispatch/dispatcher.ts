@@ -28,6 +28,10 @@ export interface DispatchEvents<In> extends RunEvents<In> {
 
 type Runner<In, Out> = Pick<Executor<In, Out>, "run" | "reportsStart">;
 
+/** A batch that goes ahead as late as possible goes this part of a run before its slot is free, and at least so long before. */
+const leadShare = 0.1;
+const leastLeadMs = 2;
+
 /** Runs batches, each in one slot until its bisection is over, and passes their outcome to the callers. */
 export class Dispatcher<In, Out> {
   /** Batches so far; the last one has this id. */
@@ -88,10 +92,24 @@ export class Dispatcher<In, Out> {
 
   /** How long the runs in flight will still take; a tenth of the expected time for a run that takes longer. */
   restsMs(cost: CostModel, nowMs: number): number[] {
-    return this.#runs.map(({ size, weights, beganAtMs }) => {
-      const expectedMs = weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
-      return Math.max(expectedMs / 10, expectedMs - (nowMs - beganAtMs));
+    return this.#runs.map((run) => {
+      const expectedMs = expectedMsOf(run, cost);
+      return Math.max(expectedMs / 10, expectedMs - (nowMs - run.beganAtMs));
     });
+  }
+
+  /**
+   * With every slot busy: from when on one more batch may go ahead to one of them, as late as hides the time that it takes to
+   * wake up. That is shortly before the next run ends which no batch follows yet; now, where that moment is not known.
+   */
+  aheadAtMs(cost: CostModel): number {
+    if (this.#executor.reportsStart !== true) return -Infinity;
+    const momentsMs = this.#runs.map((run) => {
+      if (!run.hasBegun) return Infinity;
+      const expectedMs = expectedMsOf(run, cost);
+      return run.beganAtMs + expectedMs - Math.max(leastLeadMs, leadShare * expectedMs);
+    });
+    return momentsMs.sort((a, b) => a - b)[this.inFlight - this.#settings.concurrency]!;
   }
 
   /** Rejects every caller in flight and aborts the runs; their slots are not reused. */
@@ -293,6 +311,9 @@ export class Dispatcher<In, Out> {
     this.#events.recorded(record, nowMs);
   }
 }
+
+const expectedMsOf = <In>({ size, weights }: Run<In>, cost: CostModel): number =>
+  weights === undefined ? cost.at(size) : cost.of(size, weights.sum, weights.heaviest);
 
 function queueWait<In>(batch: Chunk<In>, startedAtMs: number): BatchRecord["queueWaitMs"] {
   if (batch.arrivalsMs === undefined) {

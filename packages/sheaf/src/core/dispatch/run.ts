@@ -6,6 +6,8 @@ import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/pol
 
 /** The reports of a run before its outcome. */
 export interface RunEvents<In> {
+  /** It begins, where its executor reports that. Returns the time. */
+  began(): number;
   /** It asks that nothing is dispatched for so many milliseconds. */
   paused(durationMs: number): void;
   /** It calls its service again, for so many items. Returns the time. */
@@ -26,6 +28,8 @@ export class Run<In> extends BaseRunHandle {
   readonly startedAtMs: number;
   /** Start of the attempt that is timed: a pause before another attempt does not count as run time. */
   beganAtMs: number;
+  /** Its executor has reported its start; one that went ahead to a busy slot begins later than it was dispatched. */
+  hasBegun = false;
   /** With `weigh`. */
   weights: BatchRecord["weights"];
   /** Its index among the runs in flight. */
@@ -89,6 +93,8 @@ export class Run<In> extends BaseRunHandle {
   }
 
   override started(): void {
+    this.hasBegun = true;
+    this.beganAtMs = this.#told.began();
     this.timer?.start();
   }
 

@@ -117,6 +117,12 @@ export class Scheduler<In, Out> {
     this.#keepWatch();
   }
 
+  /** A run has begun, as its executor reports from any async context: another may go ahead some time later. */
+  began(): void {
+    const { queue, settings } = this.#parts;
+    if (queue.tenants !== undefined && settings.prefetch > 0) this.wake();
+  }
+
   observe(record: BatchRecord, nowMs: number): void {
     this.#shedding.observe(record);
     this.#decisions.observe(record, nowMs);
@@ -189,10 +195,16 @@ export class Scheduler<In, Out> {
 
   /** Whether enough waits to hand it to a busy slot, to hide the time that it takes to wake up for the next batch. */
   #mayGoAhead(): boolean {
-    const { dispatcher, settings, queue } = this.#parts;
+    const { dispatcher, settings, queue, cost } = this.#parts;
     if (settings.prefetch === 0 || queue.size < this.#decisions.aheadSize) return false;
     if (!this.open || this.#stopped || dispatcher.abandonedNow > 0) return false;
-    return dispatcher.inFlight < settings.concurrency * (1 + settings.prefetch);
+    if (dispatcher.inFlight >= settings.concurrency * (1 + settings.prefetch)) return false;
+    if (queue.tenants === undefined) return true;
+    // Late: a tenant that comes while a batch waits at a busy slot would wait for a whole run more.
+    const atMs = dispatcher.aheadAtMs(cost);
+    if (this.#clock.now() >= atMs) return true;
+    if (atMs < this.#nextLook.atMs) this.#nextLook.set(atMs);
+    return false;
   }
 
   #dispatchAll(nowMs: number): void {

@@ -37,12 +37,17 @@ export interface InstanceEvents {
   left(instance: Instance, error: Error): void;
 }
 
+/** Batches of all instances that have begun. */
+let starts = 0;
+
 /** One worker and the batches it holds; they run in the order they were given. */
 export class Instance {
   readonly id: number;
   role: InstanceRole;
   state: InstanceState = "starting";
   batches = 0;
+  /** When its running batch began, as its place among all starts: the lowest has run for longest. */
+  startedAs = 0;
   /** It has been ready: it loaded and warmed up. */
   loaded = false;
   /** It is closing. */
@@ -100,10 +105,15 @@ export class Instance {
     }
     this.#jobs.push({ id, run, answers: undefined });
     if (this.#jobs.length === 1) {
-      run.handle.started();
+      this.#begins(run);
       this.#connection.hold(true);
       this.#become("busy");
     }
+  }
+
+  #begins(run: Job): void {
+    this.startedAs = ++starts;
+    run.handle.started();
   }
 
   /** Tells the worker that every caller of this batch has left. */
@@ -191,7 +201,7 @@ export class Instance {
     if (held === undefined) return;
     invariant(held.id === id, "a worker answers in the order it was asked");
     this.#jobs.shift();
-    this.#jobs[0]?.run.handle.started();
+    if (this.#jobs[0] !== undefined) this.#begins(this.#jobs[0].run);
     this.batches++;
     if (memoryBytes > 0) this.memoryBytes = memoryBytes;
     held.run.handle.measured(runMs);

@@ -77,7 +77,9 @@ export class Supervisor {
     let best: Instance | undefined;
     for (const { instance } of this.#places) {
       if (!instance.serves || instance.outstanding > most) continue;
-      if (best === undefined || instance.outstanding < best.outstanding) best = instance;
+      const more = best === undefined ? -1 : instance.outstanding - best.outstanding;
+      // Of two busy ones, the one that will probably be free first.
+      if (more < 0 || (more === 0 && instance.outstanding > 0 && instance.startedAs < best!.startedAs)) best = instance;
     }
     return best;
   }
