@@ -4,7 +4,7 @@ import { latencyOf, type SimulatedEnds, type SimulatedLatency } from "./simulati
 
 /** How each call of a simulation ended; a call is its number, from 0. */
 export class Outcomes {
-  readonly ends: Record<keyof SimulatedEnds, number> = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
+  readonly ends: Record<keyof SimulatedEnds, number> = noEnds();
   // By call: its moment; its latency, NaN until it has a result; its lane; its end.
   readonly #calledAtMs: Float64Array;
   readonly #latencyMs: Float64Array;
@@ -34,7 +34,7 @@ export class Outcomes {
 
   /** Of the calls from `from` on. */
   endsOf(from: number, counts: (call: number) => boolean): SimulatedEnds {
-    const ends = { ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 };
+    const ends = noEnds();
     this.#end.forEach((end, call) => {
       if (end !== undefined && call >= from && counts(call)) ends[end]++;
     });
@@ -61,13 +61,35 @@ export class Outcomes {
 
   /** By second of the call. */
   latencyBySecond(counts: (call: number) => boolean): SimulatedLatency[] {
+    return this.#bySecond(counts).map((calls) =>
+      latencyOf(
+        Float64Array.from(
+          calls.filter((call) => this.#end[call] === "ok"),
+          (call) => this.#latencyMs[call]!,
+        ).sort(),
+      ),
+    );
+  }
+
+  /** By second of the call. */
+  endsBySecond(counts: (call: number) => boolean): SimulatedEnds[] {
+    return this.#bySecond(counts).map((calls) => {
+      const ends = noEnds();
+      for (const call of calls) ends[this.#end[call]!]++;
+      return ends;
+    });
+  }
+
+  #bySecond(counts: (call: number) => boolean): number[][] {
     const bySecond: number[][] = [];
     for (let call = 0; call < this.#end.length; call++) {
-      if (!counts(call)) continue;
+      if (this.#end[call] === undefined || !counts(call)) continue;
       const second = Math.floor(this.#calledAtMs[call]! / 1000);
       while (bySecond.length <= second) bySecond.push([]);
-      if (this.#end[call] === "ok") bySecond[second]!.push(this.#latencyMs[call]!);
+      bySecond[second]!.push(call);
     }
-    return bySecond.map((ms) => latencyOf(Float64Array.from(ms).sort()));
+    return bySecond;
   }
 }
+
+const noEnds = (): Record<keyof SimulatedEnds, number> => ({ ok: 0, timeout: 0, rejected: 0, error: 0, gaveUp: 0 });

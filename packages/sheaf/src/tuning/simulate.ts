@@ -284,6 +284,7 @@ class Simulation {
         items: this.#outcomes.endsOf(from, isOf),
         latencyMs: this.#outcomes.latency(from, isOf),
         latencyMsBySecond: this.#outcomes.latencyBySecond(isOf),
+        itemsBySecond: this.#outcomes.endsBySecond(isOf),
       };
       return [kind.name, figuresOf] as const;
     });

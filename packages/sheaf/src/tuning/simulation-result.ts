@@ -30,6 +30,8 @@ export interface SimulatedTenantFigures {
   readonly latencyMs: SimulatedLatency;
   /** By second of the call, the warm-up included. */
   readonly latencyMsBySecond: readonly SimulatedLatency[];
+  /** By second of the call, the warm-up included. */
+  readonly itemsBySecond: readonly SimulatedEnds[];
 }
 
 export interface SimulationResult {

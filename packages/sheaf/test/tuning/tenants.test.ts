@@ -22,6 +22,10 @@ test("each tenant calls at its own rate, and its figures are its own", async () 
   assert.equal(ofCustomers!.items.ok + ofFlood!.items.ok, items.ok);
   assert.ok(ofCustomers!.items.rejected > 0, "the flood fills the queue for all");
   assert.ok(ofCustomers!.latencyMsBySecond.length >= 1);
+  const endsBySecond = ofCustomers!.itemsBySecond;
+  assert.equal(endsBySecond.length, ofCustomers!.latencyMsBySecond.length);
+  for (const end of ["ok", "rejected"] as const)
+    assert.equal(endsBySecond.reduce((sum, ends) => sum + ends[end], 0), ofCustomers!.items[end]); // prettier-ignore
 });
 
 test("the same seed gives the same figures, and one more tenant changes no other's calls", async () => {
