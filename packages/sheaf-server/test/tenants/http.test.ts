@@ -197,6 +197,35 @@ test("/metrics has a bounded number of series for any number of tenants, and cou
   assert.ok(ok.some(([, tenant, , value]) => tenant === "(others)" && Number(value) > 0));
 });
 
+/** A text's length as its vector; a text that says so fails. */
+const failingTexts = (): ModelDefinition => {
+  const texts = measuringTexts();
+  const run = texts.run as (texts: string[]) => object[];
+  return {
+    ...texts,
+    run: (items: string[]) => run(items).map((result, i) => (items[i] === "fail" ? new Error("it fails") : result)),
+  };
+};
+
+test("a list that fails counts each item with its own outcome, also one that is longer than the queue", async (t) => {
+  const settings = { apiKey: "own", queueMaxSize: 8 };
+  const server = await servingKeys(t, [entry("a"), entry("b")], failingTexts(), settings);
+  const embed = (key: string, input: string[]) => server.post("/v1/embeddings", { model: "measure", input }, bearer(key));
+  const short = await embed("sk-a", ["x", "fail", "y", "fail", "z"]);
+  assert.equal(short.status, 500, short.text);
+  // The last piece fails, when all others have been answered.
+  const long = await embed("sk-b", [...Array.from({ length: 20 }, (_, i) => `t${i}`), "fail"]);
+  assert.equal(long.status, 500, long.text);
+  const { text } = await server.get("/metrics", bearer("own"));
+  const count = (tenant: string, outcome: string): string | undefined =>
+    new RegExp(`^sheaf_tenant_items_total\\{tenant="${tenant}",outcome="${outcome}"\\} (\\d+)$`, "m").exec(text)?.[1];
+  assert.deepEqual([count("a", "ok"), count("a", "error")], ["3", "2"]);
+  const [ok, error] = [Number(count("b", "ok")), Number(count("b", "error"))];
+  assert.equal(ok + error, 21);
+  // Two pieces of two run at a time.
+  assert.ok(error >= 1 && error <= 4, `${error} failed`);
+});
+
 test("a replaced file counts without a restart; a wrong one changes nothing; a request of a key that is gone gets 401", async (t) => {
   const file = keysFile(t, [entry("a")]);
   const server = await serving(t, [doubling()], { apiKeysFile: file.path });

@@ -4,29 +4,33 @@ import type { InferOptions } from "../../http/call-options.ts";
 import type { ServedModel } from "../models/served-model.ts";
 
 /**
- * The results of a list that is longer than its queue. It goes in piece by piece, as earlier ones leave, and never fills
- * more than half of the queue: single requests find room beside it. Its first piece decides whether it is let in at all.
- * @throws {BatcherError} `QUEUE_FULL` where the first piece finds no room; `TIMEOUT`; the error of the first item that failed.
+ * The outcomes of a list that is longer than its queue. It goes in piece by piece, as earlier ones leave, and never fills
+ * more than half of the queue: single requests find room beside it. Its first piece decides whether it is let in at all. The
+ * first failure ends it: items without an outcome of their own by then fail with the same error.
+ * @throws {BatcherError} `QUEUE_FULL` where the first piece finds no room; any other error before the first outcome.
  */
 export async function inferLongList(
   model: ServedModel,
   items: readonly unknown[],
   options: InferOptions & { readonly timeoutMs: number },
-): Promise<Served[]> {
+): Promise<PromiseSettledResult<Served>[]> {
   const pieceSize = Math.max(1, Math.floor(model.settings.queueMaxSize / 4));
   const deadlineMs = performance.now() + options.timeoutMs;
-  const results = new Array<Served>(items.length);
+  const outcomes: PromiseSettledResult<Served>[] = [];
   let next = 0;
   let hasFailed = false;
   const feed = async (): Promise<void> => {
     while (next < items.length && !hasFailed) {
       const from = next;
       next += pieceSize;
-      const outcomes = await infer(items.slice(from, next), from === 0);
-      outcomes.forEach((outcome, i) => {
-        if (outcome.status === "rejected") throw ofWhole(outcome.reason);
-        results[from + i] = outcome.value;
-      });
+      const ofPiece = await infer(items.slice(from, next), from === 0);
+      let failure: PromiseRejectedResult | undefined;
+      for (const [i, outcome] of ofPiece.entries()) {
+        const own = outcome.status === "fulfilled" ? outcome : { ...outcome, reason: ofWhole(outcome.reason) };
+        outcomes[from + i] = own;
+        if (own.status === "rejected") failure ??= own;
+      }
+      if (failure !== undefined) throw failure.reason;
     }
   };
   const infer = async (piece: readonly unknown[], isFirst: boolean): Promise<PromiseSettledResult<Served>[]> => {
@@ -51,8 +55,15 @@ export async function inferLongList(
   // Two pieces, so that one waits while the other runs.
   const feeding = [feed(), feed()];
   for (const one of feeding) one.catch(() => (hasFailed = true));
-  await Promise.all(feeding).finally(release);
-  return results;
+  try {
+    await Promise.all(feeding);
+  } catch (reason) {
+    if (outcomes.length === 0) throw reason;
+    for (let i = 0; i < items.length; i++) outcomes[i] ??= { status: "rejected", reason };
+  } finally {
+    release();
+  }
+  return outcomes;
 }
 
 /** There is no room now. A result that would come too late is refused for another reason. */

@@ -50,11 +50,11 @@ export async function inferEvery(
   const startedAtMs = performance.now();
   const { queueMaxSize, requestTimeoutMs } = model.settings;
   try {
-    const run = async (asked: InferOptions): Promise<Served[]> =>
+    const run = (asked: InferOptions): Promise<Settled> =>
       items.length > queueMaxSize
         ? inferLongList(model, items, { ...asked, timeoutMs: asked.timeoutMs ?? requestTimeoutMs })
-        : (await model.inferAll(items, asked)).map(valueOf);
-    const served = await runAs(options, loadOf(model, items), run);
+        : model.inferAll(items, asked);
+    const served = (await runAs(options, loadOf(model, items), run, (all) => all)).map(valueOf);
     answered(model, startedAtMs, served);
     return served;
   } catch (error) {
