@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { proxy } from "../../dist/cli/proxy.js";
+import { collected } from "../load/streams.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { bearer, entry, keysFile } from "./keys.js";
 
@@ -80,4 +82,19 @@ test("tenants of the proxy take turns: behind a flood another's text is in the n
   release();
   await Promise.all(counted);
   assert.ok(api.requests[1]!.inputs.includes("mine"), JSON.stringify(api.requests.map(({ inputs }) => inputs)));
+});
+
+test("a file of keys without the upstream's own key is refused, and the other way round", async (t) => {
+  const { path } = keysFile(t, [entry("a")]);
+  for (const flags of [
+    ["--api-keys-file", path],
+    ["--upstream-api-key", "sk-upstream"],
+  ]) {
+    const streams = collected();
+    assert.equal(await proxy(["--upstream", "http://127.0.0.1:1/v1", ...flags], streams), 2);
+    assert.match(
+      streams.err(),
+      /API_KEYS_FILE and UPSTREAM_API_KEY go together for sheaf proxy: callers send keys of the file/,
+    );
+  }
 });
