@@ -1,10 +1,11 @@
-import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Retries, Weights } from "sheaf/tuning";
 import { retriesOf, withClients } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
+import { hasTenants, withTenants, type TenantOptions } from "./shared/tenant-options.ts";
 import { checkAssertions, parseAssertion } from "../load/bench/assertion.ts";
 import { publishBench } from "../load/bench/output.ts";
+import { textOf } from "./shared/text-file.ts";
 import {
   countUpTo,
   exitCode,
@@ -30,15 +31,18 @@ import { httpTarget } from "../load/http/http-target.ts";
 import { openPatterns, type Pattern } from "../load/pattern.ts";
 import { bodiesFromFile, bodiesFromTemplate } from "../load/payload.ts";
 import { probe, requestsFor, templateFor } from "../load/http/probe.ts";
+import { withHeader } from "../load/http/request.ts";
+import { tenantHeaders, type TenantHeaders } from "../load/http/tenant-headers.ts";
 import type { LoadResult } from "../load/result.ts";
 import { serveModel } from "../load/http/server-process.ts";
 import { prepareReport } from "../load/report/prepare.ts";
+import { TenantMix, type Senders } from "../load/senders.ts";
 import { batchesBetween, readBatchSizes } from "../load/http/server-metrics.ts";
 import { systemClock } from "../load/system-clock.ts";
 import { figures, progressOn, shownMs, type Progress } from "../shared/terminal.ts";
 import { sheafEntry } from "./entry.ts";
 
-interface BenchOptions extends OutputOptions {
+interface BenchOptions extends OutputOptions, TenantOptions {
   readonly pattern: Pattern[];
   readonly rate: number;
   readonly callers: number;
@@ -52,6 +56,8 @@ interface BenchOptions extends OutputOptions {
   readonly payload?: string;
   readonly payloadFile?: string;
   readonly lengths?: string;
+  readonly tenantHeader: string;
+  readonly tenantKeys?: string;
   readonly compare?: ConfigurationName[];
   readonly assert: string[];
 }
@@ -92,6 +98,9 @@ export function benchCommand(streams: CommandStreams): Command {
       [],
     );
   withLengths(command, "words of each text, instead of N in {{words N}}");
+  withTenants(command, "so many requests per second")
+    .option("--tenant-header <name>", "with --tenants: the header that names the caller", "X-Tenant")
+    .option("--tenant-keys <file>", "with --tenants: an API key for each caller instead, one a line; the flood's last");
   return withOutputs(withClients(command));
 }
 
@@ -108,6 +117,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
     throw new UsageError("--patience replaces --timeout: give one or the other.");
   const lengths = options.lengths === undefined ? undefined : await lengthsOf(options.lengths);
   const givenBodies = await bodiesOf(options, lengths);
+  const tenants = await tenantsOf(command, options, url !== undefined);
   await prepareReport(options);
 
   const progress = progressOn(streams.stderr);
@@ -115,7 +125,7 @@ async function runBench(command: Command, streams: CommandStreams, args: readonl
   for (const [i, pattern] of options.pattern.entries()) {
     // Every pattern begins with another configuration, so that none always has the machine's first minute.
     for (const name of [...names.slice(i % names.length), ...names.slice(0, i % names.length)]) {
-      const shared = { name, pattern, headers, bodies: givenBodies, lengths, retries };
+      const shared = { name, pattern, headers, bodies: givenBodies, lengths, retries, tenants };
       results.push(await oneRun(options, url, target, shared, progress, streams.signal));
     }
   }
@@ -140,18 +150,19 @@ interface Run {
   readonly bodies: readonly string[] | undefined;
   readonly lengths: Weights | undefined;
   readonly retries: Retries | undefined;
+  readonly tenants: LoadTenants | undefined;
 }
 
 async function oneRun(
   options: BenchOptions,
   given: URL | undefined,
   model: string,
-  { name, pattern, headers, bodies, lengths, retries }: Run,
+  { name, pattern, headers, bodies, lengths, retries, tenants }: Run,
   progress: Progress,
   signal: AbortSignal | undefined,
 ): Promise<LoadResult> {
   progress.start(`${pattern}, ${name}`);
-  const flags = configurations[name as ConfigurationName];
+  const flags = [...(configurations[name as ConfigurationName] ?? []), ...(tenants?.serveFlags ?? [])];
   const served = given === undefined ? await serveModel({ entry: sheafEntry, model, flags, signal }) : undefined;
   try {
     const url = given ?? new URL("/infer", served!.origin);
@@ -159,9 +170,15 @@ async function oneRun(
     const known = given === undefined ? builtinTemplate(model) : undefined;
     const sent = bodies ?? (await askedBodies(options, url, known, lengths));
     const requests = usage(() => requestsFor(url, options.method, headers, sent));
-    await probe(options.method, url, requests[0]!, options.timeout);
+    const first = tenants === undefined ? requests[0]! : withHeader(requests[0]!, tenants.headers.first);
+    await probe(options.method, url, first, options.timeout);
     const before = await readBatchSizes(url.origin);
-    const target = httpTarget({ url, requests, maxConnections: options.connections });
+    const target = httpTarget({
+      url,
+      requests,
+      headerAt: tenants?.headers.at,
+      maxConnections: options.connections,
+    });
     let result: LoadResult;
     try {
       const running = usage(() =>
@@ -170,12 +187,13 @@ async function oneRun(
           target,
           clock: systemClock,
           pattern,
-          ratePerS: options.rate,
+          ratePerS: options.rate + (options.flood ?? 0),
           callers: options.callers,
           durationMs: options.duration,
           warmUpMs: options.warmUp,
           timeoutMs: options.timeout,
           retries,
+          senders: tenants?.senders,
           seed: options.seed,
           onProgress: ({ elapsedMs, totalMs, open }) => progress.update(elapsedMs / totalMs, `${open} open`),
           signal,
@@ -213,13 +231,38 @@ async function bodiesOf(
 ): Promise<string[] | undefined> {
   if (payload !== undefined) return usage(() => bodiesFromTemplate(payload, seed, lengths));
   if (payloadFile === undefined) return undefined;
-  let text: string;
-  try {
-    text = await readFile(payloadFile, "utf8");
-  } catch (error) {
-    throw new UsageError(`--payload-file cannot be read: ${(error as Error).message}`);
-  }
+  const text = await textOf("--payload-file", payloadFile);
   return usage(() => bodiesFromFile(payloadFile, text));
+}
+
+/** Many callers of a load. */
+interface LoadTenants {
+  readonly senders: Senders;
+  readonly headers: TenantHeaders;
+  /** For a model that is served for the run. */
+  readonly serveFlags: readonly string[];
+}
+
+async function tenantsOf(command: Command, options: BenchOptions, isUrl: boolean): Promise<LoadTenants | undefined> {
+  const { tenants: count, flood = 0, rate, pattern, seed, tenantHeader, tenantKeys } = options;
+  if (!hasTenants(command, { tenantHeader: "--tenant-header", tenantKeys: "--tenant-keys" })) return undefined;
+  if (flood > 0 && pattern.includes("closed")) throw new UsageError("--flood needs a pattern with a rate: not closed.");
+  if (tenantKeys !== undefined && !isUrl)
+    throw new UsageError("--tenant-keys is for a URL: a model that is served for the run knows no keys.");
+  const senders = new TenantMix(count!, flood / (flood + rate), seed ^ 0x7f4a7c15);
+  const keys = tenantKeys === undefined ? undefined : await keysOf(tenantKeys, senders.count);
+  return {
+    senders,
+    headers: usage(() => tenantHeaders(senders, tenantHeader, keys)),
+    serveFlags: ["--tenant-by", "header", "--tenant-header", tenantHeader],
+  };
+}
+
+async function keysOf(path: string, count: number): Promise<string[]> {
+  const keys = (await textOf("--tenant-keys", path)).split("\n").map((line) => line.trim());
+  const given = keys.filter((key) => key !== "");
+  if (given.length === count && given.every((key) => /^[\x21-\x7e]+$/.test(key))) return given;
+  throw new UsageError(`--tenant-keys ${path} must hold ${count} API keys, one a line, got ${given.length}.`);
 }
 
 function checkCombinations(

@@ -1,9 +1,10 @@
-import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/tuning";
 import { retriesOf, withClients } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import { scalingsOf, withScaling } from "./shared/scale-option.ts";
+import { hasTenants, withTenants, type TenantOptions } from "./shared/tenant-options.ts";
+import { textOf } from "./shared/text-file.ts";
 import {
   countUpTo,
   exitCode,
@@ -30,19 +31,30 @@ import { prepareReport } from "../load/report/prepare.ts";
 import { writeReport } from "../load/report/write.ts";
 import { figures, progressOn, shownCommand, textTable } from "../shared/terminal.ts";
 import { tableOf } from "../load/simulate/table.ts";
-import { capacityPerS, simulatePolicy, type WhatIf, type WhatIfPoint } from "../load/simulate/what-if.ts";
+import {
+  capacityPerS,
+  lineOf,
+  simulatePolicy,
+  tenantKeys,
+  type TenantKey,
+  type WhatIf,
+  type WhatIfPoint,
+} from "../load/simulate/what-if.ts";
 
 const patterns = ["poisson", "periodic", "burst", "clump", "surge", "day", "closed"] as const;
 
 /** A surge: for 10 s more calls come than before and after. */
 const surge = { atMs: 4000, forMs: 10_000, afterMs: 17_000 };
 
+/** With a flood a run covers so much time. */
+const floodMs = 5000;
+
 /** In a run, of calls or callers. */
 const maxItems = 10_000_000;
 /** Items in full batches in every slot: the capacity is measured with many times as many calls. */
 const maxInFlight = 100_000;
 
-interface SimulateOptions extends OutputOptions {
+interface SimulateOptions extends OutputOptions, TenantOptions {
   readonly fixed?: number;
   readonly perItem?: number;
   readonly perLength?: number;
@@ -52,6 +64,7 @@ interface SimulateOptions extends OutputOptions {
   readonly surgeFactor: number;
   readonly cost?: string;
   readonly policy: ConfigurationName[];
+  readonly tenantKey: TenantKey[];
   readonly arrivals: (typeof patterns)[number];
   readonly trace?: string;
   readonly day: number;
@@ -110,9 +123,20 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--budget <time>", "latency budget of auto (default: none)", parseDurationMs)
     .option("--target <time>", "run time target of adaptive", parseDurationMs, 100)
     .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
-    .option("--items <n>", "calls of every run; of a surge those of 31 s, of a day all", countUpTo(maxItems), 10_000)
+    .option(
+      "--items <n>",
+      "calls of every run; of a surge those of 31 s, of a day all, with a flood those of 5 s",
+      countUpTo(maxItems),
+      10_000,
+    )
     .option("--seed <n>", "of arrivals and noise", countUpTo(largestSeed), 1);
   withLengths(command, "lengths of the items");
+  withTenants(command, "so many times the capacity").option(
+    "--tenant-key <names>",
+    `with --tenants: how the batcher tells them apart, comma-separated: ${tenantKeys.join(", ")}`,
+    listOf(oneOf(tenantKeys)),
+    ["none", "fairKey"],
+  );
   return withOutputs(withScaling(withClients(command)));
 }
 
@@ -143,6 +167,7 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
     items: options.items,
     seed: options.seed,
   };
+  const byTenants = tenantsOf(command, options);
   await prepareReport(options);
   const capacity = await settled(() => capacityPerS(whatIf));
   const loads = await loadsOf(options, capacity);
@@ -150,30 +175,48 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   const progress = progressOn(streams.stderr);
   progress.start("Simulating");
   const hasItems = command.getOptionValueSource("items") === "cli";
-  for (const { label, load, arrivals } of loads) {
-    for (const [policy, { name: scaledBy, scaling }] of policies.flatMap((each) =>
-      scalings.map((way) => [each, way] as const),
-    )) {
-      streams.signal?.throwIfAborted();
-      const items = hasItems ? whatIf.items : itemsOf(arrivals, options);
-      const result = await settled(() => simulatePolicy(policy, arrivals, { ...whatIf, items, scaling }));
-      points.push({ policy, scaledBy, label, load, result });
-      progress.update(points.length / (loads.length * policies.length * scalings.length), `${policy}, ${label}`);
-      // A virtual clock leaves no turn for signals and the bar.
-      await new Promise(setImmediate);
-    }
+  const runs = loads.flatMap((one) =>
+    byTenants.policies.flatMap((policy) =>
+      byTenants.keys.flatMap((tenantKey) => scalings.map((way) => ({ ...one, policy, tenantKey, ...way }))),
+    ),
+  );
+  const floodPerS = options.flood === undefined ? undefined : options.flood * capacity;
+  for (const { label, load, arrivals, policy, tenantKey, name: scaledBy, scaling } of runs) {
+    streams.signal?.throwIfAborted();
+    const items = hasItems ? options.items : itemsOf(arrivals, options, floodPerS);
+    const tenants = tenantKey && { count: options.tenants!, floodPerS, key: tenantKey };
+    const result = await settled(() => simulatePolicy(policy, arrivals, { ...whatIf, items, scaling, tenants }));
+    const point = { policy, tenantKey, scaledBy, label, load, result };
+    points.push(point);
+    progress.update(points.length / runs.length, `${lineOf(point)}, ${label}`);
+    // A virtual clock leaves no turn for signals and the bar.
+    await new Promise(setImmediate);
   }
   progress.end(`${points.length} runs`);
   await publish(options, shownCommand("simulate", args), capacity, points, streams);
   return exitCode.ok;
 }
 
-/** Of a surge all calls until long after it, of a day all. */
-function itemsOf(arrivals: Arrivals, { items }: SimulateOptions): number | undefined {
+/** Of a surge all calls until long after it, of a day all; with a flood those of some seconds. */
+function itemsOf(arrivals: Arrivals, { items }: SimulateOptions, floodPerS: number | undefined): number | undefined {
   if (arrivals.pattern === "day") return undefined;
-  if (arrivals.pattern !== "surge") return items;
-  const { ratePerS, factor } = arrivals;
-  return Math.ceil(Math.min(maxItems, (ratePerS * (surge.atMs + factor * surge.forMs + surge.afterMs)) / 1000));
+  if (!("ratePerS" in arrivals)) return items;
+  const perS = arrivals.ratePerS + (floodPerS ?? 0);
+  const ofSpan = (ms: number): number => Math.ceil(Math.min(maxItems, (perS * ms) / 1000));
+  if (arrivals.pattern === "surge") return ofSpan(surge.atMs + arrivals.factor * surge.forMs + surge.afterMs);
+  return floodPerS === undefined ? items : ofSpan(floodMs);
+}
+
+/** The policies to compare, and the ways to tell tenants apart; one run of each with each. */
+function tenantsOf(
+  command: Command,
+  { policy, tenantKey, arrivals, trace }: SimulateOptions,
+): { readonly policies: readonly ConfigurationName[]; readonly keys: readonly (TenantKey | undefined)[] } {
+  if (!hasTenants(command, { tenantKey: "--tenant-key" })) return { policies: policy, keys: [undefined] };
+  if (trace !== undefined || arrivals === "closed" || arrivals === "day")
+    throw new UsageError("--tenants needs arrivals with a rate: without --trace, and neither closed nor a day.");
+  const isChosen = command.getOptionValueSource("policy") === "cli";
+  return { policies: isChosen ? policy : ["auto"], keys: tenantKey };
 }
 
 interface Load {
@@ -245,7 +288,7 @@ async function costOf({
   }
   if (fixed !== undefined || perItem !== undefined)
     throw new UsageError("--cost replaces --fixed and --per-item: give one or the other.");
-  const parsed = JSON.parse(await textOf("--cost", cost, isJson)) as { costModel?: { table?: unknown } };
+  const parsed = (await jsonOf("--cost", cost)) as { costModel?: { table?: unknown } };
   const table = parsed.costModel?.table;
   if (!Array.isArray(table) || !table.every(isPoint) || table.length === 0) {
     throw new UsageError(
@@ -256,7 +299,7 @@ async function costOf({
 }
 
 async function traceOf(path: string): Promise<number[]> {
-  const lines = (await textOf("--trace", path, () => true)).split("\n").filter((line) => line.trim() !== "");
+  const lines = (await textOf("--trace", path)).split("\n").filter((line) => line.trim() !== "");
   const atMs = lines.map(Number);
   if (
     atMs.length >= 2 &&
@@ -268,17 +311,6 @@ async function traceOf(path: string): Promise<number[]> {
   throw new UsageError(`--trace ${path} must hold two or more moments in milliseconds, one a line, ascending from 0.`);
 }
 
-async function textOf(flag: string, path: string, accepts: (text: string) => boolean): Promise<string> {
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (error) {
-    throw new UsageError(`${flag} cannot be read: ${(error as Error).message}`);
-  }
-  if (accepts(text)) return text;
-  throw new UsageError(`${flag} ${path} is not JSON.`);
-}
-
 const isPoint = (point: unknown): point is [number, number] =>
   Array.isArray(point) &&
   Number.isInteger(point[0]) &&
@@ -287,12 +319,15 @@ const isPoint = (point: unknown): point is [number, number] =>
   point[1] > 0 &&
   point[1] <= longestMs;
 
-function isJson(text: string): boolean {
+async function jsonOf(flag: string, path: string): Promise<object> {
+  const text = await textOf(flag, path);
   try {
-    return typeof JSON.parse(text) === "object";
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null) return value;
   } catch {
-    return false;
+    // Not JSON: below.
   }
+  throw new UsageError(`${flag} ${path} is not JSON.`);
 }
 
 /** Options that the simulator refuses are the user's to fix. */
@@ -313,7 +348,7 @@ async function publish(
   points: readonly WhatIfPoint[],
   { stdout, stderr }: CommandStreams,
 ): Promise<void> {
-  const rows = tableOf(points);
+  const rows = whatIfTable(points);
   const note = `Capacity with full batches: ${figures(capacity)} calls/s.`;
   if (options.json) {
     const flat = points.map(({ result, ...point }) => ({

@@ -4,6 +4,7 @@ import { patientTarget } from "./patient-target.ts";
 import { phasesOf, poissonArrivals, surgeOf, type OpenPattern, type Phase } from "./pattern.ts";
 import { Recorder } from "./recorder.ts";
 import type { LoadResult } from "./result.ts";
+import type { Senders } from "./senders.ts";
 import { succeeded, type Target } from "./target.ts";
 
 export interface LoadOptions {
@@ -23,6 +24,8 @@ export interface LoadOptions {
   readonly timeoutMs?: number | undefined;
   /** Each request becomes an operation of a client that gives up and tries again; `timeoutMs` is then the slowest one's time. */
   readonly retries?: Retries | undefined;
+  /** Who sends each request; the result tells them apart. */
+  readonly senders?: Senders | undefined;
   readonly seed?: number | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
   /** Aborting it ends the run early; open requests are dropped uncounted and the promise rejects with its reason. */
@@ -38,6 +41,7 @@ export interface LoadProgress {
 
 interface Flight {
   readonly intendedAtMs: number;
+  readonly sender: string | undefined;
   ended: boolean;
   cancel: () => void;
 }
@@ -54,13 +58,14 @@ const toleratedLagMs = 10;
  * @throws {RangeError} for options out of range.
  */
 export function runLoad(options: LoadOptions): Promise<LoadResult> {
-  const { clock, pattern, durationMs, warmUpMs = 0, seed = 1, signal, ratePerS = 0, callers = 0, retries } = options;
+  const { clock, pattern, durationMs, warmUpMs = 0, seed = 1, signal, ratePerS = 0, callers = 0 } = options;
+  const { retries, senders } = options;
   const clients = retries && patientTarget(options.target, retries, clock, seed ^ 0x1b873593);
   const target = clients ?? options.target;
   const timeoutMs = clients?.longestMs ?? options.timeoutMs ?? 10_000;
   validate({ ...options, warmUpMs, timeoutMs });
   const phases: Phase[] = pattern === "closed" ? [] : phasesOf(pattern, ratePerS, durationMs);
-  const recorder = new Recorder(durationMs, phases);
+  const recorder = new Recorder(durationMs, phases, senders?.names);
   const goodput = clients && new Goodput(surgeOf(phases));
   const totalMs = warmUpMs + durationMs;
   const arrivals = pattern === "closed" ? undefined : schedule(phases, warmUpMs, ratePerS, seed);
@@ -78,11 +83,12 @@ export function runLoad(options: LoadOptions): Promise<LoadResult> {
 
     function send(intendedAtMs: number): void {
       const measured = intendedAtMs >= warmUpMs;
+      const sender = senders?.names[senders.nameAt(index)];
       if (measured) {
-        recorder.wasSent(intendedAtMs - warmUpMs, Math.max(0, elapsed() - intendedAtMs));
+        recorder.wasSent(intendedAtMs - warmUpMs, Math.max(0, elapsed() - intendedAtMs), sender);
         goodput?.begun(intendedAtMs - warmUpMs);
       }
-      const flight: Flight = { intendedAtMs, ended: false, cancel: () => undefined };
+      const flight: Flight = { intendedAtMs, sender, ended: false, cancel: () => undefined };
       flights.push(flight);
       open++;
       flight.cancel = target.send(index++, ({ status, body }) => end(flight, elapsed(), status, body));
@@ -93,7 +99,7 @@ export function runLoad(options: LoadOptions): Promise<LoadResult> {
       open--;
       const intendedAtMs = flight.intendedAtMs - warmUpMs;
       if (intendedAtMs >= 0) {
-        recorder.ended(intendedAtMs, atMs - flight.intendedAtMs, status, body);
+        recorder.ended(intendedAtMs, atMs - flight.intendedAtMs, status, body, flight.sender);
         if (succeeded(status)) goodput?.answered(atMs - warmUpMs);
       }
       // A caller of a closed loop comes back in the next tick at the latest, here at once.
@@ -194,6 +200,7 @@ function resultOf(
     without: recorder.without,
     series: recorder.series,
     phases: recorder.phaseResults,
+    ...(options.senders !== undefined && { tenants: recorder.senderResults }),
   };
 }
 

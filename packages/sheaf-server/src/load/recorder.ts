@@ -1,6 +1,6 @@
 import { Histogram } from "sheaf/metrics";
 import type { Phase } from "./pattern.ts";
-import type { LatencyMs, LoadResult, PhaseResult, SeriesPoint } from "./result.ts";
+import type { LatencyMs, LoadResult, PhaseResult, SenderResult, SeriesPoint } from "./result.ts";
 import { succeeded } from "./target.ts";
 
 const maxPoints = 120;
@@ -38,14 +38,16 @@ export class Recorder {
   readonly #slices: Slot[];
   readonly #labels = new Map<string, Slot & { lengthMs: number }>();
   readonly #all = newSlot();
+  readonly #senders: ReadonlyMap<string, Slot>;
   readonly #sendLag = new Histogram();
   readonly #statuses = new Map<string, number>();
   #lastBody: string | undefined;
   #sent = 0;
   #phase = 0;
 
-  /** `phases` in order of time, without gaps; empty for a closed loop. */
-  constructor(durationMs: number, phases: readonly Phase[]) {
+  /** `phases` in order of time, without gaps; empty for a closed loop. `senders`: names of those to tell apart. */
+  constructor(durationMs: number, phases: readonly Phase[], senders: readonly string[] = []) {
+    this.#senders = new Map(senders.map((name) => [name, newSlot()]));
     this.#durationMs = durationMs;
     // At least 250 ms a slice: shorter ones hold too few requests for a p99.
     const slices = Math.max(1, Math.min(maxPoints, Math.floor(durationMs / 250)));
@@ -68,22 +70,28 @@ export class Recorder {
   }
 
   /** A request that was to leave at `intendedAtMs` left `lagMs` later. Times from the start of the measured span. */
-  wasSent(intendedAtMs: number, lagMs: number): void {
+  wasSent(intendedAtMs: number, lagMs: number, sender?: string): void {
     this.#sent++;
     this.#sendLag.record(lagMs);
-    for (const slot of this.#slotsAt(intendedAtMs)) slot.scheduled++;
+    for (const slot of this.#slotsAt(intendedAtMs, sender)) slot.scheduled++;
   }
 
   /**
    * A request ended, one way or the other; `latencyMs` since its intended send time. A request refused or failed early
    * has no latency: a server that answers 429 in a millisecond is not a fast one.
    */
-  ended(intendedAtMs: number, latencyMs: number, status: number | string, body: string | undefined): void {
+  ended(
+    intendedAtMs: number,
+    latencyMs: number,
+    status: number | string,
+    body: string | undefined,
+    sender?: string,
+  ): void {
     const name = String(status);
     this.#statuses.set(name, (this.#statuses.get(name) ?? 0) + 1);
     const ok = succeeded(status);
     if (!ok) this.#lastBody = body ?? this.#lastBody;
-    for (const slot of this.#slotsAt(intendedAtMs)) {
+    for (const slot of this.#slotsAt(intendedAtMs, sender)) {
       slot.ended++;
       if (ok) slot.ok++;
       if (!ok && status !== "timeout") continue;
@@ -93,7 +101,7 @@ export class Recorder {
     }
     const endedAtMs = intendedAtMs + latencyMs;
     if (!ok || endedAtMs >= this.#durationMs) return;
-    for (const slot of this.#slotsAt(endedAtMs)) slot.completed++;
+    for (const slot of this.#slotsAt(endedAtMs, sender)) slot.completed++;
   }
 
   get statuses(): Readonly<Record<string, number>> {
@@ -138,12 +146,24 @@ export class Recorder {
     return [...this.#labels].map(([label, slot]) => ({ label, ...figures(slot, slot.lengthMs) }));
   }
 
-  /** Everything that a moment belongs to: the whole, its slice, and its phase where there is one. */
-  #slotsAt(ms: number): Slot[] {
+  /** By name. */
+  get senderResults(): Readonly<Record<string, SenderResult>> {
+    return Object.fromEntries(
+      [...this.#senders].map(([name, slot]) => {
+        const { scheduled: requests, ok } = slot;
+        return [name, { requests, ok, ...figures(slot, this.#durationMs) }] as const;
+      }),
+    );
+  }
+
+  /** Everything that a moment belongs to: the whole, its slice, and its phase and its sender where there is one. */
+  #slotsAt(ms: number, sender: string | undefined): Slot[] {
     const last = this.#slices.length - 1;
     const slice = this.#slices[Math.max(0, Math.min(last, Math.floor(ms / this.#sliceMs)))]!;
     const phase = this.#labels.get(this.#labelAt(ms));
-    return phase === undefined ? [this.#all, slice] : [this.#all, slice, phase];
+    const slots = phase === undefined ? [this.#all, slice] : [this.#all, slice, phase];
+    if (sender !== undefined) slots.push(this.#senders.get(sender)!);
+    return slots;
   }
 
   /** Phases are few and times nearly in order: a step from the last one found is enough. */

@@ -34,6 +34,9 @@ export function resultNotes(results: readonly LoadResult[]): string[] {
     return [`${labelOf(result)}: ${counts}${body}`];
   });
   notes.push(...results.flatMap((result) => (result.goodput ? [`${labelOf(result)}: ${goodputNote(result)}`] : [])));
+  notes.push(
+    ...results.flatMap((result) => (result.tenants ? [`${labelOf(result)}: ${tenantsNote(result.tenants)}`] : [])),
+  );
   const waited = results.filter(({ waitedForConnection }) => waitedForConnection > 0);
   if (waited.length > 0) {
     const counts = waited.map((result) => `${figures(result.waitedForConnection)} in ${labelOf(result)}`).join(", ");
@@ -58,6 +61,21 @@ function goodputNote({ goodput, successRate }: LoadResult): string {
     ...(recoveryMs === undefined ? [] : [recoveryNote(recoveryMs)]),
   ].join(", ");
 }
+
+const tenantsNote = (tenants: NonNullable<LoadResult["tenants"]>): string =>
+  Object.entries(tenants)
+    .map(
+      ([
+        name,
+        {
+          offeredPerS,
+          successRate,
+          latencyMs: { p50, p99 },
+        },
+      ]) =>
+        `${name} ${figures(offeredPerS)}/s, ${percent(successRate)} answered, p50 ${shownMs(p50)}, p99 ${shownMs(p99)}`,
+    )
+    .join("; ");
 
 /** How long after a surge 95 % of the goodput before it was back. */
 export const recoveryNote = (recoveryMs: number): string =>

@@ -30,6 +30,9 @@ export interface SeriesPoint {
 /** All stretches of one label together: the bursts, the calm between them, one level of a step. */
 export type PhaseResult = Omit<SeriesPoint, "atMs"> & { readonly label: string };
 
+/** The requests of senders who are told apart. */
+export type SenderResult = Omit<SeriesPoint, "atMs"> & { readonly requests: number; readonly ok: number };
+
 /** One run of one pattern against one configuration. Terminal, `--json`, report and page all read it. */
 export interface LoadResult {
   /** `auto`, `fifo`, … or the address. */
@@ -64,6 +67,8 @@ export interface LoadResult {
   readonly saturated?: string | undefined;
   readonly series: readonly SeriesPoint[];
   readonly phases: readonly PhaseResult[];
+  /** Where many callers share the load: their figures, and those of the one who floods. */
+  readonly tenants?: Readonly<Record<string, SenderResult>> | undefined;
   /**
    * With clients that try again: requests above are then their operations, latencies those of whole operations, and a
    * status that of the last attempt.

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { bench } from "../../dist/cli/bench.js";
 import type { LoadResult } from "../../dist/load/result.js";
@@ -220,4 +220,57 @@ test("clients with patience try again over HTTP: two requests an operation where
   assert.equal(result!.goodput!.attemptsPerOperation, 2);
   assert.equal(requests, 2 * result!.requests + 1);
   assert.equal(result!.successRate, 1);
+});
+
+test("tenants: each request names its sender, and the figures of the flood stand apart", async (t) => {
+  const named = new Map<string, number>();
+  const url = await serve(t, (request, reply) => {
+    if (request.method !== "POST") return echo(request, reply); // the metrics of a server
+    const name = String(request.headers["x-tenant"]);
+    named.set(name, (named.get(name) ?? 0) + 1);
+    if (name === "flood") reply.statusCode = 429;
+    echo(request, reply);
+  });
+  const args = [`${url}/infer`, "--payload", "[1]", ...quick, "--tenants", "3", "--flood", "300"];
+  const { code, out, err } = await run(...args, "--json");
+  assert.equal(code, 0, err);
+  assert.deepEqual(new Set(named.keys()), new Set(["flood", "tenant-1", "tenant-2", "tenant-3"]));
+  const { tenants, requests } = (JSON.parse(out) as { results: LoadResult[] }).results[0]!;
+  assert.equal(tenants!["tenants"]!.successRate, 1);
+  assert.equal(tenants!["flood"]!.ok, 0);
+  assert.equal(tenants!["flood"]!.requests + tenants!["tenants"]!.requests, requests);
+  assert.ok(tenants!["flood"]!.requests > tenants!["tenants"]!.requests);
+  assert.match((await run(...args)).out, /steady: tenants .*\/s, 100 % answered, p50 .*; flood .*\/s, 0 % answered/);
+});
+
+test("tenants send keys of their own from a file", async (t) => {
+  const keys = new Set<string>();
+  const url = await serve(t, (request, reply) => {
+    if (request.method === "POST") keys.add(String(request.headers.authorization));
+    echo(request, reply);
+  });
+  const file = join(mkdtempSync(join(tmpdir(), "sheaf-bench-keys-")), "keys.txt");
+  t.after(() => rmSync(dirname(file), { recursive: true }));
+  writeFileSync(file, "one\ntwo\n\n");
+  const args = [`${url}/infer`, "--payload", "[1]", ...quick, "--tenant-keys", file];
+  const { code, err } = await run(...args, "--tenants", "2");
+  assert.equal(code, 0, err);
+  assert.deepEqual(keys, new Set(["Bearer one", "Bearer two"]));
+  const few = await run(...args, "--tenants", "2", "--flood", "100");
+  assert.equal(few.code, 2);
+  assert.match(few.err, /must hold 3 API keys, one a line, got 2/);
+});
+
+test("flags of tenants that make no sense are refused with the reason", async () => {
+  for (const [args, reason] of [
+    [["http://127.0.0.1:1/infer", "--flood", "5"], /--flood needs --tenants/],
+    [["http://127.0.0.1:1/infer", "--tenant-header", "X-A"], /--tenant-header needs --tenants/],
+    [["http://127.0.0.1:1/infer", "--tenants", "2", "--tenant-header", "a b"], /a header must be/],
+    [["mlp", "--tenants", "2", "--tenant-keys", "keys.txt"], /--tenant-keys is for a URL/],
+    [["mlp", "--tenants", "2", "--flood", "5", "--pattern", "closed"], /--flood needs a pattern with a rate/],
+  ] as const) {
+    const { code, err } = await run(...args);
+    assert.equal(code, 2, err);
+    assert.match(err, reason);
+  }
 });

@@ -109,6 +109,63 @@ test("clients that try again: auto is back after the surge, fifo never; the same
   assert.ok(begunPerS.length >= 30, "17 s after the surge are simulated too");
 });
 
+const shared = ["--fixed", "10", "--per-item", "0.3", "--tenants", "20", "--load", "0.4"];
+
+interface SimulatedTenants {
+  points: {
+    policy: string;
+    tenantKey: string;
+    result: { tenants: Record<string, { items: { ok: number; rejected: number }; latencyMs: { p99: number } }> };
+  }[];
+}
+
+test("tenants beside a flood: with fairKey none of their calls is refused; the same seed gives the same answer", async () => {
+  const first = await run(...shared, "--flood", "5");
+  assert.equal(first.code, 0, first.err);
+  assert.equal((await run(...shared, "--flood", "5")).out, first.out);
+  assert.notEqual((await run(...shared, "--flood", "5", "--seed", "2")).out, first.out);
+  const [head, ...rows] = first.out.split("\n");
+  assert.match(head!, /^load +policy +tenants by +calls\/s .* lost +flood's p99 ms +its lost$/);
+  assert.match(rows[0]!, / auto +none /);
+  assert.match(rows[1]!, / auto +fairKey .* 0 % .* \d+(\.\d+)? %$/);
+  const { points } = JSON.parse((await run(...shared, "--flood", "5", "--json")).out) as SimulatedTenants;
+  const [none, fairKey] = points.map(({ result }) => result.tenants);
+  assert.ok(none!["tenants"]!.items.rejected > none!["tenants"]!.items.ok, "without turns most are refused");
+  assert.equal(fairKey!["tenants"]!.items.rejected, 0);
+  // 5 s of both, but for the first tenth.
+  const { ok, rejected } = fairKey!["flood"]!.items;
+  assert.ok(Math.abs((ok + rejected) / (0.9 * 5 * 5 * 1633) - 1) < 0.05, `${ok} + ${rejected}`);
+});
+
+test("tenants without a flood share the load, and are told apart as --tenant-key says", async () => {
+  const args = [...shared, "--items", "2000", "--policy", "auto,greedy", "--tenant-key", "groupKey", "--json"];
+  const { points } = JSON.parse((await run(...args)).out) as SimulatedTenants;
+  assert.deepEqual(
+    points.map(({ policy, tenantKey }) => [policy, tenantKey]),
+    [
+      ["auto", "groupKey"],
+      ["greedy", "groupKey"],
+    ],
+  );
+  for (const { result } of points) {
+    assert.deepEqual(Object.keys(result.tenants), ["tenants"]);
+    assert.equal(result.tenants["tenants"]!.items.ok, 1800);
+  }
+});
+
+test("flags of tenants that make no sense are refused with the reason", async () => {
+  for (const [args, reason] of [
+    [["--flood", "5"], /--flood needs --tenants/],
+    [["--tenant-key", "none"], /--tenant-key needs --tenants/],
+    [["--tenants", "20", "--arrivals", "closed"], /--tenants needs arrivals with a rate/],
+    [["--tenants", "0"], /an integer from 1 to 10000/],
+  ] as const) {
+    const { code, err } = await run(...line, ...args);
+    assert.equal(code, 2, err);
+    assert.match(err, reason);
+  }
+});
+
 test("lengths, drawn or from a file, are what a run costs", async () => {
   const lengths = join(folder, "lengths.txt");
   writeFileSync(lengths, "100\n300\n");

@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import type { Weights } from "sheaf/tuning";
 import { UsageError } from "../../shared/failure.ts";
+import { textOf } from "./text-file.ts";
 
 /** More than any text or prompt. */
 const longest = 1_000_000;
@@ -16,19 +16,11 @@ export async function lengthsOf(text: string): Promise<Weights> {
     return { pattern: "lognormal", median: median!, p99: p99!, max: longest };
   if (/^[\d.,\s]+$/.test(text))
     throw new UsageError(`--lengths ${text} must be a median >= 1 and a p99 >= the median, at most ${longest}.`);
-  const weights = (await textOf(text))
+  const weights = (await textOf("--lengths", text))
     .split("\n")
     .filter((line) => line.trim() !== "")
     .map(Number);
   if (weights.length > 0 && weights.every((length) => Number.isInteger(length) && length >= 1 && length <= longest))
     return { pattern: "trace", weights };
   throw new UsageError(`--lengths ${text} must hold an integer from 1 to ${longest} on each line.`);
-}
-
-async function textOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    throw new UsageError(`--lengths cannot be read: ${(error as Error).message}`);
-  }
 }

@@ -16,6 +16,8 @@ export interface BenchOutputOptions extends ReportFiles {
   readonly duration: number;
   readonly warmUp: number;
   readonly seed: number;
+  readonly tenants?: number;
+  readonly flood?: number;
   readonly compare?: readonly ConfigurationName[];
   readonly json?: true;
 }
@@ -66,6 +68,12 @@ function factsOf(options: BenchOutputOptions, command: string, results: readonly
       "Load",
       `mean ${figures(options.rate)} requests/s, ${shownMs(options.duration)} a run after ${shownMs(options.warmUp)} of warm-up, seed ${options.seed}`,
     ],
+    ...(options.tenants === undefined ? [] : [tenantsFact(options.tenants, options.flood)]),
     ...compared.map((name): [string, string] => [name, `sheaf serve ${configurations[name].join(" ")}`]),
   ];
+}
+
+function tenantsFact(tenants: number, flood: number | undefined): [string, string] {
+  const more = flood === undefined ? "" : `, and one more with ${figures(flood)} requests/s`;
+  return ["Tenants", `${tenants} with equal parts of the load${more}`];
 }

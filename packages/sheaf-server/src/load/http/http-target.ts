@@ -1,11 +1,14 @@
 import { performance } from "node:perf_hooks";
 import { Connection } from "./connection.ts";
+import { withHeader } from "./request.ts";
 import type { RequestEnd, Target } from "../target.ts";
 
 export interface HttpTargetOptions {
   readonly url: URL;
   /** Whole requests, head and body; number i is sent as request i, i + n, i + 2n … */
   readonly requests: readonly Buffer[];
+  /** One more header for the request of a number: its whole line. Default none. */
+  readonly headerAt?: ((index: number) => Buffer) | undefined;
   /** Most connections at once; integer >= 1. Default 1024. */
   readonly maxConnections?: number | undefined;
 }
@@ -25,7 +28,7 @@ const maxIdleMs = 3000;
  * Raw keep-alive sockets: a pool that grows to a cap, the most recently used connection first, one request at a time on
  * each. Requests beyond the cap wait in order; their number is bounded by the generator's timeout.
  */
-export function httpTarget({ url, requests, maxConnections = 1024 }: HttpTargetOptions): Target {
+export function httpTarget({ url, requests, headerAt, maxConnections = 1024 }: HttpTargetOptions): Target {
   const open = new Set<Connection>();
   const idle: { connection: Connection; sinceMs: number }[] = [];
   let waiting: Waiting[] = [];
@@ -80,7 +83,8 @@ export function httpTarget({ url, requests, maxConnections = 1024 }: HttpTargetO
       return waited;
     },
     send(index, done) {
-      const request = requests[index % requests.length]!;
+      const rendered = requests[index % requests.length]!;
+      const request = headerAt === undefined ? rendered : withHeader(rendered, headerAt(index));
       const call: Waiting = { request, done, connection: undefined, cancelled: false };
       if (nextWaiting === waiting.length && (idle.length > 0 || open.size < maxConnections)) start(call);
       else {

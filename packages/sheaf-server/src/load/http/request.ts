@@ -15,15 +15,22 @@ export function renderRequest({ url, method, headers, body }: RequestShape): Buf
     ours["content-length"] = String(content.length);
   }
   const fields = { ...ours };
-  for (const [name, value] of Object.entries(headers)) {
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || /[\r\n\0]/.test(value)) {
-      throw new RangeError(`a header must be "name: value" on one line, got ${JSON.stringify(`${name}: ${value}`)}`);
-    }
-    fields[name.toLowerCase()] = value;
-  }
-  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  for (const [name, value] of Object.entries(headers)) fields[name.toLowerCase()] = value;
+  const head = Object.entries(fields).map(([name, value]) => renderHeader(name, value));
   return Buffer.concat([
     Buffer.from(`${method} ${url.pathname}${url.search} HTTP/1.1\r\n${head.join("")}\r\n`),
     content,
   ]);
+}
+
+/** A header's line. @throws {RangeError} for one that HTTP cannot carry. */
+export function renderHeader(name: string, value: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]+$/.test(name) && !/[\r\n\0]/.test(value)) return `${name}: ${value}\r\n`;
+  throw new RangeError(`a header must be "name: value" on one line, got ${JSON.stringify(`${name}: ${value}`)}`);
+}
+
+/** A rendered request with one more header, before its others. */
+export function withHeader(request: Buffer, line: Buffer): Buffer {
+  const at = request.indexOf("\r\n") + 2;
+  return Buffer.concat([request.subarray(0, at), line, request.subarray(at)]);
 }

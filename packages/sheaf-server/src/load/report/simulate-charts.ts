@@ -1,23 +1,20 @@
-import type { WhatIfPoint } from "../simulate/what-if.ts";
+import { lineOf, sharersOf, type WhatIfPoint } from "../simulate/what-if.ts";
 import { chartSpec, colourOf, logAxis, quantileLines, quantity, type Chart } from "./chart.ts";
 
-/** p50 and p99, mean batch size, and lost calls, over the load, one line a policy. */
+/** p50 and p99, and mean batch size, over the load, one line a policy with its way to scale or to tell tenants apart. */
 export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string): Chart[] {
-  const nameOf = ({ policy, scaledBy }: WhatIfPoint): string =>
-    scaledBy === undefined ? policy : `${policy}, ${scaledBy}`;
-  const names = [...new Set(points.map(nameOf))];
-  const rows = points.flatMap((point) => {
-    const { load, result } = point;
-    const { latencyMs, meanBatchSize } = result;
-    return (["p50", "p99"] as const).map((quantile) => ({
-      configuration: nameOf(point),
-      line: `${nameOf(point)} ${quantile}`,
+  const names = [...new Set(points.map(lineOf))];
+  const rows = points.flatMap((point) =>
+    (["p50", "p99"] as const).map((quantile) => ({
+      configuration: lineOf(point),
+      line: `${lineOf(point)} ${quantile}`,
       quantile,
-      load,
-      ms: latencyMs[quantile],
-      meanBatchSize,
-    }));
-  });
+      load: point.load,
+      ms: sharersOf(point).latencyMs[quantile],
+      meanBatchSize: point.result.meanBatchSize,
+    })),
+  );
+  const whose = points.some(({ tenantKey }) => tenantKey !== undefined) ? "of the tenants' calls" : "of the calls";
   const x = quantity("load", { scale: { zero: true }, axis: { title: axisTitle, format: ",~f" } });
   const latencyAxis = logAxis(
     rows.map(({ ms }) => ms),
@@ -27,8 +24,7 @@ export function simulateCharts(points: readonly WhatIfPoint[], axisTitle: string
     {
       name: "latency",
       title: "Latency by load",
-      reading:
-        "Solid: p99, dashed: p50, of the calls that got a result. Lower is better. Where lines meet, the last named is seen.",
+      reading: `Solid: p99, dashed: p50, ${whose} that got a result. Lower is better. Where lines meet, the last named is seen.`,
       spec: (size) =>
         chartSpec(
           rows.filter(({ ms }) => ms > 0),

@@ -4,6 +4,8 @@ import {
   type Retries,
   type Scaling,
   type SimulatedCost,
+  type SimulatedTenantFigures,
+  type SimulatedTenants,
   type SimulationOptions,
   type SimulationResult,
   type Weights,
@@ -27,6 +29,7 @@ export interface WhatIf {
   readonly weights?: Weights | undefined;
   readonly maxBatchWeight?: number | undefined;
   readonly retries?: Retries | undefined;
+  readonly tenants?: WhatIfTenants | undefined;
   /** Workers that come and go, of `slots` each. */
   readonly scaling?: Scaling | undefined;
   /** Undefined: all of a day or a trace. */
@@ -34,17 +37,42 @@ export interface WhatIf {
   readonly seed: number;
 }
 
+/** Callers who share a load, each with an equal part of it, and one who floods. */
+export interface WhatIfTenants {
+  readonly count: number;
+  /** Rate of one more caller; undefined without. */
+  readonly floodPerS: number | undefined;
+  readonly key: TenantKey;
+}
+
+/** How the batcher tells tenants apart. */
+export const tenantKeys = ["none", "fairKey", "groupKey"] as const;
+export type TenantKey = (typeof tenantKeys)[number];
+
 /** One point: a policy under one load. */
 export interface WhatIfPoint {
   readonly policy: ConfigurationName;
   /** The way to scale, where workers come and go. */
   readonly scaledBy?: string | undefined;
+  /** Where the load comes from tenants. */
+  readonly tenantKey?: TenantKey | undefined;
   /** Rate, callers, or the trace, for people. */
   readonly label: string;
   /** Position on the axis: calls per second, or callers. */
   readonly load: number;
   readonly result: SimulationResult;
 }
+
+/** The name of a line of points over the loads. */
+export const lineOf = ({ policy, tenantKey, scaledBy }: WhatIfPoint): string =>
+  [policy, tenantKey, scaledBy].filter((part) => part !== undefined).join(", ");
+
+/** The figures of all calls; where tenants share the load, of theirs without the flood. */
+export const sharersOf = ({ result }: WhatIfPoint): Pick<SimulatedTenantFigures, "items" | "latencyMs"> =>
+  result.tenants?.["tenants"] ?? result;
+
+/** The figures of the calls that flood; undefined without. */
+export const floodOf = ({ result }: WhatIfPoint): SimulatedTenantFigures | undefined => result.tenants?.["flood"];
 
 /** Runs the real batcher, as `sheaf serve` would set it up for this configuration, on a virtual clock. */
 export function simulatePolicy(
@@ -53,9 +81,9 @@ export function simulatePolicy(
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
   const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
-  const { weights, maxBatchWeight, retries, scaling } = whatIf;
+  const { weights, maxBatchWeight, retries, scaling, tenants } = whatIf;
   const shared: SimulationOptions = {
-    arrivals,
+    ...(tenants === undefined ? { arrivals } : { tenants: kindsOf(arrivals, tenants), tenantKey: tenants.key }),
     cost,
     ...(scaling === undefined ? { concurrency: slots } : { scaling: { ...scaling, slotsPerWorker: slots } }),
     maxBatchSize,
@@ -70,6 +98,16 @@ export function simulatePolicy(
     seed,
   };
   return simulate({ ...shared, ...ofPolicy(policy, whatIf) });
+}
+
+/** The callers of a load that comes from tenants. @throws {RangeError} for a load that cannot be divided. */
+function kindsOf(arrivals: Arrivals, { count, floodPerS }: WhatIfTenants): SimulatedTenants[] {
+  if (!("ratePerS" in arrivals))
+    throw new RangeError(`tenants need arrivals with a rate, got pattern "${arrivals.pattern}"`);
+  const each = { ...arrivals, ratePerS: arrivals.ratePerS / count };
+  const sharers: SimulatedTenants = { name: "tenants", count, arrivals: each };
+  if (floodPerS === undefined) return [sharers];
+  return [sharers, { name: "flood", arrivals: { ...arrivals, ratePerS: floodPerS } }];
 }
 
 const weighedAs = (cost: SimulatedCost): "sum" | "padded" =>

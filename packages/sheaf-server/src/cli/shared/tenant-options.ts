@@ -1,0 +1,26 @@
+import type { Command } from "commander";
+import { UsageError } from "../../shared/failure.ts";
+import { countUpTo, numberFrom } from "./command.ts";
+
+/** The flags of many callers who share the load, and of one who floods. */
+export interface TenantOptions {
+  readonly tenants?: number;
+  readonly flood?: number;
+}
+
+const mostTenants = 10_000;
+const mostTimes = 1_000_000;
+
+/** `floodUnit`: of the number that `--flood` takes. */
+export const withTenants = (command: Command, floodUnit: string): Command =>
+  command
+    .option("--tenants <n>", "so many callers, each with an equal part of the load", countUpTo(mostTenants))
+    .option("--flood <n>", `with --tenants: one more caller sends ${floodUnit}`, numberFrom(0.001, mostTimes));
+
+/** Whether there are tenants. @throws {UsageError} for a flag that needs them. */
+export function hasTenants(command: Command, others: Readonly<Record<string, string>> = {}): boolean {
+  if (command.opts<TenantOptions>().tenants !== undefined) return true;
+  for (const [name, flag] of Object.entries({ flood: "--flood", ...others }))
+    if (command.getOptionValueSource(name) === "cli") throw new UsageError(`${flag} needs --tenants.`);
+  return false;
+}
