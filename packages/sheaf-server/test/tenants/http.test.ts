@@ -210,7 +210,8 @@ const failingTexts = (): ModelDefinition => {
 test("a list that fails counts each item with its own outcome, also one that is longer than the queue", async (t) => {
   const settings = { apiKey: "own", queueMaxSize: 8 };
   const server = await servingKeys(t, [entry("a"), entry("b")], failingTexts(), settings);
-  const embed = (key: string, input: string[]) => server.post("/v1/embeddings", { model: "measure", input }, bearer(key));
+  const embed = (key: string, input: string[]) =>
+    server.post("/v1/embeddings", { model: "measure", input }, bearer(key));
   const short = await embed("sk-a", ["x", "fail", "y", "fail", "z"]);
   assert.equal(short.status, 500, short.text);
   // The last piece fails, when all others have been answered.

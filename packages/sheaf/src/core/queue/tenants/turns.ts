@@ -10,7 +10,7 @@ import { isBefore, type Row, type RowTurns } from "./row.ts";
  * the others cost the steps of a heap.
  */
 export class Turns<In> implements RowTurns<In> {
-  /** Counts the choices, each of which reads rows anew. */
+  /** Counts the choices: each reads the rows from their start or their end. */
   choice = 0;
   readonly #line: RowLine<In> = new RowLine();
   readonly #secondLine: RowLine<In> = new RowLine();
