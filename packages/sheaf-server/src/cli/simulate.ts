@@ -150,7 +150,9 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   const isScaled = scalings[0]!.scaling !== undefined;
   if (isScaled && options.timeout === undefined)
     throw new UsageError("--scale needs --timeout: by when answers are due.");
-  const policies = isScaled && command.getOptionValueSource("policy") !== "cli" ? (["auto"] as const) : options.policy;
+  const keys = tenantKeysOf(command, options);
+  const isOfAuto = isScaled || keys[0] !== undefined;
+  const policies = isOfAuto && command.getOptionValueSource("policy") !== "cli" ? (["auto"] as const) : options.policy;
   const whatIf: WhatIf = {
     retries: retriesOf(command),
     weights: options.lengths === undefined ? undefined : await lengthsOf(options.lengths),
@@ -167,7 +169,6 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
     items: options.items,
     seed: options.seed,
   };
-  const byTenants = tenantsOf(command, options);
   await prepareReport(options);
   const capacity = await settled(() => capacityPerS(whatIf));
   const loads = await loadsOf(options, capacity);
@@ -176,8 +177,8 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   progress.start("Simulating");
   const hasItems = command.getOptionValueSource("items") === "cli";
   const runs = loads.flatMap((one) =>
-    byTenants.policies.flatMap((policy) =>
-      byTenants.keys.flatMap((tenantKey) => scalings.map((way) => ({ ...one, policy, tenantKey, ...way }))),
+    policies.flatMap((policy) =>
+      keys.flatMap((tenantKey) => scalings.map((way) => ({ ...one, policy, tenantKey, ...way }))),
     ),
   );
   const floodPerS = options.flood === undefined ? undefined : options.flood * capacity;
@@ -207,16 +208,15 @@ function itemsOf(arrivals: Arrivals, { items }: SimulateOptions, floodPerS: numb
   return floodPerS === undefined ? items : ofSpan(floodMs);
 }
 
-/** The policies to compare, and the ways to tell tenants apart; one run of each with each. */
-function tenantsOf(
+/** The ways to tell tenants apart, one run with each; one undefined where there are no tenants. */
+function tenantKeysOf(
   command: Command,
-  { policy, tenantKey, arrivals, trace }: SimulateOptions,
-): { readonly policies: readonly ConfigurationName[]; readonly keys: readonly (TenantKey | undefined)[] } {
-  if (!hasTenants(command, { tenantKey: "--tenant-key" })) return { policies: policy, keys: [undefined] };
+  { tenantKey, arrivals, trace }: SimulateOptions,
+): readonly (TenantKey | undefined)[] {
+  if (!hasTenants(command, { tenantKey: "--tenant-key" })) return [undefined];
   if (trace !== undefined || arrivals === "closed" || arrivals === "day")
     throw new UsageError("--tenants needs arrivals with a rate: without --trace, and neither closed nor a day.");
-  const isChosen = command.getOptionValueSource("policy") === "cli";
-  return { policies: isChosen ? policy : ["auto"], keys: tenantKey };
+  return tenantKey;
 }
 
 interface Load {
@@ -348,7 +348,7 @@ async function publish(
   points: readonly WhatIfPoint[],
   { stdout, stderr }: CommandStreams,
 ): Promise<void> {
-  const rows = whatIfTable(points);
+  const rows = tableOf(points);
   const note = `Capacity with full batches: ${figures(capacity)} calls/s.`;
   if (options.json) {
     const flat = points.map(({ result, ...point }) => ({
