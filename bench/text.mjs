@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- text [--servers sheaf,mosec] [--base FOLDER] [--classes short,mixed,long] [--callers 1,16,64]
  * [--drives closed,lists,open] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER] [--install-only]`: text
- * embeddings beside other servers and a floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with
+ * embeddings beside other servers (sheaf-greedy and sheaf-two-workers too) and a floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with
  * two threads a run behind each; the floor is Python without a server, which sorts the texts in view (16, 64 and 512), with
  * runs of 1 to 32 and with runs cut by cost. FOLDER of --base is a built checkout of another version, which joins as `base`.
  * All take turns in each round; a cell is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and

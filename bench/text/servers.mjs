@@ -19,10 +19,10 @@ export const textEnvironment = (encoder) => ({
   PYTHONDONTWRITEBYTECODE: "1",
 });
 
-const sheaf = (command, encoder) => ({
+const sheaf = (command, encoder, flags = []) => ({
   start: (port) => ({
     file: command,
-    args: ["serve", encoder, "--port", port],
+    args: ["serve", encoder, "--port", port, ...flags],
     env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}` },
   }),
   formats: { json: embeddings("/v1/embeddings", "encoder") },
@@ -31,6 +31,8 @@ const sheaf = (command, encoder) => ({
 /** Each with its defaults for one model and two cores. `base`: another version's checkout. */
 export const textServers = (encoder, base) => ({
   sheaf: sheaf(sheafCommand, encoder),
+  "sheaf-greedy": sheaf(sheafCommand, encoder, ["--scheduler-strategy", "greedy"]),
+  "sheaf-two-workers": sheaf(sheafCommand, encoder, ["--workers", "2"]),
   ...(base !== undefined && { base: sheaf(resolve(base, "packages/sheaf-server/bin/sheaf.js"), encoder) }),
   mosec: {
     python: "text",
@@ -40,14 +42,5 @@ export const textServers = (encoder, base) => ({
       env: textEnvironment(encoder),
     }),
     formats: { json: embeddings("/inference") },
-  },
-  infinity: {
-    python: "infinity",
-    start: (port) => ({
-      file: python("infinity"),
-      args: ["infinity_text_server.py", port],
-      env: textEnvironment(encoder),
-    }),
-    formats: { json: embeddings("/embeddings", "encoder") },
   },
 });

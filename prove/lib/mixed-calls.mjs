@@ -6,7 +6,7 @@ const runError = new Error("the run failed");
 /** Drawn by every program: whether weights explain run times, how they count, and what they limit. */
 const weightOptions = (random) => ({
   weigh: ({ id }) => 1 + (id % 9) ** 3,
-  batchWeight: random() < 0.5 ? "padded" : "sum",
+  batchWeight: ["padded", "sum", "apart"][Math.floor(3 * random())],
   maxBatchWeight: random() < 0.5 ? Infinity : 600,
   maxItemWeight: random() < 0.5 ? Infinity : 500,
   refuseLate: random() < 0.5 ? 1 : undefined,

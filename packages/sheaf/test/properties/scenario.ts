@@ -30,7 +30,7 @@ export interface Scenario {
   readonly concurrency: number;
   readonly maxQueueSize: number;
   readonly onQueueFull: "reject" | "wait";
-  readonly weights: "none" | "sum" | "padded";
+  readonly weights: "none" | "sum" | "padded" | "apart";
   /** Whether batches have a weight to keep to. */
   readonly hasBatchWeight: boolean;
   readonly maxItemWeight: number | undefined;
@@ -150,7 +150,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
     concurrency: fc.integer({ min: 1, max: 4 }),
     maxQueueSize: fc.oneof(fc.constant(Infinity), fc.integer({ min: 1, max: 24 })),
     onQueueFull: fc.constantFrom("reject" as const, "wait" as const),
-    weights: often<Scenario["weights"]>("none", fc.constantFrom("sum", "padded")),
+    weights: often<Scenario["weights"]>("none", fc.constantFrom("sum", "padded", "apart")),
     hasBatchWeight: fc.boolean(),
     maxItemWeight: often<number | undefined>(undefined, fc.integer({ min: 5, max: 50 })),
     groups: often(0, fc.integer({ min: 1, max: 4 })),
