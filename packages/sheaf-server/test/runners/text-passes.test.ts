@@ -94,7 +94,7 @@ test("each pass that it runs teaches it, and so does its warm-up", async () => {
     },
   };
   await warmUpTexts({ ...model, cost });
-  assert.ok(learned.includes("1 × 16") && learned.includes("32 × 16"), learned.join(", "));
+  assert.equal(learned[0], "1 × 16");
   learned.length = 0;
   // With all passes at one price, one is cheapest.
   await runTexts(texts, { ...model, cost });

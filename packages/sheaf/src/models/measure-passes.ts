@@ -19,7 +19,7 @@ export interface MeasurePassesOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Positions of a pass and their share in one item: single items, and passes of short ones. */
+/** Single items of growing length, and several short ones. */
 const shapes: readonly (readonly [size: number, length: number])[] = [
   [1, 16],
   [1, 64],
@@ -34,7 +34,7 @@ const mostRounds = 3;
 
 /**
  * Teaches a cost what passes of common sizes take, at a model's start: `run` runs the model once on `size` made-up items of
- * `length`. The first pass is not counted, and one that would not end within the budget is left out.
+ * `length`. The first pass is not counted, the second one always is, and one that would not end within the budget is left out.
  */
 export async function measurePasses(
   cost: Pick<PassCost, "of" | "learn">,
@@ -46,13 +46,13 @@ export async function measurePasses(
     .filter(([size, length], at, all) => all.findIndex(([s, l]) => s === size && l === length) === at);
   const endAtMs = clock.now() + budgetMs;
   await run(...fitting[0]!);
+  let isFirst = true;
   for (let round = 0; round < mostRounds; round++)
     for (const [size, length] of fitting) {
       const startedAtMs = clock.now();
       // Before the first pass the expected time is a guess.
-      const expectedMs =
-        round === 0 && size === fitting[0]![0] && length === fitting[0]![1] ? 0 : cost.of(size, length);
-      if (startedAtMs + expectedMs > endAtMs) continue;
+      if (!isFirst && startedAtMs + cost.of(size, length) > endAtMs) continue;
+      isFirst = false;
       await run(size, length);
       cost.learn(size, length, clock.now() - startedAtMs);
     }
