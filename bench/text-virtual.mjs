@@ -100,7 +100,7 @@ async function run(name, { policy = auto, ...options }, { callers = 0, perReques
     ...options,
     policy: policy(),
     weigh: (tokens) => tokens,
-    maxBatchWeight: 16_384,
+    maxBatchWeight: 4_096,
     maxWaitMs: 50,
     maxQueueSize: 100_000,
     clock,

@@ -97,7 +97,12 @@ async function main() {
 /** Every cell of one round; the servers' order turns by one each round. */
 async function measureRound(round, { texts, floor, running, figures }) {
   const order = [...running].map((_, i, all) => all[(i + round) % all.length]);
-  const note = (name, className, drive, load, result) => {
+  /** A server that fails is left out of the cell, and the others go on. */
+  const note = async (name, className, drive, load, measured) => {
+    const result = await measured.catch((error) => {
+      process.exitCode = 1;
+      return { failure: error.message };
+    });
     figures.cells.push({ name, round, className, drive, load, ...result });
     console.error(`  ${round + 1} ${name} ${className} ${drive} ${load}: ${JSON.stringify(result)}`);
   };
@@ -105,21 +110,21 @@ async function measureRound(round, { texts, floor, running, figures }) {
     const of = { texts: texts[className], seconds: plan.seconds, seed: round + 1 };
     if (plan.floorSeconds > 0)
       for (const view of views)
-        note("floor", className, "floor", view, await floor.measure(className, view, plan.floorSeconds));
+        await note("floor", className, "floor", view, floor.measure(className, view, plan.floorSeconds));
     if (plan.drives.includes("closed"))
       for (const callers of plan.callers)
         for (const [name, server] of order)
-          note(name, className, "closed", callers, await closedLoop(server, { ...of, callers, perRequest: 1 }));
+          await note(name, className, "closed", callers, closedLoop(server, { ...of, callers, perRequest: 1 }));
     const lists = { callers: 16, perRequest: 32, seconds: listSpans * plan.seconds };
     // 512 long texts at once would take a minute a wave.
     if (plan.drives.includes("lists") && className !== "long")
       for (const [name, server] of order)
-        note(name, className, "lists", 16, await closedLoop(server, { ...of, ...lists }));
+        await note(name, className, "lists", 16, closedLoop(server, { ...of, ...lists }));
     if (plan.drives.includes("open")) {
       const capacity = capacityOf(figures.cells, names[0], className);
       for (const share of loads)
         for (const [name, server] of order)
-          note(name, className, "open", share, await openLoop(server, { ...of, ratePerS: share * capacity }));
+          await note(name, className, "open", share, openLoop(server, { ...of, ratePerS: share * capacity }));
     }
   }
 }
@@ -128,7 +133,7 @@ async function measureRound(round, { texts, floor, running, figures }) {
 function capacityOf(cells, name, className) {
   const found = cells.filter((cell) => cell.name === name && cell.className === className && cell.drive === "closed");
   if (found.length === 0) fail("--drives open needs closed as well: its rates are shares of that");
-  return found.filter(({ round }) => round === 0).reduce((most, { textsPerS }) => Math.max(most, textsPerS), 0);
+  return found.filter(({ round }) => round === 0).reduce((most, { textsPerS = 0 }) => Math.max(most, textsPerS), 0);
 }
 
 function listed(name, text, all) {

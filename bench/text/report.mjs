@@ -15,7 +15,7 @@ export function reportOf({ machine, command, loadBefore, stealShare, names, cell
         .filter(
           (cell) => cell.name === name && cell.className === className && cell.drive === drive && cell.load === load,
         )
-        .map((cell) => cell[key]),
+        .flatMap((cell) => cell[key] ?? []),
     );
   const floorOf = (className, load, drive) => {
     const view = drive === "lists" ? 512 : load >= 64 ? 64 : 16;
@@ -46,11 +46,12 @@ export function reportOf({ machine, command, loadBefore, stealShare, names, cell
         ["CPU ms a text", ...names],
         ...loops.map((loop) => [label(loop), ...names.map((name) => fixed(pick(name, ...loop, "cpuMs"), 2))]),
       ]),
+    );
+  if (plan.drives.includes("closed") && plan.callers.includes(1))
+    parts.push(
       table([
         ["p50 ms, one caller", ...names],
-        ...loops
-          .filter(([, drive, callers]) => drive === "closed" && callers === 1)
-          .map((loop) => [loop[0], ...names.map((name) => fixed(pick(name, ...loop, "p50Ms")))]),
+        ...plan.classes.map((name) => [name, ...names.map((one) => fixed(pick(one, name, "closed", 1, "p50Ms")))]),
       ]),
     );
   if (plan.drives.includes("open"))

@@ -38,7 +38,8 @@ export const textServers = (encoder, base) => ({
     python: "text",
     start: (port) => ({
       file: python("text"),
-      args: ["mosec_text_server.py", "--address", "127.0.0.1", "--port", port],
+      // Its default would end the requests of lists after 3 s.
+      args: ["mosec_text_server.py", "--address", "127.0.0.1", "--port", port, "--timeout", "120000"],
       env: textEnvironment(encoder),
     }),
     formats: { json: embeddings("/inference") },

@@ -134,5 +134,5 @@ test("texts are answered pass by pass, short ones first, and are the same as alo
 test("a text folder's worker keeps short texts apart from long ones, and its batches weigh their sum", async () => {
   const { spec, model } = await opened();
   await model.session.release();
-  assert.deepEqual([spec.batchWeight, spec.maxBatchWeight], ["apart", 16_384]);
+  assert.deepEqual([spec.batchWeight, spec.maxBatchWeight], ["apart", 4096]);
 });

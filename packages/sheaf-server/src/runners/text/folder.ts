@@ -13,8 +13,8 @@ const ownTokens = 2;
 /** Texts of a batch: with fewer to choose from more is padded (`npm run bench -- text`). WebGPU would compile for each size. */
 const batchTexts = 128;
 
-/** Tokens of a batch: several seconds of work for a small encoder on one core. */
-const maxBatchTokens = 16_384;
+/** Tokens of a batch. On a CPU about a second's work of a small encoder, for which a newcomer may have to wait. */
+const maxBatchTokens = { cpu: 4_096, gpu: 16_384 };
 
 /**
  * A model of a folder in the Hugging Face layout, on one device: sentence embeddings, text classification or a cross-encoder.
@@ -52,7 +52,7 @@ export async function textFolderSpec(folder: string, settings: RunnerSettings = 
     // Its worker runs texts of like length together: the more there are to choose from, the less is padded.
     batchSize: device === "webgpu" ? undefined : batchTexts,
     batchWeight: "apart",
-    maxBatchWeight: Math.max(maxBatchTokens, maxTokens),
+    maxBatchWeight: Math.max(maxBatchTokens[device === "cpu" ? "cpu" : "gpu"], maxTokens),
     note: noteOf(found, verdict.warning),
   };
 }
