@@ -127,9 +127,11 @@ export const steadyCrowd = 0.9;
 /** Arrivals are known to about a twentieth, and a rate that eager dispatch serves must not be held. */
 export const eagerMargin = 0.97;
 /** Over about the last five looks: a rate over two runs scatters by more than the margin. */
-export const lookGain = 0.1;
+export const lookGain = 0.2;
 /** Close to the highest rate that eager dispatch serves in time, batches that are fast on average make calls late. */
 export const nearMargin = 1.1;
+/** A smaller gain is within the error of a learned cost: without a fixed part there is none. */
+export const wholeOverPart = 0.99;
 /** The share that may be late. */
 export const eagerLateAtMost = 0.01;
 /** A look takes up to 0.3 ms. */
@@ -142,6 +144,8 @@ export const packetsPerBatch = 16;
 export const leastShared = 0.08;
 /** Less in hand than for a budget: a shorter batch keeps the next one from being late. 3 costs the named cases 0.7 %. */
 export const deadlineDeviations = 2;
+/** With a quarter more here than a slot's share, no other is worth waiting for. 1 costs the case of 16 slots 21 %; without it callers who come back are held for their deadlines. */
+export const sharesHeld = 1.25;
 /** A deadline of four full runs and more is met by eager dispatch, or by nothing: there full batches wait for slots. */
 export const looseRuns = 4;
 

@@ -12,6 +12,7 @@ import {
   lookGain,
   looseRuns,
   nearMargin,
+  sharesHeld,
 } from "./constants.ts";
 
 /**
@@ -28,16 +29,17 @@ export class DeadlineRule {
   /** Arrivals per millisecond, over about the last looks. */
   #perMs = 0;
 
-  until(view: QueueView, rate: ArrivalRate): number {
+  /** @param share the items that a slot can expect */
+  until(view: QueueView, share: number, rate: ArrivalRate): number {
     const { nowMs, waiting, deadlineAtMs, cost, nextMs } = view;
     if (deadlineAtMs === Infinity) {
       this.isNear = this.#isBeyond = false;
       return nowMs;
     }
     if (nowMs >= this.#lookAtMs) this.#look(view, rate);
-    if (!this.#isBeyond) return nowMs;
+    if (!this.#isBeyond || waiting >= sharesHeld * share) return nowMs;
     // With room for one more: without it, the next arrival would make the batch late.
-    const runMs = nextMs(waiting) + cost.line(waiting + 1) - cost.line(waiting);
+    const runMs = nextMs(waiting) + Math.max(0, cost.at(waiting + 1) - cost.at(waiting));
     return deadlineAtMs - runMs * (budgetRuns + deadlineDeviations * cost.noise);
   }
 

@@ -8,7 +8,7 @@ import { budgetUntil } from "./budget.ts";
 import { DeadlineRule } from "./deadline.ts";
 import { Pacing } from "./pacing.ts";
 import { SizeRule } from "./size.ts";
-import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack } from "./constants.ts";
+import { crowdGain, meanBatchGain, rateSpanRuns, shareSlack, wholeOverPart } from "./constants.ts";
 
 /** @see auto */
 export interface AutoOptions {
@@ -104,8 +104,9 @@ class Auto implements Policy {
 
   #runNow(view: QueueView): number {
     if (view.waiting >= this.#overlap.size) return this.#overlap.size;
-    const sendsAll = this.#latencyBudgetMs !== undefined || this.#deadline.isNear;
-    return sendsAll ? view.waiting : this.#size.of(view, this.#arrivals, this.#pacing);
+    if (this.#latencyBudgetMs !== undefined) return view.waiting;
+    const size = this.#size.of(view, this.#arrivals, this.#pacing);
+    return this.#deadline.isNear && servesMore(view, size) ? view.waiting : size;
   }
 
   #holdUntil(view: QueueView): number {
@@ -116,9 +117,15 @@ class Auto implements Policy {
       this.#pacing.until(view, share, this.#arrivals),
       this.#linger.until(view, share),
       this.#latencyBudgetMs === undefined
-        ? this.#deadline.until(view, this.#arrivals)
+        ? this.#deadline.until(view, share, this.#arrivals)
         : budgetUntil(view, this.#latencyBudgetMs),
     );
     return Math.min(untilMs, oldestAtMs + maxWaitMs);
   }
+}
+
+/** Whether an item takes less time in a batch of all waiting items than in one of `size`. */
+function servesMore({ waiting, maxBatchSize, cost }: QueueView, size: number): boolean {
+  const most = Math.min(waiting, maxBatchSize);
+  return cost.at(most) / most < wholeOverPart * (cost.at(size) / size);
 }
