@@ -189,3 +189,17 @@ test("figures are written in the unit that reads best", () => {
   ]);
   assert.deepEqual([0, 0.004, 0.126].map(percent), ["0 %", "under 1 %", "13 %"]);
 });
+
+test("the slots that the load takes stand in a sentence, and nothing while they are not known", async () => {
+  const { slotsOf } = await import(`${page.href}panels.js`);
+  assert.equal(slotsOf({ slotsNeeded: null }), "");
+  const slotsNeeded = { slots: 3, low: 2, high: 5, arrivedPerS: 400, withinMs: 500 };
+  assert.equal(
+    slotsOf({ slotsNeeded }),
+    "To answer 99 % of the items within 500 ms, the last minute takes 3 slots (2 on average, 5 in the busiest second).",
+  );
+  assert.equal(
+    slotsOf({ slotsNeeded: { ...slotsNeeded, slots: 1, low: 1, high: 1 } }),
+    "To answer 99 % of the items within 500 ms, the last minute takes 1 slot.",
+  );
+});

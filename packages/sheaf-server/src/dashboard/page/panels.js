@@ -75,7 +75,15 @@ export function showTiles(shown, { stats }, history) {
     );
   }
   byId("tiles").replaceChildren(...tiles);
-  byId("cost").textContent = costOf(stats);
+  byId("cost").textContent = [slotsOf(stats), costOf(stats)].filter((text) => text !== "").join(" ");
+}
+
+/** How many slots the load takes. @param {Pick<BatcherTick["stats"], "slotsNeeded">} stats */
+export function slotsOf({ slotsNeeded }) {
+  if (slotsNeeded === null) return "";
+  const { slots, low, high, withinMs } = slotsNeeded;
+  const range = low === high ? "" : ` (${count(low)} on average, ${count(high)} in the busiest second)`;
+  return `To answer 99 % of the items within ${duration(withinMs)}, the last minute takes ${plural(slots, "slot")}${range}.`;
 }
 
 /** The cost since the start: no figure of the last minute. @param {BatcherTick["stats"]} stats */
