@@ -1,8 +1,10 @@
 /**
- * `npm run bench -- tenants-http [--seconds 8] [--rounds 3]`: tenants over HTTP with keys of their own, on the real clock.
+ * `npm run bench -- tenants-http [--seconds 8] [--rounds 3] [--run-ms "40 1.2"] [--workers 1] [--fleet]`: tenants over HTTP
+ * with keys of their own, on the real clock.
  * `sheaf serve` with a file of keys serves a model that sleeps 40 + 1.2 n ms in batches of 4; nine clients send 5 % of its
  * capacity each, and in every other round a tenth sends ten times the capacity, from a process of its own. Prints the nine's
- * p50 and p99 alone and beside the flood, how many of them were refused, and all answers ÷ capacity.
+ * p50 and p99 alone and beside the flood, how many of them were refused, and all answers ÷ capacity. With `--fleet` the same
+ * of two gateways, to which the requests go in turn, and so many workers.
  */
 import { fork, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -13,10 +15,11 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
+import { startFleet } from "../test/support/fleet-processes.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const maxBatchSize = 4;
-const capacityPerS = (1000 * maxBatchSize) / (40 + 1.2 * maxBatchSize);
+const model = `${root}/test/support/fleet-worker.mjs`;
 const victims = 9;
 
 if (process.send === undefined) await main();
@@ -24,16 +27,35 @@ else process.once("message", async (load) => process.send(await send(load)));
 
 async function main() {
   const { values } = parseArgs({
-    options: { seconds: { type: "string", default: "8" }, rounds: { type: "string", default: "3" } },
+    options: {
+      seconds: { type: "string", default: "8" },
+      rounds: { type: "string", default: "3" },
+      "run-ms": { type: "string", default: "40 1.2" },
+      workers: { type: "string", default: "1" },
+      fleet: { type: "boolean", default: false },
+    },
   });
+  const workers = Number(values.workers);
   const durationS = Number(values.seconds);
   const rounds = Number(values.rounds);
   if (!(durationS >= 2 && durationS <= 60 && Number.isInteger(rounds) && rounds >= 1 && rounds <= 20)) {
     console.error("--seconds must be 2 to 60, and --rounds an integer from 1 to 20");
     process.exit(2);
   }
+  if (!(Number.isInteger(workers) && workers >= 1 && workers <= 8)) {
+    console.error("--workers must be an integer from 1 to 8");
+    process.exit(2);
+  }
+  const [fixedMs, perItemMs] = values["run-ms"].split(" ").map(Number);
+  if (!(fixedMs >= 0 && perItemMs > 0 && fixedMs + perItemMs <= 1000)) {
+    console.error('--run-ms must be "FIXED PER-ITEM", in milliseconds, together at most 1000');
+    process.exit(2);
+  }
+  const capacityPerS = (1000 * maxBatchSize * workers) / (fixedMs + perItemMs * maxBatchSize);
   console.log(`${machine()}, load average ${loadavg()[0].toFixed(1)}`);
-  console.log(`npm run bench -- tenants-http --seconds ${durationS} --rounds ${rounds}\n`);
+  const system = values.fleet ? " --fleet" : "";
+  const options = `--seconds ${durationS} --rounds ${rounds} --run-ms "${values["run-ms"]}" --workers ${workers}${system}`;
+  console.log(`npm run bench -- tenants-http ${options}\n`);
 
   const folder = mkdtempSync(join(tmpdir(), "sheaf-keys-"));
   const keys = Array.from({ length: victims + 1 }, () => randomBytes(32).toString("base64url"));
@@ -42,25 +64,15 @@ async function main() {
     sha256: createHash("sha256").update(key).digest("hex"),
   }));
   writeFileSync(join(folder, "keys.json"), JSON.stringify({ keys: entries }));
-  const server = spawn(
-    process.execPath,
-    [`${root}/packages/sheaf-server/dist/cli/main.js`, "serve", `${root}/bench/storms-sleeping-worker.mjs`],
-    {
-      cwd: root,
-      env: {
-        ...process.env,
-        PORT: "0",
-        LOG_LEVEL: "info",
-        MAX_BATCH_SIZE: String(maxBatchSize),
-        API_KEYS_FILE: join(folder, "keys.json"),
-      },
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
+  const env = {
+    RUN_MS: values["run-ms"],
+    MAX_BATCH_SIZE: String(maxBatchSize),
+    API_KEYS_FILE: join(folder, "keys.json"),
+  };
+  const { ports, stop } = values.fleet ? await fleetOf(workers, env) : await serverOf(workers, env);
   try {
-    const port = await portOf(server);
-    const calm = { port, keys: keys.slice(0, victims), ratePerS: 0.05 * capacityPerS, durationS };
-    const flood = { port, keys: keys.slice(victims), ratePerS: 10 * capacityPerS, durationS: durationS + 2 };
+    const calm = { ports, keys: keys.slice(0, victims), ratePerS: 0.05 * capacityPerS, durationS, isWhole: true };
+    const flood = { ports, keys: keys.slice(victims), ratePerS: 10 * capacityPerS, durationS: durationS + 2 };
     await inProcess({ ...calm, durationS: 2 });
     const alone = [];
     const beside = [];
@@ -93,10 +105,27 @@ async function main() {
     console.log(`all answers ÷ capacity: ${(median(answeredPerS) / capacityPerS).toFixed(2)}`);
     console.log(`the flood: ${sent} requests, ${answered} answered, ${floods.reduce((sum, one) => sum + one.refused, 0)} refused`); // prettier-ignore
   } finally {
-    server.kill("SIGKILL");
-    await once(server, "exit");
+    await stop();
     rmSync(folder, { recursive: true });
   }
+}
+
+async function fleetOf(workers, env) {
+  const fleet = await startFleet({ env: { ...env, WORKERS: "1" }, via: "direct", workers, model });
+  return { ports: fleet.gateways.map(({ port }) => port), stop: fleet.stop };
+}
+
+async function serverOf(workers, env) {
+  const server = spawn(process.execPath, [`${root}/packages/sheaf-server/dist/cli/main.js`, "serve", model], {
+    cwd: root,
+    env: { ...process.env, PORT: "0", LOG_LEVEL: "info", WORKERS: String(workers), ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const stop = async () => {
+    server.kill("SIGKILL");
+    await once(server, "exit");
+  };
+  return { ports: [await portOf(server)], stop };
 }
 
 /** A load in a process of its own: what it costs to send one must not show in the latency of the other. */
@@ -109,13 +138,13 @@ async function inProcess(load) {
 }
 
 /** Poisson requests of each key, which do not wait for the server. Latency counts from when a request was due. */
-async function send({ port, keys, ratePerS, durationS }) {
+async function send({ ports, keys, ratePerS, durationS, isWhole = false }) {
   const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
-  const body = JSON.stringify("a text");
+  const body = JSON.stringify({ input: { id: 1 } });
   const result = { sent: 0, refused: 0, failed: 0, latencyMs: [] };
   const startedAt = performance.now();
   const ask = (key, dueAtMs) => {
-    result.sent++;
+    const port = ports[result.sent++ % ports.length];
     return new Promise((resolve) => {
       const call = request(
         {
@@ -158,7 +187,7 @@ async function send({ port, keys, ratePerS, durationS }) {
     await sleep(1);
   }
   // Answers to a flood that still waits do not count: they come after the measured time.
-  if (ratePerS < capacityPerS) await Promise.all(open);
+  if (isWhole) await Promise.all(open);
   return { ...result, latencyMs: [...result.latencyMs] };
 }
 

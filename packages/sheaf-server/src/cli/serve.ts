@@ -25,10 +25,6 @@ export const serve: RunCommand = running(serveCommand, async (command) => {
     throw new ConfigError(`A ${settings.role} needs NATS_URL: the queue that it shares with the rest of its fleet.`);
   if (roleOf(settings) === "worker" && settings.grpcPort !== undefined)
     throw new ConfigError("GRPC_PORT is not for a worker, which takes its items from the queue: set it for gateways.");
-  if (roleOf(settings) !== "alone" && settings.tenantBy !== "key")
-    throw new ConfigError(
-      `TENANT_BY=${settings.tenantBy} is not for a fleet: its queue has no tenants. Give each tenant a key with bounds.`,
-    );
   const served = withoutFolder(entries, settings);
   await refuseSharedNames(served.entries, served.folder);
   return serveModels(served, settings);

@@ -1,4 +1,4 @@
-import { natsFrontEnd } from "sheaf/adapters/nats";
+import { binaryCodec, natsFrontEnd, type Codec } from "sheaf/adapters/nats";
 import { queueBatcher } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -8,6 +8,7 @@ import { refuseLate } from "../models/local-batcher.ts";
 import { Models } from "../models/models.ts";
 import { cacheOpener } from "../models/open-cache.ts";
 import { batchSizeOf, ServedModel } from "../models/served-model.ts";
+import { turnKeys, type Tenanted } from "../models/tenanted.ts";
 import { announcedModels } from "./announced-model.ts";
 import { withoutPassword } from "./connection-options.ts";
 import { FleetConnection } from "./connection.ts";
@@ -23,6 +24,12 @@ export interface Fleet {
   leave(): Promise<void>;
 }
 
+/** Items go to the workers without their tenants. */
+const tenantedCodec: Codec = {
+  encode: (held) => binaryCodec.encode((held as Tenanted).item),
+  decode: binaryCodec.decode,
+};
+
 /** The models of a server that is part of a fleet, as its role has them: gateways call, workers run, `all` does both. */
 export function joinFleet(
   models: readonly (ModelDefinition | ModelSource)[],
@@ -31,11 +38,7 @@ export function joinFleet(
 ): Fleet {
   const role = roleOf(settings);
   log.info({ role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
-  if (hasTenants(settings))
-    log.warn(
-      {},
-      "a fleet's queue goes by arrival: keys, lanes and bounds of tenants hold at each gateway, and no turns",
-    );
+  const isTenanted = hasTenants(settings);
   const connection = new FleetConnection(settings, log);
   const openCache = cacheOpener(settings);
 
@@ -48,6 +51,7 @@ export function joinFleet(
     const { name } = definition;
     const frontEnd = natsFrontEnd<unknown, unknown>({
       ...queueOf(name, own, connection, log),
+      ...(isTenanted ? { ...turnKeys, codec: tenantedCodec } : {}),
       serves: descriptionOf(definition),
       timeoutMs: own.requestTimeoutMs,
       holdMs: own.natsHoldMs,
@@ -56,7 +60,7 @@ export function joinFleet(
       name,
     });
     const cache = openCache(definition, own, () => frontEnd.workers()[0]?.route);
-    const model = new ServedModel(definition, own, { batcher: queueBatcher(frontEnd), cache, local });
+    const model = new ServedModel(definition, own, { batcher: queueBatcher(frontEnd), isTenanted, cache, local });
     model.join(new GatewayPart(frontEnd, connection));
     return model;
   };

@@ -34,6 +34,11 @@ interface ServedParts {
    */
   readonly batcher?: Batcher<unknown, unknown> | undefined;
   /**
+   * With `batcher`, whether that takes items with their tenants.
+   * @default false
+   */
+  readonly isTenanted?: boolean | undefined;
+  /**
    * With `batcher`, the model here that takes its items from the same queue as the other workers of the fleet.
    * @default none
    */
@@ -67,7 +72,8 @@ export class ServedModel {
   readonly #turnEnd = new TurnEnd();
   readonly #holds = new Holds();
 
-  constructor(definition: ModelDefinition, settings: Settings, { cache, batcher, local }: ServedParts = {}) {
+  constructor(definition: ModelDefinition, settings: Settings, parts: ServedParts = {}) {
+    const { cache, batcher, local } = parts;
     const { name, run } = definition;
     this.name = name;
     this.definition = definition;
@@ -80,7 +86,7 @@ export class ServedModel {
       this.#crashedInputs = new CrashedInputs(name, settings.crashedInputMs, cache?.keyOf);
       this.#workers = "instances" in run ? (run as WorkerExecutor<never, unknown>) : undefined;
     }
-    this.#isTenanted = batcher === undefined && isTenanted(settings);
+    this.#isTenanted = batcher === undefined ? isTenanted(settings) : parts.isTenanted === true;
     this.batcher = batcher ?? localBatcher(definition, settings, this.maxBatchSize, cache);
     this.batcher.subscribe((record) => this.statistics.batch(record));
     this.#workers?.onInstance(() => (this.#isReady = false));

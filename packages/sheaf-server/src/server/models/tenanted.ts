@@ -16,7 +16,7 @@ export class Tenanted {
   }
 }
 
-/** Whether a batcher here takes items with their tenants. A worker of a fleet gets items without them. */
+/** Whether the batcher of a model that runs here takes items with their tenants. A worker of a fleet gets items without them. */
 export const isTenanted = (settings: Settings): boolean => roleOf(settings) === "alone" && hasTenants(settings);
 
 type Keys = Pick<BatcherOptions<unknown>, "weigh" | "groupKey" | "dedupeKey" | "fairKey" | "shareOf">;
@@ -29,10 +29,15 @@ export function tenantedKeys({ weigh, groupKey, dedupeKey }: Keys): Keys {
     weigh: of(weigh),
     groupKey: of(groupKey),
     dedupeKey: of(dedupeKey),
-    fairKey: (held) => (held as Tenanted).tenant,
-    shareOf: (tenant) => (tenant as Tenant | undefined)?.share ?? 1,
+    ...turnKeys,
   };
 }
+
+/** Whose turn it is, and for how much. */
+export const turnKeys: Required<Pick<Keys, "fairKey" | "shareOf">> = {
+  fairKey: (held) => (held as Tenanted).tenant,
+  shareOf: (tenant) => (tenant as Tenant | undefined)?.share ?? 1,
+};
 
 /** An executor of items, for items with their tenants. */
 export const tenantedExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> =>

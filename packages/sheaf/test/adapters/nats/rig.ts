@@ -66,7 +66,7 @@ export class Rig {
 
   async frontEnd<In, Out>(
     queue: string,
-    options: Shared & Partial<NatsFrontEndOptions> = {},
+    options: Shared & Partial<NatsFrontEndOptions<In>> = {},
   ): Promise<NatsFrontEnd<In, Out>> {
     const frontEnd = natsFrontEnd<In, Out>({ headers, queue, ...options, connection: await this.connect() });
     this.#ends.push(() => frontEnd.close({ graceMs: 0 }));

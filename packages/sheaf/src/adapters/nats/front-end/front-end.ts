@@ -9,12 +9,13 @@ import { check, checkNotNegative, checkCountOrInfinity, checkPositive, checkText
 import type { NatsDetailedResult } from "../wire/detailed-result.ts";
 import type { StartOptions } from "./call.ts";
 import { PendingCalls } from "./pending-calls.ts";
+import { turnsOf, WaitingItem, withTurn } from "./turns.ts";
 import { laneFigures, type LaneFigures } from "../queue/lane-figures.ts";
 import { queueSettings, type NatsQueueOptions } from "../queue/options.ts";
 import type { WorkerInfo } from "../queue/worker-registry.ts";
 
 /** Options of `natsFrontEnd`. */
-export interface NatsFrontEndOptions extends NatsQueueOptions {
+export interface NatsFrontEndOptions<In = never> extends NatsQueueOptions {
   /**
    * The caller's whole wait, in milliseconds; at most `maxAgeMs`.
    * @default 30000, or `maxAgeMs` if that is less
@@ -43,6 +44,19 @@ export interface NatsFrontEndOptions extends NatsQueueOptions {
    * @default the `queue`
    */
   readonly name?: string | undefined;
+  /**
+   * Whose item it is, as for a batcher. The tenants of this front end take turns before its items are published: a few batches'
+   * worth at a time, and no more than `maxQueueSize` wait. Front ends do not know of one another's tenants.
+   * @default none: items are published as they come
+   * @see shareOf
+   */
+  readonly fairKey?: ((item: In) => unknown) | undefined;
+  /**
+   * Share of a tenant in the turns while others wait too; finite, > 0. Called with its key for each item, on arrival.
+   * @default 1 for each tenant
+   * @see fairKey
+   */
+  readonly shareOf?: ((key: unknown) => number) | undefined;
 }
 
 /**
@@ -92,22 +106,33 @@ const frontEndChecks = {
   maxBatchSize: checkCountOrInfinity,
   refuseLate: batcherChecks.refuseLate,
   name: checkText,
+  fairKey: batcherChecks.fairKey,
+  shareOf: batcherChecks.shareOf,
 };
 
 /**
  * The side of a NATS queue where callers are: publishes single items, hands every caller its own result. At-least-once:
  * an item may run twice after a fault, its caller is answered once.
  */
-export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEnd<In, Out> {
+export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFrontEnd<In, Out> {
   const settings = queueSettings(options, frontEndChecks);
   const {
     timeoutMs = Math.min(30_000, settings.maxAgeMs),
     name = settings.queue,
     maxBatchSize = 32,
     holdMs = 1000,
+    fairKey,
+    shareOf,
   } = options;
   checkTimeout(timeoutMs, settings.maxAgeMs);
+  if (shareOf !== undefined && fairKey === undefined) throw new RangeError("shareOf needs fairKey");
   const calls = new PendingCalls(settings, { name, maxBatchSize, holdMs, refuseLate: options.refuseLate });
+  const publish = (item: unknown, terms: StartOptions): Promise<NatsDetailedResult<unknown>> =>
+    calls.start(item, terms).result;
+  const { clock, maxQueueSize } = settings;
+  const turns = fairKey && turnsOf({ name, clock, maxQueueSize, fairKey, shareOf, routing: calls.routing, publish });
+  const waiting = (item: unknown, terms: StartOptions): WaitingItem => new WaitingItem(item, terms, clock.now());
+  const queued = (): number => calls.size + (turns?.pending.queued ?? 0);
   const termsOf = (given: CallOptions | number | null | undefined): StartOptions =>
     typeof given === "object" && given !== null ? { ...given, timeoutMs: given.timeoutMs ?? timeoutMs } : { timeoutMs };
 
@@ -115,7 +140,9 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     try {
       const terms = termsOf(given);
       calls.refuseLate(1, terms);
-      return calls.start(item, terms).result as Promise<NatsDetailedResult<Out>>;
+      const result =
+        turns === undefined ? publish(item, terms) : turns.detailed(waiting(item, terms), terms).then(withTurn);
+      return result as Promise<NatsDetailedResult<Out>>;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -128,6 +155,12 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     const terms = termsOf(given);
     const array = Array.from(arrayOf(items));
     if (array.length > 0) calls.refuseLate(array.length, terms);
+    if (turns !== undefined) {
+      const settled = await turns.settleDetailed(array.map((item) => waiting(item, terms)), terms); // prettier-ignore
+      return settled.map((outcome) =>
+        outcome.status === "fulfilled" ? { status: "fulfilled", value: withTurn(outcome.value) } : outcome,
+      ) as PromiseSettledResult<NatsDetailedResult<Out>>[];
+    }
     const started = array.map((item) => calls.start(item, terms));
     const outcomes = Promise.allSettled(started.map(({ result }) => result));
     const refusal = (await Promise.all(started.map(({ admission }) => admission))).find(Boolean);
@@ -141,8 +174,16 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
 
   const call = (item: In, given?: CallOptions | number): Promise<Out> =>
     detailed(item, given).then(({ value }) => value);
-  const close = ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> =>
-    calls.close(graceMs);
+  let closing: Promise<void> | undefined;
+  const close = ({ graceMs = Infinity }: { readonly graceMs?: number | undefined } = {}): Promise<void> => {
+    if (turns === undefined) return calls.close(graceMs);
+    const hasEnded = turns.close({ graceMs });
+    return (closing ??= hasEnded.then(() => calls.close(0)));
+  };
+  const drain = async (): Promise<void> => {
+    await turns?.drain();
+    await calls.drain();
+  };
 
   const methods = {
     detailed,
@@ -156,17 +197,20 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     map: (items: Iterable<In> | AsyncIterable<In>, given: CallOptions = {}) => {
       checkCallOptions(given);
       return mapOver<In, Out>(items, given, {
-        window: Math.min(settings.maxQueueSize, maxBatchSize * (calls.routing.slots + 1)),
+        window: Math.min(maxQueueSize, maxBatchSize * (calls.routing.slots + 1)),
         aborts: calls.signals,
         hasRoom: () => true,
         call,
       });
     },
-    flush: () => calls.drain(),
-    drain: () => calls.drain(),
+    flush: drain,
+    drain,
     close,
     ready: () => calls.ready(),
-    stats: () => calls.batches.stats(calls.size, settings.clock.now()),
+    stats: () => {
+      const stats = calls.batches.stats(queued(), clock.now());
+      return turns === undefined ? stats : { ...stats, items: turns.stats().items };
+    },
     subscribe: (listener: (record: BatchRecord) => void) => calls.batches.subscribers.add(listener),
     capacity: { maxBatchSize, concurrency: Infinity },
     [Symbol.asyncDispose]: () => close(),
@@ -175,7 +219,7 @@ export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions): NatsFrontEn
     drainMs: (items: number) => calls.routing.drainMs(items),
     figures: () => laneFigures(settings),
   };
-  const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: calls.size, inFlight: 0 }));
+  const frontEnd = callable<In, Out>(call, methods, name, () => ({ queued: queued(), inFlight: 0 }));
   return Object.defineProperties(frontEnd, {
     isConnected: { get: () => calls.isConnected },
     isTaking: { get: () => calls.isTaking },

@@ -21,13 +21,18 @@ export interface WorkerInfo {
   readonly generation: number;
   /** It holds items that may have ended another worker, and perhaps runs one of them. */
   readonly suspects?: "waiting" | "trying" | undefined;
+  /** Front ends whose items came to it lately. */
+  readonly frontEnds?: number | undefined;
 }
 
 /** Reads a heartbeat. @throws {TypeError | SyntaxError} when it is not one. */
 export function workerInfoOf(bytes: Uint8Array): WorkerInfo {
   const heartbeat = recordOf(bytes);
   const { id, slots, maxBatchSize, isServing, runMs, runSize, serves, version, route, generation } = heartbeat;
-  const numbers = [slots, maxBatchSize, runMs, runSize, generation].every((number) => Number.isFinite(number));
+  const { frontEnds = 0 } = heartbeat;
+  const numbers = [slots, maxBatchSize, runMs, runSize, generation, frontEnds].every((number) =>
+    Number.isFinite(number),
+  );
   const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
   const texts = typeof id === "string" && isTextOrNone(serves) && isTextOrNone(version);
   // Part of subjects: a forged one could name any subject.

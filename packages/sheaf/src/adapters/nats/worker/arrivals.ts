@@ -12,6 +12,7 @@ import type { QueueSettings } from "../queue/options.ts";
 import type { Replies } from "./replies.ts";
 import type { ItemRuns } from "./runs.ts";
 import type { Redeliveries } from "./redeliveries.ts";
+import { SeenFrontEnds } from "./seen-front-ends.ts";
 
 export interface ArrivalParts {
   readonly settings: QueueSettings;
@@ -30,6 +31,7 @@ export interface ArrivalParts {
 /** Messages that arrive at a worker: the kind of each, and its way. */
 export class Arrivals {
   readonly counts: { delivered: number; redelivered: number } = { delivered: 0, redelivered: 0 };
+  readonly frontEnds: SeenFrontEnds = new SeenFrontEnds();
   readonly #parts: ArrivalParts;
   readonly #ages: MessageAges;
 
@@ -48,6 +50,7 @@ export class Arrivals {
     if (request === undefined) return void link.publish(ack, AckKind.end);
     const nowMs = settings.clock.now();
     const ageMs = this.#ages.ageMs(storedAtMs, nowMs);
+    this.frontEnds.saw(request.head.f, nowMs);
     const delivery = deliveryOf(request, nowMs, ageMs, { lane, sequence, deliveries, ack });
     this.counts.delivered++;
     const known = inFlight.get(delivery.key);
@@ -75,6 +78,7 @@ export class Arrivals {
     const request = this.#read(message);
     if (request === undefined) return;
     const nowMs = settings.clock.now();
+    this.frontEnds.saw(request.head.f, nowMs);
     const delivery = deliveryOf(request, nowMs, 0, { lane, sequence: "", deliveries: 1, ack: undefined });
     this.counts.delivered++;
     const { maxQueueSize } = settings;

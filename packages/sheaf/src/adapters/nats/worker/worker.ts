@@ -369,6 +369,7 @@ class QueueWorker implements NatsWorker {
       route: this.#route,
       generation,
       suspects: this.#redeliveries.state,
+      frontEnds: this.#arrivals.frontEnds.count(this.#settings.clock.now()),
     };
   }
 }
