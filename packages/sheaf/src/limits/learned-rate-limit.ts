@@ -53,6 +53,8 @@ export class LearnedRateLimit implements SharedRateLimit {
   readonly #pauses = new Pauses();
   readonly #turns = new Turns();
   readonly #processShare: ProcessShare | undefined;
+  /** Weight of the run that was started last. */
+  #spent = 0;
   /** Requests under way. */
   readonly #sent = new Set<SentRequest>();
   /** By what share true weights exceed their estimates, seldom more: so much is kept in hand. */
@@ -116,6 +118,7 @@ export class LearnedRateLimit implements SharedRateLimit {
 
   spend(turn: Turn, nowMs: number, items: number, weight: number): void {
     this.#turns.went(turn, weight);
+    this.#spent = weight;
     this.#take(nowMs, { runs: 1, items, weight });
   }
 
@@ -136,9 +139,9 @@ export class LearnedRateLimit implements SharedRateLimit {
     return this.#pauses.since(atMs);
   }
 
-  /** A request goes to the service. */
-  sent(nowMs: number, items: number, weight: number): SentRequest {
-    const request = { items, weight, sentAtMs: nowMs, number: ++this.#numbers };
+  /** A request goes to the service: the one for which a seat has just spent. */
+  sent(nowMs: number, items: number): SentRequest {
+    const request = { items, weight: this.#spent, sentAtMs: nowMs, number: ++this.#numbers };
     this.#sent.add(request);
     return request;
   }

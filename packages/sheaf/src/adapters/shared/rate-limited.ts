@@ -33,6 +33,8 @@ export interface Counting<In> {
   readonly clock: Clock;
 }
 
+/** Within this share of the API's count an estimate teaches nothing that is worth counting the texts again. */
+const rightEnough = 0.05;
 /** After a refusal that is not waited for: so that a queue of calls does not become a flood of requests. */
 const pauseAfterFinalMs = 1000;
 
@@ -59,19 +61,17 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
   };
 
   return async (items, context) => {
-    const texts = items.map(textOf);
-    const estimates = items.map(estimate);
-    const weight = texts.reduce<number>((sum, text, i) => sum + scale.weigh(text, estimates[i]!), 0);
-    const request = limit.sent(clock.now(), items.length, weight);
+    const request = limit.sent(clock.now(), items.length);
     let reply: Reply = {};
     try {
       const results = await run(items, context, (said) => (reply = said));
       const { tokens } = reply;
       if (tokens !== undefined && Number.isFinite(tokens) && tokens >= 0) {
-        scale.learn(texts, estimates, tokens);
+        const isRight = Math.abs(tokens - request.weight) <= rightEnough * tokens;
+        if (!isRight) scale.learn(items.map(textOf), items.map(estimate), tokens);
         context.reportWeight(tokens);
       }
-      limit.accepted(request, clock.now(), tokens ?? weight, toldLimits(reply.headers));
+      limit.accepted(request, clock.now(), tokens ?? request.weight, toldLimits(reply.headers));
       return results;
     } catch (error) {
       const refusal = refusalOf(error, maxPauseMs, reply.headers);
