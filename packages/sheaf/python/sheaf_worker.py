@@ -234,8 +234,12 @@ def plan_passes(
     lengths: of the items, each > 0.
     max_padded_length: the most positions of a pass, items times the longest length; a longer item has its own pass.
 
-    Returns the indices of the items of each pass; passes of short items come first.
+    Returns the indices of the items of each pass; passes of short items come first. Raises ValueError for a length that
+    is not > 0.
     """
+    for index, length in enumerate(lengths):
+        if not 0 < length < math.inf:
+            raise ValueError(f"lengths[{index}] must be a number > 0, got {length!r}")
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     known: Dict[Tuple[int, float], float] = {}
     least = [0.0]

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
+import { checkCount, checkSpan } from "../shared/checks.ts";
 import type { PassCost } from "./pass-cost.ts";
 
 /** The passes that are measured. */
@@ -41,6 +42,9 @@ export async function measurePasses(
   run: (size: number, length: number) => PromiseLike<unknown>,
   { maxLength, maxSize = 32, budgetMs = 300, clock = systemClock }: MeasurePassesOptions,
 ): Promise<void> {
+  checkCount("maxLength", maxLength);
+  checkCount("maxSize", maxSize);
+  checkSpan("budgetMs", budgetMs);
   const fitting = shapes
     .map(([size, length]) => [Math.min(size, maxSize), Math.min(length, maxLength)] as const)
     .filter(([size, length], at, all) => all.findIndex(([s, l]) => s === size && l === length) === at);

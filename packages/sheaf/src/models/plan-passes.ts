@@ -1,3 +1,4 @@
+import { check, checkPositive } from "../shared/checks.ts";
 import type { PassCosts } from "./pass-cost.ts";
 
 /** The limits of one pass. */
@@ -18,12 +19,16 @@ const mostItems = 512;
  * in order of length, O(n · 512) costs for n items.
  * @param lengths of the items, each > 0
  * @returns the indices of the items of each pass, rising; every index is in exactly one. Passes of short items come first.
+ * @throws {RangeError} a length that is not a number > 0.
  */
 export function planPasses(
   lengths: readonly number[],
   cost: PassCosts,
   { maxPaddedLength = defaultMaxPaddedLength }: PassLimits = {},
 ): number[][] {
+  checkPositive("maxPaddedLength", maxPaddedLength);
+  for (const [index, length] of lengths.entries())
+    check(length > 0 && length < Infinity, `lengths[${index}]`, "a number > 0", length);
   const order = lengths.map((_, index) => index).sort((a, b) => lengths[a]! - lengths[b]!);
   const leastMs = new Float64Array(order.length + 1);
   const starts = new Int32Array(order.length + 1);

@@ -139,4 +139,8 @@ test("a model of short texts, or one at a time, is measured by what it takes", a
     { maxLength: 40, maxSize: 1, clock },
   );
   assert.deepEqual([...seen], ["1 × 16", "1 × 40"]);
+  await assert.rejects(
+    measurePasses(new PassCost(), async () => undefined, { maxLength: 0.5 }),
+    new RangeError("maxLength must be an integer >= 1, got 0.5"),
+  );
 });

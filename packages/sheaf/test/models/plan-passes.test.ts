@@ -78,4 +78,10 @@ test("like lengths share a pass, unlike ones and those over the limit do not", (
   assert.deepEqual(planPasses([50, 50], cost, { maxPaddedLength: 60 }), [[0], [1]]);
   assert.deepEqual(planPasses([50], cost, { maxPaddedLength: 10 }), [[0]]);
   assert.deepEqual(planPasses([], cost), []);
+  for (const length of [0, -1, Number.NaN, Infinity])
+    assert.throws(
+      () => planPasses([5, length], cost),
+      new RangeError(`lengths[1] must be a number > 0, got ${length}`),
+    );
+  assert.throws(() => planPasses([5], cost, { maxPaddedLength: 0 }), /maxPaddedLength must be a number > 0, got 0/);
 });
