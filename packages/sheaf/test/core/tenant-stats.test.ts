@@ -19,7 +19,7 @@ test("each tenant's waiting, dispatched and refused items are counted, those wit
   watchAll(batcher, [...numbers(10).map((number) => `a${number}`), "b1"]);
   assert.deepEqual(batcher.stats().tenants, {
     busiest: [
-      // Eight ninths of the queue are the most for one.
+      // Six times the room that is free is the most for one.
       { key: "a", share: 2, queued: 8, dispatched: 0, rejected: 2 },
       { key: "-", share: 1, queued: 0, dispatched: 1, rejected: 0 },
       { key: "b", share: 1, queued: 1, dispatched: 0, rejected: 0 },

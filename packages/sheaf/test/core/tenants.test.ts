@@ -173,16 +173,16 @@ test("shareOf needs fairKey", () => {
   assert.throws(() => createBatcher((items: number[]) => items, { shareOf: () => 1 }), /shareOf needs fairKey/);
 });
 
-test("one tenant alone may use eight ninths of the queue, and the rest is for others", async () => {
-  const rig = await busyRig({ maxQueueSize: 90 });
-  const calls = watchAll(rig.batcher, of("a", 90));
-  assert.equal(calls.filter(({ status }) => status === "pending").length, 90);
+test("one tenant alone may use six sevenths of the queue, and the rest is for others", async () => {
+  const rig = await busyRig({ maxQueueSize: 70 });
+  const calls = watchAll(rig.batcher, of("a", 70));
+  assert.equal(calls.filter(({ status }) => status === "pending").length, 70);
   await rig.clock.settle();
   const refused = calls.filter(({ status }) => status === "rejected");
   assert.equal(refused.length, 10);
   const { message, details } = assertCode(refused[0], "QUEUE_FULL");
-  assert.match(message, /the room of tenant "a" is full: 80 of the 80 waiting items are its own \(maxQueueSize 90\)/);
-  assert.deepEqual([details["tenant"], details["tenantQueued"], details["queued"]], ["a", 80, 80]);
+  assert.match(message, /the room of tenant "a" is full: 60 of the 60 waiting items are its own \(maxQueueSize 70\)/);
+  assert.deepEqual([details["tenant"], details["tenantQueued"], details["queued"]], ["a", 60, 60]);
   const others = watchAll(rig.batcher, [...of("b", 5), ...of("c", 2)]);
   await rig.clock.settle();
   assert.deepEqual(statuses(others), Array(7).fill("pending"));
