@@ -42,7 +42,7 @@ function withCeiling(one) {
   const size = Math.min(maxBatchSize, Math.floor((largestRunMs - fixedMs) / perItemMs + 1e-9));
   const ceilingPerS = (1000 * slots * size) / (fixedMs + perItemMs * size);
   const name = [fixedMs, perItemMs, slots, sloMs].map((number) => Number(number.toPrecision(3))).join(", ");
-  return { ...one, size, ceilingPerS, name: one.scatter > 0 ? `${name}, scatter ${one.scatter}` : name };
+  return { ...one, size, ceilingPerS, name: one.scatter > 0 ? `${name}, ±${100 * one.scatter} %` : name };
 }
 
 /** Whether a share of 0.99 of Poisson arrivals at this rate is answered in time; `options` are those of `createBatcher`. */
