@@ -58,6 +58,7 @@ const processes = (given) => (api, clock) => {
   const limit = `${pools.length}`;
   return [1, 2].map(() => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    pool.on("error", () => undefined); // An idle connection, when the server ends.
     pools.push(pool);
     const store = rateShares(pool, { limit });
     const ready = store.createTable();
