@@ -8,7 +8,7 @@ import { greedy } from "../policies/greedy.ts";
 import { apiBatcher, apiDefaults, type RequestLimits } from "./shared/api-batcher.ts";
 import { canonicalJson } from "./shared/canonical-json.ts";
 import type { ApiRun } from "./shared/rate-limited.ts";
-import { estimateTokens, split } from "./shared/tokens.ts";
+import { estimateTokens, split } from "./shared/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
 export type { RequestLimits } from "./shared/api-batcher.ts";

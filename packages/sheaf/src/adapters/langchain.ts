@@ -5,7 +5,7 @@ import { describe } from "../shared/describe.ts";
 import { apiBatcher, type RequestLimits } from "./shared/api-batcher.ts";
 import { ClientsOfRuns } from "./shared/clients-of-runs.ts";
 import type { ApiRun, Reply } from "./shared/rate-limited.ts";
-import { estimateTokens } from "./shared/tokens.ts";
+import { estimateTokens } from "./shared/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
 export type { RequestLimits } from "./shared/api-batcher.ts";

@@ -7,7 +7,7 @@ import { describe } from "../../shared/describe.ts";
 import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import { defined } from "../shared/defined.ts";
 import type { ApiRun } from "../shared/rate-limited.ts";
-import { estimateTokens } from "../shared/tokens.ts";
+import { estimateTokens } from "../shared/tokens/tokens.ts";
 import { withHeaders, type EmbeddingInput, type EmbeddingsRequest, type OpenAILike } from "./client.ts";
 import { vectorsOf } from "./vectors.ts";
 
@@ -18,7 +18,7 @@ export type { HeadersLike } from "../../limits/told-limits.ts";
 export { embeddingRequests, namedInput } from "./requests.ts";
 export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbeddings } from "./requests.ts";
 export type { RequestLimits } from "../shared/api-batcher.ts";
-export { estimateTokens } from "../shared/tokens.ts";
+export { estimateTokens } from "../shared/tokens/tokens.ts";
 
 /** OpenAI's API takes no more inputs in one request. */
 const maxInputs = 2048;

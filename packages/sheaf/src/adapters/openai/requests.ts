@@ -5,7 +5,7 @@ import { canonicalJson } from "../shared/canonical-json.ts";
 import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import type { ApiRun } from "../shared/rate-limited.ts";
 import type { HeadersLike } from "../../limits/told-limits.ts";
-import { estimateTokens, split } from "../shared/tokens.ts";
+import { estimateTokens, split } from "../shared/tokens/tokens.ts";
 import type { EmbeddingsReply } from "./client.ts";
 import { embeddingsOf } from "./vectors.ts";
 

@@ -10,7 +10,7 @@ import { blamesInputs } from "./api-error.ts";
 import { defined } from "./defined.ts";
 import { withRateLimit, type ApiRun } from "./rate-limited.ts";
 import { withRetries, type Retries } from "./retries.ts";
-import { TokenScale } from "./token-scale.ts";
+import { TokenScale } from "./tokens/token-scale.ts";
 
 /** Limits of the requests to an embeddings API, with defaults that suit one. */
 export interface RequestLimits {

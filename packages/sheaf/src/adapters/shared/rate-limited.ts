@@ -5,7 +5,7 @@ import type { LearnedRateLimit, SentRequest } from "../../limits/learned-rate-li
 import { toldLimits, type HeadersLike } from "../../limits/told-limits.ts";
 import { withHints } from "./api-error.ts";
 import { namedCapOf, refusalOf, type Refusal } from "./refusals.ts";
-import type { TokenScale } from "./token-scale.ts";
+import type { TokenScale } from "./tokens/token-scale.ts";
 
 /** The facts of a reply beside its results. */
 export interface Reply {

@@ -12,7 +12,7 @@ import type { QueueSettings } from "../queue/options.ts";
 import type { Replies } from "./replies.ts";
 import type { ItemRuns } from "./runs.ts";
 import type { Redeliveries } from "./redeliveries.ts";
-import { SeenFrontEnds } from "./seen-front-ends.ts";
+import { SeenFrontEnds } from "./others/seen-front-ends.ts";
 
 export interface ArrivalParts {
   readonly settings: QueueSettings;

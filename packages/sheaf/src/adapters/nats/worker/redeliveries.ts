@@ -1,5 +1,5 @@
 import type { Delivery } from "./delivery.ts";
-import type { Peers } from "./peers.ts";
+import type { Peers } from "./others/peers.ts";
 import type { Timers } from "./timers.ts";
 import { questionSubject } from "../wire/envelope.ts";
 import type { QueueSettings } from "../queue/options.ts";

@@ -1,8 +1,8 @@
-import type { QueueConnection } from "../wire/connection.ts";
-import type { QueueSettings } from "../queue/options.ts";
-import type { QueueNames } from "../queue/topology.ts";
-import { brief, fits, type ServedVersion, versionsOf } from "../queue/versions.ts";
-import { workerInfoOf, type WorkerInfo } from "../queue/worker-registry.ts";
+import type { QueueConnection } from "../../wire/connection.ts";
+import type { QueueSettings } from "../../queue/options.ts";
+import type { QueueNames } from "../../queue/topology.ts";
+import { brief, fits, type ServedVersion, versionsOf } from "../../queue/versions.ts";
+import { workerInfoOf, type WorkerInfo } from "../../queue/worker-registry.ts";
 import type { Peers } from "./peers.ts";
 
 /** Others answer within a tenth of a second. Who judges earlier takes itself for alone. */

@@ -1,8 +1,8 @@
-import type { NatsSubscription } from "../wire/client.ts";
-import type { QueueConnection } from "../wire/connection.ts";
-import type { QueueSettings } from "../queue/options.ts";
-import type { QueueNames } from "../queue/topology.ts";
-import { WorkerRegistry, workerInfoOf, type WorkerInfo } from "../queue/worker-registry.ts";
+import type { NatsSubscription } from "../../wire/client.ts";
+import type { QueueConnection } from "../../wire/connection.ts";
+import type { QueueSettings } from "../../queue/options.ts";
+import type { QueueNames } from "../../queue/topology.ts";
+import { WorkerRegistry, workerInfoOf, type WorkerInfo } from "../../queue/worker-registry.ts";
 
 /** A worker listens to all the others for so long, and no longer: there may be many. */
 const listensForMs = 5000;
