@@ -28,8 +28,7 @@ export interface AutoOptions {
  *   slots do not grab crumbs;
  * - *linger*: wait for a clump (at most s(0)/4) or for callers just answered (at most s(0)/2), while they come fast
  *   enough to pay for it;
- * - *target* (where weights explain run times, instead of *size*): runs so long that the waiting items drain fastest, at most
- *   five fixed parts;
+ * - *target* (where weights explain run times, instead of *size*): runs so long that the waiting items drain fastest;
  * - *overlap* (a worker that takes a batch ahead, callers who come back): half of all callers a batch, so that the others
  *   come back while it runs;
  * - *deadline* (several slots, and calls with deadlines that eager dispatch would miss): hold as long as the first one allows;
