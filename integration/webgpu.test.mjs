@@ -9,6 +9,7 @@ import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { runHandle } from "sheaf/executors";
+import { compareResults } from "sheaf/models";
 import { workerProcess, workerThread } from "sheaf/node";
 import { writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";
@@ -17,7 +18,6 @@ import { definitionOf } from "../packages/sheaf-server/dist/server/models/worker
 import { defaultSettings } from "../packages/sheaf-server/dist/settings/settings.js";
 import { builtinModels } from "../packages/sheaf-server/dist/runners/builtin.js";
 import { resolveModel } from "../packages/sheaf-server/dist/runners/resolve-model.js";
-import { compareResults } from "../packages/sheaf-server/dist/runners/self-test/compare-results.js";
 import { skipWithoutSoftwareGpu, softwareGpu } from "./lib/software-gpu.mjs";
 import { untilTrue } from "./lib/until.mjs";
 
