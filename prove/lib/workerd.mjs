@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { filesBelow, root } from "../../scripts/lib/files.mjs";
 
 const entry = "prove/lib/workerd-worker.mjs";
-const parts = ["index.js", "core/", "policies/", "shared/", "adapters/http/", "adapters/shared/"];
+const parts = ["index.js", "core/", "limits/", "policies/", "shared/", "adapters/http/", "adapters/shared/"];
 
 /** Starts workerd with prove/lib/workerd-worker.mjs and the build, unchanged. Returns its URL and how to end it. */
 export async function startWorkerd(binary, folder) {
