@@ -54,6 +54,8 @@ export class ProxyRequests {
     const met = this.#upstream.metBy(texts);
     if (exchange === undefined) return;
     const { answer, ended, sentAtMs } = exchange;
+    // The reply may have been under way when the call came.
+    if (this.#upstream.hasRefusedSince(tenant.key, asked.model, sentAtMs - 5000)) met.add("429");
     ended(...this.#outcomeOf(answer, { texts, asked, isSingle, met, sentAtMs }));
   }
 

@@ -24,6 +24,8 @@ export class Upstream {
   #storm;
   /** What was done to the requests that a text was in. */
   #done = new Map();
+  /** When it last said 429 to a key and model. */
+  #refusedAtMs = new Map();
 
   static async start(draw, ledger) {
     const upstream = new Upstream(draw, ledger);
@@ -59,6 +61,11 @@ export class Upstream {
     return met;
   }
 
+  /** Whether it has said 429 to this key and model since then: calls that only wait may end with it too. */
+  hasRefusedSince(key, model, atMs) {
+    return (this.#refusedAtMs.get(`Bearer ${key} ${model}`) ?? -Infinity) >= atMs;
+  }
+
   close() {
     return this.#api.close();
   }
@@ -74,6 +81,7 @@ export class Upstream {
       if (!this.#done.has(text)) this.#done.set(text, new Set());
       this.#done.get(text).add(what);
     }
+    if (what === "429") this.#refusedAtMs.set(`${headers.authorization} ${body.model}`, performance.now());
     if (["reset", "hang", "short"].includes(what)) return what;
     const embedding = inputs.map(() => 0);
     const vectors = (indices) => ({ object: "list", model: body.model, data: indices.map((index) => ({ object: "embedding", index, embedding })) });
