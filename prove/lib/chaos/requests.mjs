@@ -128,7 +128,8 @@ export class Requests {
     if (code === "MODEL_ERROR" && thrower !== undefined && this.#throwers.has(thrower)) return undefined;
     if (code === "TIMEOUT") return undefined; // Everyone has a timeout; whether it was in time is not judged here.
     if (code === "RUN_TIMEOUT" && sentAtMs - this.#hungAtMs < hangReachMs) return undefined;
-    if (code === "WORKER_CRASHED" && performance.now() - this.#crashedAtMs < 70_000) return undefined;
+    const isOfCrashes = ["WORKER_CRASHED", "NOT_READY"].includes(code);
+    if (isOfCrashes && performance.now() - this.#crashedAtMs < 70_000) return undefined;
     if (code === "CLOSED" && this.#server.drainedAtMs > sentAtMs) return undefined;
     return `${JSON.stringify(item)} failed with ${code}: ${message}`;
   }
