@@ -216,7 +216,7 @@ export class LearnedRateLimit implements SharedRateLimit {
       weight: figures("weight"),
       share: this.#budgets.weight.share,
       refused: this.#refusals,
-      pausedMs: this.#pauses.since(-Infinity) - Math.max(0, this.#pauses.untilMs - nowMs),
+      pausedMs: this.#pauses.spentMs(nowMs),
     };
   }
 

@@ -1,13 +1,6 @@
+import { checkClock } from "../core/contract/settings.ts";
 import { systemClock, type Clock } from "../core/runtime/clock.ts";
-import {
-  check,
-  checkCount,
-  checkFunction,
-  checkNotNegative,
-  checkOptions,
-  oneOf,
-  withMethods,
-} from "../shared/checks.ts";
+import { check, checkCount, checkFunction, checkNotNegative, checkOptions, oneOf } from "../shared/checks.ts";
 import { ProviderBucket, type ProviderShape } from "./provider-bucket.ts";
 import { errorBody, limitHeaders, retryHeaders, type ProviderStyle } from "./provider-headers.ts";
 
@@ -201,7 +194,7 @@ const checks = {
   maxRequestTokens: checkCount,
   countTokens: checkFunction,
   latencyMs: checkNotNegative,
-  clock: withMethods("a clock, with now() and after(delayMs, callback)", "now", "after"),
+  clock: checkClock,
 } satisfies Record<keyof FakeEmbeddingsApiOptions, unknown>;
 
 const tokensOf = (input: unknown, countTokens: (text: string) => number): number =>

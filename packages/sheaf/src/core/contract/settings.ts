@@ -1,3 +1,4 @@
+import type { CostModel } from "../../policies/cost-model.ts";
 import type { Policy } from "../../policies/policy.ts";
 import {
   check,
@@ -127,6 +128,12 @@ export const priorities: readonly Priority[] = ["immediate", "interactive", "bul
 export const laneOf = (priority: Priority = "interactive"): Lane => priorities.indexOf(priority) as Lane;
 
 export const checkClock: Check = withMethods("a clock, with now() and after(delayMs, callback)", "now", "after");
+
+/** Whether weights decide which items go together: they explain run times, and no runner sorts the items itself. */
+export const choosesByWeight = (
+  { batchWeight }: Pick<BatcherOptions<never, never>, "batchWeight">,
+  { perWeightMs }: Pick<CostModel, "perWeightMs">,
+): boolean => perWeightMs > 0 && batchWeight !== "apart";
 
 const checkSignal = withMethods("an AbortSignal", "addEventListener");
 

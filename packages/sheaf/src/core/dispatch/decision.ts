@@ -7,7 +7,7 @@ import { GuardedPolicy } from "./guarded-policy.ts";
 import type { Costs } from "./composition.ts";
 import type { NextBatch, Preview } from "./next-batch.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Settings } from "../contract/settings.ts";
+import { choosesByWeight, type Settings } from "../contract/settings.ts";
 
 /** Decides whether a group goes now: by lanes, flush, policy, maxWaitMs and deadlines, in this order. */
 export class Decisions<In, Out> {
@@ -38,7 +38,7 @@ export class Decisions<In, Out> {
 
   /** How the next batch is composed by the cost of its items; undefined where it goes in order of arrival. */
   costs(nowMs: number, freeSlots: number): Costs | undefined {
-    if (this.#cost.perWeightMs === 0 || this.#settings.batchWeight === "apart") return undefined;
+    if (!choosesByWeight(this.#settings, this.#cost)) return undefined;
     const targetMs = this.#policy.targetMs(this.#view(nowMs, freeSlots));
     return targetMs === undefined ? undefined : { cost: this.#cost, targetMs, caution: this.#shedding.caution };
   }

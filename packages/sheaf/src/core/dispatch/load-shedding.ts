@@ -4,7 +4,7 @@ import type { Settlement } from "../queue/settlement.ts";
 import { queueBound } from "../observe/expected-latency.ts";
 import type { Group } from "../queue/group.ts";
 import type { BatchCost } from "../observe/weighed-cost.ts";
-import type { Settings } from "../contract/settings.ts";
+import { choosesByWeight, type Settings } from "../contract/settings.ts";
 
 /**
  * Up to this mean deviation, one that scatters more is given up earlier. Beyond it items differ, or the machine is crowded:
@@ -57,7 +57,7 @@ export class LoadShedding<In, Out> {
   shed(group: Group<In>, nowMs: number): boolean {
     if (this.#calls.cancellation.nextDeadlineMs === Infinity) return false;
     const { waiting } = group;
-    if (this.#cost.perWeightMs > 0 && this.#settings.batchWeight !== "apart") this.#shedByWeight(group, nowMs);
+    if (choosesByWeight(this.#settings, this.#cost)) this.#shedByWeight(group, nowMs);
     else this.#shedBySize(group, nowMs);
     return group.waiting < waiting;
   }

@@ -19,7 +19,7 @@ import type { OrderKeys } from "./order-keys.ts";
 import type { Queue } from "./queue.ts";
 import { mayHold, type Tenant } from "./tenants/tenants.ts";
 import { describe } from "../../shared/describe.ts";
-import type { Settings, Lane } from "../contract/settings.ts";
+import { choosesByWeight, type Lane, type Settings } from "../contract/settings.ts";
 
 /** The state of the rest of the batcher, for estimates. */
 export interface Ahead {
@@ -260,8 +260,7 @@ export class Admission<In, Out> {
   /** Whether standing overload changes its place, and arrivals alone decide how far. */
   #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane, keepsPlace }: Terms): boolean {
     if (lane !== 1 || keepsPlace || orderKey !== undefined || tenant !== undefined) return false;
-    const byWeight = this.#cost.perWeightMs > 0 && this.#settings.batchWeight !== "apart";
-    return !byWeight && this.#queue.onlyGroup?.newestFirst === true;
+    return !choosesByWeight(this.#settings, this.#cost) && this.#queue.onlyGroup?.newestFirst === true;
   }
 
   /** Of an item of this weight: shorter ones go before it, or all that came before. */
@@ -271,14 +270,14 @@ export class Admission<In, Out> {
     let seen = 0;
     const loneMs = this.#cost.of(1, weight, weight);
     const own = urgency(loneMs, 0);
-    const isApart = this.#settings.batchWeight === "apart";
+    const byWeight = choosesByWeight(this.#settings, this.#cost);
     this.#queue.everyChunk((chunk) => {
       if (chunk.laneQueue!.lane > lane || seen > maxScanned) return;
       for (let i = chunk.head; i < chunk.count; i++) {
         if (chunk.settlers[i] === undefined) continue;
         seen++;
         const its = chunk.weights![i]!;
-        if (!isApart && urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
+        if (byWeight && urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
         items++;
         before += its;
       }

@@ -27,4 +27,9 @@ export class Pauses {
       sum += this.#pauses[i]!.untilMs - Math.max(atMs, this.#pauses[i]!.fromMs);
     return sum;
   }
+
+  /** How long all pauses together have lasted so far. */
+  spentMs(nowMs: number): number {
+    return this.since(-Infinity) - Math.max(0, this.untilMs - nowMs);
+  }
 }

@@ -65,14 +65,13 @@ export class RateLimiter implements RateLimitSeat {
       const perMinute = bucket === undefined ? null : (bucket.limit * 60_000) / this.#perMs;
       return { perMinute, left: bucket?.tokens ?? null, holds: bucket?.limit ?? null, used: this.#used[kind] };
     };
-    const pausedMs = this.#pauses.since(-Infinity) - Math.max(0, this.#pauses.untilMs - nowMs);
     return {
       runs: figures("runs"),
       items: figures("items"),
       weight: figures("weight"),
       share: 1,
       refused: 0,
-      pausedMs,
+      pausedMs: this.#pauses.spentMs(nowMs),
     };
   }
 
