@@ -128,7 +128,7 @@ async function serverOf(workers, env) {
   return { ports: [await portOf(server)], stop };
 }
 
-/** A load in a process of its own: what it costs to send one must not show in the latency of the other. */
+/** A load in a process of its own: the cost of sending one must not show in the latency of the other. */
 async function inProcess(load) {
   const child = fork(import.meta.filename);
   child.send(load);

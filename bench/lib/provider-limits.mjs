@@ -1,4 +1,4 @@
-// Callers of an embeddings API with limits, on the virtual clock: what share of the limit they use, and what it costs.
+// Callers of an embeddings API with limits, on the virtual clock: their share of the limit, and its price in refusals.
 import { readFileSync } from "node:fs";
 import { Tiktoken } from "js-tiktoken/lite";
 import cl100k from "js-tiktoken/ranks/cl100k_base";

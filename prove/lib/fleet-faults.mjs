@@ -65,7 +65,7 @@ const faults = {
 
 const stream = "SHEAF_fleet-worker";
 
-/** What is done to a cluster of three NATS servers with a copy of the queue at each. */
+/** Faults of a cluster of three NATS servers with a copy of the queue at each. */
 const clusterFaults = {
   "no fault": () => undefined,
   "kill -9 the NATS server that leads the queue": async ({ nats, note }) => {

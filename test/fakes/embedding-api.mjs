@@ -22,7 +22,7 @@ export function vectorOf(text, dimensions = 8) {
 export const tokensOf = (input) => (typeof input === "string" ? Math.ceil(input.length / 4) : input.length);
 
 /**
- * Listens on a free port. `latencyMs` and `perItemMs` are what a request takes, or `latencyMs()` is waited for; `window: { requests, ms }` refuses more
+ * Listens on a free port. A request takes `latencyMs` and `perItemMs`, or until `latencyMs()` resolves; `window: { requests, ms }` refuses more
  * with 429 and `retry-after-ms`; a text for which `isPoison` is true is refused with 400 and `param`. `fault(request, n)`
  * may give `{ status, headers, body }`, `"reset"`, `"hang"` or `"short"` (one vector too few) for the n-th request. `order: "reversed"`
  * gives the vectors backwards, each with its right `index`.

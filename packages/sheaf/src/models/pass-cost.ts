@@ -6,12 +6,12 @@ export interface PassCosts {
 /** Levels by padded length (size × length), one for each octave, and by length, one for two octaves. */
 const paddedLevels = 21;
 const lengthLevels = 8;
-/** A pass teaches what is within an octave or so of it, … */
+/** A pass teaches the places within an octave or so of it, … */
 const paddedWidth = 0.6;
 const lengthWidth = 0.75;
 /** … and a little about all others: how fast this machine is, … */
 const elsewhere = 0.01;
-/** … and how its speed changes: so much of what was unexpected moves all places. */
+/** … and how its speed changes: so much of an unexpected time moves all places. */
 const commonShare = 0.1;
 /** About as many passes are remembered at each place. */
 const memory = 16;

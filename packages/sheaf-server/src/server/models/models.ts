@@ -209,7 +209,7 @@ function notServed({ name, state, reason }: Deployment): Problem {
 }
 
 function notReady({ name, state, failure, workers, local }: ServedModel): Problem {
-  // Where the process has a worker of its own, that is what it waits for.
+  // Where the process has a worker of its own, it waits for that.
   if (state === "loading") return loading(name, local === undefined ? failure : undefined);
   const reason = failure instanceof Error ? `: ${failure.message}` : ": it has no live worker.";
   // Workers on other machines may be back in a moment; those here say when. A failed model stays failed.

@@ -122,7 +122,7 @@ export interface BatcherOptions<In, Out = unknown> {
   readonly weigh?: ((item: In) => number) | undefined;
   /**
    * How `maxBatchWeight` counts: `"sum"`, or `"padded"`: the largest × the count. `"apart"` is the sum, for a batch function
-   * that runs light and heavy items apart itself, as `runInPasses` does: then weights do not decide what goes together.
+   * that runs light and heavy items apart itself, as `runInPasses` does: then weights do not decide which items go together.
    * @default "sum"
    * @see maxBatchWeight
    */

@@ -43,7 +43,7 @@ export class Acknowledgements {
     this.#isSuspended = this.#mayBeLost = true;
   }
 
-  /** Nothing leads the queue: what was sent lately may be lost. */
+  /** Nothing leads the queue: acknowledgements sent lately may be lost. */
   doubt(): void {
     this.#mayBeLost = true;
   }
