@@ -1,7 +1,7 @@
 /**
  * `npm run prove -- newcomer [--without-tests]`: what README.md tells a newcomer to type, typed, with no environment but PATH
  * and HOME: every shell block in a fresh clone, then the packed tarballs in an empty project: the README's TypeScript, the
- * server and its commands. Prints each step with its outcome and its seconds, and fails if one fails. Port 8000, the
+ * server and its commands, those of the guide's first page on measuring too. Prints each step with its outcome and its seconds, and fails if one fails. Port 8000, the
  * README's, must be free. About a quarter of an hour with the test command, three minutes without.
  */
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
-import { readmeSteps } from "../scripts/lib/readme.mjs";
+import { readmeSteps, sheafSteps } from "../scripts/lib/readme.mjs";
 import { until } from "../test/support/serving.mjs";
 import { compileSnippets, complaintOnRun, snippets } from "../scripts/lib/snippets.mjs";
 
@@ -30,7 +30,7 @@ const serve = steps.find(({ kind }) => kind === "serve");
 await whileServing(clone, serve.command, () => {
   for (const { command } of steps.filter(({ kind }) => kind === "ask")) ask(clone, command);
 });
-for (const step of steps.filter(({ kind }) => kind === "sheaf")) shell(clone, step);
+for (const step of sheafSteps()) shell(clone, step);
 shell(clone, { command: "npm pack -w sheaf -w sheaf-server" });
 
 const project = join(folder, "project");
@@ -46,7 +46,7 @@ runTypeScript();
 await whileServing(project, "npx sheaf serve", () => {
   for (const { command } of steps.filter(({ kind }) => kind === "ask")) ask(project, command);
 });
-for (const step of steps.filter(({ kind }) => kind === "sheaf")) shell(project, step);
+for (const step of sheafSteps()) shell(project, step);
 
 if (!values["without-tests"]) {
   console.log("\n# The test command, in the clone");
@@ -81,14 +81,14 @@ function ask(cwd, command) {
   said(command, startedAtMs, lengths.join(", "));
 }
 
-/** Runs a block line by line; its last lines are the outcome, and all of it must be what the README shows, if it does. */
-function shell(cwd, { command, output }) {
+/** Runs a block line by line; its last lines are the outcome, and all of it must be what its page shows, if it does. */
+function shell(cwd, { page, command, output }) {
   for (const line of command.split("\n")) {
     const startedAtMs = performance.now();
     const options = { cwd, env, encoding: "utf8", timeout: 1_800_000, maxBuffer: 2 ** 26 };
     const { stdout, stderr, status, error } = spawnSync("sh", ["-c", line], options);
     if (status !== 0) failed(line, startedAtMs, error?.message ?? `exit ${status}\n${stdout.slice(-4000)}${stderr.slice(-2000)}`);
-    else if (output !== undefined && stdout.trim() !== output.trim()) failed(line, startedAtMs, `README.md shows something else\n${stdout}`);
+    else if (output !== undefined && stdout.trim() !== output.trim()) failed(line, startedAtMs, `${page} shows something else\n${stdout}`);
     else said(line, startedAtMs, outcomeOf(stdout)); // prettier-ignore
   }
 }

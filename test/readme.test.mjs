@@ -3,11 +3,17 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { root } from "../scripts/lib/files.mjs";
-import { codeBlocks } from "../scripts/lib/markdown.mjs";
+import { codeBlocks, proseOf } from "../scripts/lib/markdown.mjs";
 import { readmeSteps } from "../scripts/lib/readme.mjs";
 
 const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 const steps = readmeSteps();
+
+test("README.md is at most 120 lines, and read aloud in two minutes: at most 330 words outside code and tables", () => {
+  assert.ok(read("README.md").trimEnd().split("\n").length <= 120);
+  const spoken = proseOf(read("README.md")).flatMap(({ text }) => text.match(/\p{L}\S*|\d\S*/gu) ?? []);
+  assert.ok(spoken.length > 200 && spoken.length <= 330, `${spoken.length} words`);
+});
 
 test("README.md has one command that serves, one that installs and one that tests, and asks and measures", () => {
   const count = (kind) => steps.filter((step) => step.kind === kind).length;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
-import { readmeSteps } from "../scripts/lib/readme.mjs";
+import { readmeSteps, sheafSteps } from "../scripts/lib/readme.mjs";
 import { freePort, until } from "./support/serving.mjs";
 import { installTarballs, packTarballs, userEnvironment } from "../scripts/lib/tarballs.mjs";
 
@@ -99,9 +99,9 @@ test("where the packages that draw charts are missing, --report says how to inst
   assert.ok(readFileSync(join(project, "report.html"), "utf8").match(/<svg/g).length >= 2);
 });
 
-for (const { command, output } of readmeSteps().filter(({ kind }) => kind === "sheaf"))
+for (const { page, command, output } of sheafSteps())
   for (const line of command.split("\n"))
-    test(`the installed command does what README.md shows: ${line}`, async () => {
+    test(`the installed command does what ${page} shows: ${line}`, async () => {
       // What it measures is for the proof and the bench; here it is to run, and briefly.
       const brief = line
         .replace(/--max-time \d+s/, "--max-time 1s")
@@ -113,5 +113,5 @@ for (const { command, output } of readmeSteps().filter(({ kind }) => kind === "s
       });
       assert.notEqual(stdout, "");
       if (output !== undefined)
-        assert.equal(stdout.trim(), output.trim(), `README.md shows something else. Now it is:\n${stdout}`);
+        assert.equal(stdout.trim(), output.trim(), `${page} shows something else. Now it is:\n${stdout}`);
     });
