@@ -1,17 +1,20 @@
-// `node scripts/record.mjs [exports] [size] [headless] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [surface] [size] [headless] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { drawnPlan } from "./lib/floors.mjs";
 import { headlessCounts } from "./lib/headless.mjs";
-import { declaredExports } from "./lib/public-exports.mjs";
 import { packageNames, readMetadata, withMetadata } from "./lib/release/metadata.mjs";
-import { coreSizes } from "./lib/size.mjs";
+import { coreSizes, withSizeTable } from "./lib/size.mjs";
+import { publicSurface } from "./lib/surface/surface.mjs";
 
 /** The files that each record writes, with their contents. */
 const records = {
-  exports: () => ({ "test/fixtures/public-exports.json": asJson(declaredExports()) }),
-  size: async () => ({ "test/fixtures/size.json": asJson(await coreSizes()) }),
+  surface: async () => ({ "test/fixtures/public-surface.json": asJson(await publicSurface()) }),
+  size: async () => ({
+    "test/fixtures/size.json": asJson(await coreSizes()),
+    "docs/stability.md": await withSizeTable(readFileSync(`${root}/docs/stability.md`, "utf8")),
+  }),
   headless: () => ({ "test/fixtures/headless.json": asJson(headlessCounts()) }),
   floors: () => ({ "ARCHITECTURE.md": withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8")) }),
   metadata: () => Object.fromEntries(packageNames.map(manifestWithMetadata)),

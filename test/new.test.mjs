@@ -34,7 +34,7 @@ const run = (file, ...words) =>
 const changes = [
   ["policy", "even-seconds", 4],
   ["route", "similarity", 4],
-  ["adapter", "sqs", 7],
+  ["adapter", "sqs", 6],
   ["metric", "open-files", 4],
 ];
 const printed = new Map();

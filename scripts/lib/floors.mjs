@@ -13,7 +13,6 @@ export const floorPlan = {
     ["bench"],
     ["integration/lib"],
     ["test/fakes", "test/support"],
-    ["site"],
     ["scripts"],
     ["examples", "packages"],
   ],

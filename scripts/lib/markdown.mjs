@@ -14,8 +14,7 @@ function treeOf(markdown) {
   return trees.get(markdown);
 }
 
-/** The nodes of some types in a Markdown text: `{ node, index, parent }`. */
-export const nodesOf = (markdown, type) => {
+const nodesOf = (markdown, type) => {
   const nodes = [];
   visit(treeOf(markdown), type, (node, index, parent) => void nodes.push({ node, index, parent }));
   return nodes;

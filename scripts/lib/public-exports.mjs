@@ -18,12 +18,6 @@ export function entryPoints(name) {
     .filter(({ specifier }) => specifier !== internalEntry);
 }
 
-/** Whether a module only lists what others declare: its own text says all that it exports. */
-const isList = (source) =>
-  parsed(source, "index.d.ts").program.body.every(
-    ({ type, source: from }) => type === "ExportNamedDeclaration" && from,
-  );
-
 /** Names that a module exports, sorted; types are marked so. `export *` is refused: a public list is explicit. */
 export function exportedNames(source, file = "index.d.ts") {
   const names = [];
@@ -43,13 +37,10 @@ export function exportedNames(source, file = "index.d.ts") {
   return [...new Set(names)].sort();
 }
 
-const points = () => ["sheaf", "sheaf-server"].flatMap(entryPoints);
-const textOf = ({ types }) => readFileSync(types, "utf8");
-const namesBySpecifier = (some) =>
-  Object.fromEntries(some.map((point) => [point.specifier, exportedNames(textOf(point))]));
-
 /** Every public name of both packages by entry point. Needs a build. */
-export const publicExports = () => namesBySpecifier(points());
-
-/** Those of the entry points that declare something themselves, and so could come to export more than anyone meant. */
-export const declaredExports = () => namesBySpecifier(points().filter((point) => !isList(textOf(point))));
+export const publicExports = () =>
+  Object.fromEntries(
+    ["sheaf", "sheaf-server"]
+      .flatMap(entryPoints)
+      .map(({ specifier, types }) => [specifier, exportedNames(readFileSync(types, "utf8"))]),
+  );

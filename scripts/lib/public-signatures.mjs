@@ -15,17 +15,20 @@ const compilerOptions = {
 
 const isOurs = ({ declarations = [] }) => /\/dist\/.*\.d\.ts$/.test(declarations[0]?.getSourceFile().fileName ?? "");
 
-/** A compiler's view of entry points `{ specifier, types }`: what each exports, aliases resolved. */
-function exportsOf(points) {
+/** A compiler's view of entry points `{ specifier, types }`: what each exports, aliases resolved, also with its public name (`named`). */
+export function exportsOf(points) {
   const program = ts.createProgram(
     points.map(({ types }) => types),
     compilerOptions,
   );
   const checker = program.getTypeChecker();
   const resolved = (symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol);
-  const ofPoint = ({ types }) =>
-    checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(types))).map(resolved);
-  return { checker, resolved, ofPoint };
+  const named = ({ types }) =>
+    checker
+      .getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(types)))
+      .map((symbol) => [symbol.name, resolved(symbol)]);
+  const ofPoint = (point) => named(point).map(([, symbol]) => symbol);
+  return { checker, resolved, named, ofPoint };
 }
 
 /**

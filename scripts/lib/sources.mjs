@@ -101,7 +101,7 @@ export function policyOptions() {
 }
 
 /** The properties that an interface declares itself, each with the comment before it. */
-function propertiesOf(path, interfaceName) {
+export function propertiesOf(path, interfaceName) {
   const { program, comments } = moduleAt(path);
   let found;
   new Visitor({
@@ -113,10 +113,10 @@ function propertiesOf(path, interfaceName) {
   let endBefore = found.start;
   return found.body
     .filter(({ type }) => type === "TSPropertySignature")
-    .map(({ key, start, end }) => {
+    .map(({ key, optional, start, end }) => {
       const before = comments.filter((comment) => comment.start >= endBefore && comment.end <= start);
       endBefore = end;
-      return { name: key.name, comment: before.at(-1)?.value ?? "" };
+      return { name: key.name, isOptional: optional, comment: before.at(-1)?.value ?? "" };
     });
 }
 

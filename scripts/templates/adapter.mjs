@@ -1,5 +1,4 @@
 const manifest = "packages/sheaf/package.json";
-const record = "test/fixtures/public-exports.json";
 
 /** An adapter of the library: `npm run new -- adapter sqs` makes the entry point `sheaf/adapters/sqs`. */
 export function adapter({ name, camel, pascal }) {
@@ -83,11 +82,6 @@ The other options are those of [createBatcher](../reference/options.md).
         json.exports = withEntry(json.exports, `./adapters/${name}`, target, (key) => key.startsWith("./adapters/"));
         return JSON.stringify(json);
       },
-      [record]: (text) => {
-        const names = [camel, `type ${pascal}Client`, `type ${pascal}Options`];
-        const isAdapter = (key) => key.startsWith("sheaf/adapters/");
-        return JSON.stringify(withEntry(JSON.parse(text), `sheaf/adapters/${name}`, names, isAdapter));
-      },
       "packages/sheaf/README.md": (text) => {
         const lines = text.split("\n");
         const last = lines.findLastIndex((line) => line.startsWith("| `sheaf/adapters/"));
@@ -99,7 +93,7 @@ The other options are those of [createBatcher](../reference/options.md).
     next: [
       `Give ${pascal}Client in ${source} the methods that the client has, and write what a batch does with them.`,
       `Test in ${test} every way in which a request can fail: npm test -- adapters/${name}`,
-      `npm test -- public-exports names what the entry point exports; node scripts/record.mjs exports records it.`,
+      `npm test -- surface names what the entry point exports; node scripts/record.mjs surface records it.`,
       `Begin ${page} with the user's code before and after, and say what becomes of errors.`,
       `Test the real client against the real service in integration/${name}.test.mjs.`,
     ],

@@ -1,0 +1,83 @@
+// What a change of the public surface demands: docs/stability.md states the same rules, and a test compares them.
+import { deprecated, overload } from "./shapes.mjs";
+
+/** The step of the version that a change takes, before 1.0 and from then on. */
+export const steps = {
+  breaking: { "0.x": "minor", "1.x": "major" },
+  compatible: { "0.x": "patch", "1.x": "minor" },
+  runtime: { "0.x": "minor", "1.x": "minor" },
+};
+
+/**
+ * The differences of two surfaces: `{ text, kind }`, `kind` one of `steps`. A name that was added is compatible, except for an
+ * option that every caller must set. One that was removed or changed is breaking, except for a function that takes more
+ * optional parameters, for an option that has become optional, and for a name that is only deprecated. A dropped runtime is a kind of its own.
+ */
+export function changesOf(recorded, actual) {
+  return [...new Set([...Object.keys(recorded), ...Object.keys(actual)])].flatMap((area) => {
+    const [before, now] = [recorded[area] ?? {}, actual[area] ?? {}];
+    const added = Object.entries(now).filter(([name]) => !Object.hasOwn(before, name));
+    const removed = Object.keys(before).filter((name) => !Object.hasOwn(now, name));
+    const changed = Object.keys(before).filter((name) => Object.hasOwn(now, name) && before[name] !== now[name]);
+    return [
+      ...removed.map((name) => ({
+        kind: area === "runtime" ? "runtime" : "breaking",
+        text: `${area} ${name} is gone`,
+      })),
+      ...changed.map((name) => ({
+        kind: isStillGood(name, before[name], now[name]) ? "compatible" : "breaking",
+        text: `${area} ${name} was ${before[name]} and is ${now[name]}`,
+      })),
+      ...added.map(([name, shape]) => ({
+        kind:
+          (isSetByCallers(name) && shape.startsWith("required")) || isRefusedByOlder(name) ? "breaking" : "compatible",
+        text: `${area} ${name} is new`,
+      })),
+    ];
+  });
+}
+
+/** Whether a caller makes the object that has this member: an option, not a result. */
+const isSetByCallers = (name) => /(?:Options|Settings|Limits|Spec)\./.test(name);
+
+/** An endpoint of sheaf/adapters/http refuses unknown fields, so an older one refuses a new field. */
+const isRefusedByOlder = (name) => name.startsWith("HTTP request.");
+
+function isStillGood(name, marked, markedNow) {
+  const [before, now] = [marked, markedNow].map((shape) => shape.replaceAll(deprecated, ""));
+  if (before === now) return true;
+  if (isSetByCallers(name)) return before.replace(/^required/, "optional") === now;
+  const shapes = now.split(overload);
+  return before.split(overload).every((old) => shapes.some((shape) => takesAll(shape, old)));
+}
+
+/** Whether every call of the old function is one of the new: `(a, b?)` may become `(a, b?, c?)`. Names of parameters do not count. */
+function takesAll(shape, old) {
+  const [, kind, list] = /^(function|method) \((.*)\)$/.exec(shape) ?? [];
+  const [, oldKind, oldList] = /^(function|method) \((.*)\)$/.exec(old) ?? [];
+  if (kind === undefined || kind !== oldKind) return shape === old;
+  const [mine, theirs] = [list, oldList].map((text) => text.split(", ").filter(Boolean));
+  const isFree = (parameter) => /\?$|^\.\.\./.test(parameter);
+  return (
+    mine.length >= theirs.length &&
+    mine.every((parameter, at) => isFree(parameter) || (at < theirs.length && !isFree(theirs[at])))
+  );
+}
+
+/** The largest step that these changes demand of a version, `"0.x"` or `"1.x"`: major, minor, patch. */
+export function stepOf(changes, line) {
+  const demanded = changes.map(({ kind }) => steps[kind][line]);
+  return ["major", "minor", "patch"].find((step) => demanded.includes(step));
+}
+
+export const lineOf = (version) => (version.startsWith("0.") ? "0.x" : "1.x");
+
+/** The report of a test that found changes. */
+export function reportOf(changes, version) {
+  const line = lineOf(version);
+  return [
+    ...changes.map(({ kind, text }) => `${kind}: ${text} (at least a ${steps[kind][line]} version)`),
+    `Together at least a ${stepOf(changes, line)} version after ${version}, by docs/stability.md. If it is meant, run ` +
+      "node scripts/record.mjs surface, and tell users in CHANGELOG.md.",
+  ].join("\n");
+}
