@@ -10,9 +10,9 @@ import { entryPoints, internalEntry } from "../scripts/lib/public-exports.mjs";
 const sources = ["sheaf", "sheaf-server"]
   .flatMap((name) => filesBelow(`packages/${name}/src`, ".ts"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
-const tools = ["bench", "integration", "prove", "scripts", "test"]
+const tools = ["bench", "integration", "prove", "scripts", "site", "test"]
   .flatMap((folder) => filesBelow(folder, ".mjs"))
-  .filter((file) => !file.includes("/integration/node_modules/"))
+  .filter((file) => !file.includes("/node_modules/"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
 const entries = [...entryPoints("sheaf").map(({ specifier }) => specifier), internalEntry];
 

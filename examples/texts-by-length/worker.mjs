@@ -42,11 +42,11 @@ export default defineWorker({
     measurePasses(cost, (size, length) => embed(new Array(size).fill(new Uint8Array(length).fill(97)), session), {
       maxLength: maxTokens,
     }),
-  run(texts, { session, cost }, { answer }) {
+  run(texts, { session, cost }, { answer, signal }) {
     const rows = texts.map(tokensOf);
     const lengths = rows.map((row) => row.length);
     // With `answer` callers of short texts have their vectors before the long texts of the batch have run.
-    return runInPasses(rows, { lengths, cost, answer, run: (pass) => embed(pass, session) });
+    return runInPasses(rows, { lengths, cost, answer, signal, run: (pass) => embed(pass, session) });
   },
   unload: ({ session }) => session.release(),
 });

@@ -13,6 +13,7 @@ export const floorPlan = {
     ["bench"],
     ["integration/lib"],
     ["test/fakes", "test/support"],
+    ["site"],
     ["scripts"],
     ["examples", "packages"],
   ],

@@ -14,7 +14,8 @@ function treeOf(markdown) {
   return trees.get(markdown);
 }
 
-const nodesOf = (markdown, type) => {
+/** The nodes of some types in a Markdown text: `{ node, index, parent }`. */
+export const nodesOf = (markdown, type) => {
   const nodes = [];
   visit(treeOf(markdown), type, (node, index, parent) => void nodes.push({ node, index, parent }));
   return nodes;

@@ -81,9 +81,17 @@ class InvalidInput(ValueError):
 class Context:
     """What `run` is told about its batch."""
 
-    __slots__ = ("batch_id", "size", "attempt", "_cancelled")
+    __slots__ = ("batch_id", "size", "attempt", "_cancelled", "_outputs", "_send", "_answered", "_is_over")
 
-    def __init__(self, batch_id: int, size: int, attempt: int, cancelled: "set[int]") -> None:
+    def __init__(
+        self,
+        batch_id: int,
+        size: int,
+        attempt: int,
+        cancelled: "set[int]",
+        outputs: "_Specs",
+        send: Callable[[List[int], Any], None],
+    ) -> None:
         #: Counts the batches of this process.
         self.batch_id = batch_id
         #: Items in the batch.
@@ -91,11 +99,44 @@ class Context:
         #: 1, or higher when the batch runs again after a crash.
         self.attempt = attempt
         self._cancelled = cancelled
+        self._outputs = outputs
+        self._send = send
+        self._answered: "set[int]" = set()
+        self._is_over = False
 
     @property
     def cancelled(self) -> bool:
         """Whether every caller of the batch has left. It may change during the run: a long one asks now and then."""
         return self.batch_id in self._cancelled
+
+    def answer(self, indices: Sequence[int], results: Any) -> None:
+        """Gives the items at these places their results before the run has ended, such as those of one pass.
+
+        results: one for each index, in order, as `run` returns them; an exception in a position fails that item only.
+
+        `run` may then return the results of the other items alone. Only the first answer of an item counts, and
+        none after the run. Raises IndexError where there is no such item, and ValueError for another number of results.
+        """
+        values = _results_list(results, self._outputs)
+        if len(indices) != len(values):
+            raise ValueError(f"answer got {len(values)} results for {len(indices)} items")
+        for index in indices:
+            if not 0 <= index < self.size:
+                raise IndexError(f"answer: an index must be 0 to {self.size - 1}, got {index!r}")
+        first: Dict[int, int] = {}
+        for place, index in enumerate(indices):
+            if index not in self._answered:
+                first.setdefault(int(index), place)
+        if self._is_over or not first:
+            return
+        is_all = len(first) == len(indices)
+        self._send(list(first), values if is_all else [values[place] for place in first.values()])
+        self._answered.update(first)
+
+    def _end(self) -> Optional[List[int]]:
+        """The places of the items without an answer; None where no item has one."""
+        self._is_over = True
+        return [index for index in range(self.size) if index not in self._answered] if self._answered else None
 
 
 def serve(
@@ -270,18 +311,24 @@ def run_in_passes(
     run: Callable[[List[Any]], Sequence[Any]],
     cost: PassCost,
     max_padded_length: float = MAX_PADDED_LENGTH,
+    context: Optional[Context] = None,
 ) -> List[Any]:
-    """Runs a batch of items of different lengths in passes of like length, cut where that is expected to take the least
-    time, and learns from the time of each.
+    """Runs a batch of items of different lengths in passes of like length, short ones first, cut where that is expected to
+    take the least time, and learns from the time of each.
 
     run(items): the results of some of the items, in order; a list, or an array whose first axis is that of the items.
+    context: with that of the batch, callers get their results at the end of their pass, and no pass begins once all of
+        them have left.
 
     Returns the results in the order of the items. Raises ValueError where a number of results or lengths is wrong.
     """
     if len(lengths) != len(items):
         raise ValueError(f"lengths must have one number for each of {len(items)} items, got {len(lengths)}")
     results: List[Any] = [None] * len(items)
-    for indices in plan_passes(lengths, cost, max_padded_length):
+    passes = plan_passes(lengths, cost, max_padded_length)
+    for number, indices in enumerate(passes):
+        if context is not None and context.cancelled:
+            raise _Cancelled("Every caller of the batch has left.")
         started = time.perf_counter()
         returned = run([items[index] for index in indices])
         if len(returned) != len(indices):
@@ -290,7 +337,14 @@ def run_in_passes(
         cost.learn(len(indices), longest, 1000 * (time.perf_counter() - started))
         for index, result in zip(indices, returned):
             results[index] = result
+        # Those of the last pass go with the end of the batch.
+        if context is not None and number < len(passes) - 1:
+            context.answer(indices, returned)
     return results
+
+
+class _Cancelled(Exception):
+    code = "CANCELLED"
 
 
 # --- what goes in and out -------------------------------------------------------------------------------------------
@@ -412,26 +466,34 @@ def _decode_texts(column: memoryview, count: int) -> List[str]:
 
 
 class _Results:
-    """What a run returned, as columns of the results and errors by position."""
+    """What a run returned, as columns of the results and errors by their places in the batch."""
 
-    def __init__(self, specs: _Specs, returned: Any, size: int) -> None:
+    def __init__(self, specs: _Specs, returned: Any, places: Optional[Sequence[int]] = None) -> None:
         self.columns: List[Dict[str, Any]] = []
         self.pieces: List[Any] = []
         self.errors: List[Dict[str, Any]] = []
         self._bytes = 0
         self._specs = specs
         values = _results_list(returned, specs)
-        positions: Sequence[int] = range(len(values))
+        if places is None or len(places) != len(values):  # another number than items: the other side says so
+            places = range(len(values))
         if isinstance(values, list) and any(isinstance(value, BaseException) for value in values):
-            self._fail([(i, value) for i, value in enumerate(values) if isinstance(value, BaseException)])
-            positions = [i for i, value in enumerate(values) if not isinstance(value, BaseException)]
-            values = [values[i] for i in positions]
-        self._encode(values, positions)
+            self._fail([(place, value) for place, value in zip(places, values) if isinstance(value, BaseException)])
+            good = [i for i, value in enumerate(values) if not isinstance(value, BaseException)]
+            values, places = [values[i] for i in good], [places[i] for i in good]
+        self._encode(values, places)
+
+    def message(self, kind: str, batch_id: int) -> Tuple[Dict[str, Any], Sequence[Any]]:
+        """Its header and payload."""
+        header: Dict[str, Any] = {"type": kind, "id": batch_id, "columns": self.columns}
+        if self.errors:
+            header["errors"] = self.errors
+        return header, self.pieces
 
     def _fail(self, failed: Sequence[Tuple[int, BaseException]]) -> None:
         self.errors += [{"index": index, "error": _describe(error)} for index, error in failed]
 
-    def _encode(self, values: Any, positions: Sequence[int]) -> None:
+    def _encode(self, values: Any, places: Sequence[int]) -> None:
         """Items whose own result does not fit fail alone, and the others are encoded without them."""
         try:
             encoded = [(name, spec, _encode_column(spec, _column(values, name))) for name, spec in self._specs.items()]
@@ -439,9 +501,9 @@ class _Results:
             failed = {i: error for i, error in ((i, self._trial(value)) for i, value in enumerate(values)) if error}
             if not failed:
                 raise
-            self._fail([(positions[i], error) for i, error in failed.items()])
+            self._fail([(places[i], error) for i, error in failed.items()])
             good = [i for i in range(len(values)) if i not in failed]
-            return self._encode([values[i] for i in good], [positions[i] for i in good])
+            return self._encode([values[i] for i in good], [places[i] for i in good])
         for name, spec, (count, pieces) in encoded:
             self._add(name, spec, count, pieces)
 
@@ -684,10 +746,19 @@ class _Worker:
         items = _sample_items(self._inputs, self._sample)
         try:
             values = {name: _sample_column(spec, _column(items, name)) for name, spec in self._inputs.items()}
-            context = Context(0, len(items), 1, set())
+            early: Dict[int, Any] = {}
+
+            def keep(indices: List[int], values: Any) -> None:
+                early.update(zip(indices, values))
+
+            context = Context(0, len(items), 1, set(), self._outputs, keep)
             returned = self._run(values[None] if None in values else values, context)
+            open_ = context._end()
+            if open_ is not None:
+                early.update(zip(open_, self._of_open(returned, open_, len(items))))
+                returned = [early[index] for index in sorted(early)]
             self._learn_length(returned)
-            results = _Results(self._outputs, returned, len(items))
+            results = _Results(self._outputs, returned)
         except Exception as error:
             raise ValueError(f"the sample failed: {type(error).__name__}: {_message(error)}") from error
         if results.errors:
@@ -696,6 +767,13 @@ class _Worker:
         if count != len(items):
             raise ValueError(f"run returned {count} results for the {len(items)} items of the sample")
         return json.loads(json.dumps(items, default=_json_value))
+
+    def _of_open(self, returned: Any, open_: Sequence[int], size: int) -> Any:
+        """The results of the items that were not answered early: `run` returns those alone, or those of all items."""
+        if not open_:
+            return []
+        values = _results_list(returned, self._outputs)
+        return [values[index] for index in open_] if len(values) == size else values
 
     def _run(self, items: Any, context: Context) -> Any:
         returned = self._function(items, self._model, context)
@@ -715,12 +793,19 @@ class _Worker:
             if batch_id in channel.cancelled:
                 raise _Cancelled("Every caller of the batch has left.")
             items = _decode(self._inputs, header["columns"], payload)
-            context = Context(batch_id, size, header["attempt"], channel.cancelled)
-            results = _Results(self._outputs, self._run(items, context), size)
-            reply = {"type": "result", "id": batch_id, "columns": results.columns}
-            if results.errors:
-                reply["errors"] = results.errors
-            pieces = results.pieces
+
+            def send(indices: List[int], values: Any) -> None:
+                answer, answer_pieces = _Results(self._outputs, values, indices).message("answer", batch_id)
+                channel.send({**answer, "indices": indices}, answer_pieces)
+
+            context = Context(batch_id, size, header["attempt"], channel.cancelled, self._outputs, send)
+            try:
+                returned = self._run(items, context)
+            finally:
+                open_ = context._end()
+            if open_ is not None:
+                returned = self._of_open(returned, open_, size)
+            reply, pieces = _Results(self._outputs, returned, open_).message("result", batch_id)
         except Exception as error:
             reply = {"type": "failed", "id": batch_id, "error": _describe(error)}
         ended_s = time.perf_counter()
@@ -739,10 +824,6 @@ class _Worker:
             traceback.print_exc()
         sys.stdout.flush()
         channel.send({"type": "closed"})
-
-
-class _Cancelled(Exception):
-    code = "CANCELLED"
 
 
 def _with_fewer(function: Callable[..., Any], most: int) -> Callable[..., Any]:
@@ -916,6 +997,8 @@ class _Channel:
             f"the results take {payload_bytes} bytes and {header_bytes} in the header; "
             f"{MAX_RESULT_BYTES} and {MAX_HEADER_BYTES} are the most. Lower maxBatchSize."
         )
+        if header["type"] == "answer":
+            raise ValueError(message)
         self.send({"type": "failed", "id": header.get("id"), "error": {"type": "ValueError", "message": message}})
 
     def _write(self, frame: List[Any]) -> None:

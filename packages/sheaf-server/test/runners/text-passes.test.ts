@@ -107,10 +107,11 @@ test("texts are answered pass by pass, short ones first, and are the same as alo
   const cost = taught((size, length) => 2 + 0.1 * size * length + 0.1 * Math.max(0, size * length - 500));
   const answered: number[] = [];
   const results: TextResult[] = [];
-  const last = await runTexts(texts, { ...model, cost }, (index, result) => {
+  const answer = (index: number, result: unknown): void => {
     answered.push(index);
     results[index] = result as TextResult;
-  });
+  };
+  const last = await runTexts(texts, { ...model, cost }, { answer });
   assert.deepEqual(answered, [1, 2, 4, 5, 0]);
   assert.equal(last.length, 1);
   results[3] = last[0] as TextResult;

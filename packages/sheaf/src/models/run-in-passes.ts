@@ -16,6 +16,11 @@ export interface PassOptions<In, Out> extends PassLimits {
    * @default none: all results come at the end
    */
   readonly answer?: ((index: number, result: Out | Error) => void) | undefined;
+  /**
+   * The `signal` of the batch's context: once every caller has left, no other pass begins.
+   * @default none: every pass runs
+   */
+  readonly signal?: AbortSignal | undefined;
   /** @default the runtime's */
   readonly clock?: Clock | undefined;
 }
@@ -25,18 +30,19 @@ export interface PassOptions<In, Out> extends PassLimits {
  * the least time, and learns from the time of each.
  * @returns the results in the order of the items; with `answer`, those of the last pass alone, as a batch function may return
  * them that has answered the others.
- * @throws the error of a pass: items of the passes before it keep their answers. {RangeError} `lengths` has another length
+ * @throws the error of a pass: items of the passes before it keep their answers. The reason of `signal`. {RangeError} `lengths` has another length
  * than `items`. {BatcherError} `RESULT_COUNT` when a pass does not give one result for each of its items.
  */
 export async function runInPasses<In, Out>(
   items: readonly In[],
-  { lengths, run, cost, answer, clock = systemClock, maxPaddedLength }: PassOptions<In, Out>,
+  { lengths, run, cost, answer, signal, clock = systemClock, maxPaddedLength }: PassOptions<In, Out>,
 ): Promise<(Out | Error)[]> {
   if (lengths.length !== items.length)
     throw new RangeError(`lengths must have one number for each of ${items.length} items, got ${lengths.length}`);
   const passes = planPasses(lengths, cost, { maxPaddedLength });
   const results: (Out | Error)[] = [];
   for (const [number, indices] of passes.entries()) {
+    if (signal?.aborted === true) throw signal.reason;
     const startedAtMs = clock.now();
     const returned = await run(indices.map((index) => items[index]!));
     const passResults = checkResults(returned, indices.length, "a pass") as ArrayLike<Out | Error>;

@@ -100,6 +100,37 @@ test("an error of a pass reaches its items and those after it, not those before"
   );
 });
 
+test("no pass begins once every caller has left", async () => {
+  const cost = learned();
+  const passes: string[][] = [];
+  const controller = new AbortController();
+  let run: Promise<unknown> | undefined;
+  const call = createBatcher<string, string>(
+    (texts, { answer, signal }) => {
+      const ran = runInPasses(texts, {
+        lengths: lengthsOf(texts),
+        cost,
+        answer,
+        signal,
+        run: async (pass) => {
+          passes.push(pass);
+          await new Promise((resolve) => setImmediate(resolve));
+          if (pass[0] === middle) controller.abort(new Error("gone"));
+          return pass;
+        },
+      });
+      run = ran;
+      return ran;
+    },
+    { policy: greedy() },
+  );
+  const gone = Promise.allSettled([long, middle].map((text) => call(text, { signal: controller.signal })));
+  assert.equal(await call(short), short);
+  for (const { status } of await gone) assert.equal(status, "rejected");
+  await assert.rejects(run!, { code: "CLOSED" });
+  assert.deepEqual(passes, [[short], [middle]]);
+});
+
 test("an Error in the place of an item stays there", async () => {
   const bad = new RangeError("bad");
   const results = await runInPasses(["a", "b"], { lengths: [5, 5], cost: new PassCost(), run: () => [bad, "b"] });

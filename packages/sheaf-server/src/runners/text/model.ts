@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tokenizer } from "@huggingface/tokenizers";
 import { measurePasses, PassCost, runInPasses } from "sheaf/models";
+import type { RunContext } from "sheaf/node";
 import { Tensor } from "../onnx/runtime.ts";
 import type { FolderSettings } from "./folder-settings.ts";
 import { firstTokens, meanPool, normalize, sigmoid, softmax } from "./pooling.ts";
@@ -122,7 +123,7 @@ function readOptional(read: () => object): object {
 export async function runTexts(
   items: readonly TextItem[],
   model: LoadedText,
-  answer?: (index: number, result: unknown) => void,
+  { answer, signal }: Partial<Pick<RunContext, "answer" | "signal">> = {},
 ): Promise<(TextResult | Error)[]> {
   const texts = items.map((item) => encode(item, model));
   return runInPasses(texts, {
@@ -130,6 +131,7 @@ export async function runTexts(
     run: (pass) => runOnce(pass, model),
     cost: model.cost,
     answer,
+    signal,
     maxPaddedLength: maxPaddedTokens,
   });
 }

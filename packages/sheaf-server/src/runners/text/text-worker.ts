@@ -12,7 +12,7 @@ import {
 const worker: WorkerDefinition<TextItem, TextResult, TextData> = defineWorker({
   load: loadTextModel,
   warmUp: warmUpTexts,
-  run: (items: TextItem[], model: LoadedText, { answer }) => runTexts(items, model, answer),
+  run: (items: TextItem[], model: LoadedText, context) => runTexts(items, model, context),
   unload: ({ session }: LoadedText) => session.release(),
 });
 export default worker;

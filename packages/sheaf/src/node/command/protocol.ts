@@ -6,8 +6,8 @@ import type { Declared } from "./declared.ts";
 import type { WorkerDeclaration } from "./declaration.ts";
 import { encodeItems } from "./encode.ts";
 import { FrameReader, writeFrame, type Frame } from "./frame.ts";
+import { OpenItems } from "./open-items.ts";
 import type { WorkerLogLine } from "./options.ts";
-import { checkResult, readResult } from "./results.ts";
 import { workerError } from "./worker-error.ts";
 
 const version = 1;
@@ -28,8 +28,8 @@ export class CommandProtocol {
   readonly #pipe: Socket | undefined;
   readonly #declared: Declared;
   readonly #events: ProtocolEvents;
-  /** Ids and sizes of the batches that it has, in the order of their results. */
-  readonly #outstanding: { readonly id: number; readonly size: number }[] = [];
+  /** The batches that it has, in the order of their results. */
+  readonly #outstanding: { readonly id: number; readonly open: OpenItems }[] = [];
   readonly #reader: FrameReader = new FrameReader((frame) => this.#receive(frame));
   #declaration: WorkerDeclaration | undefined;
   #isSilent = true;
@@ -66,7 +66,7 @@ export class CommandProtocol {
   run(id: number, attempt: number, items: readonly unknown[]): void {
     const { columns, pieces } = encodeItems(this.#declaration!.inputs, items);
     this.#send({ type: "run", id, size: items.length, attempt, columns }, pieces);
-    this.#outstanding.push({ id, size: items.length });
+    this.#outstanding.push({ id, open: new OpenItems(items.length) });
   }
 
   cancel(id: number): void {
@@ -103,7 +103,10 @@ export class CommandProtocol {
       case "failed":
         if (this.#declaration === undefined)
           return this.#emit(Kind.loadFailed, {}, () => [workerError(header["error"])]);
-        return this.#settled(Kind.failure, frame, () => [workerError(header["error"])]);
+        return this.#settled(Kind.failure, frame, () => () => [workerError(header["error"])]);
+      case "answer":
+        if (this.#declaration !== undefined) return this.#answered(frame, this.#declaration);
+        break;
       case "result":
         if (this.#declaration !== undefined) return this.#result(frame, this.#declaration);
         break;
@@ -130,22 +133,31 @@ export class CommandProtocol {
     this.#emit(Kind.ready);
   }
 
-  #result(frame: Frame, { outputs }: WorkerDeclaration): void {
-    const checked = checkResult(outputs, frame);
-    this.#settled(Kind.results, frame, (size, ownership) => readResult(outputs, checked, size, ownership));
+  #answered(frame: Frame, { outputs }: WorkerDeclaration): void {
+    const { id, open } = this.#next(frame);
+    const { places, values } = open.answered(outputs, frame);
+    let read: unknown[] | undefined;
+    for (const [i, place] of places.entries())
+      this.#emit(Kind.answer, { id, value: place }, (ownership) => [(read ??= values(ownership))[i]]);
   }
 
-  /** Results come in the order of the batches. */
-  #settled(
-    kind: number,
-    { header }: Frame,
-    values: (size: number, ownership: Parameters<Received["values"]>[0]) => unknown[],
-  ): void {
-    const { type, id, runMs, memoryBytes } = header;
-    const next = this.#outstanding.shift();
-    if (next?.id !== id) return this.#break(`${type} of batch ${describe(id)} where ${next?.id ?? "none"} was next`);
-    const numbers = { id: next!.id, value: numberOr0(runMs), memoryBytes: numberOr0(memoryBytes) };
-    this.#emit(kind, numbers, (ownership) => values(next!.size, ownership));
+  #result(frame: Frame, { outputs }: WorkerDeclaration): void {
+    this.#settled(Kind.results, frame, (open) => open.ended(outputs, frame));
+  }
+
+  #settled(kind: number, frame: Frame, valuesOf: (open: OpenItems) => Received["values"]): void {
+    const { runMs, memoryBytes } = frame.header;
+    const { id, open } = this.#next(frame);
+    this.#outstanding.shift();
+    this.#emit(kind, { id, value: numberOr0(runMs), memoryBytes: numberOr0(memoryBytes) }, valuesOf(open));
+  }
+
+  /** The batch that runs: results come in the order of the batches. @throws {Error} the message is about another. */
+  #next({ header: { type, id } }: Frame): { readonly id: number; readonly open: OpenItems } {
+    const next = this.#outstanding[0];
+    if (next === undefined || next.id !== id)
+      throw new Error(`${type} of batch ${describe(id)} where ${next?.id ?? "none"} was next`);
+    return next;
   }
 
   #emit(

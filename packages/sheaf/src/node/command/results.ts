@@ -32,6 +32,9 @@ export function checkResult(outputs: readonly WorkerColumn[], { header, payload 
 
 const countOf = ({ count, shape }: ColumnHead): number => shape?.[0] ?? count!;
 
+/** How many values and errors it has. */
+export const countResults = ({ heads, errors }: CheckedResult): number => countOf(heads[0]!) + errors.length;
+
 function checkColumn(output: WorkerColumn, head: ColumnHead, payload: Uint8Array): ColumnHead {
   const { kind, at, bytes, count, dtype, shape } = head;
   const isCount = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
@@ -57,7 +60,7 @@ function checkColumn(output: WorkerColumn, head: ColumnHead, payload: Uint8Array
 }
 
 /**
- * One value or `Error` for each item, in order.
+ * One value or `Error` for each of `size` items, in order. `places`: where they stand in their batch, if they are not all of it.
  * @throws {BatcherError} `RESULT_COUNT`: there are more or fewer. {Error} a column cannot be read.
  */
 export function readResult(
@@ -65,11 +68,15 @@ export function readResult(
   { heads, errors, payload }: CheckedResult,
   size: number,
   ownership: RowOwnership,
+  places?: readonly number[],
 ): unknown[] {
   const columns = outputs.map((output, i) => readColumn(output, heads[i]!, payload, ownership));
   const values = outputs[0]!.name === undefined ? columns[0]! : recordsOf(outputs, columns);
   const failed = new Map<number, Error>();
-  for (const { index, error } of errors) if (index >= 0 && index < size) failed.set(index, workerError(error));
+  for (const { index, error } of errors) {
+    const at = places === undefined ? index : places.indexOf(index);
+    if (at >= 0 && at < size) failed.set(at, workerError(error));
+  }
   const received = values.length + errors.length;
   if (received !== size || failed.size !== errors.length) {
     throw new BatcherError(

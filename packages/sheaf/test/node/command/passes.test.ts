@@ -32,6 +32,7 @@ serve(run)
 `;
 
 const embedder = `
+import time
 from sheaf_worker import PassCost, run_in_passes, serve
 
 passes = []
@@ -42,14 +43,17 @@ def load(data):
         cost.learn(size, length, 2 + 0.1 * size * length)
     return cost
 
-def embed(texts):
+def embed(texts, context):
     passes.append([text[0] for text in texts])
+    while texts[0][0] == "e" and not context.cancelled:
+        time.sleep(0.001)
     return texts[1:] if "x" in texts else [text.upper() for text in texts]
 
-def run(texts, cost):
+def run(texts, cost, context):
     if texts == ["passes"]:
         return ["|".join("".join(part) for part in passes)]
-    return run_in_passes(texts, [len(text) for text in texts], embed, cost)
+    lengths = [len(text) for text in texts]
+    return run_in_passes(texts, lengths, lambda part: embed(part, context), cost, context=context)
 
 serve(run, load=load, inputs="text", outputs="text")
 `;
@@ -85,6 +89,20 @@ describe("passes of a Python worker", { skip: skipWithoutPython, timeout: 120_00
     );
     assert.equal(await call("passes"), "ad|b|c");
     await assert.rejects(call("x"), /a pass returned 0 results for 1 items/);
+    await call.close();
+  });
+
+  test("callers have their results at the end of their pass, and no pass begins once all have left", async () => {
+    const call = createBatcher<string, string>(workerCommand(worker(embedder)), { maxBatchSize: 8 });
+    const controller = new AbortController();
+    // The pass of the second runs until its batch is cancelled.
+    const gone = ["c".repeat(500), "e".repeat(60)].map((text) => call(text, { signal: controller.signal }));
+    const outcomes = Promise.allSettled(gone);
+    assert.equal(await call("aaaaa"), "AAAAA");
+    controller.abort();
+    for (const { status } of await outcomes) assert.equal(status, "rejected");
+    // Whether the second pass had begun by then is chance.
+    assert.match(await call("passes"), /^a(\|e)?$/);
     await call.close();
   });
 });

@@ -75,6 +75,30 @@ describe(
       });
     }
 
+    for (const [how, why] of [
+      ["answer-other-id", /answer of batch 6 where 1 was next/],
+      ["answer-outside", /an answer for item 2, which is not open in a batch of 2/],
+      ["answer-nothing", /an answer with "all" as indices/],
+      ["answer-too-many", /an answer with 1 results for 2 items/],
+      ["answer-twice", /an answer for item 0, which is not open in a batch of 2/],
+    ] as const) {
+      test(`${how}: the items without an answer get WORKER_CRASHED with the reason`, async () => {
+        const executor = open(how);
+        const call = createBatcher(executor, { maxBatchSize: 2 });
+        const outcomes = await call.settle(["a", "b"]);
+        const errors = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as Error] : []));
+        assert.equal(errors.length, how === "answer-twice" ? 1 : 2);
+        for (const error of errors) assert.match(error.message, why);
+        await call.close();
+      });
+    }
+
+    test("an answer before the end of the run, and the result of the other item", async () => {
+      const call = createBatcher(open("answer"), { maxBatchSize: 2 });
+      assert.deepEqual(await call.many(["a", "b"]), ["now", "ok"]);
+      await call.close();
+    });
+
     test("a second ready ends it", async () => {
       const executor = open("ready-twice");
       const reasons: string[] = [];

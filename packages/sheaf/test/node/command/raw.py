@@ -82,6 +82,21 @@ while True:
         reply["errors"] = [{"index": 7, "error": {"type": "E", "message": "m"}}]
     elif how == "error-of-no-shape":
         reply = {"type": "failed", "id": header["id"], "error": 7}
+    elif how.startswith("answer"):
+        answer = {"type": "answer", "id": header["id"], "indices": [0]}
+        column = {"kind": "json", "count": 1, "at": 0, "bytes": 7}
+        if how == "answer-other-id":
+            answer["id"] += 5
+        elif how == "answer-outside":
+            answer["indices"] = [header["size"]]
+        elif how == "answer-nothing":
+            answer["indices"] = "all"
+        elif how == "answer-too-many":
+            answer["indices"] = [0, 1]
+        send({**answer, "columns": [column]}, b'["now"]')
+        if how == "answer-twice":
+            send({**answer, "columns": [column]}, b'["now"]')
+        reply["columns"], payload = [{"kind": "json", "count": 1, "at": 0, "bytes": 6}], b'["ok"]'
     elif how == "crash-once" or how == "other-each-time":
         os._exit(1)
     else:

@@ -4,8 +4,8 @@ import type { Command } from "../options.ts";
 import { readDeclaration, type WorkerDeclaration } from "../declaration.ts";
 import { encodeItems } from "../encode.ts";
 import { FrameReader, writeFrame, type Frame } from "../frame.ts";
+import { OpenItems } from "../open-items.ts";
 import { OutputLines } from "../output-lines.ts";
-import { checkResult, readResult } from "../results.ts";
 import { workerError } from "../worker-error.ts";
 
 export interface CheckedCommand extends Command {
@@ -113,17 +113,30 @@ export class CheckedWorker {
     this.send({ type: "run", id, size: items.length, attempt: 1, columns, ...extra }, pieces);
   }
 
-  /** The next message, which answers the batch `id` of so many items: its results, or undefined where the run failed. */
+  /** The next messages, which answer the batch `id` of so many items: its results, or undefined where the run failed. */
   async answer(id: number, size: number): Promise<unknown[] | undefined> {
-    const frame = await this.next();
-    const { header } = frame;
-    if (header.type !== "result" && header.type !== "failed") {
-      throw new Error(`it sent ${describe(header.type)} instead of the answer to batch ${id}`);
-    }
-    if (header["id"] !== id) throw new Error(`it answered batch ${describe(header["id"])} instead of ${id}`);
-    if (header.type === "failed") return undefined;
     const { outputs } = this.declaration!;
-    return readResult(outputs, checkResult(outputs, frame), size, "view");
+    const open = new OpenItems(size);
+    const results: unknown[] = [];
+    let frame = await this.#nextOf(id);
+    for (; frame.header.type === "answer"; frame = await this.#nextOf(id)) {
+      const { places, values } = open.answered(outputs, frame);
+      for (const [i, value] of values("view").entries()) results[places[i]!] = value;
+    }
+    if (frame.header.type === "failed") return undefined;
+    const { places } = open;
+    for (const [i, value] of open.ended(outputs, frame)("view").entries()) results[places?.[i] ?? i] = value;
+    return results;
+  }
+
+  async #nextOf(id: number): Promise<Frame> {
+    const frame = await this.next();
+    const { type } = frame.header;
+    if (type !== "answer" && type !== "result" && type !== "failed")
+      throw new Error(`it sent ${describe(type)} instead of the answer to batch ${id}`);
+    if (frame.header["id"] !== id)
+      throw new Error(`it answered batch ${describe(frame.header["id"])} instead of ${id}`);
+    return frame;
   }
 
   /** The next message that is not of the log. */

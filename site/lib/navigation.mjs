@@ -1,0 +1,78 @@
+import { toString } from "mdast-util-to-string";
+import { nodesOf } from "../../scripts/lib/markdown.mjs";
+import { targetOf } from "./pages.mjs";
+
+/** The title of a document: its first heading, in words. */
+export const titleOf = (markdown) => toString(nodesOf(markdown, "heading")[0].node);
+
+/** The first sentence of a document's prose; of a list where there is no other. */
+export function summaryOf(markdown) {
+  const paragraphs = nodesOf(markdown, "paragraph");
+  const first = paragraphs.find(({ parent }) => parent.type === "root") ?? paragraphs[0];
+  const text = toString(first.node).replaceAll(/\s+/g, " ");
+  return (/^.*?[.!?](?=\s|$)/.exec(text)?.[0] ?? text).replace(/:$/, ".");
+}
+
+/**
+ * The links of a document's tables as groups of a sidebar, one for each heading above a table:
+ * `{ text, items: [{ text, link }] }`. Links to other than pages do not count.
+ */
+export function groupsOf({ source, markdown }) {
+  const headings = nodesOf(markdown, "heading");
+  const groups = new Map();
+  const cells = nodesOf(markdown, "tableCell").flatMap(({ node }) => node.children);
+  for (const link of cells.filter(({ type }) => type === "link")) {
+    const { url, kind } = targetOf(source, link.url);
+    if (kind !== "page") continue;
+    const heading = headings.findLast(({ node }) => node.position.start.offset < link.position.start.offset);
+    const text = toString(heading.node);
+    groups.set(text, [...(groups.get(text) ?? []), { text: toString(link), link: url }]);
+  }
+  return [...groups].map(([text, items]) => ({ text, items }));
+}
+
+/** The bar at the top and the sidebars, from the pages; `apiGroups` are those of the generated ones. */
+export function navigationOf(pages, apiGroups, { hasPlayground }) {
+  const bySource = (source) => pages.find((page) => page.source === source);
+  const under = (folder) =>
+    pages
+      .filter(({ route }) => route.startsWith(`${folder}/`))
+      .map(({ route, markdown }) => ({ text: shortTitle(markdown), link: `/${route}` }));
+  const overview = (link) => ({ text: "Overview", link });
+  const guide = [
+    { items: [overview("/guide/index.md")] },
+    ...groupsOf(bySource("docs/guide/README.md")).map((group) => ({ ...group, collapsed: false })),
+  ];
+  const [reference] = groupsOf(bySource("docs/reference/README.md"));
+  const lists = [
+    { text: "Reference", items: [overview("/reference/index.md"), ...reference.items], collapsed: false },
+    ...apiGroups,
+  ];
+  const rest = ["examples", "reports", "project"].map((folder) => ({ text: capital(folder), items: under(folder) }));
+  return {
+    nav: [
+      { text: "Guide", link: "/guide/", activeMatch: "^/guide/" },
+      { text: "Reference", link: "/reference/", activeMatch: "^/reference/" },
+      ...(apiGroups.length > 0 ? [{ text: "API", link: "/api/", activeMatch: "^/api/" }] : []),
+      { text: "Examples", link: "/examples/", activeMatch: "^/examples/" },
+      { text: "Reports", link: "/reports/", activeMatch: "^/reports/" },
+      ...(hasPlayground ? [{ text: playground.title, link: playground.link, target: "_self" }] : []),
+    ],
+    sidebar: {
+      "/guide/": guide,
+      "/reference/": lists,
+      "/api/": lists,
+      "/examples/": rest,
+      "/reports/": rest,
+      "/project/": rest,
+    },
+  };
+}
+
+/** The page with the real core in it. */
+export const playground = { title: "Would it pay for me?", link: "/playground/index.html" };
+
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
+
+/** A title up to its colon: "A fleet: one queue for many machines" is "A fleet" in a list. */
+const shortTitle = (markdown) => titleOf(markdown).split(": ")[0];
