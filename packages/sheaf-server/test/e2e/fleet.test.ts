@@ -51,6 +51,13 @@ const reasonOf = async (url: string): Promise<string> =>
 
 const item = (value: number): number[] => new Array<number>(768).fill(value);
 
+/** Items that a server has accepted so far: settled, or waiting. */
+async function itemsTaken(url: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const figures = text.matchAll(/^sheaf_(?:items_total|queue_items)\{.*\} (\d+)$/gm);
+  return Array.from(figures, ([, figure]) => Number(figure)).reduce((sum, figure) => sum + figure, 0);
+}
+
 async function post(url: string, path: string, body: unknown, headers: Record<string, string> = {}) {
   const response = await fetch(`${url}${path}`, {
     method: "POST",
@@ -152,6 +159,8 @@ test("a deadline is a 504, a hung-up client's item is not run, and SIGTERM drain
   controller.abort();
   // On a machine that is slow just now it may have been answered before.
   await gone.catch(() => undefined);
+  // A request that has not been read when the signal comes is refused.
+  await until(async () => (await itemsTaken(gateway.url)) >= busy.length, "all are taken in");
   gateway.process.child.kill("SIGTERM");
   assert.ok(
     (await Promise.all(busy)).every(({ status }) => status === 200),

@@ -212,14 +212,14 @@ for (const kind of ["thread", "process"] as const) {
     test("a batch that waits for an instance to come back, or behind a hung one, is timed from its own start", async () => {
       const { call } = await setUp(
         kind,
-        { data: { loadMs: 1500 }, onWorkerCrash: "fail" },
-        { maxBatchSize: 1, runTimeoutMs: 1200 },
+        { data: { loadMs: 3500 }, onWorkerCrash: "fail" },
+        { maxBatchSize: 1, runTimeoutMs: 3000 },
       );
       await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
       assert.equal(await call(double(1)), 2);
       // The second goes ahead to the instance that the first hangs in.
       const [hung, behind] = await call.settle([
-        { do: "spin", ms: 3000 },
+        { do: "spin", ms: 10_000 },
         { do: "wait", ms: 400 },
       ]);
       assert.equal((hung as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
