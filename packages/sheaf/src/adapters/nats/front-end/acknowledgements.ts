@@ -54,10 +54,8 @@ export class Acknowledgements {
       if (this.#held.length < maxHeld) this.#held.push(subject);
       return;
     }
-    const nowMs = this.#settings.clock.now();
-    if (!isOpen && nowMs <= this.#oldNumbersUntilMs) return;
-    this.#link.publish(subject);
-    this.#remember(subject, nowMs);
+    if (!isOpen && this.#settings.clock.now() <= this.#oldNumbersUntilMs) return;
+    this.#publish(subject);
   }
 
   found(queue: "the same" | "another"): void {
@@ -65,7 +63,9 @@ export class Acknowledgements {
     const again = this.#mayBeLost ? [...this.#sentBefore, ...this.#sent] : [];
     this.#isSuspended = this.#mayBeLost = false;
     if (queue === "the same") {
-      for (const subject of [...again, ...held]) this.#link.publish(subject);
+      for (const subject of again) this.#link.publish(subject);
+      // They too may be lost, if the server is lost again.
+      for (const subject of held) this.#publish(subject);
       return;
     }
     this.#sent = [];
@@ -73,7 +73,9 @@ export class Acknowledgements {
     this.#oldNumbersUntilMs = this.#settings.clock.now() + this.#settings.maxAgeMs;
   }
 
-  #remember(subject: string, nowMs: number): void {
+  #publish(subject: string): void {
+    this.#link.publish(subject);
+    const nowMs = this.#settings.clock.now();
     if (nowMs - this.#sentSinceMs > rememberedMs || this.#sent.length >= maxRemembered) {
       this.#sentBefore = this.#sent;
       this.#sent = [];

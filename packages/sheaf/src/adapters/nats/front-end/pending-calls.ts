@@ -11,6 +11,7 @@ import { DeadLetters } from "../queue/dead-letters.ts";
 import { keyOf, replyOf, type Reply, type RequestHead } from "../wire/envelope.ts";
 import { errorFrom, unavailable } from "../wire/errors.ts";
 import { QueueConnection } from "../wire/connection.ts";
+import { Leftovers } from "./leftovers.ts";
 import { LostWorkers } from "./lost-workers.ts";
 import { Outage } from "./outage.ts";
 import { Publisher } from "./publisher.ts";
@@ -49,6 +50,7 @@ export class PendingCalls {
   readonly #readiness: Readiness;
   readonly #outage: Outage;
   readonly #lostWorkers: LostWorkers;
+  readonly #leftovers: Leftovers;
   readonly #acks: Acknowledgements;
   #next = 0;
   #lateReplies = 0;
@@ -72,6 +74,7 @@ export class PendingCalls {
       closed: () => this.#gone(),
     });
     this.#acks = new Acknowledgements(settings, this.#link);
+    this.#leftovers = new Leftovers(settings);
     this.#readiness = new Readiness(settings, this.#link, {
       accepted: () => [...this.#open.values()].filter(({ admitted }) => admitted === undefined),
       lost: (call) => this.#lost(call),
@@ -207,6 +210,7 @@ export class PendingCalls {
     this.#publishes.stop();
     this.#outage.stop();
     this.#lostWorkers.stop();
+    this.#leftovers.stop();
     this.#readiness.stop();
     this.load.stop();
   }
@@ -323,7 +327,10 @@ export class PendingCalls {
   }
 
   #found(queue: "the same" | "another"): void {
-    if (this.#acks.mayBeLost) this.#lostWorkers.returned();
+    if (this.#acks.mayBeLost) {
+      this.#lostWorkers.returned();
+      this.#leftovers.begin();
+    }
     this.#acks.found(queue);
     this.#publishes.repeatUnanswered();
     this.#outage.end();

@@ -1,0 +1,100 @@
+import type { QueueSettings } from "../queue/options.ts";
+import { jetStream, namesOf } from "../queue/topology.ts";
+
+const everyMs = 1000;
+/** In one look; the next one goes on. */
+const maxLooked = 10_000;
+
+interface StreamInfo {
+  readonly state?: { readonly first_seq: number; readonly last_seq: number };
+}
+
+interface ConsumerList {
+  readonly consumers?: readonly {
+    readonly config: { readonly filter_subject?: string };
+    readonly ack_floor: { readonly stream_seq: number };
+  }[];
+}
+
+interface StoredMessage {
+  readonly message?: { readonly subject: string; readonly seq: number };
+}
+
+/** By the subject of a lane: the number up to which nothing is given out again. */
+type Floors = ReadonlyMap<string, number>;
+
+/**
+ * A NATS server that was killed may have forgotten that an item had left the queue, though its consumer knows that it was
+ * acknowledged: nobody gets the item again, and it holds a place until it is too old. After an outage such items are deleted, one
+ * by one, until all items from before it have left: a purge makes nats-server 2.9 forget those at workers.
+ */
+export class Leftovers {
+  readonly #settings: QueueSettings;
+  #cancelLook: (() => void) | undefined;
+  #untilMs = 0;
+  /** The last item from before the outage. */
+  #lastSequence: number | undefined;
+  /** Of the look before: an item that was given out too often needs a moment to become a dead letter. */
+  #floors: Floors = new Map();
+
+  constructor(settings: QueueSettings) {
+    this.#settings = settings;
+  }
+
+  /** The queue was away and is there again. */
+  begin(): void {
+    const { durability, clock, maxAgeMs } = this.#settings;
+    if (durability === "none") return;
+    this.#untilMs = clock.now() + maxAgeMs;
+    this.#lastSequence = undefined;
+    this.#floors = new Map();
+    this.#lookSoon();
+  }
+
+  stop(): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+  }
+
+  #lookSoon(): void {
+    const { clock } = this.#settings;
+    this.#cancelLook?.();
+    this.#cancelLook = clock.after(everyMs, () => {
+      const cancel = this.#cancelLook;
+      void this.#look()
+        .catch(() => false)
+        .then((isDone) => {
+          // Another outage has begun it anew, or it was stopped.
+          if (cancel === this.#cancelLook && !isDone && clock.now() < this.#untilMs) this.#lookSoon();
+        });
+    });
+  }
+
+  /** True once no item from before the outage is left. */
+  async #look(): Promise<boolean> {
+    const settings = this.#settings;
+    const { stream } = namesOf(settings);
+    const { state } = await jetStream<StreamInfo>(settings, `STREAM.INFO.${stream}`);
+    if (state === undefined) return false;
+    this.#lastSequence ??= state.last_seq;
+    if (state.first_seq > this.#lastSequence) return true;
+    const { consumers = [] } = await jetStream<ConsumerList>(settings, `CONSUMER.LIST.${stream}`);
+    const floors = this.#floors;
+    this.#floors = new Map(
+      consumers.map(({ config, ack_floor }) => [config.filter_subject ?? "", ack_floor.stream_seq]),
+    );
+    const last = Math.max(0, ...floors.values());
+    let next = state.first_seq;
+    for (let looked = 0; looked < maxLooked; looked++) {
+      // By the subject of a lane 2.9 does not find all of them.
+      const found = { seq: next, next_by_subj: ">" };
+      const { message } = await jetStream<StoredMessage>(settings, `STREAM.MSG.GET.${stream}`, found);
+      if (message === undefined || message.seq > last) break;
+      const { subject, seq } = message;
+      if (seq <= (floors.get(subject) ?? 0))
+        await jetStream(settings, `STREAM.MSG.DELETE.${stream}`, { seq, no_erase: true });
+      next = seq + 1;
+    }
+    return false;
+  }
+}
