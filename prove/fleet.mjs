@@ -7,7 +7,7 @@
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
 import { whyNoNats } from "../test/support/nats-server.mjs";
-import { faultsUnderLoad, fullQueue, poison } from "./lib/fleet-faults.mjs";
+import { faultsUnderLoad, fullQueue, poison, poisonUnderLoad } from "./lib/fleet-faults.mjs";
 
 const { values } = parseArgs({
   options: {
