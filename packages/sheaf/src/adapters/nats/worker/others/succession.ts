@@ -5,8 +5,13 @@ import { brief, fits, type ServedVersion, versionsOf } from "../../queue/version
 import { workerInfoOf, type WorkerInfo } from "../../queue/worker-registry.ts";
 import type { Peers } from "./peers.ts";
 
-/** Others answer within a tenth of a second. Who judges earlier takes itself for alone. */
+/**
+ * Others answer within a tenth of a second. A worker that judges earlier takes itself for alone: so the time counts from when it
+ * hears itself, for a busy process may read nothing for longer.
+ */
 const answersTakeMs = 300;
+/** A connection may not hear what it sends: then this is long enough. */
+const withoutEchoMs = 3000;
 
 export interface SuccessionParts {
   readonly settings: QueueSettings;
@@ -28,6 +33,7 @@ export class Succession {
   generation = 0;
   readonly #parts: SuccessionParts;
   #judgesAtMs = Infinity;
+  #hearsItself = false;
   #wasCurrent = false;
   #unavailableReason: string | undefined;
   #warnedOf: string | undefined;
@@ -56,7 +62,7 @@ export class Succession {
     );
     peers.listen();
     link.publish(names.joined, JSON.stringify(about()));
-    this.#judgesAtMs = this.#parts.settings.clock.now() + answersTakeMs;
+    this.#judgesAtMs = this.#parts.settings.clock.now() + withoutEchoMs;
   }
 
   /** Compares itself with the others there are. */
@@ -64,8 +70,13 @@ export class Succession {
     const { settings, names, link, peers, changed } = this.#parts;
     const own = this.#parts.about();
     const nowMs = settings.clock.now();
+    const all = peers.all();
+    const others = all.filter(({ id }) => id !== own.id);
+    if (!this.#hearsItself && all.length > others.length) {
+      this.#hearsItself = true;
+      this.#judgesAtMs = Math.min(this.#judgesAtMs, nowMs + answersTakeMs);
+    }
     if (!peers.isListening || !own.isServing || nowMs < this.#judgesAtMs) return;
-    const others = peers.all().filter(({ id }) => id !== own.id);
     const kin = others.filter(({ serves }) => fits(own.serves, serves));
     const versions = versionsOf([own, ...kin]);
     const current = versions[0]!;
@@ -92,7 +103,8 @@ export class Succession {
     const incompatible = others.filter(({ serves, isServing }) => isServing && !fits(mine.serves, serves));
     const theirs = incompatible.reduce((sum, { slots }) => sum + slots, 0);
     this.#unavailableReason = undefined;
-    if (current !== undefined && this.#wasCurrent) {
+    // With the same generation it was alone for a moment, or judged too early.
+    if (current !== undefined && this.#wasCurrent && current.generation > this.generation) {
       this.#unavailableReason = `${named(current)} has taken over from this worker's ${named(mine)}; end it, or start it with the new one`;
       this.#warn(this.#unavailableReason);
     } else if (current !== undefined) {
