@@ -2,7 +2,8 @@
  * `npm run prove -- fleet [--rate 300] [--seconds 20] [--ack-wait-ms 5000] [--hold-ms 1000] [--seed 1] [--only WORD]
  * [--cluster]`: two gateways, two workers and a nats-server, each a process, under load while one of them is killed, stopped,
  * cut off or drained; with `--cluster` on three NATS servers, which are killed and restarted. Every request must get its
- * own answer, once; the time until callers notice nothing is printed. About 5 minutes.
+ * own answer, once; it prints how long callers noticed the fault, and how many requests took longer than half a second. About 5
+ * minutes.
  */
 import { parseArgs } from "node:util";
 import { machine, table } from "../bench/lib/machine.mjs";
@@ -49,6 +50,7 @@ const rows = [
     "p99",
     "longest",
     "felt for",
+    "felt by",
   ],
 ];
 /** By status; 0 is a connection that broke before an answer. */
@@ -62,8 +64,18 @@ const report = (seen) => {
   if (seen.sent === undefined) return;
   const { name, sent, answered, unanswered, wrong, mixed, runsPerItem } = seen;
   const times = [seen.p50Ms, seen.p99Ms, seen.longestMs].map(ms);
-  const felt = seen.recoveredMs === 0 ? "–" : ms(seen.recoveredMs);
-  rows.push([name, sent, answered, refusals(seen), unanswered, wrong + mixed, runsPerItem.toFixed(3), ...times, felt]);
+  const felt = seen.recoveredMs === 0 ? ["–", "–"] : [ms(seen.recoveredMs), seen.late];
+  rows.push([
+    name,
+    sent,
+    answered,
+    refusals(seen),
+    unanswered,
+    wrong + mixed,
+    runsPerItem.toFixed(3),
+    ...times,
+    ...felt,
+  ]);
 };
 
 await faultsUnderLoad({ rate, durationMs, ackWaitMs, holdMs, seed, report, only, isCluster });

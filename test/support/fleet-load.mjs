@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 
 const tryAgainMs = 100;
 const givenUpAfterMs = 40_000;
-/** A first answer later than this is felt: the fault is over for callers when there are no more of them. */
+/** An answer that takes longer than this is felt: the fault is over for callers when there are no more of them. */
 const feltMs = 500;
 /** A version takes over within so long; then no other one may answer. */
 const takesOverMs = 500;
@@ -24,6 +24,7 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
   const startedAtMs = performance.now();
   let faultMs;
   let recoveredMs = 0;
+  let late = 0;
   let longestMs = 0;
   const running = [];
   const faulting =
@@ -50,6 +51,7 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     longestMs,
+    late,
     recoveredMs,
     meanBatchSize: sizes / counts.answered,
     meanQueueMs: queueMs / counts.answered,
@@ -77,7 +79,10 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
       const tookMs = nowMs - dueAtMs;
       latenciesMs.push(tookMs);
       longestMs = Math.max(longestMs, tookMs);
-      if (tookMs > feltMs && faultMs !== undefined) recoveredMs = Math.max(recoveredMs, nowMs - faultMs);
+      if (tookMs > feltMs && faultMs !== undefined) {
+        late++;
+        recoveredMs = Math.max(recoveredMs, nowMs - faultMs);
+      }
       counts.answered++;
       sizes += reply.json?.batch_size ?? 0;
       queueMs += reply.json?.queue_ms ?? 0;

@@ -33,7 +33,7 @@ async function fleet(t: TestContext, keys: readonly object[]): Promise<Fleet> {
   const shut = join(folder, "shut");
   const file = keysFile(t, keys);
   const start = (role: string, env: Record<string, string>): Promise<string> => {
-    const shared = { NATS_URL: nats.url, WARMUP_BATCHES: "0", MAX_BATCH_SIZE: "1", REQUEST_TIMEOUT_MS: "60000" };
+    const shared = { NATS_URL: nats.url, WARMUP_BATCHES: "0", MAX_BATCH_SIZE: "1", REQUEST_TIMEOUT_MS: "120000" };
     return ready(sheaf(t, ["serve", model, "--role", role, "--port", "0"], { ...shared, ...env }));
   };
   const env = { API_KEYS_FILE: file.path };
