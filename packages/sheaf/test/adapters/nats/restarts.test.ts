@@ -61,7 +61,7 @@ test(
 );
 
 test(
-  "after an outage an item that nobody gets any more leaves the queue, and one that waits stays",
+  "after an outage an item that no worker gets again leaves the queue, and one that waits stays",
   { skip },
   async () => {
     const queue = rig.newQueue();

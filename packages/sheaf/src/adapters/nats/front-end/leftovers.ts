@@ -64,7 +64,7 @@ export class Leftovers {
       void this.#look()
         .catch(() => false)
         .then((isDone) => {
-          // Another outage has begun it anew, or it was stopped.
+          // It has started again after another outage, or was stopped.
           if (cancel === this.#cancelLook && !isDone && clock.now() < this.#untilMs) this.#lookSoon();
         });
     });
