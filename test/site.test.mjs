@@ -3,13 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documents } from "../scripts/lib/docs.mjs";
 import { root } from "../scripts/lib/files.mjs";
-import { anchors, links } from "../scripts/lib/markdown.mjs";
+import { anchors, links, sections } from "../scripts/lib/markdown.mjs";
+import { publicExports } from "../scripts/lib/public-exports.mjs";
+import { llmsFull, llmsIndex } from "../site/lib/llms.mjs";
 import { summaryOf } from "../site/lib/navigation.mjs";
 import { repository, routeOf, targetOf } from "../site/lib/pages.mjs";
 import { rewritten } from "../site/lib/rewrite.mjs";
 import { fileOf, siteOf } from "../site/lib/site.mjs";
 
-const site = siteOf();
+const site = await siteOf();
 const pageAt = new Map(site.pages.map((page) => [`/${page.route}`, page]));
 const source = "docs/guide/made-up.md";
 
@@ -108,8 +110,13 @@ test("links, pictures, comments and outputs are rewritten, code is not", () => {
   assert.deepEqual(page.files, ["docs/reports/mlp.html", "docs/reports/slo/goodput.svg"]);
 });
 
-test("a page's summary is its first sentence, from a paragraph and not from a list", () => {
-  assert.equal(summaryOf("# Title\n\n- no\n\nOne `a.b` in\nv1.2 of it. Two."), "One a.b in v1.2 of it.");
+test("a page's summary is its first sentence, or two short ones, from a paragraph and not from a list", () => {
+  const first = "One `a.b` in\nv1.2 of it and of everything else.";
+  assert.equal(summaryOf(`# Title\n\n- no\n\n${first} Two.`), "One a.b in v1.2 of it and of everything else.");
+  assert.equal(
+    summaryOf("# Title\n\nBy task. The other lists every name. Three."),
+    "By task. The other lists every name.",
+  );
   assert.equal(summaryOf("# Title\n\nAs follows:\n\n- yes"), "As follows.");
 });
 
@@ -126,4 +133,54 @@ test("a page's file gives VitePress its title, sentence and place to edit", () =
   assert.equal(title, "A fleet: one queue for many machines");
   assert.match(description, /^Behind a load balancer/);
   assert.equal(edit, `${repository}/edit/main/docs/guide/fleet.md`);
+});
+
+test("every name that an entry point exports has a section on its page, and back", () => {
+  for (const [specifier, names] of Object.entries(publicExports())) {
+    const { markdown } = pageAt.get(`/api/${specifier.replace(/^sheaf\//, "")}.md`);
+    const titles = [...markdown.matchAll(/^### (\w+)/gm)].map(([, name]) => name);
+    assert.deepEqual(titles.sort(), names.map((name) => name.replace(/^type /, "")).sort(), specifier);
+  }
+});
+
+/** The part of a page below a heading, as written, up to the next heading. */
+const below = (route, heading) => {
+  const { markdown } = pageAt.get(route);
+  const start = markdown.indexOf(`\n${heading}\n`);
+  assert.ok(start >= 0, heading);
+  return markdown.slice(start + heading.length + 2).split(/^#+ /m)[0];
+};
+
+test("an API page shows signatures, defaults, errors and references as the docstrings have them", () => {
+  const createBatcher = below("/api/sheaf.md", "### createBatcher()");
+  assert.equal(createBatcher.match(/^function createBatcher</gm).length, 2, "both overloads");
+  assert.match(createBatcher, /\*\*Throws\*\* `TypeError \| RangeError` for a wrong option/);
+  assert.match(createBatcher, /<sub>Types: .*\[BatcherOptions\]\(\/api\/sheaf\.md#batcheroptions\)/);
+  assert.match(createBatcher, /^const vector = await embed\("hello"\);$/m);
+
+  const weight = below("/api/sheaf.md", "#### BatcherOptions.maxBatchWeight");
+  assert.match(weight, /^`number` · default: /m);
+  assert.match(weight, /\*\*See\*\* .*\[maxItemWeight\]\(\/api\/sheaf\.md#batcheroptionsmaxitemweight\)/);
+  assert.match(below("/api/sheaf.md", "#### BatcherOptions.maxBatchSize"), /^`number` · default: `32`$/m);
+  assert.match(below("/api/sheaf.md", "#### Batcher.close.graceMs"), /default: none: as long as they take/);
+
+  // Under the name that users import.
+  assert.match(below("/api/sheaf-server.md", "### workerModel()"), /^function workerModel\(spec: ModelSpec/m);
+  // From another entry point.
+  assert.match(below("/api/adapters/bullmq.md", "### BatchProcessor"), /\[Batcher\]\(\/api\/sheaf\.md#batcher\)/);
+});
+
+test("llms.txt lists every page once, below its title and sentence, and llms-full.txt has their text", () => {
+  const index = llmsIndex(site.pages, "/sheaf/");
+  assert.match(
+    index,
+    /^# Sheaf\n\n> Dynamic batching for TypeScript.*\n\n## Guide\n\n- \[Guide\]\(\/sheaf\/guide\/index\.md\): \S/,
+  );
+  const listed = links(index).map((target) => target.slice("/sheaf".length));
+  assert.deepEqual(listed.sort(), [...pageAt.keys()].filter((route) => route !== "/index.md").sort());
+  assert.ok(sections(index).length > 4);
+  const full = llmsFull(site.pages);
+  assert.ok(
+    full.includes("# A fleet: one queue for many machines") && full.includes("#### BatcherOptions.maxBatchWeight"),
+  );
 });

@@ -56,7 +56,7 @@ export function unnameableTypes(points) {
 }
 
 /** The names of types below a declaration. */
-function namesOfTypes(node) {
+export function namesOfTypes(node) {
   const own = ts.isTypeReferenceNode(node)
     ? [node.typeName]
     : ts.isExpressionWithTypeArguments(node)

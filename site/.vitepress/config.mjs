@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { slug } from "github-slugger";
 import { defineConfig } from "vitepress";
+import { licences } from "../lib/licences.mjs";
 
 const read = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
 const { base, nav, sidebar } = read("../artifacts/site.json");
@@ -11,10 +12,12 @@ export default defineConfig({
   base,
   lang: "en",
   srcDir: "artifacts/pages",
+  // Markdown for programs lies there, as it is.
+  srcExclude: ["public/**"],
   outDir: "dist",
   cacheDir: "artifacts/cache",
-  // The server that a reader has started.
-  ignoreDeadLinks: [/^http:\/\/localhost:8000/],
+  // A server that the reader has started.
+  ignoreDeadLinks: [/^http:\/\/localhost:/],
   markdown: {
     // Anchors as code hosts make them: the documents' own links lead to both.
     anchor: { slugify: slug },
@@ -33,6 +36,7 @@ export default defineConfig({
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
   },
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${base}icon.svg` }]],
+  vite: { plugins: [licences()], build: { chunkSizeWarningLimit: 2000 } },
   themeConfig: {
     logo: "/icon.svg",
     nav,
@@ -42,6 +46,6 @@ export default defineConfig({
     socialLinks: [{ icon: "github", link: repository, ariaLabel: "The repository" }],
     // The function is sent to the browser as its text: it can only use the page.
     editLink: { text: "Edit this page", pattern: ({ frontmatter }) => frontmatter.edit },
-    externalLinkIcon: false,
+    footer: { message: `<a href="${base}licences.txt" target="_self">Licences of this site's parts</a>` },
   },
 });

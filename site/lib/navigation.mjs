@@ -5,12 +5,12 @@ import { targetOf } from "./pages.mjs";
 /** The title of a document: its first heading, in words. */
 export const titleOf = (markdown) => toString(nodesOf(markdown, "heading")[0].node);
 
-/** The first sentence of a document's prose; of a list where there is no other. */
+/** The first sentence of a document's prose, with the next where it is short; of a list where there is no other. */
 export function summaryOf(markdown) {
   const paragraphs = nodesOf(markdown, "paragraph");
   const first = paragraphs.find(({ parent }) => parent.type === "root") ?? paragraphs[0];
   const text = toString(first.node).replaceAll(/\s+/g, " ");
-  return (/^.*?[.!?](?=\s|$)/.exec(text)?.[0] ?? text).replace(/:$/, ".");
+  return (/^.{30,}?[.!?](?=\s|$)/.exec(text)?.[0] ?? text).replace(/:$/, ".");
 }
 
 /**
@@ -31,8 +31,8 @@ export function groupsOf({ source, markdown }) {
   return [...groups].map(([text, items]) => ({ text, items }));
 }
 
-/** The bar at the top and the sidebars, from the pages; `apiGroups` are those of the generated ones. */
-export function navigationOf(pages, apiGroups, { hasPlayground }) {
+/** The bar at the top and the sidebars, from the pages; `api` is the group of the generated ones. */
+export function navigationOf(pages, api, { hasPlayground }) {
   const bySource = (source) => pages.find((page) => page.source === source);
   const under = (folder) =>
     pages
@@ -44,24 +44,21 @@ export function navigationOf(pages, apiGroups, { hasPlayground }) {
     ...groupsOf(bySource("docs/guide/README.md")).map((group) => ({ ...group, collapsed: false })),
   ];
   const [reference] = groupsOf(bySource("docs/reference/README.md"));
-  const lists = [
-    { text: "Reference", items: [overview("/reference/index.md"), ...reference.items], collapsed: false },
-    ...apiGroups,
-  ];
+  const names = { text: "Reference", items: [overview("/reference/index.md"), ...reference.items] };
   const rest = ["examples", "reports", "project"].map((folder) => ({ text: capital(folder), items: under(folder) }));
   return {
     nav: [
       { text: "Guide", link: "/guide/", activeMatch: "^/guide/" },
       { text: "Reference", link: "/reference/", activeMatch: "^/reference/" },
-      ...(apiGroups.length > 0 ? [{ text: "API", link: "/api/", activeMatch: "^/api/" }] : []),
+      { text: "API", link: "/api/", activeMatch: "^/api/" },
       { text: "Examples", link: "/examples/", activeMatch: "^/examples/" },
       { text: "Reports", link: "/reports/", activeMatch: "^/reports/" },
       ...(hasPlayground ? [{ text: playground.title, link: playground.link, target: "_self" }] : []),
     ],
     sidebar: {
       "/guide/": guide,
-      "/reference/": lists,
-      "/api/": lists,
+      "/reference/": [names, api],
+      "/api/": [api, names],
       "/examples/": rest,
       "/reports/": rest,
       "/project/": rest,
