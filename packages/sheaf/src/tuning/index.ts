@@ -5,7 +5,14 @@ export { manualClock, type ManualClock } from "./manual-clock.ts";
 export { virtualClock, type VirtualClock } from "./virtual-clock.ts";
 export { simulate } from "./simulate.ts";
 export type { SimulationOptions } from "./simulation-options.ts";
-export type { SimulatedEnds, SimulatedLatency, SimulatedTenantFigures, SimulationResult } from "./simulation-result.ts";
+export type {
+  SimulatedCall,
+  SimulatedEnds,
+  SimulatedLatency,
+  SimulatedRun,
+  SimulatedTenantFigures,
+  SimulationResult,
+} from "./simulation-result.ts";
 export { seededRandom } from "./traffic/random.ts";
 export { Clients, gaveUp, type Retries } from "./traffic/clients.ts";
 export type { SimulatedTenants } from "./traffic/tenants.ts";

@@ -32,7 +32,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   return simulation.run();
 }
 
-type SimulatedRun = (batch: number[]) => Promise<number[]>;
+type BatchFunction = (batch: number[]) => Promise<number[]>;
 
 class Simulation {
   readonly #options: SimulationOptions;
@@ -78,6 +78,8 @@ class Simulation {
       priorities = {},
       retries,
       scaling,
+      onCall: _onCall,
+      onRun,
       seed = 1,
       ...batcherOptions
     } = options;
@@ -129,6 +131,7 @@ class Simulation {
             ) * factor(),
           ),
         ) ?? 0;
+      if (onRun !== undefined) this.#watched(() => onRun({ items: batch, atMs: this.#clock.now(), runMs: ms }));
       this.#count(1);
       await this.#clock.sleep(ms);
       this.#count(-1);
@@ -198,7 +201,7 @@ class Simulation {
     return { queued: this.#batcher.pending.queued, busyMs, slotsNeeded: slotsNeeded?.slots };
   }
 
-  #executorOf(run: SimulatedRun): SimulatedRun | Executor<number, number> {
+  #executorOf(run: BatchFunction): BatchFunction | Executor<number, number> {
     const autoscaler = this.#autoscaler;
     if (autoscaler === undefined) return run;
     const done = async (): Promise<void> => undefined;
@@ -242,11 +245,13 @@ class Simulation {
     this.#outcomes.called(item, calledAtMs, lane);
     try {
       if (this.#clients === undefined) {
-        await this.#batcher(item, named);
+        await this.#seen(item, this.#batcher(item, named));
         this.#outcomes.answered(item, this.#clock.now() - calledAtMs);
       } else {
         this.#goodput!.begun(calledAtMs);
-        const latencyMs = await this.#clients.operate((signal) => this.#batcher(item, { ...named, signal }));
+        const latencyMs = await this.#clients.operate((signal) =>
+          this.#seen(item, this.#batcher(item, { ...named, signal })),
+        );
         this.#outcomes.answered(item, latencyMs);
         this.#goodput!.answered(this.#clock.now());
       }
@@ -255,6 +260,23 @@ class Simulation {
     }
     this.#settled++;
     this.#lastAtMs = this.#clock.now();
+  }
+
+  /** Reports a call to `onCall` when it has ended. */
+  #seen(item: number, call: Promise<number>): Promise<number> {
+    const { onCall } = this.#options;
+    if (onCall === undefined) return call;
+    const atMs = this.#clock.now();
+    const ended = (end: keyof SimulatedEnds): void => {
+      const weight = this.#weights?.of(item) ?? 1;
+      const tenant = this.#tenants?.kindOf(item).name;
+      this.#watched(() => onCall({ item, atMs, endedAtMs: this.#clock.now(), end, weight, tenant }));
+    };
+    void call.then(
+      () => ended("ok"),
+      (error: unknown) => ended(endOf(error)),
+    );
+    return call;
   }
 
   /** That of its tenant where it has one, or drawn. */

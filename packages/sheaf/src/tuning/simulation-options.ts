@@ -1,5 +1,6 @@
 import type { BatcherOptions } from "../core/contract/options.ts";
 import type { Scaling } from "./scaling/scaling.ts";
+import type { SimulatedCall, SimulatedRun } from "./simulation-result.ts";
 import type { RunTimeNoise, SimulatedCost } from "./simulated-cost.ts";
 import type { Arrivals } from "./traffic/arrivals.ts";
 import type { Retries } from "./traffic/clients.ts";
@@ -68,6 +69,16 @@ export interface SimulationOptions extends Omit<BatcherOptions<number, number>, 
    * @see concurrency
    */
   readonly scaling?: Scaling | undefined;
+  /**
+   * Called with each call to the batcher when that has ended. With `retries` an item may come in several calls.
+   * @default none
+   */
+  readonly onCall?: ((call: SimulatedCall) => void) | undefined;
+  /**
+   * Called with each run when it begins.
+   * @default none
+   */
+  readonly onRun?: ((run: SimulatedRun) => void) | undefined;
   /**
    * A whole number.
    * @default 1

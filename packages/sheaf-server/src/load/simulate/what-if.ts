@@ -35,6 +35,8 @@ export interface WhatIf {
   /** Undefined: all of a day or a trace. */
   readonly items: number | undefined;
   readonly seed: number;
+  /** Sees the calls and the runs of each simulation. */
+  readonly observer?: Pick<SimulationOptions, "onCall" | "onRun"> | undefined;
 }
 
 /** Callers who share a load, each with an equal part of it, and one who floods. */
@@ -81,7 +83,7 @@ export function simulatePolicy(
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
   const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
-  const { weights, maxBatchWeight, retries, scaling, tenants } = whatIf;
+  const { weights, maxBatchWeight, retries, scaling, tenants, observer } = whatIf;
   const shared: SimulationOptions = {
     ...(tenants === undefined ? { arrivals } : { tenants: kindsOf(arrivals, tenants), tenantKey: tenants.key }),
     cost,
@@ -96,6 +98,7 @@ export function simulatePolicy(
     retries,
     items: arrivals.pattern === "trace" ? undefined : items,
     seed,
+    ...observer,
   };
   return simulate({ ...shared, ...ofPolicy(policy, whatIf) });
 }

@@ -1,0 +1,350 @@
+import { figures, shownMs } from "../../packages/sheaf-server/dist/shared/terminal.js";
+import { drawAnswers, drawLatencies } from "./chart.js";
+import { argumentsOf, codeOf } from "./command.js";
+import { compute } from "./compute.js";
+import { controlsIn, element } from "./controls.js";
+import { drawFlow, drawTimeline, laneOn, paceOf } from "./flow.js";
+import { itemsOf, policies } from "./model.js";
+import { presetOf, presets } from "./presets.js";
+import { hashOf, settingsOf } from "./settings.js";
+import { seedsNeeded } from "./verdict.js";
+
+/** @import { Shown } from "./compute.js" @import { Lane } from "./flow.js" @import { Settings } from "./settings.js" @import { Verdict } from "./verdict.js" */
+
+const names = { unbatched: "One at a time", fifo: "A window", auto: "The default" };
+const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+if (typeof document === "undefined") {
+  // In the worker: the same script, without a page.
+  let newest = 0;
+  addEventListener("message", ({ data: { id, settings } }) => {
+    newest = id;
+    void answerTo(
+      settings,
+      (message) => postMessage({ id, ...message }),
+      () => newest !== id,
+    );
+  });
+} else start();
+
+function answerTo(settings, tell, isStale) {
+  return compute(settings, tell, isStale).catch((error) => tell({ error: String(error?.message ?? error) }));
+}
+
+/** Computes beside the page where a worker may be started, else in it. */
+function computer(/** @type {(message: any) => void} */ heard) {
+  let newest = 0;
+  const inPage = (/** @type {Settings} */ settings) => {
+    const id = ++newest;
+    void answerTo(
+      settings,
+      (message) => id === newest && heard(message),
+      () => id !== newest,
+    );
+  };
+  try {
+    const source = new Blob([byId("app").textContent ?? ""], { type: "text/javascript" });
+    const worker = new Worker(URL.createObjectURL(source));
+    let works = true;
+    worker.addEventListener("message", ({ data }) => data.id === newest && heard(data));
+    worker.addEventListener("error", () => (works = false));
+    return (/** @type {Settings} */ settings) => {
+      if (works) worker.postMessage({ id: ++newest, settings });
+      else inPage(settings);
+    };
+  } catch {
+    return inPage;
+  }
+}
+
+function start() {
+  /** @type {Settings} */
+  let settings;
+  /** @type {Shown | undefined} */
+  let shown;
+  /** @type {Verdict | undefined} */
+  let verdict;
+  /** @type {Lane[]} */
+  let lanes = [];
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  let isTimeline = calm.matches;
+  let isPlaying = !calm.matches;
+  let nowMs = 0;
+  let pace = 1;
+  let lastFrame = 0;
+
+  const show = controlsIn(/** @type {HTMLFormElement} */ (byId("settings")), (name, value) =>
+    change({ ...settings, [name]: value }),
+  );
+  const laneParts = policies.map((policy) => {
+    const canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { class: policy, role: "img" }));
+    const count = element("span", { class: "count" });
+    byId("lanes").append(
+      element(
+        "figure",
+        { class: "lane" },
+        element("figcaption", {}, element("b", { class: policy }, names[policy]), count),
+        canvas,
+      ),
+    );
+    return { canvas, count };
+  });
+
+  const ask = computer((message) => {
+    if (message.shown !== undefined) {
+      shown = message.shown;
+      verdict = undefined;
+      showFigures();
+      restart();
+      document.body.dataset.shown = hashOf(settings);
+    }
+    if (message.seeds !== undefined) showMeasuring(message.seeds);
+    if (message.verdict !== undefined) {
+      verdict = message.verdict;
+      showVerdict();
+      document.body.dataset.settled = hashOf(settings);
+    }
+    if (message.error !== undefined) {
+      byId("word").textContent = "That cannot be simulated";
+      byId("why").textContent = message.error;
+      byId("verdict").dataset.word = "not settled";
+    }
+  });
+
+  let asked = 0;
+  function change(/** @type {Settings} */ next, isNew = true) {
+    settings = next;
+    show(settings);
+    showCode();
+    for (const button of byId("presets").querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String(button.dataset.name === presetOf(settings)?.name));
+    if (isNew) history.replaceState(undefined, "", hashOf(settings) || location.pathname + location.search);
+    clearTimeout(asked);
+    asked = setTimeout(() => ask(settings), isNew ? 40 : 0);
+  }
+
+  function fromAddress() {
+    const read = settingsOf(location.hash);
+    byId("ignored").hidden = read.ignored.length === 0;
+    byId("ignored").textContent = `Left out of the address: ${read.ignored.join("; ")}.`;
+    change(
+      location.hash.length > 1
+        ? read.settings
+        : (presets.find(({ name }) => name === "burst")?.settings ?? read.settings),
+      false,
+    );
+  }
+
+  for (const { name, title, settings: told } of presets) {
+    const button = element("button", { type: "button", "data-name": name, "aria-pressed": "false" }, title);
+    button.addEventListener("click", () => change({ ...told, seed: settings.seed }));
+    byId("presets").append(button);
+  }
+
+  function showCode() {
+    byId("code").textContent = codeOf(settings);
+    byId("command").textContent = `npx sheaf ${argumentsOf(settings).join(" ")}`;
+    byId("address").textContent = location.href.replace(/#.*/, "") + hashOf(settings);
+    byId("basis").textContent =
+      `${itemsOf(settings).toLocaleString("en-US")} calls each way, the first tenth not counted, seed ${settings.seed}. ` +
+      `The verdict rests on ${seedsNeeded} seeds. Run times are as you say: measure yours with “npx sheaf tune”.`;
+  }
+
+  function showFigures() {
+    if (shown === undefined) return;
+    const { rows, sides, latenciesMs, begunPerS, story } = shown;
+    const [head, ...body] = rows;
+    byId("figures").replaceChildren(
+      element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
+      element(
+        "tbody",
+        {},
+        ...body.map((row, at) =>
+          element(
+            "tr",
+            {},
+            ...row.map((text, column) =>
+              column === 1
+                ? element("th", { scope: "row" }, element("i", { class: `swatch ${policies[at]}` }), text)
+                : element("td", {}, text),
+            ),
+          ),
+        ),
+      ),
+    );
+    byId("story").hidden = story === undefined;
+    byId("story").textContent = story ?? "";
+    byId("sides").replaceChildren(
+      ...sides.map(({ latencyMs, lost }, at) =>
+        element(
+          "div",
+          { class: policies[at] },
+          element("dt", {}, policies[at] === "fifo" ? `A window of ${settings.window} ms` : names[policies[at]]),
+          element("dd", { class: "figure" }, shownMs(latencyMs.p99)),
+          element(
+            "dd",
+            { class: "hint" },
+            `99 of 100 within; half within ${shownMs(latencyMs.p50)}${lost > 0 ? `; ${figures(100 * lost)} % lost` : ""}`,
+          ),
+        ),
+      ),
+    );
+    const of = sides.map(({ latencyMs, answeredPerS }, at) => ({
+      name: names[policies[at]],
+      kind: policies[at],
+      latencyMs,
+      values: latenciesMs[at],
+      perS: answeredPerS ?? [],
+    }));
+    const svg = /** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("latencies")));
+    drawLatencies(svg, of);
+    svg.setAttribute(
+      "aria-label",
+      `Latency. ${of.map(({ name, latencyMs }) => `${name}: half within ${shownMs(latencyMs.p50)}, 95 of 100 within ${shownMs(latencyMs.p95)}, 99 within ${shownMs(latencyMs.p99)}`).join(". ")}.`,
+    );
+    byId("answers-figure").hidden = begunPerS === undefined;
+    if (begunPerS !== undefined)
+      drawAnswers(/** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("answers"))), of, begunPerS);
+  }
+
+  function showMeasuring(/** @type {number} */ seeds) {
+    byId("verdict").dataset.word = "measuring";
+    byId("word").textContent = "Measuring …";
+    byId("why").textContent =
+      `The figures below are of seed ${settings.seed}. The verdict waits for ${seedsNeeded - seeds} more.`;
+    byId("sure").textContent = "";
+  }
+
+  const words = {
+    batch: "Batch.",
+    "do not batch": "Do not batch.",
+    "little to gain": "Little to gain.",
+    "not settled": "Not settled.",
+  };
+  function showVerdict() {
+    if (verdict === undefined || shown === undefined) return;
+    byId("verdict").dataset.word = verdict.word;
+    byId("word").textContent = words[verdict.word];
+    byId("why").textContent = `${verdict.why}.`;
+    byId("sure").textContent = `${verdict.sure}. The inequality: ${verdict.because}.`;
+    const [one, window, byDefault] = shown.sides.map(({ latencyMs }) => shownMs(latencyMs.p99));
+    byId("said").textContent =
+      `${words[verdict.word]} ${verdict.why}. 99 of 100 answers come within ${one} one at a time, ${window} with a window, ${byDefault} by default.`;
+  }
+
+  function restart() {
+    if (shown === undefined) return;
+    const { playbacks, sides } = shown;
+    lanes = playbacks.map((playback, at) =>
+      laneOn(laneParts[at].canvas, playback, {
+        slots: settings.slots,
+        size: policies[at] === "unbatched" ? 1 : settings.size,
+      }),
+    );
+    const [{ rides }] = playbacks;
+    const perS = (1000 * (rides.length - 1)) / Math.max(1, rides[rides.length - 1].atMs - rides[0].atMs);
+    pace = paceOf(settings.fixed + settings.perItem, perS);
+    nowMs = Math.max(...playbacks.map(({ fromMs }) => fromMs));
+    policies.forEach((policy, at) => {
+      const { latencyMs, batch } = sides[at];
+      laneParts[at].canvas.setAttribute(
+        "aria-label",
+        `${names[policy]}: ${figures(batch)} calls share a run on average, half are answered within ${shownMs(latencyMs.p50)}.`,
+      );
+    });
+    draw(0);
+  }
+
+  function draw(/** @type {number} */ frameS) {
+    if (lanes.length === 0) return;
+    byId("stage").classList.toggle("is-timeline", isTimeline);
+    if (isTimeline) {
+      const span = Math.max(8 * (settings.fixed + settings.perItem), (1000 * 60) / Math.max(1, settings.rate));
+      lanes.forEach((lane, at) => {
+        const calls = drawTimeline(lane, span);
+        laneParts[at].count.textContent = `${calls} calls in ${shownMs(span)}`;
+      });
+      byId("pace").textContent =
+        `${shownMs(span)} of virtual time, from left to right. Each call is a line: thin while it waits, thick while its run lasts.`;
+      return;
+    }
+    lanes.forEach((lane, at) => {
+      const waiting = drawFlow(lane, nowMs, frameS, pace);
+      laneParts[at].count.textContent = waiting === 0 ? "nobody waits" : `${waiting.toLocaleString("en-US")} waiting`;
+    });
+    const slower = 1000 / pace;
+    byId("pace").textContent =
+      slower >= 1.5
+        ? `${figures(slower)} times slower than life. From the left: calls arrive, wait, share a run, leave.`
+        : "From the left: calls arrive, wait, share a run, leave.";
+  }
+
+  function frame(/** @type {number} */ atMs) {
+    const frameS = Math.min(0.1, (atMs - lastFrame) / 1000);
+    lastFrame = atMs;
+    if (isPlaying && !isTimeline && lanes.length > 0) {
+      nowMs += frameS * pace;
+      if (nowMs > lastMs(lanes)) restart();
+      else draw(frameS);
+    }
+    requestAnimationFrame(frame);
+  }
+
+  const lastMs = (/** @type {Lane[]} */ of) =>
+    Math.min(...of.map(({ playback: { rides } }) => rides[rides.length - 1]?.atMs ?? 0));
+
+  function showPlaying() {
+    byId("play").textContent = isPlaying ? "Pause" : "Play";
+    byId("play").hidden = isTimeline;
+    byId("view").setAttribute("aria-pressed", String(isTimeline));
+  }
+  byId("play").addEventListener("click", () => {
+    isPlaying = !isPlaying;
+    showPlaying();
+  });
+  byId("view").addEventListener("click", () => {
+    isTimeline = !isTimeline;
+    if (!isTimeline) isPlaying = true;
+    showPlaying();
+    draw(0);
+  });
+
+  const theme = byId("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (document.documentElement.style.colorScheme || (dark.matches ? "dark" : "light")) === "dark";
+  const showTheme = () => {
+    theme.textContent = isDark() ? "Light" : "Dark";
+    draw(0);
+  };
+  theme.addEventListener("click", () => {
+    document.documentElement.style.colorScheme = isDark() ? "light" : "dark";
+    showTheme();
+  });
+  dark.addEventListener("change", showTheme);
+
+  for (const button of document.querySelectorAll("button.copy"))
+    button.addEventListener("click", () => void copy(byId(/** @type {HTMLElement} */ (button).dataset.copies ?? "")));
+
+  addEventListener("hashchange", fromAddress);
+  addEventListener("resize", () => {
+    showFigures();
+    showVerdict();
+    draw(0);
+  });
+  showPlaying();
+  showTheme();
+  fromAddress();
+  requestAnimationFrame(frame);
+}
+
+async function copy(/** @type {HTMLElement} */ from) {
+  const text = from.textContent ?? "";
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // A page from a file may have no clipboard: the text is selected, ready to be copied.
+    getSelection()?.selectAllChildren(from);
+    document.execCommand("copy");
+  }
+  byId("said").textContent = "Copied.";
+}

@@ -1,0 +1,211 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { onDark } from "../packages/sheaf-server/dist/load/report/chart.js";
+import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { argumentsOf, codeOf } from "../playground/src/command.js";
+import { compute } from "../playground/src/compute.js";
+import { itemsOf, pointsOf, tableOf } from "../playground/src/model.js";
+import { playbackOf } from "../playground/src/playback.js";
+import { presetOf, presets } from "../playground/src/presets.js";
+import { defaults, hashOf, numbers, patterns, settingsOf, switches } from "../playground/src/settings.js";
+import { seedsNeeded } from "../playground/src/verdict.js";
+import { root } from "../scripts/lib/files.mjs";
+import { playgroundPage } from "../scripts/lib/playground.mjs";
+
+const run = promisify(execFile);
+const seed = 46;
+
+/** The rows that the command prints, and with `--json` everything it computed. */
+async function fromCommand(settings) {
+  const words = [`${root}/packages/sheaf-server/bin/sheaf.js`, ...argumentsOf(settings)];
+  const [{ stdout: table }, { stdout: json }] = [
+    await run(process.execPath, words, { maxBuffer: 2 ** 26 }),
+    await run(process.execPath, [...words, "--json"], { maxBuffer: 2 ** 26 }),
+  ];
+  const rows = table.split("\n").filter((line) => line !== "" && !line.startsWith("Capacity"));
+  return { rows: rows.map((line) => line.trim().split(/ {2,}/)), points: JSON.parse(json).points };
+}
+
+/** Numbers as JSON has them. */
+const plain = ({ policy, result }) =>
+  JSON.parse(JSON.stringify({ policy, result: { ...result, batchSizes: [...result.batchSizes] } }));
+
+function drawn(random) {
+  const any = (list) => list[Math.floor(random() * list.length)];
+  const settings = { ...defaults, pattern: any(Object.keys(patterns)) };
+  for (const [name, { stops }] of Object.entries(numbers)) settings[name] = any(stops);
+  for (const name of Object.keys(switches)) settings[name] = random() < 0.5;
+  settings.seed = Math.floor(random() * 1e6);
+  return settings;
+}
+
+/** Small enough for a test: each costs a process. */
+function drawnSmall(random) {
+  for (;;) {
+    const settings = drawn(random);
+    if (itemsOf(settings) <= 4000 && settings.size * settings.slots <= 256) return settings;
+  }
+}
+
+async function sameAsCommand(settings) {
+  const points = await pointsOf(settings);
+  const { rows, points: theirs } = await fromCommand(settings);
+  assert.deepEqual(
+    points.map(plain),
+    theirs.map(({ policy, result }) => ({ policy, result })),
+    argumentsOf(settings).join(" "),
+  );
+  assert.deepEqual(tableOf(points), rows);
+}
+
+for (const { title, settings } of presets)
+  test(`"${title}" has every digit of the command line that it shows`, () => sameAsCommand(settings));
+
+test("settings drawn at random have every digit of the command line", async () => {
+  const random = seededRandom(seed);
+  for (let i = 0; i < 8; i++) await sameAsCommand(drawnSmall(random));
+});
+
+test("an address restores its settings, and the defaults need none", () => {
+  const random = seededRandom(seed);
+  for (let i = 0; i < 500; i++) {
+    const settings = drawn(random);
+    assert.deepEqual(settingsOf(hashOf(settings)), { settings, ignored: [] });
+  }
+  assert.equal(hashOf(defaults), "");
+  assert.deepEqual(settingsOf(""), { settings: defaults, ignored: [] });
+});
+
+test("what makes no sense in an address is left out and named", () => {
+  const wrong = {
+    "rate=-5": "rate=-5: it must be a number from 1 to 5000",
+    "rate=1e9": "rate=1e9: it must be a number from 1 to 5000",
+    "rate=": "rate=: it must be a number from 1 to 5000",
+    "slots=1.5": "slots=1.5: it must be a whole number from 1 to 16",
+    "size=99999": "size=99999: it must be a whole number from 1 to 256",
+    "padded=true": "padded=true: it must be yes or no",
+    "pattern=toString": `pattern=toString: it must be one of ${Object.keys(patterns).join(", ")}`,
+    "__proto__=1": "__proto__: there is no such setting",
+    "items=1000000000": "items: there is no such setting",
+  };
+  for (const [text, complaint] of Object.entries(wrong))
+    assert.deepEqual(settingsOf(`#${text}`), { settings: defaults, ignored: [complaint] });
+  assert.equal(settingsOf("#rate=7&slots=x").settings.rate, 7, "the rest counts");
+  const { ignored } = settingsOf(`#${Array.from({ length: 1000 }, (_, i) => `x${i}=${"y".repeat(1000)}`).join("&")}`);
+  assert.ok(ignored.length <= 5 && ignored.every((text) => text.length < 200));
+});
+
+test("the page says nothing about batching before enough seeds have run, and then only what they support", async () => {
+  const words = {};
+  const rate = (ratePerS) => ({ ...defaults, rate: ratePerS });
+  const cases = {
+    "do not batch": [
+      { ...defaults, pattern: "closed", callers: 1 },
+      rate(5),
+      { ...defaults, fixed: 0, perItem: 1, rate: 500 },
+    ],
+    "little to gain": [rate(15)],
+    batch: [rate(300), { ...defaults, pattern: "clump", rate: 2 }],
+    "not settled": [rate(38)],
+  };
+  for (const [word, all] of Object.entries(cases)) {
+    for (const settings of all) {
+      const told = [];
+      await compute(
+        settings,
+        (message) => told.push(message),
+        () => false,
+      );
+      assert.ok(told[0].shown !== undefined);
+      assert.deepEqual(
+        told.slice(1, -1),
+        Array.from({ length: seedsNeeded - 1 }, (_, i) => ({ seeds: i + 1 })),
+      );
+      words[hashOf(settings)] = [told.at(-1).verdict.word, told.at(-1).verdict.sure];
+      assert.equal(told.at(-1).verdict.word, word, JSON.stringify([hashOf(settings), told.at(-1).verdict]));
+    }
+  }
+});
+
+test("every figure of a story is one of the run that it tells about", async () => {
+  for (const { name, settings } of presets) {
+    assert.equal(presetOf(settings)?.name, name);
+    for (const one of [settings, { ...settings, seed: 7, fair: false, fixed: 20 }]) {
+      let shown;
+      await compute(
+        one,
+        (message) => (shown ??= message.shown),
+        () => shown !== undefined,
+      );
+      const points = await pointsOf(one);
+      const all = points.flatMap(({ result }) => [
+        ...[result, ...Object.values(result.tenants ?? {})].flatMap(({ latencyMs }) => Object.values(latencyMs)),
+        ...Object.values(result.latencyMsByWeight ?? {}).flatMap((latencyMs) => Object.values(latencyMs)),
+        result.goodput?.attemptsPerOperation ?? 1,
+      ]);
+      const figures = [...shown.story.matchAll(/(\d[\d,.]*\d|\d)(?= (?:ms|s|attempts)\b)/g)].map(([text]) =>
+        text.replaceAll(",", ""),
+      );
+      assert.ok(figures.length >= 1, shown.story);
+      for (const figure of figures)
+        assert.ok(
+          all.some((value) => [value, value / 1000].some((of) => Math.abs(of - figure) <= 0.006 * of)),
+          `${figure}: ${shown.story}`,
+        );
+      const shares = [...shown.story.matchAll(/([\d.]+) %/g)].map(([, text]) => Number(text));
+      const lost = tableOf(points).map((row) => row[tableOf(points)[0].indexOf("lost")]);
+      for (const share of shares) assert.ok(lost.includes(`${share} %`), `${share} %: ${shown.story}`);
+    }
+  }
+});
+
+test("the playback has the calls and the runs of the simulation, each call in one run, no slot twice", async () => {
+  for (const { settings } of presets) {
+    const records = [];
+    await pointsOf(settings, { records });
+    for (const seen of records) {
+      const { rides, trips } = playbackOf(seen, settings, 100);
+      assert.ok(rides.length > 0 && rides.length <= 2500);
+      const taken = trips.flatMap(({ rides: of }) => of);
+      assert.equal(new Set(taken).size, taken.length);
+      for (const [at, { slot, atMs, runMs, rides: of }] of trips.entries()) {
+        for (const ride of of) assert.deepEqual([rides[ride].startMs, rides[ride].run], [atMs, at]);
+        const next = trips.slice(at + 1).find((trip) => trip.slot === slot);
+        assert.ok(next === undefined || next.atMs >= atMs + runMs - 1e-6);
+      }
+      const answered = rides.filter(({ end, atMs }) => end === "ok" && atMs >= trips[0].atMs);
+      for (const { startMs, endMs } of answered.slice(0, 500)) assert.ok(startMs <= endMs);
+    }
+  }
+});
+
+test("the code that the page shows runs", async () => {
+  const random = seededRandom(seed);
+  const all = [...presets.map(({ settings }) => settings), ...Array.from({ length: 20 }, () => drawn(random))];
+  const bodies = all.map((settings) => codeOf(settings).replace(/^import .*\n/, ""));
+  const script = `import { createBatcher } from "sheaf";
+    const runBatch = async (items) => items.map(({ tokens }) => tokens * 2);
+    const item = { tokens: 21, tenant: "a" };
+    ${bodies.map((body) => `{ ${body}\nif (result !== 42) throw new Error(String(result)); }`).join("\n")}`;
+  await run(process.execPath, ["--input-type=module", "--eval", script], { cwd: root });
+});
+
+test("the page is one file without a network, and its script stays below 60 kB", async (context) => {
+  const { html, scriptBytes } = await playgroundPage();
+  context.diagnostic(`the script has ${scriptBytes} bytes gzipped`);
+  assert.ok(scriptBytes <= 60_000, `${scriptBytes} bytes gzipped`);
+  assert.doesNotMatch(html, /<(?:script|img|link|iframe)[^>]* (?:src|href)="(?!data:)/);
+  assert.doesNotMatch(html, /\b(?:fetch|XMLHttpRequest|WebSocket|EventSource|importScripts|sendBeacon)\(/);
+  assert.equal(html.match(/<\/script>/g)?.length, 1);
+});
+
+test("the three ways have the colours of the reports, on light and dark", () => {
+  const style = readFileSync(`${root}/playground/style.css`, "utf8");
+  const pairs = [...style.matchAll(/--(?:unbatched|fifo|auto): light-dark\((#\w+), (#\w+)\)/g)];
+  const known = Object.fromEntries(Object.entries(onDark).map((pair) => pair.map((colour) => colour.toLowerCase())));
+  assert.equal(pairs.length, 3);
+  for (const [, light, dark] of pairs) assert.equal(known[light], dark);
+});
