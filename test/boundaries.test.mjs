@@ -13,6 +13,7 @@ const sources = ["sheaf", "sheaf-server"]
 const tools = ["bench", "integration", "prove", "scripts", "site", "test"]
   .flatMap((folder) => filesBelow(folder, ".mjs"))
   .filter((file) => !file.includes("/node_modules/"))
+  .concat(filesBelow("playground/src", ".js"))
   .map((file) => ({ path: relative(root, file), text: readFileSync(file, "utf8") }));
 const entries = [...entryPoints("sheaf").map(({ specifier }) => specifier), internalEntry];
 

@@ -14,7 +14,7 @@ export const floorPlan = {
     ["integration/lib"],
     ["test/fakes", "test/support"],
     ["site"],
-    ["scripts"],
+    ["playground", "scripts"],
     ["examples", "packages"],
   ],
   "packages/sheaf/src": [
