@@ -1,12 +1,13 @@
 /**
  * `npm run bench -- text [--servers sheaf,mosec] [--base FOLDER] [--classes short,mixed,long] [--callers 1,16,64]
  * [--drives closed,lists,open] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER] [--install-only]`: text
- * embeddings beside other servers (sheaf-greedy and sheaf-two-workers too) and a floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with
- * two threads a run behind each; the floor is Python without a server, which sorts the texts in view (16, 64 and 512), with
- * runs of 1 to 32 and with runs cut by cost. FOLDER of --base is a built checkout of another version, which joins as `base`.
- * All take turns in each round; a cell is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and
- * up to 512, long ones 425; lists have 32 texts and 16 callers. Open loop: Poisson arrivals at 30, 60 and 80 % of what the
- * first server answered with the most callers. The first run installs the servers into bench/peers/artifacts. Linux.
+ * embeddings beside other servers (mosec, tei, infinity; sheaf-greedy and sheaf-two-workers too) and a floor. One encoder of
+ * MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two threads a run behind each; the floor is Python without
+ * a server, which sorts the texts in view (16, 64 and 512), with runs of 1 to 32 and with runs cut by cost. FOLDER of --base
+ * is a built checkout of another version, which joins as `base`. All take turns in each round; a cell is the median of the
+ * rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up to 512, long ones 425; lists have 32 texts and 16
+ * callers. Open loop: Poisson arrivals at 30, 60 and 80 % of what the first server answered with the most callers. The first
+ * run installs the servers into bench/peers/artifacts: TEI is built from its source with cargo, and infinity takes 6 GB. Linux.
  * A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds) for the callers, 1 + 4 × seconds for the lists and
  * 3 × (1 + seconds) for the open loop: `--classes short,mixed --drives closed,lists --rounds 3` with two servers 8 minutes.
  */
@@ -60,6 +61,7 @@ const encoder = writeEncoderFolder(join(folder, "encoder"), shape);
 const known = textServers(encoder, flags.base);
 const names = [...listed("servers", flags.servers, Object.keys(known)), ...(flags.base === undefined ? [] : ["base"])];
 for (const name of new Set(["text", ...names.map((one) => known[one].python).filter(Boolean)])) installPython(name);
+for (const name of names) known[name].install?.();
 if (!flags["install-only"]) await main();
 rmSync(folder, { recursive: true });
 
@@ -80,8 +82,11 @@ async function main() {
   try {
     const [trial] = Object.values(texts);
     const probe = trial.slice(0, 3).map(({ text }) => text);
-    const expected = (await floor.embed(probe)).flat();
-    for (const name of names) running.set(name, await startServer(name, known[name], probe, expected));
+    const vectors = await floor.embed(probe);
+    for (const name of names) {
+      const expected = known[name].unit ? vectors.map(ofLengthOne) : vectors;
+      running.set(name, await startServer(name, known[name], probe, expected.flat()));
+    }
     for (let round = 0; round < plan.rounds; round++) await measureRound(round, { texts, floor, running, figures });
     figures.stealShare = (stealSeconds() - stealBefore) / ((performance.now() - startedAtMs) / 1000);
     for (const [name, server] of running) figures.cells.push({ name, drive: "memory", value: server.pssMib() });
@@ -127,6 +132,11 @@ async function measureRound(round, { texts, floor, running, figures }) {
           await note(name, className, "open", share, openLoop(server, { ...of, ratePerS: share * capacity }));
     }
   }
+}
+
+function ofLengthOne(vector) {
+  const length = Math.hypot(...vector);
+  return vector.map((value) => value / length);
 }
 
 /** Texts a second of a server's first round with the most callers. */

@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { python, pythonFolder, sheafCommand } from "../peers/paths.mjs";
+import { onnxRuntime, python, pythonFolder, sheafCommand } from "../peers/paths.mjs";
+import { installTei, teiBinary } from "./tei.mjs";
 
 const json = { "content-type": "application/json" };
 const pythonHelpers = fileURLToPath(new URL("../../packages/sheaf/python", import.meta.url));
@@ -28,7 +29,10 @@ const sheaf = (command, encoder, flags = []) => ({
   formats: { json: embeddings("/v1/embeddings", "encoder") },
 });
 
-/** Each with its defaults for one model and two cores. `base`: another version's checkout. */
+const infinityFlags =
+  "v2 --engine optimum --device cpu --pooling-method mean --served-model-name encoder --host 127.0.0.1";
+
+/** Each with its defaults for one model and two cores. `base`: another version's checkout. `unit`: its vectors have length 1. */
 export const textServers = (encoder, base) => ({
   sheaf: sheaf(sheafCommand, encoder),
   "sheaf-greedy": sheaf(sheafCommand, encoder, ["--scheduler-strategy", "greedy"]),
@@ -43,5 +47,33 @@ export const textServers = (encoder, base) => ({
       env: textEnvironment(encoder),
     }),
     formats: { json: embeddings("/inference") },
+  },
+  tei: {
+    install: installTei,
+    start: (port) => ({
+      file: teiBinary,
+      args: ["--model-id", encoder, "--pooling", "mean", "--hostname", "127.0.0.1", "--port", port],
+      env: { ORT_DYLIB_PATH: onnxRuntime },
+    }),
+    // Its own route, since its OpenAI route always makes vectors of length 1.
+    formats: {
+      json: {
+        path: "/embed",
+        tolerance: 1e-5,
+        request: (inputs) => ({ headers: json, body: Buffer.from(JSON.stringify({ inputs, normalize: false })) }),
+        output: (bytes) => JSON.parse(bytes.toString("utf8")).flat(),
+      },
+    },
+  },
+  infinity: {
+    python: "infinity",
+    unit: true,
+    start: (port) => ({
+      file: `${dirname(python("infinity"))}/infinity_emb`,
+      args: [...infinityFlags.split(" "), "--model-id", encoder, "--port", port],
+      // It writes its optimised model beside the other; no figures go out.
+      env: { DO_NOT_TRACK: "1", HF_HUB_OFFLINE: "1", PYTHONDONTWRITEBYTECODE: "1" },
+    }),
+    formats: { json: embeddings("/embeddings", "encoder") },
   },
 });

@@ -103,12 +103,26 @@ export function writeEncoderFolder(folder, shape) {
   const files = {
     "model.onnx": encoderGraph(shape),
     "tokenizer.json": JSON.stringify(tokenizer),
-    "tokenizer_config.json": JSON.stringify({ model_max_length: shape.maxTokens }),
+    "tokenizer_config.json": JSON.stringify({
+      tokenizer_class: "PreTrainedTokenizerFast",
+      model_max_length: shape.maxTokens,
+      model_input_names: ["input_ids", "attention_mask"],
+      pad_token: "[PAD]",
+      unk_token: "[UNK]",
+      cls_token: "[CLS]",
+      sep_token: "[SEP]",
+    }),
     "config.json": JSON.stringify({
       model_type: "bert",
+      architectures: [shape.labels ? "BertForSequenceClassification" : "BertModel"],
       pad_token_id: 0,
+      vocab_size: shape.vocabulary,
+      hidden_size: shape.width,
+      num_hidden_layers: shape.layers,
+      num_attention_heads: shape.heads,
+      intermediate_size: shape.hidden,
       max_position_embeddings: shape.maxTokens,
-      ...(shape.labels && { architectures: ["BertForSequenceClassification"], id2label: { ...shape.labels } }),
+      ...(shape.labels && { id2label: { ...shape.labels } }),
     }),
   };
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
