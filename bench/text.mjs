@@ -1,17 +1,18 @@
 /**
  * `npm run bench -- text [--servers sheaf,mosec] [--base FOLDER] [--classes short,mixed,long] [--callers 1,16,64]
- * [--drives closed,lists,open] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER] [--install-only]`: text
- * embeddings beside other servers (mosec, tei, infinity; sheaf-greedy and sheaf-two-workers too) and a floor. One encoder of
- * MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two threads a run behind each; the floor is Python without
- * a server, which sorts the texts in view (16, 64 and 512), with runs of 1 to 32 and with runs cut by cost. FOLDER of --base
- * is a built checkout of another version, which joins as `base`. All take turns in each round; a cell is the median of the
- * rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up to 512, long ones 425; lists have 32 texts and 16
- * callers. Open loop: Poisson arrivals at 30, 60 and 80 % of what the first server answered with the most callers. The first
- * run installs the servers into bench/peers/artifacts: TEI is built from its source with cargo, and infinity takes 6 GB. Linux.
+ * [--drives closed,lists,open] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER] [--from FOLDER]
+ * [--install-only]`: text embeddings beside other servers (mosec, tei, infinity; sheaf-greedy and sheaf-two-workers too) and a
+ * floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two threads a run behind each; the
+ * floor is Python without a server, which sorts the texts in view (16, 64 and 512), with runs of 1 to 32 and with runs cut by
+ * cost. FOLDER of --base is a built checkout of another version, which joins as `base`. All take turns in each round; a cell
+ * is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up to 512, long ones 425; lists have
+ * 32 texts and 16 callers. Open loop: Poisson arrivals at 30, 60 and 80 % of what the first server answered with the most
+ * callers. --out keeps the figures and draws them, --from reports and draws those of an earlier run. The first run installs
+ * the servers into bench/peers/artifacts: TEI is built from its source with cargo, and infinity takes 6 GB. Linux.
  * A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds) for the callers, 1 + 4 × seconds for the lists and
  * 3 × (1 + seconds) for the open loop: `--classes short,mixed --drives closed,lists --rounds 3` with two servers 8 minutes.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -23,6 +24,7 @@ import { installPython } from "./peers/install.mjs";
 import { startServer } from "./peers/server-process.mjs";
 import { closedLoop, openLoop } from "./text/drives.mjs";
 import { startFloor } from "./text/floor.mjs";
+import { drawPictures } from "./text/pictures.mjs";
 import { reportOf } from "./text/report.mjs";
 import { textServers } from "./text/servers.mjs";
 import { classes, drawTexts } from "./text/texts.mjs";
@@ -39,6 +41,7 @@ const { values: flags } = parseArgs({
     seconds: { type: "string", default: "4" },
     "floor-seconds": { type: "string", default: "1" },
     out: { type: "string" },
+    from: { type: "string" },
     "install-only": { type: "boolean", default: false },
   },
 });
@@ -56,6 +59,10 @@ const views = [16, 64, 512];
 /** Lists come back in waves of seconds. */
 const listSpans = 4;
 
+if (flags.from !== undefined) {
+  await publish(JSON.parse(readFileSync(join(flags.from, "figures.json"), "utf8")));
+  process.exit();
+}
 const folder = mkdtempSync(join(tmpdir(), "sheaf-text-"));
 const encoder = writeEncoderFolder(join(folder, "encoder"), shape);
 const known = textServers(encoder, flags.base);
@@ -94,9 +101,14 @@ async function main() {
     await Promise.all([...running.values()].map((server) => server.stop()));
     floor.stop();
   }
-  const report = reportOf(figures);
-  console.log(report);
-  if (flags.out !== undefined) writeFileSync(join(flags.out, "figures.json"), `${JSON.stringify(figures)}\n`);
+  await publish(figures);
+}
+
+async function publish(figures) {
+  console.log(reportOf(figures));
+  if (flags.out === undefined) return;
+  writeFileSync(join(flags.out, "figures.json"), `${JSON.stringify(figures)}\n`);
+  await drawPictures(figures, flags.out);
 }
 
 /** Every cell of one round; the servers' order turns by one each round. */

@@ -1,4 +1,5 @@
-import { median, table } from "../lib/machine.mjs";
+import { table } from "../lib/machine.mjs";
+import { floorView, medianOf } from "./cells.mjs";
 
 const fixed = (value, digits = 1) => (value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits));
 const digitsOf = (value) => (value >= 100 ? 0 : 1);
@@ -9,18 +10,8 @@ export function reportOf({ machine, command, loadBefore, stealShare, names, cell
     `${machine}; load before ${fixed(loadBefore)}, steal ${fixed(100 * stealShare, 2)} % of a core`,
     command,
   ];
-  const pick = (name, className, drive, load, key) =>
-    median(
-      cells
-        .filter(
-          (cell) => cell.name === name && cell.className === className && cell.drive === drive && cell.load === load,
-        )
-        .flatMap((cell) => cell[key] ?? []),
-    );
-  const floorOf = (className, load, drive) => {
-    const view = drive === "lists" ? 512 : load >= 64 ? 64 : 16;
-    return pick("floor", className, "floor", view, "textsPerS");
-  };
+  const pick = (name, className, drive, load, key) => medianOf(cells, { name, className, drive, load }, key);
+  const floorOf = (className, load, drive) => pick("floor", className, "floor", floorView(load, drive), "textsPerS");
   const loops = plan.classes.flatMap((className) => [
     ...(plan.drives.includes("closed") ? plan.callers.map((callers) => [className, "closed", callers]) : []),
     ...(plan.drives.includes("lists") && className !== "long" ? [[className, "lists", 16]] : []),
@@ -34,11 +25,11 @@ export function reportOf({ machine, command, loadBefore, stealShare, names, cell
         ...loops.map((loop) => {
           const [className, drive, callers] = loop;
           const own = names.map((name) => pick(name, className, drive, callers, "textsPerS"));
-          const floor = floorOf(className, callers, drive);
+          const floor = callers === 1 ? NaN : floorOf(className, callers, drive);
           return [
             label(loop),
             ...[...own, floor].map((value) => fixed(value, digitsOf(value))),
-            callers === 1 ? "" : fixed(own[0] / floor, 2),
+            fixed(own[0] / floor, 2),
           ];
         }),
       ]),
