@@ -27,7 +27,7 @@ const panels = (rows, size, classes, spec) => ({
   facet: { field: "className", type: "nominal", sort: classes, title: null },
   columns: 3,
   spec: { width: panelWidth, height: 260, ...spec },
-  resolve: { scale: { x: "independent", y: "independent" } },
+  resolve: { scale: { y: "independent" } },
 });
 
 function throughputOf({ names, plan, cells }) {
@@ -40,6 +40,7 @@ function throughputOf({ names, plan, cells }) {
         name === "floor"
           ? medianOf(cells, { name, className, drive: "floor", load: floorView(load, drive) }, "textsPerS")
           : medianOf(cells, { name, className, drive, load }, "textsPerS");
+      if (!(of(names[0]) > 0)) return [];
       const shown = load === 1 ? names : configurations;
       return shown.map((configuration) => ({ className, loop, configuration, textsPerS: of(configuration) }));
     }),
@@ -53,7 +54,7 @@ function throughputOf({ names, plan, cells }) {
         mark: { type: "bar" },
         encoding: {
           x: { field: "loop", type: "nominal", sort: null, axis: { title: "Callers", labelAngle: 0 } },
-          xOffset: { field: "configuration", sort: configurations },
+          xOffset: { field: "configuration", type: "nominal", sort: configurations },
           y: { field: "textsPerS", type: "quantitative", axis: { title: "Texts per second" } },
           color: colourOf(configurations),
         },
@@ -79,6 +80,7 @@ function latencyOf({ names, plan, cells }) {
   );
   const known = rows.filter(({ ms }) => ms > 0);
   if (known.length === 0) return undefined;
+  const shown = names.filter((name) => known.some(({ configuration }) => configuration === name));
   return {
     name: "open-loop",
     spec: (size) =>
@@ -99,7 +101,7 @@ function latencyOf({ names, plan, cells }) {
               "Latency (ms, log scale)",
             ),
           },
-          color: colourOf(names),
+          color: colourOf(shown),
           ...quantileLines,
         },
       }),
