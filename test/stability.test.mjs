@@ -92,7 +92,8 @@ const small = {
   setting: { PORT: "8000" },
   metric: { sheaf_items_total: "counter" },
   "HTTP error": { QUEUE_FULL: "429" },
-  wire: { "worker protocol": "version 1", "HTTP request.items": "field" },
+  "Python name": { serve: "def", "serve(run)": "required" },
+  wire: { "worker protocol": "version 1", "HTTP request.items": "field", "NATS Head.id": "required" },
   runtime: { "sheaf on Node ^20.19.0": "engine" },
 };
 const kindsAfter = (edit) => {
@@ -111,6 +112,11 @@ for (const [what, kind, edit] of [
   ["another name of a parameter", "compatible", ({ name }) => (name["sheaf Job.wait"] = "method (timeMs)")],
   ["one more overload", "compatible", ({ name }) => (name["sheaf run"] = "function (a, b?) or function ()")],
   ["a deprecated option", "compatible", ({ name }) => (name["sheaf JobOptions.limit"] = "deprecated optional = 32")],
+  ["an optional parameter in Python", "compatible", (surface) => (surface["Python name"]["serve(more)"] = "None")],
+  ["one that has become optional", "compatible", (surface) => (surface["Python name"]["serve(run)"] = "None")],
+  ["an optional field of a message over NATS", "compatible", ({ wire }) => (wire["NATS Head.more"] = "optional")],
+  ["a required parameter in Python", "breaking", (surface) => (surface["Python name"]["serve(more)"] = "required")],
+  ["a required field of a message over NATS", "breaking", ({ wire }) => (wire["NATS Head.more"] = "required")],
   ["a new required option", "breaking", ({ name }) => (name["sheaf JobOptions.more"] = "required")],
   ["one more required parameter", "breaking", ({ name }) => (name["sheaf Job.wait"] = "method (ms, why)")],
   ["one parameter less", "breaking", ({ name }) => (name["sheaf run"] = "function (a)")],

@@ -9,9 +9,10 @@ export const steps = {
 };
 
 /**
- * The differences of two surfaces: `{ text, kind }`, `kind` one of `steps`. A name that was added is compatible, except for an
- * option that every caller must set. One that was removed or changed is breaking, except for a function that takes more
- * optional parameters, for an option that has become optional, and for a name that is only deprecated. A dropped runtime is a kind of its own.
+ * The differences of two surfaces: `{ text, kind }`, `kind` one of `steps`. A name that was added is compatible, except for one
+ * that callers or older versions must give or know. One that was removed or changed is breaking, except for a function that
+ * takes more optional parameters, for an option that has become optional, and for a name that is only deprecated. A dropped
+ * runtime is a kind of its own.
  */
 export function changesOf(recorded, actual) {
   return [...new Set([...Object.keys(recorded), ...Object.keys(actual)])].flatMap((area) => {
@@ -29,29 +30,33 @@ export function changesOf(recorded, actual) {
         text: `${area} ${name} was ${before[name]} and is ${now[name]}`,
       })),
       ...added.map(([name, shape]) => ({
-        kind:
-          (isSetByCallers(name) && shape.startsWith("required")) || isRefusedByOlder(name) ? "breaking" : "compatible",
+        kind: isAskedOfOthers(name, shape) ? "breaking" : "compatible",
         text: `${area} ${name} is new`,
       })),
     ];
   });
 }
 
-/** Whether a caller makes the object that has this member: an option, not a result. */
-const isSetByCallers = (name) => /(?:Options|Settings|Limits|Spec)\./.test(name);
+/** Whether a caller gives this: an option, or a parameter in Python, but not a part of a result. */
+const isSetByCallers = (name) => /(?:Options|Settings|Limits|Spec)\.|^\w+\(\w+\)$/.test(name);
 
-/** An endpoint of sheaf/adapters/http refuses unknown fields, so an older one refuses a new field. */
-const isRefusedByOlder = (name) => name.startsWith("HTTP request.");
+/**
+ * Whether a new name needs a change of its callers, or of an older version at the other end of a wire: it lacks a required
+ * field, and an endpoint of sheaf/adapters/http refuses an unknown one.
+ */
+const isAskedOfOthers = (name, shape) =>
+  (shape.startsWith("required") && (isSetByCallers(name) || /^(?:NATS|HTTP) /.test(name))) ||
+  name.startsWith("HTTP request.");
 
 function isStillGood(name, marked, markedNow) {
   const [before, now] = [marked, markedNow].map((shape) => shape.replaceAll(deprecated, ""));
   if (before === now) return true;
-  if (isSetByCallers(name)) return before.replace(/^required/, "optional") === now;
+  if (isSetByCallers(name)) return before.startsWith("required") && !now.startsWith("required");
   const shapes = now.split(overload);
   return before.split(overload).every((old) => shapes.some((shape) => takesAll(shape, old)));
 }
 
-/** Whether every call of the old function is one of the new: `(a, b?)` may become `(a, b?, c?)`. Names of parameters do not count. */
+/** Whether every call of the old function is one of the new, as `(a, b?, c?)` takes all of `(a, b?)`; names do not count. */
 function takesAll(shape, old) {
   const [, kind, list] = /^(function|method) \((.*)\)$/.exec(shape) ?? [];
   const [, oldKind, oldList] = /^(function|method) \((.*)\)$/.exec(old) ?? [];

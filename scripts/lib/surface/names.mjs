@@ -5,8 +5,9 @@ import { deprecated, overload } from "./shapes.mjs";
 
 /**
  * Every export of some entry points and every member of an exported type, each once, under the type that declares it:
- * "sheaf createBatcher" → "function (run, options?)", "sheaf Batcher.flush" → "method ()", "sheaf BatcherOptions.maxBatchSize" →
- * "optional = 32", `sheaf BatcherOptions.onBatchError "bisect"` → "value". A default stands here where it is a number, a text or a boolean.
+ * "sheaf createBatcher" → "function (run, options?)", "sheaf Batcher.flush" → "method ()",
+ * "sheaf BatcherOptions.maxBatchSize" → "optional = 32", `sheaf BatcherOptions.onBatchError "bisect"` → "value". A default
+ * is part of it where it is a number, a text or a boolean.
  */
 export function publicNames(points) {
   const { named } = exportsOf(points);

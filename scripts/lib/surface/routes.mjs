@@ -6,8 +6,8 @@ import { root } from "../files.mjs";
 const built = (path) => import(`${root}/packages/sheaf-server/dist/${path}`);
 
 /**
- * The headers, and the fields of bodies and successful replies, of every route in /openapi.json: "POST /infer body.input", "POST /infer
- * header x-request-id", "POST /infer 200.output". Of a server with a folder of models and a key: that one has every route.
+ * The headers, and the fields of bodies and successful replies, of every route in /openapi.json: "POST /infer body.input",
+ * "POST /infer header x-request-id", "POST /infer 200.output". The server has a folder of models and a key, and so every route.
  */
 export async function routeFields() {
   const { paths, components } = await description();
