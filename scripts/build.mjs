@@ -12,8 +12,9 @@ for (const name of ["sheaf", "sheaf-server"]) {
 }
 if (tests) {
   compile("packages/sheaf/tsconfig.core.json");
-  // The page runs as it is written; its types are checked.
+  // The pages run as they are written; their types are checked.
   compile("packages/sheaf-server/tsconfig.page.json");
+  compile("playground");
 }
 
 function compile(project) {

@@ -146,8 +146,8 @@ test("every figure of a story is one of the run that it tells about", async () =
         ...Object.values(result.latencyMsByWeight ?? {}).flatMap((latencyMs) => Object.values(latencyMs)),
         result.goodput?.attemptsPerOperation ?? 1,
       ]);
-      const figures = [...shown.story.matchAll(/(\d[\d,.]*\d|\d)(?= (?:ms|s|attempts)\b)/g)].map(([text]) =>
-        text.replaceAll(",", ""),
+      const figures = [...shown.story.matchAll(/(\d[\d,.]*\d|\d)(?= (?:ms|s|one at a time|by default)\b)/g)].map(
+        ([text]) => text.replaceAll(",", ""),
       );
       assert.ok(figures.length >= 1, shown.story);
       for (const figure of figures)

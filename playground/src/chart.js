@@ -14,8 +14,8 @@ const bins = 72;
 export function drawLatencies(svg, lanes) {
   const width = svg.clientWidth || 720;
   const isNarrow = width < 500;
-  const rowHeight = 76;
-  const height = rowHeight * lanes.length + 34;
+  const rowHeight = 94;
+  const height = rowHeight * lanes.length + 30;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.style.height = `${height}px`;
   const some = lanes.filter(({ values }) => values.length > 0);
@@ -30,31 +30,36 @@ export function drawLatencies(svg, lanes) {
     marks.push(make("line", { x1: x(tick), x2: x(tick), y1: 0, y2: height - 24, class: "grid" }));
     marks.push(make("text", { x: x(tick), y: height - 6, class: "tick", "text-anchor": "middle" }, shownMs(tick)));
   }
-  lanes.forEach(({ kind, latencyMs, values }, lane) => {
-    const base = rowHeight * (lane + 1) - 8;
+  lanes.forEach(({ name, kind, latencyMs, values }, lane) => {
+    const base = rowHeight * (lane + 1) - 4;
+    const quantiles = /** @type {const} */ (["p50", "p95", "p99"]);
+    marks.push(make("text", { x: left, y: base - 70, class: "name" }, name));
+    const written = isNarrow ? /** @type {const} */ (["p50", "p99"]) : quantiles;
+    const said = written.map((quantile) => `${quantile} ${shownMs(latencyMs[quantile])}`).join("  ·  ");
+    marks.push(make("text", { x: right, y: base - 70, class: "quantile", "text-anchor": "end" }, said));
     marks.push(make("line", { x1: left, x2: right, y1: base, y2: base, class: "base" }));
     if (values.length === 0) return;
-    marks.push(make("path", { d: shapeOf(values, low, high, x, base, rowHeight - 26), class: `shape ${kind}` }));
-    const quantiles = /** @type {const} */ (["p50", "p95", "p99"]);
-    let lastX = -Infinity;
-    for (const name of quantiles.toReversed()) {
-      const at = x(latencyMs[name]);
+    marks.push(make("path", { d: shapeOf(values, low, high, x, base, 48), class: `shape ${kind}` }));
+    for (const quantile of quantiles) {
+      const at = x(latencyMs[quantile]);
       marks.push(
-        make("line", { x1: at, x2: at, y1: base - (name === "p50" ? 30 : 16), y2: base, class: `mark ${kind}` }),
+        make("line", { x1: at, x2: at, y1: base - (quantile === "p50" ? 34 : 18), y2: base, class: `mark ${kind}` }),
       );
-      if (Math.abs(lastX - at) < 34) continue;
-      const anchor = at > right - 20 ? "end" : at < 24 ? "start" : "middle";
-      marks.push(
-        make("text", { x: at, y: base - (name === "p50" ? 34 : 20), class: "quantile", "text-anchor": anchor }, name),
-      );
-      lastX = at;
     }
   });
   svg.replaceChildren(...marks);
 }
 
-/** A smoothed histogram, closed at its base. */
-function shapeOf(/** @type {Float32Array} */ values, low, high, x, base, most) {
+/**
+ * A smoothed histogram, closed at its base.
+ * @param {Float32Array} values
+ * @param {number} low
+ * @param {number} high
+ * @param {(ms: number) => number} x
+ * @param {number} base
+ * @param {number} most its height
+ */
+function shapeOf(values, low, high, x, base, most) {
   const counts = new Float64Array(bins);
   const span = Math.log(high / low);
   for (const ms of values) {
@@ -116,7 +121,12 @@ export function drawAnswers(svg, lanes, begunPerS) {
     marks.push(
       make(
         "text",
-        { x: x(second), y: height - 6, class: "tick", "text-anchor": second === 0 ? "start" : "middle" },
+        {
+          x: Math.min(x(second), width - 4),
+          y: height - 6,
+          class: "tick",
+          "text-anchor": second === 0 ? "start" : second > seconds - 3 ? "end" : "middle",
+        },
         `${second} s`,
       ),
     );

@@ -13,7 +13,7 @@ import { judge, seedsNeeded, seenIn } from "./verdict.js";
  * @typedef {{ latencyMs: SimulatedLatency, lost: number, batch: number, answeredPerS: readonly number[] | undefined }} Side
  * @typedef {{
  *   rows: string[][], sides: Side[], playbacks: Playback[], latenciesMs: Float32Array[],
- *   begunPerS: readonly number[] | undefined, story: string | undefined,
+ *   begunPerS: readonly number[] | undefined, story: string | undefined, settings: Settings,
  * }} Shown
  */
 
@@ -48,6 +48,7 @@ export async function compute(settings, tell, isStale) {
         ),
       ),
       begunPerS: points[0].result.goodput?.begunPerS,
+      settings,
       story: presetOf(settings)?.tell(sides, settings),
     },
   });

@@ -1,6 +1,6 @@
 import { numbers, patterns } from "./settings.js";
 
-/** @import { NumberName, Pattern, Settings } from "./settings.js" */
+/** @import { NumberName, Settings } from "./settings.js" */
 
 /** What a slider's value means where it is not its number. */
 const asWords = {
@@ -108,7 +108,7 @@ function tick(
   const show = (/** @type {Settings} */ settings) => {
     input.checked = settings[name];
   };
-  return [element("div", { class: "control tick" }, input, element("label", { for: name }, switchLabels[name])), show];
+  return [element("div", { class: "control check" }, input, element("label", { for: name }, switchLabels[name])), show];
 }
 
 /** @returns {[HTMLElement, (settings: Settings) => void]} */

@@ -1,7 +1,7 @@
 /**
  * @import { Playback, Ride } from "./playback.js"
  * @typedef {{ x: number, y: number, alpha: number }} Dot where a call is drawn now
- * @typedef {{ canvas: HTMLCanvasElement, playback: Playback, slots: number, size: number, dots: Map<number, Dot>, first: number, firstTrip: number }} Lane
+ * @typedef {{ canvas: HTMLCanvasElement, playback: Playback, slots: number, size: number, dots: Map<number, Dot>, first: number, firstTrip: number, ends: number[][], ended: number[] }} Lane
  */
 
 /** After its end a call is still on its way out for so many real milliseconds. */
@@ -21,14 +21,21 @@ export const laneOn = (
   dots: new Map(),
   first: 0,
   firstTrip: 0,
+  // Answered, and not: when, and how many so far.
+  ends: [true, false].map((isOk) =>
+    playback.rides.flatMap(({ end, endMs }) => ((end === "ok") === isOk ? endMs : [])).sort((a, b) => a - b),
+  ),
+  ended: [0, 0],
 });
 
 /**
- * Virtual milliseconds in a real second: so slow that the eye follows a run, and so few calls at once.
+ * Virtual milliseconds in a real second: so slow that the eye follows a run, and so few calls at once. A surge has no time
+ * for that.
  * @param {number} aloneMs run time of one item
  * @param {number} perS calls that arrive a second
  */
-export const paceOf = (aloneMs, perS) => Math.min(1.6 * Math.max(aloneMs, 2), 26_000 / perS);
+export const paceOf = (aloneMs, perS, isSurge = false) =>
+  Math.max(Math.min(4 * aloneMs, 50_000 / perS), isSurge ? 120 : 0);
 
 /**
  * Draws one moment of a lane: calls come from the left, wait, share a run, and leave on the right.
@@ -36,7 +43,7 @@ export const paceOf = (aloneMs, perS) => Math.min(1.6 * Math.max(aloneMs, 2), 26
  * @param {number} nowMs virtual
  * @param {number} frameS real seconds since the last frame; 0 puts every call at its place at once
  * @param {number} pace virtual milliseconds in a real second
- * @returns {number} waiting calls
+ * @returns {{ waiting: number, answered: number, lost: number }} calls: now, and so far
  */
 export function drawFlow(lane, nowMs, frameS, pace) {
   const { canvas, playback, dots } = lane;
@@ -73,6 +80,7 @@ export function drawFlow(lane, nowMs, frameS, pace) {
     let dot = dots.get(at);
     if (dot === undefined) dots.set(at, (dot = { x: -radius, y: middle + jitter(at) * height * 0.3, alpha: 1 }));
     let [x, y, alpha] = [0, 0, 1];
+    let size = radius;
     let colour = ride.isFlood ? muted : ink;
     const hasLeft = ride.endMs <= nowMs;
     const rank = placed.get(at);
@@ -93,6 +101,7 @@ export function drawFlow(lane, nowMs, frameS, pace) {
       alpha = Math.max(0, 1 - (nowMs - ride.endMs) / outMs);
     } else {
       [x, y] = seatOf(plan, trips[ride.run], at);
+      size = Math.min(radius, plan.seat / 2 - 0.3);
     }
     dot.x += (x - dot.x) * (hasLeft ? Math.min(1, 0.45 * ease) : ease);
     dot.y += (y - dot.y) * (hasLeft && ride.end !== "ok" ? 0.5 * ease : ease);
@@ -100,9 +109,9 @@ export function drawFlow(lane, nowMs, frameS, pace) {
     context.globalAlpha = alpha;
     context.fillStyle = colour;
     // Long texts are longer.
-    const stretch = Math.min(9, Math.max(0, Math.log2(ride.weight) - 3)) * radius * 0.35;
+    const stretch = Math.min(9, Math.max(0, Math.log2(ride.weight) - 3)) * size * 0.3;
     context.beginPath();
-    context.roundRect(dot.x - radius - stretch, dot.y - radius, 2 * (radius + stretch), 2 * radius, radius);
+    context.roundRect(dot.x - size - stretch, dot.y - size, 2 * (size + stretch), 2 * size, size);
     context.fill();
   }
   context.globalAlpha = 1;
@@ -113,21 +122,30 @@ export function drawFlow(lane, nowMs, frameS, pace) {
     context.textAlign = "left";
     context.fillText(`+ ${unseen.toLocaleString("en-US")}`, 4, height - 6);
   }
-  return waiting.length;
+  const [answered, lost] = lane.ends.map((ends, kind) => {
+    while (ends[lane.ended[kind]] <= nowMs) lane.ended[kind]++;
+    return lane.ended[kind];
+  });
+  return { waiting: waiting.length, answered, lost };
 }
 
 /** @typedef {{ radius: number, rows: number, columns: number, queueX: number, middle: number, boxes: { x: number, y: number, width: number, height: number }[], perRow: number, seat: number }} Plan */
 
 /** @returns {Plan} */
 function planOf(/** @type {Lane} */ { slots, size }, /** @type {number} */ width, /** @type {number} */ height) {
-  const radius = width < 500 ? 3 : 4;
+  const radius = width < 500 ? 3 : 4.5;
   const step = 2 * radius + gap;
-  const left = Math.round(width * 0.6);
-  const right = Math.round(width * 0.88);
+  const left = Math.round(width * 0.56);
   const across = Math.ceil(slots / 4);
   const down = Math.ceil(slots / across);
-  const boxWidth = (right - left - 6 * (across - 1)) / across;
   const boxHeight = Math.min(height - 16, (height - 12 - 6 * (down - 1)) / down);
+  const widest = (width * 0.86 - left - 6 * (across - 1)) / across;
+  // A box holds a full batch: its seats are smaller where there are many.
+  let seat = step + 1;
+  const rowsOf = () => Math.max(1, Math.floor((boxHeight - 6) / seat));
+  const needed = () => Math.ceil(size / rowsOf()) * seat + 10;
+  while (seat > 2 && needed() > widest) seat -= 0.25;
+  const boxWidth = Math.min(widest, Math.max(needed(), 34));
   const top = (height - down * boxHeight - 6 * (down - 1)) / 2;
   const boxes = Array.from({ length: slots }, (_, slot) => ({
     x: left + Math.floor(slot / down) * (boxWidth + 6),
@@ -135,23 +153,20 @@ function planOf(/** @type {Lane} */ { slots, size }, /** @type {number} */ width
     width: boxWidth,
     height: boxHeight,
   }));
-  // Seats as large as the largest batch allows.
-  let seat = step + 2;
-  while (seat > 2 && Math.floor((boxWidth - 10) / seat) * Math.floor((boxHeight - 8) / seat) < size) seat -= 0.5;
   return {
     radius,
     rows: Math.max(1, Math.floor((height - 14) / step)),
-    columns: Math.max(1, Math.floor((left - width * 0.12) / step)),
+    columns: Math.max(1, Math.floor((left - width * 0.08) / step)),
     queueX: left - 12 - radius,
     middle: height / 2,
     boxes,
-    perRow: Math.max(1, Math.floor((boxHeight - 8) / seat)),
+    perRow: rowsOf(),
     seat,
   };
 }
 
 function seatOf(
-  /** @type {Plan} */ { boxes, perRow, seat, radius },
+  /** @type {Plan} */ { boxes, perRow, seat },
   /** @type {import("./playback.js").Trip} */ { slot, rides },
   /** @type {number} */ ride,
 ) {
@@ -159,7 +174,10 @@ function seatOf(
   const index = rides.indexOf(ride);
   const column = Math.floor(index / perRow);
   const inColumn = Math.min(perRow, rides.length - column * perRow);
-  return [box.x + 6 + radius + column * seat, box.y + box.height / 2 + ((index % perRow) - (inColumn - 1) / 2) * seat];
+  return [
+    box.x + 5 + seat / 2 + column * seat,
+    box.y + box.height / 2 + ((index % perRow) - (inColumn - 1) / 2) * seat,
+  ];
 }
 
 function drawSlots(

@@ -27,6 +27,11 @@ if (typeof document === "undefined") {
   });
 } else start();
 
+/**
+ * @param {Settings} settings
+ * @param {(message: any) => void} tell
+ * @param {() => boolean} isStale
+ */
 function answerTo(settings, tell, isStale) {
   return compute(settings, tell, isStale).catch((error) => tell({ error: String(error?.message ?? error) }));
 }
@@ -45,10 +50,16 @@ function computer(/** @type {(message: any) => void} */ heard) {
   try {
     const source = new Blob([byId("app").textContent ?? ""], { type: "text/javascript" });
     const worker = new Worker(URL.createObjectURL(source));
+    /** @type {Settings | undefined} */
+    let last;
     let works = true;
     worker.addEventListener("message", ({ data }) => data.id === newest && heard(data));
-    worker.addEventListener("error", () => (works = false));
+    worker.addEventListener("error", () => {
+      works = false;
+      if (last !== undefined) inPage(last);
+    });
     return (/** @type {Settings} */ settings) => {
+      last = settings;
       if (works) worker.postMessage({ id: ++newest, settings });
       else inPage(settings);
     };
@@ -60,6 +71,9 @@ function computer(/** @type {(message: any) => void} */ heard) {
 function start() {
   /** @type {Settings} */
   let settings;
+  /** Those that are computed, or were the last to be. @type {Settings | undefined} */
+  let asked;
+  let isWaiting = false;
   /** @type {Shown | undefined} */
   let shown;
   /** @type {Verdict | undefined} */
@@ -71,6 +85,7 @@ function start() {
   let isPlaying = !calm.matches;
   let nowMs = 0;
   let pace = 1;
+  let aloneMs = 1;
   let lastFrame = 0;
 
   const show = controlsIn(/** @type {HTMLFormElement} */ (byId("settings")), (name, value) =>
@@ -96,22 +111,33 @@ function start() {
       verdict = undefined;
       showFigures();
       restart();
-      document.body.dataset.shown = hashOf(settings);
     }
     if (message.seeds !== undefined) showMeasuring(message.seeds);
     if (message.verdict !== undefined) {
       verdict = message.verdict;
       showVerdict();
-      document.body.dataset.settled = hashOf(settings);
+      document.body.dataset.settled = hashOf(shown?.settings ?? settings);
     }
     if (message.error !== undefined) {
       byId("word").textContent = "That cannot be simulated";
       byId("why").textContent = message.error;
       byId("verdict").dataset.word = "not settled";
     }
+    if (message.shown === undefined && message.error === undefined) return;
+    isWaiting = false;
+    if (asked !== settings) request();
   });
 
-  let asked = 0;
+  /** One at a time: figures follow a slider that moves, as fast as they can. */
+  function request() {
+    if (isWaiting) return;
+    isWaiting = true;
+    byId("verdict").dataset.word = "measuring";
+    byId("word").textContent = "Measuring …";
+    asked = settings;
+    ask(asked);
+  }
+
   function change(/** @type {Settings} */ next, isNew = true) {
     settings = next;
     show(settings);
@@ -119,8 +145,7 @@ function start() {
     for (const button of byId("presets").querySelectorAll("button"))
       button.setAttribute("aria-pressed", String(button.dataset.name === presetOf(settings)?.name));
     if (isNew) history.replaceState(undefined, "", hashOf(settings) || location.pathname + location.search);
-    clearTimeout(asked);
-    asked = setTimeout(() => ask(settings), isNew ? 40 : 0);
+    request();
   }
 
   function fromAddress() {
@@ -146,13 +171,14 @@ function start() {
     byId("command").textContent = `npx sheaf ${argumentsOf(settings).join(" ")}`;
     byId("address").textContent = location.href.replace(/#.*/, "") + hashOf(settings);
     byId("basis").textContent =
-      `${itemsOf(settings).toLocaleString("en-US")} calls each way, the first tenth not counted, seed ${settings.seed}. ` +
-      `The verdict rests on ${seedsNeeded} seeds. Run times are as you say: measure yours with “npx sheaf tune”.`;
+      `${itemsOf(settings).toLocaleString("en-US")} calls each way, the first tenth not counted, seed ${settings.seed}; ` +
+      `the verdict rests on ${seedsNeeded} seeds. Run times are yours to say: “npx sheaf tune” measures them. ` +
+      "In the table, unbatched is one at a time, fifo the window, and auto the default.";
   }
 
   function showFigures() {
     if (shown === undefined) return;
-    const { rows, sides, latenciesMs, begunPerS, story } = shown;
+    const { rows, sides, latenciesMs, begunPerS, story, settings: of } = shown;
     const [head, ...body] = rows;
     byId("figures").replaceChildren(
       element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
@@ -179,17 +205,17 @@ function start() {
         element(
           "div",
           { class: policies[at] },
-          element("dt", {}, policies[at] === "fifo" ? `A window of ${settings.window} ms` : names[policies[at]]),
+          element("dt", {}, policies[at] === "fifo" ? `A window of ${of.window} ms` : names[policies[at]]),
           element("dd", { class: "figure" }, shownMs(latencyMs.p99)),
           element(
             "dd",
             { class: "hint" },
-            `99 of 100 within; half within ${shownMs(latencyMs.p50)}${lost > 0 ? `; ${figures(100 * lost)} % lost` : ""}`,
+            `for 99 of 100 calls; half take up to ${shownMs(latencyMs.p50)}${lost > 0 ? `; ${figures(100 * lost)} % lost` : ""}`,
           ),
         ),
       ),
     );
-    const of = sides.map(({ latencyMs, answeredPerS }, at) => ({
+    const lines = sides.map(({ latencyMs, answeredPerS }, at) => ({
       name: names[policies[at]],
       kind: policies[at],
       latencyMs,
@@ -197,22 +223,38 @@ function start() {
       perS: answeredPerS ?? [],
     }));
     const svg = /** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("latencies")));
-    drawLatencies(svg, of);
+    drawLatencies(svg, lines);
     svg.setAttribute(
       "aria-label",
-      `Latency. ${of.map(({ name, latencyMs }) => `${name}: half within ${shownMs(latencyMs.p50)}, 95 of 100 within ${shownMs(latencyMs.p95)}, 99 within ${shownMs(latencyMs.p99)}`).join(". ")}.`,
+      `Latency. ${lines.map(({ name, latencyMs }) => `${name}: half within ${shownMs(latencyMs.p50)}, 95 of 100 within ${shownMs(latencyMs.p95)}, 99 within ${shownMs(latencyMs.p99)}`).join(". ")}.`,
     );
     byId("answers-figure").hidden = begunPerS === undefined;
-    if (begunPerS !== undefined)
-      drawAnswers(/** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("answers"))), of, begunPerS);
+    if (begunPerS === undefined) return;
+    const answers = /** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("answers")));
+    drawAnswers(answers, lines, begunPerS);
+    answers.setAttribute(
+      "aria-label",
+      `Answers a second over time. ${lines.map(({ name, perS }) => `${name}: at most ${Math.max(...perS)}`).join(". ")}.`,
+    );
+  }
+
+  /** On a phone the verdict stays in sight while a slider moves. */
+  function showMini() {
+    byId("mini").replaceChildren(
+      element("b", {}, byId("word").textContent ?? ""),
+      ...(shown?.sides ?? []).map(({ latencyMs }, at) =>
+        element("span", {}, element("i", { class: `swatch ${policies[at]}` }), shownMs(latencyMs.p99)),
+      ),
+    );
   }
 
   function showMeasuring(/** @type {number} */ seeds) {
     byId("verdict").dataset.word = "measuring";
     byId("word").textContent = "Measuring …";
     byId("why").textContent =
-      `The figures below are of seed ${settings.seed}. The verdict waits for ${seedsNeeded - seeds} more.`;
-    byId("sure").textContent = "";
+      `The figures below are of seed ${shown?.settings.seed}. The verdict waits for ${seedsNeeded - seeds} more.`;
+    byId("sure").textContent = byId("because").textContent = "";
+    showMini();
   }
 
   const words = {
@@ -226,7 +268,9 @@ function start() {
     byId("verdict").dataset.word = verdict.word;
     byId("word").textContent = words[verdict.word];
     byId("why").textContent = `${verdict.why}.`;
-    byId("sure").textContent = `${verdict.sure}. The inequality: ${verdict.because}.`;
+    byId("sure").textContent = `${verdict.sure}.`;
+    byId("because").textContent = `${verdict.because}.`;
+    showMini();
     const [one, window, byDefault] = shown.sides.map(({ latencyMs }) => shownMs(latencyMs.p99));
     byId("said").textContent =
       `${words[verdict.word]} ${verdict.why}. 99 of 100 answers come within ${one} one at a time, ${window} with a window, ${byDefault} by default.`;
@@ -234,16 +278,18 @@ function start() {
 
   function restart() {
     if (shown === undefined) return;
-    const { playbacks, sides } = shown;
+    const { playbacks, sides, settings: of } = shown;
     lanes = playbacks.map((playback, at) =>
       laneOn(laneParts[at].canvas, playback, {
-        slots: settings.slots,
-        size: policies[at] === "unbatched" ? 1 : settings.size,
+        slots: of.slots,
+        size: policies[at] === "unbatched" ? 1 : of.size,
       }),
     );
     const [{ rides }] = playbacks;
     const perS = (1000 * (rides.length - 1)) / Math.max(1, rides[rides.length - 1].atMs - rides[0].atMs);
-    pace = paceOf(settings.fixed + settings.perItem, perS);
+    const { fixed, perItem, lengths, median, perLength, pattern } = of;
+    aloneMs = fixed + perItem + (lengths ? median * perLength : 0);
+    pace = paceOf(aloneMs, perS, pattern === "surge");
     nowMs = Math.max(...playbacks.map(({ fromMs }) => fromMs));
     policies.forEach((policy, at) => {
       const { latencyMs, batch } = sides[at];
@@ -259,7 +305,7 @@ function start() {
     if (lanes.length === 0) return;
     byId("stage").classList.toggle("is-timeline", isTimeline);
     if (isTimeline) {
-      const span = Math.max(8 * (settings.fixed + settings.perItem), (1000 * 60) / Math.max(1, settings.rate));
+      const span = 12 * aloneMs;
       lanes.forEach((lane, at) => {
         const calls = drawTimeline(lane, span);
         laneParts[at].count.textContent = `${calls} calls in ${shownMs(span)}`;
@@ -269,8 +315,8 @@ function start() {
       return;
     }
     lanes.forEach((lane, at) => {
-      const waiting = drawFlow(lane, nowMs, frameS, pace);
-      laneParts[at].count.textContent = waiting === 0 ? "nobody waits" : `${waiting.toLocaleString("en-US")} waiting`;
+      const { waiting, answered, lost } = drawFlow(lane, nowMs, frameS, pace);
+      laneParts[at].count.textContent = `${waiting} waiting · ${answered} answered${lost > 0 ? ` · ${lost} not` : ""}`;
     });
     const slower = 1000 / pace;
     byId("pace").textContent =
@@ -328,7 +374,6 @@ function start() {
   addEventListener("hashchange", fromAddress);
   addEventListener("resize", () => {
     showFigures();
-    showVerdict();
     draw(0);
   });
   showPlaying();

@@ -10,12 +10,21 @@
 
 /** Calls of one lane that are played back at most. */
 const mostRides = 2500;
+/** A surge begins at second 4. */
+const inSurgeMs = 4600;
 
-/** The part of a run that is played back: after the warm-up, or from just before a surge. @returns {Playback} */
-export function playbackOf(/** @type {Records} */ { calls, runs }, /** @type {Settings} */ { pattern, slots }, from) {
+/**
+ * The part of a run that is played back: after the warm-up, or from the first second of a surge.
+ * @param {Records} records
+ * @param {Settings} settings
+ * @param {number} from the first item after the warm-up
+ * @returns {Playback}
+ */
+export function playbackOf({ calls, runs }, { pattern, slots }, from) {
   const sorted = calls.toSorted((a, b) => a.atMs - b.atMs);
   const first = sorted.find(({ item }) => item >= from) ?? sorted[0];
-  const fromMs = pattern === "surge" ? 3800 : (first?.atMs ?? 0);
+  const isSurge = pattern === "surge" && sorted[sorted.length - 1].atMs > 2 * inSurgeMs;
+  const fromMs = isSurge ? inSurgeMs : first.atMs;
   const shown = sorted.filter(({ endedAtMs }) => endedAtMs >= fromMs).slice(0, mostRides);
   const untilMs = shown.at(-1)?.atMs ?? fromMs;
   /** @type {Ride[]} */

@@ -41,7 +41,7 @@ export const presets = [
     settings: { ...defaults, pattern: "surge", rate: 70, factor: 3, patience: 1000, attempts: 4 },
     holds: ({ pattern, patience }) => pattern === "surge" && patience > 0,
     tell: ({ unbatched, auto }) =>
-      `For ten seconds more calls come, and callers who give up call again. One at a time that makes ${figures(attempts(unbatched))} attempts a call, and ${percentOf(lost(unbatched))} of the calls never get an answer; by default ${figures(attempts(auto))} attempts, and ${percentOf(lost(auto))}.`,
+      `For ten seconds more calls come, and callers who give up call again. Attempts for each call: ${figures(attempts(unbatched))} one at a time, where ${percentOf(lost(unbatched))} of the calls never get an answer, and ${figures(attempts(auto))} by default, where it is ${percentOf(lost(auto))}.`,
   },
   {
     name: "lengths",

@@ -10,6 +10,7 @@
  */
 
 const upTo = (/** @type {number} */ most, /** @type {readonly number[]} */ of = [1, 2, 3, 5, 7]) => {
+  /** @type {number[]} */
   const values = [];
   for (let decade = 0.001; decade <= most; decade *= 10)
     for (const digit of of) values.push(Number((digit * decade).toPrecision(2)));
@@ -21,7 +22,7 @@ export const numbers = {
   fixed: { label: "Fixed cost of a run", unit: "ms", stops: [0, ...upTo(200)(0.1)], value: 10 },
   perItem: { label: "Cost of one more item", unit: "ms", stops: upTo(50)(0.01), value: 0.3 },
   size: { label: "Largest batch", unit: "items", stops: [1, 2, 4, 8, 16, 32, 64, 128, 256], value: 32, isWhole: true },
-  slots: { label: "Runs at once", unit: "slots", stops: [1, 2, 3, 4, 6, 8, 12, 16], value: 1, isWhole: true },
+  slots: { label: "Runs at once", unit: "", stops: [1, 2, 3, 4, 6, 8, 12, 16], value: 1, isWhole: true },
   window: { label: "The window", unit: "ms", stops: upTo(200)(1), value: 20 },
   rate: { label: "Calls a second", unit: "/s", stops: upTo(5000, [1, 1.5, 2, 3, 4, 5, 6, 8])(1), value: 150 },
   factor: { label: "Surge", unit: "× the rate", stops: [1, 2, 3, 4, 5, 6, 8, 10], value: 3 },
@@ -50,7 +51,7 @@ export const switches = { lengths: false, padded: false, fair: true, obey: false
 export const patterns = {
   poisson: "independent of each other",
   periodic: "evenly spaced",
-  burst: "in bursts: four times the rate, then silence",
+  burst: "in bursts, then silence",
   clump: "16 at a time",
   surge: "a surge from second 4 to 14",
   closed: "each after its last answer",

@@ -2,13 +2,15 @@ import { verdictOf } from "../../packages/sheaf/dist/core/observe/verdict.js";
 import { recommend } from "../../packages/sheaf/dist/tuning/recommend.js";
 import { sharersOf } from "../../packages/sheaf-server/dist/load/simulate/what-if.js";
 import { figures } from "../../packages/sheaf-server/dist/shared/terminal.js";
+import { lost } from "./presets.js";
 
 /**
  * @import { Recommendation } from "sheaf/tuning"
  * @import { WhatIfPoint } from "../../packages/sheaf-server/dist/load/simulate/what-if.js"
  * @import { Settings } from "./settings.js"
- * @typedef {{ aloneMs: number, togetherMs: number, slowMs: number, fastMs: number, batchSize: number, runs: number }} Seen
- *   of one seed: an item's part of a run, and the mean latency, each one at a time and by default; the default's batches
+ * @typedef {{ aloneMs: number, togetherMs: number, slowMs: number, fastMs: number, lost: number, batchSize: number, runs: number }} Seen
+ *   of one seed: an item's part of a run, and the mean latency, each one at a time and by default; the share of the calls
+ *   that get no answer one at a time; the default's batches
  * @typedef {{ word: "batch" | "do not batch" | "little to gain" | "not settled", why: string, sure: string, because: string }} Verdict
  */
 
@@ -26,6 +28,7 @@ export function seenIn(/** @type {readonly WhatIfPoint[]} */ points) {
     togetherMs: runMsOfItem(byDefault),
     slowMs: sharersOf(alone).latencyMs.mean,
     fastMs: sharersOf(byDefault).latencyMs.mean,
+    lost: lost(alone),
     batchSize: byDefault.result.meanBatchSize,
     runs: byDefault.result.runs,
   };
@@ -59,7 +62,12 @@ export function judge({ slots, size, pattern, callers, rate, fixed }, seeds, ans
   const run = gainOf(seeds.map(({ aloneMs, togetherMs }) => aloneMs / togetherMs), { batchSize, count }); // prettier-ignore
   const latency = gainOf(seeds.map(({ slowMs, fastMs }) => slowMs / Math.max(1e-9, fastMs)), { batchSize: Infinity, count }); // prettier-ignore
   const sure = `95 % ranges, from ${count.toLocaleString("en-US")} runs of ${seeds.length} seeds: latency ${latency.range}, run time ${run.range}`;
-  const times = `One at a time, a call takes ${figures(latency.times)}× as long on average, and ${figures(run.times)}× the run time`;
+  const without = sum((seen) => seen.lost) / seeds.length;
+  const times =
+    (without > 0.001
+      ? `One at a time, ${figures(100 * without)} % of the calls get no answer, and the others take`
+      : "One at a time, a call takes") +
+    ` ${figures(latency.times)}× as long on average, and ${figures(run.times)}× the run time`;
   const { because, reason } = advice;
   const told = (/** @type {Verdict["word"]} */ word, why = times) => ({ word, why, sure, because });
   // Whatever chance brings, there is nothing to share.

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { root } from "./files.mjs";
+import { leavingOut } from "./size.mjs";
 
 /** The page "Would it pay for me?" as one file, and the bytes of its script, gzipped at level 9. */
 export async function playgroundPage() {
@@ -15,6 +16,13 @@ export async function playgroundPage() {
   return { html, scriptBytes: gzipSync(inline, { level: 9 }).byteLength };
 }
 
+/** The page compares without this policy, and its workers neither come nor go. */
+const neverRun = {
+  "policies/adaptive": "adaptive",
+  "tuning/scaling/autoscaler": "Autoscaler",
+  "tuning/scaling/scaling": "scalingSettings",
+};
+
 async function bundled(file) {
   const { outputFiles } = await build({
     entryPoints: [file],
@@ -24,6 +32,9 @@ async function bundled(file) {
     format: "iife",
     target: file.endsWith(".css") ? undefined : "es2023",
     legalComments: "none",
+    // A browser has neither.
+    define: { "globalThis.process": "undefined", setImmediate: "undefined" },
+    plugins: [leavingOut(neverRun)],
   });
   return outputFiles[0].text.trim();
 }
