@@ -1,14 +1,14 @@
-// `npm run site [-- --base /sheaf/] [-- --serve]`: builds both packages, whose types the site shows, and the site into site/dist.
-// Needs no network but for `npm ci` in site/, which it runs where that is missing or older than the lockfile.
+// `npm run site [-- --base /sheaf/] [-- --serve]`: builds the packages, whose types the site shows, the playground, and the site
+// into site/dist. It needs a network only for `npm ci` in site/, which it runs where that is missing or older than the lockfile.
 import { spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 
 const changedAt = (path) => statSync(`${root}/site/${path}`, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
 await import("./build.mjs");
+await import("./playground.mjs");
 if (changedAt("node_modules/.package-lock.json") < changedAt("package-lock.json")) run("npm", ["ci"], `${root}/site`);
-if (existsSync(`${root}/scripts/playground.mjs`)) run(process.execPath, ["scripts/playground.mjs"], root);
 run(process.execPath, ["site/build.mjs", ...process.argv.slice(2)], root);
 
 function run(command, parameters, cwd) {

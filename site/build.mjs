@@ -1,6 +1,6 @@
 // Builds the site into site/dist. `npm run site` at the repository's root calls it when the packages are built and this
 // folder's dependencies are installed. `--base /sheaf/` is the path it will be served at; `--serve` shows it at a port.
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { build, serve } from "vitepress";
@@ -16,8 +16,7 @@ const folder = `${root}/site`;
 const artifacts = `${folder}/artifacts`;
 
 rmSync(`${artifacts}/pages`, { recursive: true, force: true });
-const hasPlayground = existsSync(`${root}/playground`);
-const { pages, files, navigation } = await siteOf({ base: values.base, hasPlayground });
+const { pages, files, navigation } = await siteOf(values.base);
 for (const page of pages) {
   write(`pages/${page.route}`, fileOf(page));
   // For programs, which read llms.txt first.
@@ -25,7 +24,7 @@ for (const page of pages) {
 }
 write("pages/public/llms.txt", llmsIndex(pages, values.base));
 write("pages/public/llms-full.txt", llmsFull(pages));
-if (hasPlayground) copy("playground/dist/index.html", "playground/index.html");
+copy("playground/dist/index.html", "playground/index.html");
 for (const file of files) copy(file, file.slice("docs/".length));
 copy("packages/sheaf-server/src/dashboard/page/icon.svg", "icon.svg");
 write("site.json", JSON.stringify({ base: values.base, ...navigation }));

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { slug } from "github-slugger";
 import { defineConfig } from "vitepress";
 import { licences } from "../lib/licences.mjs";
+import { adapt } from "../lib/markdown-it.mjs";
 
 const read = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
 const { base, nav, sidebar } = read("../artifacts/site.json");
@@ -23,14 +24,7 @@ export default defineConfig({
     anchor: { slugify: slug },
     attrs: { disable: true },
     emoji: { defs: {}, shortcuts: {} },
-    config(md) {
-      // Vue would compute `{{words 3}}`.
-      const { code_inline: code } = md.renderer.rules;
-      md.renderer.rules.code_inline = (tokens, index, ...rest) => {
-        tokens[index].attrSet("v-pre", "");
-        return code(tokens, index, ...rest);
-      };
-    },
+    config: adapt,
     // The output of a program: without colours, under a name of its own.
     languages: [{ name: "output", scopeName: "text.output", patterns: [] }],
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
@@ -42,7 +36,11 @@ export default defineConfig({
     nav,
     sidebar,
     outline: [2, 3],
-    search: { provider: "local" },
+    // Pages that explain a name come before its declarations.
+    search: {
+      provider: "local",
+      options: { miniSearch: { searchOptions: { boostDocument: (id) => (id.includes("/api/") ? 0.4 : 1) } } },
+    },
     socialLinks: [{ icon: "github", link: repository, ariaLabel: "The repository" }],
     // The function is sent to the browser as its text: it can only use the page.
     editLink: { text: "Edit this page", pattern: ({ frontmatter }) => frontmatter.edit },

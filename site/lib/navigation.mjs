@@ -32,17 +32,14 @@ export function groupsOf({ source, markdown }) {
 }
 
 /** The bar at the top and the sidebars, from the pages; `api` is the group of the generated ones. */
-export function navigationOf(pages, api, { hasPlayground }) {
+export function navigationOf(pages, api) {
   const bySource = (source) => pages.find((page) => page.source === source);
   const under = (folder) =>
     pages
       .filter(({ route }) => route.startsWith(`${folder}/`))
       .map(({ route, markdown }) => ({ text: shortTitle(markdown), link: `/${route}` }));
   const overview = (link) => ({ text: "Overview", link });
-  const guide = [
-    { items: [overview("/guide/index.md")] },
-    ...groupsOf(bySource("docs/guide/README.md")).map((group) => ({ ...group, collapsed: false })),
-  ];
+  const guide = [{ items: [overview("/guide/index.md")] }, ...groupsOf(bySource("docs/guide/README.md"))];
   const [reference] = groupsOf(bySource("docs/reference/README.md"));
   const names = { text: "Reference", items: [overview("/reference/index.md"), ...reference.items] };
   const rest = ["examples", "reports", "project"].map((folder) => ({ text: capital(folder), items: under(folder) }));
@@ -53,7 +50,7 @@ export function navigationOf(pages, api, { hasPlayground }) {
       { text: "API", link: "/api/", activeMatch: "^/api/" },
       { text: "Examples", link: "/examples/", activeMatch: "^/examples/" },
       { text: "Reports", link: "/reports/", activeMatch: "^/reports/" },
-      ...(hasPlayground ? [{ text: playground.title, link: playground.link, target: "_self" }] : []),
+      { text: playground.title, link: playground.link, target: "_self" },
     ],
     sidebar: {
       "/guide/": guide,

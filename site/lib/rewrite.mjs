@@ -37,7 +37,7 @@ export function rewritten({ source, markdown }, base = "/") {
       const start = node.position.start.offset;
       replace(start, start + "```text output".length, "```output");
     }
-  return { markdown: edited(markdown, edits).replaceAll(/\n{3,}/g, "\n\n"), files: [...files] };
+  return { markdown: edited(markdown, edits), files: [...files] };
 }
 
 const htmlOf = (html, lookUp) =>

@@ -5,10 +5,10 @@ import { documentPages, repository } from "./pages.mjs";
 import { rewritten } from "./rewrite.mjs";
 
 /**
- * The whole site before VitePress renders it; needs a build of the packages: `pages` of `{ route, title, summary, edit, frontmatter, markdown }`, the
- * `files` that they show or link, from the repository's root, and the `navigation`.
+ * The whole site before VitePress renders it: `pages` of `{ route, title, summary, edit, frontmatter, markdown }`, the
+ * `files` that they show or link, from the repository's root, and the `navigation`. Needs a build of the packages.
  */
-export async function siteOf({ base = "/", hasPlayground = false } = {}) {
+export async function siteOf(base = "/") {
   const documents = documentPages();
   const files = new Set();
   const api = await apiPages();
@@ -19,13 +19,13 @@ export async function siteOf({ base = "/", hasPlayground = false } = {}) {
     const title = titleOf(document.markdown);
     const summary = summaryOf(document.markdown);
     const edit = `${repository}/edit/main/${source}`;
-    const own = route === "index.md" ? home(page.markdown, { title, summary, hasPlayground }) : page;
-    return { route, title, summary, edit, frontmatter: own.frontmatter ?? {}, markdown: own.markdown };
+    const { frontmatter, markdown } = route === "index.md" ? home(page.markdown, base) : page;
+    return { route, title, summary, edit, frontmatter, markdown };
   });
   return {
     pages: [...written, ...api.pages],
     files: [...files].sort(),
-    navigation: navigationOf(documents, api.group, { hasPlayground }),
+    navigation: navigationOf(documents, api.group),
   };
 }
 

@@ -12,7 +12,7 @@ const groups = [
 ];
 
 /** The exports of an entry point in the order of its page, with the anchor of each, and of each member by its path. */
-export function outlineOf({ exports }, specifier) {
+export function outlineOf({ specifier, exports }) {
   const slugger = new GithubSlugger();
   slugger.slug(specifier);
   const anchors = new Map();

@@ -25,7 +25,7 @@ function readPurposes() {
 export async function apiPages() {
   const points = ["sheaf", "sheaf-server"].flatMap(entryPoints);
   const purposes = readPurposes();
-  const entries = readExports(points).map((entry) => ({ ...entry, outline: outlineOf(entry, entry.specifier) }));
+  const entries = readExports(points).map((entry) => ({ ...entry, outline: outlineOf(entry) }));
   const addressIn = (entry, name) => {
     const anchor = entry.outline.anchors.get(name);
     return anchor && `/${routeOf(entry.specifier)}#${anchor}`;
