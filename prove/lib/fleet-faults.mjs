@@ -159,6 +159,7 @@ export async function faultsUnderLoad({
       assert.equal(seen.twice, 0, words);
       assert.equal(seen.mixed, 0, words);
       assert.equal(seen.answered, seen.sent, words);
+      assert.equal(seen.withoutRetryAfter, 0, words);
       // A refusal (429) is not a fault: a machine too slow for the rate fills its queue.
       if (unfelt.has(name)) assert.equal(seen.retried - (seen.statuses[429] ?? 0), 0, words);
     }

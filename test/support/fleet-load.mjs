@@ -16,6 +16,9 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
   const agent = new Agent({ keepAlive: true, maxSockets: 4096 });
   const counts = { sent: 0, answered: 0, wrong: 0, mixed: 0, twice: 0, unanswered: 0, retried: 0, cut: 0 };
   const statuses = {};
+  /** Of refusals: how often each was given, and how many did not say when to come back. */
+  const reasons = {};
+  let withoutRetryAfter = 0;
   const latenciesMs = [];
   let sizes = 0;
   let queueMs = 0;
@@ -48,6 +51,8 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
   return {
     ...counts,
     statuses,
+    reasons,
+    withoutRetryAfter,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     longestMs,
@@ -68,6 +73,11 @@ export async function load({ gateways, rate, durationMs, fault, faultAtMs = dura
       if (reply.status === 0) counts.cut++;
       if (reply.status === 0 || reply.status === 503 || reply.status === 429) {
         counts.retried++;
+        if (reply.status !== 0) {
+          const reason = reply.json?.error?.message;
+          reasons[reason] = (reasons[reason] ?? 0) + 1;
+          if (!(Number(reply.headers["retry-after"]) >= 1)) withoutRetryAfter++;
+        }
         await new Promise((resolve) => setTimeout(resolve, tryAgainMs));
         continue;
       }
