@@ -1,8 +1,8 @@
 import type { QueueSettings } from "../queue/options.ts";
 import { jetStream, namesOf } from "../queue/topology.ts";
 
-const everyMs = 1000;
-/** In one look; the next one goes on. */
+/** The next look is after twice the time, and so on: the server has much to do after an outage. */
+const firstLookMs = 1000;
 const maxLooked = 10_000;
 
 interface StreamInfo {
@@ -32,6 +32,7 @@ export class Leftovers {
   readonly #settings: QueueSettings;
   #cancelLook: (() => void) | undefined;
   #untilMs = 0;
+  #waitMs = firstLookMs;
   /** The last item from before the outage. */
   #lastSequence: number | undefined;
   /** Of the look before: an item that was given out too often needs a moment to become a dead letter. */
@@ -46,6 +47,7 @@ export class Leftovers {
     const { durability, clock, maxAgeMs } = this.#settings;
     if (durability === "none") return;
     this.#untilMs = clock.now() + maxAgeMs;
+    this.#waitMs = firstLookMs;
     this.#lastSequence = undefined;
     this.#floors = new Map();
     this.#lookSoon();
@@ -59,7 +61,8 @@ export class Leftovers {
   #lookSoon(): void {
     const { clock } = this.#settings;
     this.#cancelLook?.();
-    this.#cancelLook = clock.after(everyMs, () => {
+    this.#cancelLook = clock.after(this.#waitMs, () => {
+      this.#waitMs *= 2;
       const cancel = this.#cancelLook;
       void this.#look()
         .catch(() => false)

@@ -287,8 +287,9 @@ class QueueWorker implements NatsWorker {
       this.#signalProgress();
     }
     this.#peers.begin();
-    this.#tick();
+    // Others that are there hear of it first, and then its heartbeats.
     this.#succession.begin();
+    this.#tick();
   }
 
   async #drain(graceMs: number): Promise<void> {

@@ -6,12 +6,15 @@ import { workerInfoOf, type WorkerInfo } from "../../queue/worker-registry.ts";
 import type { Peers } from "./peers.ts";
 
 /**
- * Others answer within a tenth of a second. A worker that judges earlier takes itself for alone: so the time counts from when it
- * hears itself, for a busy process may read nothing for longer.
+ * Others answer within a tenth of a second, on a busy machine later and one after the other: the time counts from the last one that
+ * became known, this worker itself among them. A worker that judges earlier takes itself for alone.
  */
-const answersTakeMs = 300;
+const answersTakeMs = 1000;
 /** A connection may not hear what it sends: then this is long enough. */
 const withoutEchoMs = 3000;
+/** For so long it may hear workers for the first time that were there before it. */
+const youngMs = 10_000;
+const maxNewer = 10_000;
 
 export interface SuccessionParts {
   readonly settings: QueueSettings;
@@ -33,7 +36,11 @@ export class Succession {
   generation = 0;
   readonly #parts: SuccessionParts;
   #judgesAtMs = Infinity;
-  #hearsItself = false;
+  #youngUntilMs = Infinity;
+  /** Workers heard while it was young. */
+  readonly #heard: Set<string> = new Set();
+  /** Workers that announced themselves here: they started later. */
+  readonly #newer: Set<string> = new Set();
   #wasCurrent = false;
   #unavailableReason: string | undefined;
   #warnedOf: string | undefined;
@@ -54,7 +61,10 @@ export class Succession {
       names.joined,
       ({ data }) => {
         const info = workerInfoOf(data);
-        if (info.route !== about().route) peers.listen();
+        const own = about();
+        if (info.route !== own.route) peers.listen();
+        if (this.#newer.size >= maxNewer) this.#newer.clear();
+        if (info.id !== own.id) this.#newer.add(info.id);
         peers.add(info);
         this.look();
       },
@@ -62,7 +72,9 @@ export class Succession {
     );
     peers.listen();
     link.publish(names.joined, JSON.stringify(about()));
-    this.#judgesAtMs = this.#parts.settings.clock.now() + withoutEchoMs;
+    const nowMs = this.#parts.settings.clock.now();
+    this.#judgesAtMs = nowMs + withoutEchoMs;
+    this.#youngUntilMs = nowMs + youngMs;
   }
 
   /** Compares itself with the others there are. */
@@ -71,12 +83,9 @@ export class Succession {
     const own = this.#parts.about();
     const nowMs = settings.clock.now();
     const all = peers.all();
-    const others = all.filter(({ id }) => id !== own.id);
-    if (!this.#hearsItself && all.length > others.length) {
-      this.#hearsItself = true;
-      this.#judgesAtMs = Math.min(this.#judgesAtMs, nowMs + answersTakeMs);
-    }
+    this.#meet(all, nowMs);
     if (!peers.isListening || !own.isServing || nowMs < this.#judgesAtMs) return;
+    const others = all.filter(({ id }) => id !== own.id);
     const kin = others.filter(({ serves }) => fits(own.serves, serves));
     const versions = versionsOf([own, ...kin]);
     const current = versions[0]!;
@@ -99,12 +108,22 @@ export class Succession {
     if (takesOver) link.publish(names.joined, JSON.stringify(this.#parts.about()));
   }
 
+  /** A worker that is heard first by its heartbeat was there before this one: a judgement without it does not count. */
+  #meet(all: readonly WorkerInfo[], nowMs: number): void {
+    if (nowMs > this.#youngUntilMs) return this.#heard.clear();
+    for (const { id } of all) {
+      if (this.#newer.has(id) || this.#heard.has(id)) continue;
+      this.#heard.add(id);
+      this.#judgesAtMs = nowMs + answersTakeMs;
+      this.#wasCurrent = false;
+    }
+  }
+
   #judge(mine: ServedVersion, current: ServedVersion | undefined, others: readonly WorkerInfo[]): void {
     const incompatible = others.filter(({ serves, isServing }) => isServing && !fits(mine.serves, serves));
     const theirs = incompatible.reduce((sum, { slots }) => sum + slots, 0);
     this.#unavailableReason = undefined;
-    // With the same generation it was alone for a moment, or judged too early.
-    if (current !== undefined && this.#wasCurrent && current.generation > this.generation) {
+    if (current !== undefined && this.#wasCurrent) {
       this.#unavailableReason = `${named(current)} has taken over from this worker's ${named(mine)}; end it, or start it with the new one`;
       this.#warn(this.#unavailableReason);
     } else if (current !== undefined) {
@@ -114,7 +133,8 @@ export class Succession {
     } else if (theirs >= mine.slots) {
       const message = `this worker serves ${brief(mine.serves)}, others of this name serve ${brief(incompatible[0]!.serves)}; start all with the same model`;
       // Who was there first is more likely to be right.
-      if (!this.#wasCurrent) this.#unavailableReason = message;
+      const isLater = incompatible.some(({ id }) => !this.#newer.has(id));
+      if (!this.#wasCurrent && isLater) this.#unavailableReason = message;
       this.#warn(message);
     } else {
       this.#warnedOf = undefined;
