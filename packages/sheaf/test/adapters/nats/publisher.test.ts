@@ -43,6 +43,22 @@ test("calls of one turn are published at its end, and one that has ended by then
   publisher.stop();
 });
 
+test("a repeated item of which the first is still being stored is not refused, and repeated again", () => {
+  const seen: string[] = [];
+  const { publisher, clock } = publisherTo(seen, { durability: "file" });
+  const call = callOf("1");
+  publisher.publish(call);
+  clock.advance(0);
+  const error = { code: 409, err_code: 10158, description: "duplicate message id is in process" };
+  publisher.acknowledged(call, { data: new TextEncoder().encode(JSON.stringify({ error })) } as never);
+  clock.advance(3000);
+  assert.deepEqual(seen.slice(0, 2), [
+    "sheaf.echo.q.any.bulk _INBOX.front.a1",
+    "sheaf.echo.q.any.bulk _INBOX.front.a1",
+  ]);
+  publisher.stop();
+});
+
 test("core NATS confirms nothing: what was published counts as taken", () => {
   const seen: string[] = [];
   const { publisher, clock } = publisherTo(seen, { durability: "none" });

@@ -12,8 +12,9 @@ const ackTimeoutMs = 2000;
 const maxPublishes = 3;
 /** More unconfirmed publishes than this mean that the queue cannot keep up. */
 const maxUnanswered = 10_000;
-/** JetStream's error code of a full stream: per lane, or in bytes. */
+/** JetStream's error codes: a full stream, per lane or in bytes; and a repeated item of which the first is still being stored. */
 const queueFull = 10077;
+const inProcess = 10158;
 
 export interface PublisherEvents {
   accepted(call: Call, sequence: number | undefined): void;
@@ -124,6 +125,8 @@ export class Publisher {
     const { maxQueueSize } = this.#settings;
     const { err_code, description } = error;
     if (isLeaderless(error)) return this.#events.missing(call);
+    // Whether it is stored in the end, the next repetition tells.
+    if (err_code === inProcess) return;
     if (err_code !== queueFull)
       return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
     // The other limit is in bytes, of the queue or of the whole server.
