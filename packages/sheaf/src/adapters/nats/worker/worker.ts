@@ -287,7 +287,7 @@ class QueueWorker implements NatsWorker {
       this.#signalProgress();
     }
     this.#peers.begin();
-    // Others that are there hear of it first, and then its heartbeats.
+    // Others that are there must get its announcement before its first heartbeat.
     this.#succession.begin();
     this.#tick();
   }
