@@ -23,7 +23,6 @@ export default defineConfig({
     // Anchors as code hosts make them: the documents' own links lead to both.
     anchor: { slugify: slug },
     attrs: { disable: true },
-    emoji: { defs: {}, shortcuts: {} },
     config: adapt,
     // The output of a program: without colours, under a name of its own.
     languages: [{ name: "output", scopeName: "text.output", patterns: [] }],

@@ -1,5 +1,7 @@
 /** Adapts the renderer of Markdown (markdown-it) to documents that are not written for VitePress. */
 export function adapt(md) {
+  // "(8)" stays as it is written.
+  md.core.ruler.disable("emoji");
   const { code_inline: code } = md.renderer.rules;
   md.renderer.rules.code_inline = (tokens, index, ...rest) => {
     // Vue would compute `{{words 3}}`.

@@ -99,6 +99,12 @@ test("the page with the simulation is there, and every page links to it", () => 
     assert.ok(linksAndIds(readFileSync(`${dist}/${path}`, "utf8")).links.has("/playground/index.html"), path);
 });
 
+test("a paragraph that begins in bold begins so on the site", () => {
+  const page = readFileSync(`${dist}/api/sheaf.html`, "utf8");
+  assert.match(page, /<p><strong>See<\/strong>/);
+  assert.doesNotMatch(page, /<(?:p|li)>undefined/);
+});
+
 test("a page offers to edit its source", () => {
   const page = readFileSync(`${dist}/guide/fleet.html`, "utf8");
   assert.match(page, /href="[^"]+\/edit\/main\/docs\/guide\/fleet\.md"/);
