@@ -1,8 +1,9 @@
-// `npm run playground`: bundles playground/ into one page, playground/dist/index.html, after a build of the packages.
+// `npm run playground`: builds the packages, whose output the page runs, and bundles playground/ into one page.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { root } from "./lib/files.mjs";
 import { playgroundPage } from "./lib/playground.mjs";
 
+await import("./build.mjs");
 const { html, scriptBytes } = await playgroundPage();
 mkdirSync(`${root}/playground/dist`, { recursive: true });
 writeFileSync(`${root}/playground/dist/index.html`, html);

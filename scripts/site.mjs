@@ -6,7 +6,6 @@ import { root } from "./lib/files.mjs";
 
 const changedAt = (path) => statSync(`${root}/site/${path}`, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-await import("./build.mjs");
 await import("./playground.mjs");
 if (changedAt("node_modules/.package-lock.json") < changedAt("package-lock.json")) run("npm", ["ci"], `${root}/site`);
 run(process.execPath, ["site/build.mjs", ...process.argv.slice(2)], root);
