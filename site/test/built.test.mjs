@@ -41,6 +41,13 @@ const kinds = {
   "an API page": "/api/node.html",
 };
 
+/** Opens a page, and waits until it has come to life: then its switch has a name, and its keys work. */
+async function openLive(t, path, options) {
+  const page = await open(t, origin + path, options);
+  await page.locator('.VPSwitchAppearance[title^="Switch"]').first().waitFor({ state: "attached" });
+  return page;
+}
+
 for (const [kind, path] of Object.entries(kinds))
   for (const colorScheme of ["light", "dark"])
     test(
@@ -48,9 +55,7 @@ for (const [kind, path] of Object.entries(kinds))
       { skip },
       async (t) => {
         for (const width of [1440, 390]) {
-          const page = await open(t, origin + path, { width, colorScheme });
-          // The page has come to life when its switch has a name.
-          await page.locator('.VPSwitchAppearance[title^="Switch"]').first().waitFor({ state: "attached" });
+          const page = await openLive(t, path, { width, colorScheme });
           assert.equal(
             await page.evaluate("document.documentElement.classList.contains('dark')"),
             colorScheme === "dark",
@@ -70,7 +75,7 @@ test("a wide table scrolls inside itself on a phone", { skip }, async (t) => {
 });
 
 test("search finds an option in the reference and in the API, and asks nobody else for it", { skip }, async (t) => {
-  const page = await open(t, origin);
+  const page = await openLive(t, "/");
   const elsewhere = [];
   page.on("request", (request) => void (request.url().startsWith(origin) || elsewhere.push(request.url())));
   await page.keyboard.press("Control+k");
