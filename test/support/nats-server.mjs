@@ -1,6 +1,6 @@
 // A real nats-server for tests, proofs and benches: on free ports of the loopback, with a store of its own.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,6 +9,8 @@ import { freePort } from "./serving.mjs";
 const startMs = 120_000;
 /** Another version than the one that is installed: `NATS_SERVER=/path/to/nats-server npm test -- nats`. */
 const command = process.env.NATS_SERVER ?? "nats-server";
+/** Each queue reserves 1 GiB. Without this a server gives out no more than three quarters of the free disk. */
+const storage = "jetstream { max_file_store: 1000GB, max_memory_store: 1000GB }\n";
 
 /** Why no nats-server can be started here, or undefined. Where CI=true that is an error. */
 export function whyNoNats() {
@@ -21,8 +23,8 @@ export function whyNoNats() {
 
 /**
  * Starts a server; `restart()` ends it with SIGKILL or a milder signal, and brings it back on the same ports with what it
- * had stored.
- * @param {readonly string[]} more arguments of nats-server
+ * had stored. How much its queues may reserve does not depend on the machine's disk and memory.
+ * @param {readonly string[]} more arguments of nats-server; `-c` and `-js=false` are instead of those for JetStream
  */
 export async function startNats(more = []) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-nats-"));
@@ -65,6 +67,10 @@ export async function startNats(more = []) {
 async function spawnIn(folder, port, more) {
   for (const file of portFiles(folder)) rmSync(file);
   const store = ["-js", "-sd", join(folder, "store"), "--ports_file_dir", folder];
+  if (!more.includes("-c") && !more.includes("-js=false")) {
+    writeFileSync(join(folder, "nats.conf"), storage);
+    store.push("-c", join(folder, "nats.conf"));
+  }
   const log = join(folder, "log");
   const process_ = spawn(command, ["-a", "127.0.0.1", "-p", port, "-m", "-1", "-l", log, ...store, ...more], {
     stdio: "ignore",

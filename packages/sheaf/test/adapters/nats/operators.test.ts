@@ -64,7 +64,7 @@ test("a queue that the server refuses is reported, and one that it takes later i
     maxQueueBytes: 2 ** 50,
   });
   t.after(() => worker.drain());
-  const refused = /JetStream refuses SHEAF_test.*: insufficient storage/;
+  const refused = /JetStream refuses SHEAF_test.*: insufficient storage.* A queue reserves maxQueueBytes \(\d+ bytes\)/;
   await until(() => refused.test(front.unavailableReason ?? ""), "its front end says so");
   const warned = /cannot be used, and is tried again: JetStream refuses SHEAF_test.*: insufficient storage/;
   await until(() => mock.calls.some(({ arguments: [text] }) => warned.test(String(text))), "it is warned of");

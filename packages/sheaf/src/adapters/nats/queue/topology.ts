@@ -59,6 +59,9 @@ const consumersKeptMs = 3_600_000;
 
 const err = { consumerNotFound: 10014, streamNameInUse: 10058, streamNotFound: 10059 };
 
+/** JetStream's error codes where a server or an account has less room than a stream reserves. */
+const roomless: ReadonlySet<number | undefined> = new Set([10023, 10028, 10047]);
+
 /** JetStream's error codes while nothing leads a stream, a consumer or the cluster. */
 const leaderless: ReadonlySet<number | undefined> = new Set([10008, 10009, 10118, 10119]);
 
@@ -144,7 +147,7 @@ async function ensureStream(
     if (error === undefined) return identityOf(settings, made);
     // Another side created it first.
     if (error.err_code === err.streamNameInUse) return ensureStream(settings, config, false);
-    throw refused(config.name, error);
+    throw roomless.has(error.err_code) ? withoutRoom(settings, config.name, error) : refused(config.name, error);
   }
   if (info.error !== undefined) throw refused(config.name, info.error);
   // After an election every front end looks: an update would need the whole cluster's leader too.
@@ -225,6 +228,13 @@ function refused(what: string, error: ApiError): NatsQueueError {
   if (isLeaderless(error)) return new NatsQueueError("UNAVAILABLE", `${what}: ${electing} (${error.description}).`);
   return new NatsQueueError("UNAVAILABLE", `JetStream refuses ${what}: ${error.description}.`);
 }
+
+const withoutRoom = ({ maxQueueBytes }: QueueSettings, name: string, { description }: ApiError): NatsQueueError =>
+  new NatsQueueError(
+    "UNAVAILABLE",
+    `JetStream refuses ${name}: ${description}. A queue reserves maxQueueBytes (${maxQueueBytes} bytes): give nats-server ` +
+      "a larger max_file_store or max_memory_store, or the queue fewer bytes.",
+  );
 
 /** Why a queue with replicas takes nothing for some seconds. */
 export const electing = "JetStream elects a new leader, for which most of its servers must be up";
