@@ -279,7 +279,7 @@ test("under standing overload the items of a tenant that has no part in it go by
   assert.notDeepEqual(placesOf("a"), inOrder(placesOf("a")));
 });
 
-test("100,000 tenants that come and go leave no memory behind", async () => {
+test("tenants that come and go leave no memory behind", async () => {
   let seen = 0;
   const batcher = createBatcher((items: number[]) => ((seen += items.length), items), { fairKey: (item) => item });
   const wave = async (from: number): Promise<void> => {
@@ -293,12 +293,15 @@ test("100,000 tenants that come and go leave no memory behind", async () => {
     return process.memoryUsage().heapUsed;
   };
   await wave(0);
-  const before = heapBytes();
-  await wave(100_000);
-  assert.equal(seen, 200_000);
-  // A record of each would take more than 10 MB.
-  const grownBytes = heapBytes() - before;
-  assert.ok(grownBytes < 2e6, `${grownBytes} bytes`);
+  const heaps = [heapBytes()];
+  for (let from = 100_000; from < 400_000; from += 100_000) {
+    await wave(from);
+    heaps.push(heapBytes());
+  }
+  assert.equal(seen, 400_000);
+  // A record of each would take more than 10 MB a wave; once, the engine may keep a few MB of its own.
+  const least = Math.min(...heaps.slice(1).map((heap, i) => heap - heaps[i]!));
+  assert.ok(least < 2e6, `${heaps.join(" → ")} bytes`);
   await batcher.close();
 });
 
