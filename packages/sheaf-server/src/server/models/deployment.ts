@@ -64,6 +64,7 @@ export class Deployment {
   readonly #listeners: Set<(record: BatchRecord) => void> = new Set();
   readonly #loadListeners: Set<LoadListener> = new Set();
   #lastLoad: EndedLoad | undefined;
+  #hasBeenReady = false;
   readonly #finishing: Map<ServedModel, Promise<void>> = new Map();
   /** The counts of models that are gone. */
   #gone: BatcherStats | undefined;
@@ -94,6 +95,11 @@ export class Deployment {
     if (this.#failure === undefined) return undefined;
     const why = messageOf(this.#failure);
     return current === undefined ? why : `the last load failed, and the version before it serves: ${why}`;
+  }
+
+  /** Whether a model has been ready under this name. */
+  get hasBeenReady(): boolean {
+    return this.#hasBeenReady;
   }
 
   /** Whether the last load that ended failed. */
@@ -195,6 +201,7 @@ export class Deployment {
     const report = (model: ServedModel | undefined, error: unknown): void => {
       const isSwitch = model !== undefined && versionBefore !== undefined;
       const versionName = source.versionName ?? (isSwitch ? onlyVersion : undefined);
+      this.#hasBeenReady ||= model !== undefined;
       this.#lastLoad = { model, error, versionName, versionBefore };
       for (const listener of this.#loadListeners) listener(this.#lastLoad);
     };

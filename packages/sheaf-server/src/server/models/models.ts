@@ -147,15 +147,16 @@ export class Models {
     return current;
   }
 
-  /** "ok" while every model is ready that was there at the start or has served; optional ones that failed do not count. */
+  /**
+   * "ok" while every model is ready that was there at the start or has been ready; optional ones that failed do not count,
+   * nor do later ones that load for the first time, unless there are no others.
+   */
   get status(): "ok" | "warming" | "restarting" | "unavailable" | "draining" | "failed" {
     if (this.#isDraining) return "draining";
-    const states = this.deployments.flatMap((deployment) => {
-      const counts = deployment.current !== undefined || this.#starting.has(deployment);
-      return counts ? [deployment.state] : [];
-    });
-    const isNoneServed = states.length === 0 && this.deployments.some(({ state }) => state === "failed");
-    if (isNoneServed || states.includes("failed") || states.includes("closed")) return "failed";
+    const { deployments } = this;
+    const counted = deployments.filter((deployment) => deployment.hasBeenReady || this.#starting.has(deployment));
+    const states = (counted.length > 0 ? counted : deployments).map(({ state }) => state);
+    if (states.includes("failed") || states.includes("closed")) return "failed";
     if (states.includes("loading")) return "warming";
     if (states.includes("unavailable")) return "unavailable";
     return states.includes("restarting") ? "restarting" : "ok";

@@ -144,6 +144,25 @@ test("with STRICT_READINESS a broken model at the start keeps the server unready
   assert.equal((await server.get("/readyz")).status, 200);
 });
 
+test("a model that is added later keeps the server ready while it warms up, and gets 503 itself", async (t) => {
+  const server = await servingFolder(t, { "a.mjs": answering("a") });
+  let warm!: () => void;
+  const warmUp = new Promise<void>((resolve) => (warm = resolve));
+  const run = async (items: readonly unknown[]): Promise<string[]> => {
+    await warmUp;
+    return items.map(() => "b");
+  };
+  const definition = { name: "b", input: { kind: "json" }, output: { kind: "json" }, run, warmUpItem: 1 } as const;
+  const loading = server.models.add("b").load({ name: "b", waitsFor: "b", load: async () => definition });
+  await until(() => server.models.find("b", "model").current !== undefined);
+  assert.equal((await server.get("/readyz")).status, 200);
+  assert.equal((await server.get("/v2/models/b/ready")).status, 503);
+  assert.deepEqual([await server.infer("a"), await server.infer("b")], ["a", 503]);
+  warm();
+  await loading;
+  assert.deepEqual([(await server.get("/readyz")).status, await server.infer("b")], [200, "b"]);
+});
+
 test("a server whose models are all broken is not ready", async (t) => {
   const server = await servingFolder(t, { "b.mjs": "export default {" });
   assert.equal((await server.get("/readyz")).status, 503);
