@@ -79,6 +79,19 @@ test("a lone caller is told not to batch, to the eye and to a screen reader", { 
   );
 });
 
+test("the calls of every lane are drawn from the same moment on", { skip }, async (t) => {
+  const page = await open(t, address + hashOf(presets.find(({ name }) => name === "lone").settings));
+  const answered = () =>
+    page
+      .locator("#lanes .count")
+      .evaluateAll((counts) => counts.map((count) => parseInt(count.textContent.split("· ")[1], 10)));
+  let [alone, windowed, byDefault] = [NaN, 0, NaN];
+  while (!(windowed >= 3)) [alone, windowed, byDefault] = await answered();
+  assert.equal(byDefault, alone);
+  // 10.3 ms each beside 30.3 ms each.
+  assert.ok(alone <= 3 * (windowed + 1), `${alone} answered one at a time, ${windowed} with a window`);
+});
+
 test("every control is reached and moved by the keyboard alone", { skip }, async (t) => {
   const page = await open(t, `${address}#lengths=yes&tenants=5&patience=1000`);
   const reached = new Set();

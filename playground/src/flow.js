@@ -40,13 +40,14 @@ export const paceOf = (aloneMs, perS, isSurge = false) =>
 /**
  * Draws one moment of a lane: calls come from the left, wait, share a run, and leave on the right.
  * @param {Lane} lane
- * @param {number} nowMs virtual
+ * @param {number} elapsedMs virtual, since the lane's begin
  * @param {number} frameS real seconds since the last frame; 0 puts every call at its place at once
  * @param {number} pace virtual milliseconds in a real second
  * @returns {{ waiting: number, answered: number, lost: number }} calls: now, and so far
  */
-export function drawFlow(lane, nowMs, frameS, pace) {
+export function drawFlow(lane, elapsedMs, frameS, pace) {
   const { canvas, playback, dots } = lane;
+  const nowMs = playback.fromMs + elapsedMs;
   const { context, width, height, ink, muted, bad } = paper(canvas);
   const { rides, trips } = playback;
   const outMs = (leavingMs * pace) / 1000;

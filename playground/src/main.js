@@ -83,7 +83,7 @@ function start() {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   let isTimeline = calm.matches;
   let isPlaying = !calm.matches;
-  let nowMs = 0;
+  let elapsedMs = 0;
   let pace = 1;
   let aloneMs = 1;
   let lastFrame = 0;
@@ -290,7 +290,7 @@ function start() {
     const { fixed, perItem, lengths, median, perLength, pattern } = of;
     aloneMs = fixed + perItem + (lengths ? median * perLength : 0);
     pace = paceOf(aloneMs, perS, pattern === "surge");
-    nowMs = Math.max(...playbacks.map(({ fromMs }) => fromMs));
+    elapsedMs = 0;
     policies.forEach((policy, at) => {
       const { latencyMs, batch } = sides[at];
       laneParts[at].canvas.setAttribute(
@@ -315,7 +315,7 @@ function start() {
       return;
     }
     lanes.forEach((lane, at) => {
-      const { waiting, answered, lost } = drawFlow(lane, nowMs, frameS, pace);
+      const { waiting, answered, lost } = drawFlow(lane, elapsedMs, frameS, pace);
       laneParts[at].count.textContent = `${waiting} waiting · ${answered} answered${lost > 0 ? ` · ${lost} not` : ""}`;
     });
     const slower = 1000 / pace;
@@ -329,15 +329,15 @@ function start() {
     const frameS = Math.min(0.1, (atMs - lastFrame) / 1000);
     lastFrame = atMs;
     if (isPlaying && !isTimeline && lanes.length > 0) {
-      nowMs += frameS * pace;
-      if (nowMs > lastMs(lanes)) restart();
+      elapsedMs += frameS * pace;
+      if (elapsedMs > longestMs(lanes)) restart();
       else draw(frameS);
     }
     requestAnimationFrame(frame);
   }
 
-  const lastMs = (/** @type {Lane[]} */ of) =>
-    Math.min(...of.map(({ playback: { rides } }) => rides[rides.length - 1]?.atMs ?? 0));
+  const longestMs = (/** @type {Lane[]} */ of) =>
+    Math.min(...of.map(({ playback: { rides, fromMs } }) => (rides.at(-1)?.atMs ?? 0) - fromMs));
 
   function showPlaying() {
     byId("play").textContent = isPlaying ? "Pause" : "Play";
