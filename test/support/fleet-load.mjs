@@ -4,7 +4,7 @@ import { Agent, request } from "node:http";
 
 const tryAgainMs = 100;
 const givenUpAfterMs = 40_000;
-/** An answer that takes longer than this is felt: the fault is over for callers when there are no more of them. */
+/** Callers notice an answer that takes longer than this. For them the fault ends with the last such answer. */
 const feltMs = 500;
 /** A version takes over within so long; then no other one may answer. */
 const takesOverMs = 500;
