@@ -6,13 +6,13 @@ import { workerInfoOf, type WorkerInfo } from "../../queue/worker-registry.ts";
 import type { Peers } from "./peers.ts";
 
 /**
- * Others answer within a tenth of a second, on a busy machine later and one after the other: the time counts from the last one that
- * became known, this worker itself among them. A worker that judges earlier takes itself for alone.
+ * Other workers answer within a tenth of a second, on a busy machine later and one after the other: the time counts from
+ * the last worker that became known, this one included. A worker that judges earlier believes that it is alone.
  */
 const answersTakeMs = 1000;
-/** A connection may not hear what it sends: then this is long enough. */
+/** Some connections never deliver their own messages: a worker that does not hear itself judges after this time. */
 const withoutEchoMs = 3000;
-/** For so long it may hear workers for the first time that were there before it. */
+/** A worker this young may still meet older workers for the first time. */
 const youngMs = 10_000;
 const maxNewer = 10_000;
 
