@@ -10,7 +10,7 @@ export interface EarlyAnswers {
   values(ownership: RowOwnership): unknown[];
 }
 
-/** A batch of a worker: which of its items have no answer yet. */
+/** The items of a worker's batch that have no answer yet. */
 export class OpenItems {
   readonly size: number;
   #answered: Set<number> | undefined;
@@ -19,14 +19,14 @@ export class OpenItems {
     this.size = size;
   }
 
-  /** Their places, rising; undefined where no item has been answered. */
+  /** Their places, in ascending order; undefined while no item has been answered. */
   get places(): number[] | undefined {
     const answered = this.#answered;
     if (answered === undefined) return undefined;
     return Array.from({ length: this.size }, (_, place) => place).filter((place) => !answered.has(place));
   }
 
-  /** An `answer` message. @throws {Error} saying what it has that it must not have. */
+  /** Reads an `answer` message. @throws {Error} that names the field that is wrong. */
   answered(outputs: readonly WorkerColumn[], frame: Frame): EarlyAnswers {
     const places = frame.header["indices"];
     if (!Array.isArray(places)) throw new Error(`an answer with ${describe(places)} as indices`);
@@ -42,7 +42,7 @@ export class OpenItems {
     return { places, values: (ownership) => readResult(outputs, checked, places.length, ownership, places) };
   }
 
-  /** A `result` message: one value or `Error` for each item that is open, in order. @throws {Error} as `answered`. */
+  /** Reads a `result` message: a value or an `Error` for each open item, in order. @throws {Error} as `answered`. */
   ended(outputs: readonly WorkerColumn[], frame: Frame): (ownership: RowOwnership) => unknown[] {
     const checked = checkResult(outputs, frame);
     const { places } = this;

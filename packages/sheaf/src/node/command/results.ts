@@ -13,7 +13,7 @@ export interface CheckedResult {
   readonly payload: Uint8Array<ArrayBuffer>;
 }
 
-/** @throws {Error} saying what the message has that it must not have. */
+/** @throws {Error} that names the field that is wrong. */
 export function checkResult(outputs: readonly WorkerColumn[], { header, payload }: Frame): CheckedResult {
   const { columns = [], errors = [] } = header;
   if (!Array.isArray(columns) || columns.length !== outputs.length) {
