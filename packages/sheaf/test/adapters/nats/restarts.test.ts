@@ -9,7 +9,7 @@ const rig = new Rig();
 afterEach(() => rig.end());
 
 test(
-  "NATS is killed and restarted five times under load: what it had accepted is answered, and leaves the queue",
+  "NATS is killed and restarted five times under load: every accepted item is answered and leaves the queue",
   { skip },
   async () => {
     const queue = rig.newQueue();
