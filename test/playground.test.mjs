@@ -79,7 +79,7 @@ test("an address restores its settings, and the defaults need none", () => {
   assert.deepEqual(settingsOf(""), { settings: defaults, ignored: [] });
 });
 
-test("what makes no sense in an address is left out and named", () => {
+test("parts of an address that make no sense are ignored and named", () => {
   const wrong = {
     "rate=-5": "rate=-5: it must be a number from 1 to 5000",
     "rate=1e9": "rate=1e9: it must be a number from 1 to 5000",

@@ -2,7 +2,7 @@ import { numbers, patterns } from "./settings.js";
 
 /** @import { NumberName, Settings } from "./settings.js" */
 
-/** What a slider's value means where it is not its number. */
+/** The words for a slider's value where a number and a unit do not say it. */
 const asWords = {
   tenants: (/** @type {number} */ value) => (value === 0 ? "not told apart" : String(value)),
   flood: (/** @type {number} */ value) => (value === 0 ? "nobody floods" : `${value} × the capacity`),

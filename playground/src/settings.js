@@ -65,8 +65,8 @@ export const defaults = /** @type {any} */ ({
 });
 
 /**
- * The settings of an address, `#rate=300&pattern=burst`: what it leaves out has its default, and what makes no sense is
- * left out and named.
+ * The settings of an address, `#rate=300&pattern=burst`. A setting that the address does not hold has its default;
+ * `ignored` names the parts that make no sense.
  * @param {string} hash
  * @returns {{ settings: Settings, ignored: string[] }}
  */
@@ -81,7 +81,7 @@ export function settingsOf(hash) {
   return { settings, ignored: ignored.slice(0, 5) };
 }
 
-/** The shortest address of these settings: only what is not a default. */
+/** The shortest address of these settings: it holds only those that differ from their defaults. */
 export function hashOf(/** @type {Settings} */ settings) {
   const entries = Object.entries(settings).filter(([name, value]) => value !== /** @type {any} */ (defaults)[name]);
   const text = new URLSearchParams(entries.map(([name, value]) => [name, shown(value)])).toString();
