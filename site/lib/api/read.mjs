@@ -49,7 +49,7 @@ const codeOf = (node, name) =>
 
 const printed = (node) => printer.printNode(ts.EmitHint.Unspecified, node, node.getSourceFile());
 
-/** What has the docstring of a node: each overload its own. */
+/** The signature or symbol that holds the docstring of a node: each overload has its own. */
 const documentedBy = (node, checker) =>
   isCallable(node) ? checker.getSignatureFromDeclaration(node) : checker.getSymbolAtLocation(node.name);
 
