@@ -55,6 +55,9 @@ export function unnameableTypes(points) {
   });
 }
 
+/** Whether a node declares a method, of a class or of another type. */
+export const isMethod = (node) => ts.isMethodSignature(node) || ts.isMethodDeclaration(node);
+
 /** The names of types below a declaration. */
 export function namesOfTypes(node) {
   const own = ts.isTypeReferenceNode(node)
@@ -127,8 +130,8 @@ const objectsIn = (type) =>
 /** Whether it is a function or has methods, such as a policy or an executor: handed over whole, not filled in. */
 function isHandedOver(checker, type) {
   const isFunction = (some) => some.getCallSignatures().length > 0;
-  const isMethod = (property) => !isOptional(property) && isFunction(checker.getTypeOfSymbol(property));
-  return isFunction(type) || checker.getPropertiesOfType(type).some(isMethod);
+  const isRequiredFunction = (property) => !isOptional(property) && isFunction(checker.getTypeOfSymbol(property));
+  return isFunction(type) || checker.getPropertiesOfType(type).some(isRequiredFunction);
 }
 
 const isOptional = ({ flags }) => (flags & ts.SymbolFlags.Optional) !== 0;

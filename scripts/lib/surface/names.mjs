@@ -1,6 +1,6 @@
 // The names that a program or an editor sees: exports, their members and options, from the declaration files.
 import ts from "typescript-5.2";
-import { exportsOf } from "../public-signatures.mjs";
+import { exportsOf, isMethod } from "../public-signatures.mjs";
 import { deprecated, overload } from "./shapes.mjs";
 
 /**
@@ -49,11 +49,7 @@ const parametersOf = ({ parameters }) =>
     .join(", ")})`;
 
 const isMember = (node) =>
-  ts.isPropertySignature(node) ||
-  ts.isPropertyDeclaration(node) ||
-  ts.isMethodSignature(node) ||
-  ts.isMethodDeclaration(node) ||
-  ts.isGetAccessorDeclaration(node);
+  ts.isPropertySignature(node) || ts.isPropertyDeclaration(node) || isMethod(node) || ts.isGetAccessorDeclaration(node);
 
 /** Types that are written with texts as arguments, such as `Omit<Options, "name">`: these texts are not values. */
 const isTypeWithNames = (node) => ts.isTypeReferenceNode(node) || ts.isExpressionWithTypeArguments(node);
@@ -74,7 +70,7 @@ function addMembers(node, path, add) {
 const isPrivate = ({ modifiers = [] }) => modifiers.some(({ kind }) => kind === ts.SyntaxKind.PrivateKeyword);
 
 function memberShape(node) {
-  if (ts.isMethodSignature(node) || ts.isMethodDeclaration(node)) return `method ${parametersOf(node)}`;
+  if (isMethod(node)) return `method ${parametersOf(node)}`;
   const value = defaultOf(node);
   return `${node.questionToken ? "optional" : "required"}${value === undefined ? "" : ` = ${value}`}`;
 }

@@ -70,12 +70,12 @@ async function exportOf({ name, kind, signatures, members, types }, { linkTo, li
   return lines;
 }
 
-async function memberOf({ path, code: text, isMethod, doc }, toName) {
+async function memberOf({ path, code: text, isCalled, doc }, toName) {
   const lines = [`#### ${path}`];
-  const isShort = !isMethod && !text.includes("\n") && text.length < 80;
+  const isShort = !isCalled && !text.includes("\n") && text.length < 80;
   const initial = doc.default === undefined ? [] : [`default: ${literal(doc.default)}`];
   if (isShort) lines.push([`\`${text}\``, ...initial].join(" · "));
-  else lines.push(await code(text, isMethod ? memberFrame : typeFrame), ...initial.map(sentence));
+  else lines.push(await code(text, isCalled ? memberFrame : typeFrame), ...initial.map(sentence));
   return [...lines, prose(doc.text), ...tagsOf(doc, toName)];
 }
 

@@ -1,6 +1,6 @@
 // What the packages' entry points export, read from their declarations by the compiler that has an API for it.
 import ts from "typescript-5.2";
-import { exportsOf, namesOfTypes } from "../../../scripts/lib/public-signatures.mjs";
+import { exportsOf, isMethod, namesOfTypes } from "../../../scripts/lib/public-signatures.mjs";
 
 const printer = ts.createPrinter({ removeComments: true });
 
@@ -55,12 +55,11 @@ const documentedBy = (node, checker) =>
 
 const isCallable = (node) =>
   ts.isFunctionDeclaration(node) ||
-  ts.isMethodSignature(node) ||
-  ts.isMethodDeclaration(node) ||
+  isMethod(node) ||
   ts.isCallSignatureDeclaration(node) ||
   ts.isConstructorDeclaration(node);
 
-/** The members with a docstring, of a declaration and of the object types written in it: `{ path, code, isMethod, doc }`. */
+/** The members with a docstring, of a declaration and of the object types written in it: `{ path, code, isCalled, doc }`. */
 function membersOf(node, path, checker) {
   const own = (node.members ?? []).filter((member) => isCallable(member) || member.name !== undefined);
   const literals = node.members === undefined ? literalsIn(node) : [];
@@ -77,11 +76,11 @@ function membersOf(node, path, checker) {
 
 function memberOf(member, path, checker) {
   const name = member.name?.getText() ?? (ts.isConstructorDeclaration(member) ? "constructor" : "()");
-  const isMethod = isCallable(member);
+  const isCalled = isCallable(member);
   return {
     path: /^\W/.test(name) ? `${path}${name}` : `${path}.${name}`,
-    isMethod,
-    code: isMethod ? printed(member).replace(/;$/, "") : typeOf(member),
+    isCalled,
+    code: isCalled ? printed(member).replace(/;$/, "") : typeOf(member),
     doc: docOf(documentedBy(member, checker), checker),
   };
 }
