@@ -2,7 +2,7 @@ import type { CostLine } from "./cost-line.ts";
 import { check, checkCount, checkPositive, oneOf } from "../shared/checks.ts";
 
 export interface RecommendOptions {
-  /** Items that arrive, a second; > 0. */
+  /** Items that arrive, a second, independently of each other; > 0. `simulate` knows other patterns. */
   readonly ratePerS: number;
   /**
    * Most time from an item's arrival to its result that is still good, in milliseconds.
@@ -51,7 +51,7 @@ export interface Recommendation {
 
 // A smaller gain is within the error of a measurement, and no reason for the machinery.
 const smallestGain = 1.1;
-// Below this share of busy time two items rarely meet under any policy.
+// Below this share of busy time two independent items rarely meet under any policy.
 const lowUtilisation = 0.1;
 const risesNoMore = 0.95;
 
@@ -118,7 +118,7 @@ export function recommend(costModel: CostLine, options: RecommendOptions): Recom
     return doNotBatch(
       "low-rate",
       `only latency counts at this rate: rate × s(1) ÷ slots = ${ratePerS}/s × ${ms(oneMs)} ÷ ${slots} = ` +
-        `${(100 * busy).toFixed(1)} % busy < ${100 * lowUtilisation} %, items hardly ever meet`,
+        `${(100 * busy).toFixed(1)} % busy < ${100 * lowUtilisation} %, independent items hardly ever meet`,
     );
   }
 
