@@ -39,7 +39,8 @@ const runMsOfItem = (/** @type {WhatIfPoint} */ { result: { utilisation, duratio
 
 /**
  * Whether batching pays: the inequality of `recommend`, and a batcher's own verdict on its runs, over seeds instead of hours.
- * Batching pays where it saves run time or latency; where chance may decide otherwise it is not settled.
+ * Batching pays where it saves run time or latency; where chance may decide otherwise it is not settled. The inequality
+ * takes calls for independent and knows no queue, so a gain of the runs wins over it.
  * @param {Settings} settings
  * @param {readonly Seen[]} seeds
  * @param {number} answeredPerS results a second one at a time
@@ -68,12 +69,17 @@ export function judge({ slots, size, pattern, callers, rate, fixed }, seeds, ans
       ? `One at a time, ${figures(100 * without)} % of the calls get no answer, and the others take`
       : "One at a time, a call takes") +
     ` ${figures(latency.times)}× as long on average, and ${figures(run.times)}× the run time`;
-  const { because, reason } = advice;
-  const told = (/** @type {Verdict["word"]} */ word, why = times) => ({ word, why, sure, because });
+  const { reason } = advice;
+  const told = (/** @type {Verdict["word"]} */ word, why = times, because = advice.because) => {
+    return { word, why, sure, because };
+  };
   // Whatever chance brings, there is nothing to share.
-  if (reason === "strict-order" || reason === "no-fixed-part") return told("do not batch", whyNot[reason]);
-  if (run.verdict === "gains" || latency.verdict === "gains")
-    return told("batch", advice.verdict === "batch" ? times : `${times}: calls are few, but they come together`);
+  if (isStrict || fixed === 0 || size === 1) return told("do not batch", whyNot[reason]);
+  if (run.verdict === "gains" || latency.verdict === "gains") {
+    if (advice.verdict === "batch") return told("batch");
+    const overruled = `the runs decide; the formula, which knows neither bursts nor queues, says: ${advice.because}`;
+    return told("batch", `${times}: ${whyYet[reason]}`, overruled);
+  }
   if (run.verdict === "measuring" || latency.verdict === "measuring")
     return told("not settled", `${times}: the ranges reach across the limit of 1.1×`);
   return advice.verdict === "batch"
@@ -96,6 +102,12 @@ function gainOf(/** @type {readonly number[]} */ gains, /** @type {{ batchSize: 
 const whyNot = {
   "strict-order":
     "Each call comes after the answer to the one before it: there is never a second one to share a run with",
-  "no-fixed-part": "A run of n items takes as long as n runs: there is nothing to share",
+  "no-fixed-part": "A full batch takes about as long as its items one by one: there is next to nothing to share",
   "low-rate": "Calls hardly ever meet: nearly every one finds a free slot and runs at once",
+};
+
+/** Why the runs gain where the inequality of `recommend` says no. @type {Partial<Record<Recommendation["reason"], string>>} */
+const whyYet = {
+  "no-fixed-part": "a batch saves little time, but the queue is long",
+  "low-rate": "the mean rate is low, but many calls come at once",
 };
