@@ -8,6 +8,7 @@ import { NextBatch } from "./dispatch/next-batch.ts";
 import { putBack } from "./dispatch/put-back.ts";
 import { RateLimiter } from "./dispatch/limits/rate-limit.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
+import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Admission } from "./queue/admission.ts";
 import { Epochs } from "./queue/chunks/epoch.ts";
@@ -27,11 +28,15 @@ import { isShared, settingsOf } from "./contract/settings.ts";
 import { systemClock } from "./runtime/clock.ts";
 import type { Policy } from "../policies/policy.ts";
 
-/** Like `createBatcher`, with the default policy as an argument: the core itself has none. */
+/**
+ * Like `createBatcher`, with the default policy as an argument: the core itself has none. `stallWarningMs` is Infinity for
+ * a batch function that is known to end without calling its batcher, however long it takes.
+ */
 export function assembleBatcher<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
+  stallWarningMs: number = defaultStallWarningMs,
 ): Batcher<In, Result<Out>> {
   const settings = settingsOf(run, options, defaultPolicy);
   const { clock, name } = settings;
@@ -100,7 +105,7 @@ export function assembleBatcher<In, Out>(
   const demand = new Demand();
   const arrived = (): number => queue.arrived + settlement.tally.rejected;
   const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload, demand };
-  const scheduler = new Scheduler<In, Out>(parts);
+  const scheduler = new Scheduler<In, Out>(parts, stallWarningMs);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
   // With a clock of its own, as in a simulation, a batcher reports nothing about this process.
   const utilisation = clock === systemClock ? new UtilisationMeter(settings.concurrency) : undefined;

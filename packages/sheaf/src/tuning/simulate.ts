@@ -1,10 +1,12 @@
 import type { Batcher } from "../core/contract/batcher.ts";
 import type { Executor } from "../core/contract/executor.ts";
-import { createBatcher } from "../core/create-batcher.ts";
+import { assembleBatcher } from "../core/assemble-batcher.ts";
 import { BatcherError } from "../core/contract/errors.ts";
+import type { BatcherOptions } from "../core/contract/options.ts";
 import { laneOf, priorities, type Lane } from "../core/contract/settings.ts";
 import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
+import { auto } from "../policies/auto/index.ts";
 import type { DispatchReason } from "../policies/policy.ts";
 import { momentsOf, maxCalls } from "./traffic/arrivals.ts";
 import { callsOfDay } from "./traffic/day.ts";
@@ -141,12 +143,14 @@ class Simulation {
       if (options.concurrency !== undefined) throw new TypeError("scaling excludes concurrency");
       this.#autoscaler = new Autoscaler(scalingSettings(scaling), this.#clock, () => this.#load());
     }
-    this.#batcher = createBatcher<number, number>(this.#executorOf(run), {
+    const settings: BatcherOptions<number, number> = {
       ...(this.#weights !== undefined && { weigh: this.#weights.of }),
       ...(this.#tenants !== undefined && tenantKey !== "none" && { [tenantKey]: this.#tenants.keyOf }),
       ...batcherOptions,
       clock: this.#clock,
-    });
+    };
+    // A simulated run calls no batcher: however long it takes, nothing is stuck.
+    this.#batcher = assembleBatcher<number, number>(this.#executorOf(run), settings, auto, Infinity);
     this.#batcher.subscribe(({ size, reason }) => {
       this.#runs++;
       this.#ran += size;

@@ -246,6 +246,15 @@ test("a ramp from next to nothing comes at its rate, and so does a step far away
   }
 });
 
+test("runs of any length warn of no stall: a simulated run calls no batcher, and ends", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const options = { cost: { fixedMs: 60_000, perItemMs: 1 }, arrivals: poisson(5), items: 100 };
+  const { items, runs } = await simulate({ ...options, policy: fixedWindow(), maxWaitMs: 20, concurrency: 1 });
+  assert.equal(items.ok, 100);
+  assert.ok(runs > 1, "items wait for a slot");
+  assert.equal(warn.mock.callCount(), 0);
+});
+
 test("without process and setImmediate, as in a browser, the result is the same", async () => {
   const options = { ...gpu, arrivals: poisson(700), items: 400, seed: 3 };
   const tuning = new URL("../../dist/tuning/index.js", import.meta.url).href;

@@ -67,7 +67,7 @@ export class Scheduler<In, Out> {
   #turnEndPending = false;
   #turnStartedAtMs = 0;
 
-  constructor(parts: SchedulerParts<In, Out>) {
+  constructor(parts: SchedulerParts<In, Out>, stallWarningMs: number) {
     this.#parts = parts;
     this.#clock = parts.settings.clock;
     const { settings, queue, next, settlement, admission, dispatcher, cost } = parts;
@@ -79,7 +79,7 @@ export class Scheduler<In, Out> {
       admission.expire(nowMs);
       this.#keepDeadlines();
     });
-    this.#stallWatch = new StallWatch(settings, () => dispatcher.started);
+    this.#stallWatch = new StallWatch(settings, stallWarningMs, () => dispatcher.started);
     if (isBoundToRequests()) this.#wake = () => void this.#lookInThisRequest();
     else void this.#loop();
   }
