@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { afterEach, test } from "node:test";
+import { headers } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/tuning/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
-import { Rig, skip, until } from "./rig.js";
+import { natsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
 afterEach(() => rig.end());
@@ -149,6 +151,40 @@ test("a queue that no server leads: calls are held once, then refused, and one a
   outage.holdAgain(call);
   assert.equal(refused.length, 3, "it has waited for as long as it may");
   outage.stop();
+});
+
+test("after an election the queue is looked for at once, however many requests got no answer", { skip }, async () => {
+  const queue = rig.newQueue();
+  const stream = `SHEAF_${tokenOf(queue)}`;
+  const connection = await rig.connect();
+  const request = connection.request.bind(connection);
+  // As JetStream while nothing leads the queue.
+  let isLeaderless = false;
+  let looks = 0;
+  connection.request = (...call: Parameters<typeof request>) => {
+    if (call[0] !== `$JS.API.STREAM.INFO.${stream}`) return request(...call);
+    looks++;
+    return isLeaderless ? new Promise(() => undefined) : request(...call);
+  };
+  const front = natsFrontEnd<number, number>({ headers, queue, connection });
+  try {
+    await rig.worker(queue, double);
+    await front.ready();
+    const operator = await rig.connect();
+    const elected = async (): Promise<void> => {
+      const before = looks;
+      operator.publish(`$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.${stream}`);
+      await until(() => looks > before, "it is looked for");
+    };
+    isLeaderless = true;
+    for (let election = 0; election < 6; election++) await elected();
+    isLeaderless = false;
+    await elected();
+    await until(() => front.unavailableReason === undefined, "it is found");
+    assert.equal(await front(1), 2);
+  } finally {
+    await front.close({ graceMs: 0 });
+  }
 });
 
 test("a NATS server that hangs is said by both sides, until it answers again", { skip }, async () => {

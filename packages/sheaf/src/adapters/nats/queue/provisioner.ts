@@ -13,7 +13,8 @@ export class QueueProvisioner {
   readonly #route: string | undefined;
   readonly #found: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
-  #attempts = 0;
+  /** Those that are awaited: requests from before an election, or before a later success, may never be answered. */
+  readonly #attempts: Set<object> = new Set();
   #isStopped = false;
   #wasProvisioned = false;
   #unavailableReason: string | undefined;
@@ -55,32 +56,41 @@ export class QueueProvisioner {
     for (const subject of [streamDeleted, consumerDeleted]) on(subject, () => this.provisionSoon());
     // Consumers have elections of their own, which a front end need not know of.
     for (const subject of [streamElected, ...(this.#route === undefined ? [] : [consumerElected])])
-      on(subject, () => this.provision());
+      on(subject, () => {
+        this.#attempts.clear();
+        this.provision();
+      });
   }
 
   provision(): void {
-    if (this.#isStopped || this.#attempts >= maxAttempts) return;
+    if (this.#isStopped || this.#attempts.size >= maxAttempts) return;
     if (this.#settings.durability === "none") {
       this.#wasProvisioned = true;
       return this.#found("");
     }
-    this.#attempts++;
-    const cancel = this.#settings.clock.after(unansweredMs, () => this.provisionSoon());
-    void this.#ensure()
-      .catch((error: Error) => this.#failed(error.message))
+    const attempt = {};
+    this.#attempts.add(attempt);
+    const ifAwaited = (act: () => void): void => {
+      if (this.#attempts.has(attempt)) act();
+    };
+    const cancel = this.#settings.clock.after(unansweredMs, () => ifAwaited(() => this.provisionSoon()));
+    void this.#ensure(attempt)
+      .catch((error: Error) => ifAwaited(() => this.#failed(error.message)))
       .finally(() => {
         cancel();
-        this.#attempts--;
+        this.#attempts.delete(attempt);
       });
   }
 
-  async #ensure(): Promise<void> {
+  async #ensure(attempt: object): Promise<void> {
     const identity = await ensureQueue(this.#settings, this.#route);
     // Later nothing waits for these: their stream may be without a leader a little longer.
     const deadLetters = ensureDeadLetters(this.#settings);
     if (!this.#wasProvisioned) await deadLetters;
     this.#unavailableReason = this.#warnedOf = undefined;
     this.#wasProvisioned = true;
+    this.#attempts.clear();
+    this.#attempts.add(attempt);
     if (!this.#isStopped) this.#found(identity);
     await deadLetters;
   }
