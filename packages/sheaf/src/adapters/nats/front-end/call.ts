@@ -31,6 +31,8 @@ export interface Call {
   aloneAt: string | undefined;
   /** Workers that ended meanwhile. */
   deathsAlone: number;
+  /** So many deliveries, the first ones, ended with a worker that handed it back: none of them ended a worker. */
+  handedBack: number;
   release(): void;
 }
 

@@ -145,6 +145,7 @@ export class LostWorkers {
       if (!open.has(call) || sequence === undefined || sequence > stream_seq || held.has(keyOf(head))) continue;
       if (id !== undefined && call.aloneAt === id) call.deathsAlone++;
       call.aloneAt = undefined;
+      call.handedBack = 0;
       if (call.deathsAlone >= deathsAlone) giveUp(call);
       // As its worker would have acknowledged it. The server looks at the item's number, and that the other one is in
       // use.

@@ -261,6 +261,7 @@ export class PendingCalls {
       movedFrom: undefined,
       aloneAt: undefined,
       deathsAlone: 0,
+      handedBack: 0,
       release: () => {
         cancelTimer();
         if (signal !== undefined) this.signals.remove(signal, onAbort);
@@ -278,8 +279,11 @@ export class PendingCalls {
     if (token.startsWith("q")) {
       // Its worker has it again, and names itself when it is about to run it alone.
       if (call !== undefined) call.aloneAt = new TextDecoder().decode(message.data.subarray(0, longestId));
-      const answer = call === undefined ? "0" : `1 ${this.routing.size.lately} ${call.deathsAlone}`;
+      const answer = call === undefined ? "0" : `1 ${this.routing.size.lately} ${call.deathsAlone} ${call.handedBack}`;
       if (isSubject(message.reply)) this.#link.publish(message.reply, answer);
+    } else if (token.startsWith("h")) {
+      const deliveries = Number(new TextDecoder().decode(message.data.subarray(0, longestId)));
+      if (call !== undefined && deliveries === call.handedBack + 1) call.handedBack = deliveries;
     } else if (token.startsWith("a")) {
       if (call !== undefined) this.#publishes.acknowledged(call, message);
     } else {
@@ -401,7 +405,13 @@ export class PendingCalls {
     for (const call of this.#open.values()) {
       const { route, sequence } = call;
       if (route === routing.route || sequence === undefined || routing.isStaffed(route)) continue;
-      Object.assign(call, { movedFrom: { route, sequence }, route: routing.route, sequence: undefined, publishes: 0 });
+      Object.assign(call, {
+        movedFrom: { route, sequence },
+        route: routing.route,
+        sequence: undefined,
+        publishes: 0,
+        handedBack: 0,
+      });
       this.#publishes.publish(call);
     }
   }

@@ -1,7 +1,6 @@
 import type { BatcherPending } from "../../../core/contract/batcher.ts";
 import { BatcherError } from "../../../core/contract/errors.ts";
 import { MessageAges } from "./message-ages.ts";
-import type { PoisonMode } from "./poison-mode.ts";
 import type { NatsMessage } from "../wire/client.ts";
 import { deliveryOf, AckKind, type AckToken, type Delivery } from "./delivery.ts";
 import { requestOf, type Request } from "../wire/envelope.ts";
@@ -19,7 +18,6 @@ export interface ArrivalParts {
   readonly link: QueueConnection;
   readonly pending: () => BatcherPending;
   readonly inFlight: InFlight;
-  readonly poisonMode: PoisonMode;
   readonly redeliveries: Redeliveries;
   readonly flowControl: FlowControl;
   readonly runs: ItemRuns;
@@ -42,7 +40,7 @@ export class Arrivals {
 
   /** JetStream: requested, acknowledged, and given to another worker if this one falls silent. */
   fromQueue(message: NatsMessage, { lane, deliveries, sequence, storedAtMs, pending }: AckToken): void {
-    const { settings, link, inFlight, poisonMode, redeliveries, flowControl, runs, isTaking } = this.#parts;
+    const { settings, link, inFlight, redeliveries, flowControl, runs, isTaking } = this.#parts;
     flowControl.sawBacklog(pending);
     const ack = message.reply!;
     const request = this.#read(message);
@@ -65,7 +63,6 @@ export class Arrivals {
     inFlight.add(delivery);
     if (deliveries > 1) {
       this.counts.redelivered++;
-      poisonMode.redeliverySeen();
       redeliveries.add(delivery);
     } else {
       flowControl.add(delivery);

@@ -1,12 +1,12 @@
 import type { QueueSettings } from "../queue/options.ts";
 
-/** Poison mode lasts this many ack waits after a redelivery anywhere. */
+/** Poison mode lasts this many ack waits after a suspect was seen anywhere. */
 const carefulWaits = 3;
 /** A worker that sees many suspects warns the others this often at most. */
 const sayEveryMs = 1000;
 
 /**
- * After a redelivery there may be an item in the queue that kills workers. In poison mode a worker looks at one item
+ * Where there are suspects, there may be an item in the queue that kills workers. In poison mode a worker looks at one item
  * before it takes a batch, so that a poisonous item takes no innocent ones with it.
  */
 export class PoisonMode {
@@ -32,7 +32,7 @@ export class PoisonMode {
   }
 
   /** A suspect arrived here. */
-  redeliverySeen(): void {
+  suspectSeen(): void {
     this.begin();
     const nowMs = this.#settings.clock.now();
     if (nowMs - this.#saidAtMs < sayEveryMs) return;

@@ -11,6 +11,10 @@ export interface RedeliveryParts {
   readonly route: string;
   readonly peers: Peers;
   readonly timers: Timers;
+  /** It was only handed back: it runs as any other item. */
+  readonly clear: (delivery: Delivery) => void;
+  /** It may have ended a worker. */
+  readonly suspected: () => void;
   /** Runs it alone; resolves when it is answered. */
   readonly runAlone: (delivery: Delivery) => Promise<void>;
   /** Its caller has left. */
@@ -27,7 +31,7 @@ export interface RedeliveryParts {
   readonly idle: () => void;
 }
 
-/** An item that was delivered before. */
+/** An item that was delivered before, and not only to workers that handed it back. */
 interface Suspect {
   readonly delivery: Delivery;
   /** Workers that served side by side lately. */
@@ -38,6 +42,8 @@ interface Suspect {
 
 interface Answer extends Omit<Suspect, "delivery"> {
   readonly isAwaited: boolean;
+  /** So many deliveries, the first ones, ended with a worker that handed it back. */
+  readonly handedBack: number;
 }
 
 const questionTimeoutMs = 1000;
@@ -53,8 +59,8 @@ const freshMs = 1200;
 const lookAgainMs = 30;
 
 /**
- * Items that were delivered before, the suspects. A worker ended, or hung, while it had them: one of
- * them may be the cause. So they run alone, one after the other, and only those whose callers still wait: in random order (if
+ * Items that were delivered before. Those that a worker handed back run as all others; the rest are suspects. A worker ended, or
+ * hung, while it had them: one of them may be the cause. So they run alone, one after the other, and only those whose callers still wait: in random order (if
  * the guilty one hurts another, it is not always the same), those that ran alone when a worker ended last. At least half of
  * the workers, and no less than one, serve the other items meanwhile. A worker that is alone waits for another one if there was
  * one lately, and otherwise until nothing else waits; but no longer than half of an item's time.
@@ -110,8 +116,10 @@ export class Redeliveries {
     const answer = await this.#ask(delivery, "");
     if (this.#isStopped) return this.#parts.handBack(delivery);
     if (answer === undefined) return this.#park(delivery);
-    const { isAwaited, fleet, deaths } = answer;
+    const { isAwaited, fleet, deaths, handedBack } = answer;
     if (!isAwaited) return this.#parts.drop(delivery);
+    if (delivery.deliveries <= handedBack + 1) return this.#parts.clear(delivery);
+    this.#parts.suspected();
     const from = this.#waiting.filter((other) => other.deaths < deaths).length;
     const to = this.#waiting.filter((other) => other.deaths <= deaths).length;
     const place = from + Math.floor(Math.random() * (to - from + 1));
@@ -171,12 +179,12 @@ export class Redeliveries {
    * run it alone, or empty.
    */
   async #ask({ head, isCancelled }: Delivery, aloneAt: string): Promise<Answer | undefined> {
-    if (isCancelled) return { isAwaited: false, fleet: 0, deaths: 0 };
+    if (isCancelled) return { isAwaited: false, fleet: 0, deaths: 0, handedBack: 0 };
     try {
       const { connection } = this.#parts.settings;
       const { data } = await connection.request(questionSubject(head), aloneAt, { timeout: questionTimeoutMs });
-      const [isAwaited, fleet, deaths] = new TextDecoder().decode(data).split(" ").map(Number);
-      return { isAwaited: isAwaited === 1, fleet: fleet || 0, deaths: deaths || 0 };
+      const [isAwaited, fleet, deaths, handedBack] = new TextDecoder().decode(data).split(" ").map(Number);
+      return { isAwaited: isAwaited === 1, fleet: fleet || 0, deaths: deaths || 0, handedBack: handedBack || 0 };
     } catch {
       return undefined;
     }

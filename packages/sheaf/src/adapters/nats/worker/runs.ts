@@ -3,6 +3,7 @@ import { BatcherError } from "../../../core/contract/errors.ts";
 import type { AbortSignalLike } from "../../../core/runtime/globals.ts";
 import type { DeadLetters } from "../queue/dead-letters.ts";
 import { AckKind, type Delivery } from "./delivery.ts";
+import { handBackSubject } from "../wire/envelope.ts";
 import { NatsQueueError } from "../wire/errors.ts";
 import type { InFlight } from "./in-flight.ts";
 import type { QueueConnection } from "../wire/connection.ts";
@@ -81,8 +82,18 @@ export class ItemRuns {
     ended();
   }
 
-  /** Returns it for another worker; without JetStream that is impossible, and its caller gets an error. */
-  handBack(delivery: Delivery, error?: unknown, delayMs: number = 0): void {
+  /**
+   * Returns it untried, for any worker. Its front end is told: the queue only counts deliveries, by which the next worker
+   * would take it for an item that may have ended this one.
+   */
+  handBack(delivery: Delivery): void {
+    const { head, deliveries, ack } = delivery;
+    if (ack !== undefined) this.#parts.link.publish(handBackSubject(head), String(deliveries));
+    this.#giveBack(delivery);
+  }
+
+  /** Returns it, which may have run here. Without JetStream that is impossible, and its caller gets an error. */
+  #giveBack(delivery: Delivery, error?: unknown, delayMs: number = 0): void {
     this.counts.handedBack++;
     if (delivery.ack === undefined) {
       const message = error instanceof Error ? error.message : "The worker is shutting down.";
@@ -99,7 +110,7 @@ export class ItemRuns {
   #giveUp(): void {
     this.#isGivenUp = true;
     for (const delivery of this.#parts.inFlight.all()) {
-      this.handBack(delivery);
+      this.#giveBack(delivery);
       delivery.departure.leave(new Error("The worker is shutting down."));
     }
   }
@@ -123,7 +134,7 @@ export class ItemRuns {
     const isLate = code === "QUEUE_FULL" && (error as BatcherError).details["expectedMs"] !== undefined;
     // A fault of this worker: another one can still serve the caller.
     if (code === "CLOSED") this.#parts.closed();
-    if (code === "CLOSED" || (code === "QUEUE_FULL" && !isLate)) return this.handBack(delivery, error);
+    if (code === "CLOSED" || (code === "QUEUE_FULL" && !isLate)) return this.#giveBack(delivery, error);
     if (code === "WORKER_CRASHED" && delivery.ack !== undefined)
       return this.#crashed(delivery, (error as BatcherError).details, error as Error);
     this.#parts.replies.error(delivery, error);
@@ -132,7 +143,7 @@ export class ItemRuns {
 
   /** An item on which the model crashes, alone, is given up at once: another try would only crash another worker. */
   #crashed(delivery: Delivery, { items }: Readonly<Record<string, unknown>>, error: Error): void {
-    if (items !== 1) return this.handBack(delivery, error, afterCrashMs);
+    if (items !== 1) return this.#giveBack(delivery, error, afterCrashMs);
     const { head, body, sequence, deliveries } = delivery;
     this.#parts.deadLetters.write({ head, body, sequence, deliveries, reason: error.message });
     this.#finish(delivery, AckKind.end);

@@ -186,6 +186,11 @@ class QueueWorker implements NatsWorker {
       route,
       peers: this.#peers,
       timers: this.#timers,
+      clear: (delivery) => {
+        this.#flowControl.add(delivery);
+        this.#flowControl.advance();
+      },
+      suspected: () => this.#poisonMode.suspectSeen(),
       runAlone: (delivery) => this.#runs.run(delivery, "alone"),
       drop: (delivery) => this.#runs.drop(delivery),
       handBack: (delivery) => this.#runs.handBack(delivery),
@@ -210,7 +215,6 @@ class QueueWorker implements NatsWorker {
       link,
       pending,
       inFlight: this.#inFlight,
-      poisonMode: this.#poisonMode,
       redeliveries: this.#redeliveries,
       flowControl: this.#flowControl,
       runs: this.#runs,
