@@ -5,6 +5,13 @@ import { noThreadsBecause } from "../contract/devices.ts";
 // Failures come as errors, with their text; the runtime would print them to stderr as well.
 env.logLevel = "fatal";
 
+/**
+ * Microseconds for which a thread of a run spins when it has nothing to do, before it sleeps. A small model's operations follow
+ * each other in less; its second thread would have to be woken for each. Longer spins, such as the runtime's own, would take
+ * the core from the thread that answers.
+ */
+const spinUs = 20;
+
 export interface SessionSettings {
   /** Threads of one run. Default 1: workers, not runs, use the cores. */
   readonly intraOpNumThreads?: number | undefined;
@@ -27,8 +34,7 @@ export async function createSession(
     executionProviders: [providerOf(device)],
     intraOpNumThreads,
     logSeverityLevel: 4,
-    // Threads of a run that wait for each other must not take a core from the thread that answers by spinning.
-    extra: { session: { intra_op: { allow_spinning: "0" } } },
+    extra: { session: { intra_op: { allow_spinning: "1", spin_duration_us: String(spinUs) } } },
   };
   try {
     return typeof model === "string"
