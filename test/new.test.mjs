@@ -93,6 +93,16 @@ for (const [kind, name, most] of changes) {
   });
 }
 
+test("every npm test that the next steps name has tests to run", async () => {
+  const words = [...printed.values()].flatMap(({ output }) => [...output.matchAll(/npm test -- ([\w/-]+)/g)].map(([, word]) => word)); // prettier-ignore
+  assert.ok(words.length >= 8, words.join());
+  const list = `
+    import { testFiles } from "./scripts/lib/suites.mjs";
+    console.log(${JSON.stringify(words)}.filter((word) => testFiles([word]).length === 0).join());`;
+  const { output } = await run("--input-type=module", "--eval", list);
+  assert.equal(output.trim(), "");
+});
+
 test("what was laid out passes the lint and the checks of the repository", async () => {
   const sources = [...printed.values()].flatMap(({ output }) => [...output.matchAll(/(\S+\.ts)$/gm)].map(([, path]) => path)); // prettier-ignore
   const lint = await run("node_modules/oxlint/bin/oxlint", ...sources);
