@@ -15,7 +15,10 @@ const compilerOptions = {
 
 const isOurs = ({ declarations = [] }) => /\/dist\/.*\.d\.ts$/.test(declarations[0]?.getSourceFile().fileName ?? "");
 
-/** A compiler's view of entry points `{ specifier, types }`: what each exports, aliases resolved, also with its public name (`named`). */
+/**
+ * A compiler's view of entry points `{ specifier, types }`: the exports of each with their public names (`named`), or alone
+ * (`ofPoint`). Aliases are resolved.
+ */
 export function exportsOf(points) {
   const program = ts.createProgram(
     points.map(({ types }) => types),

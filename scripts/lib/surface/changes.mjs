@@ -1,4 +1,4 @@
-// What a change of the public surface demands: docs/stability.md states the same rules, and a test compares them.
+// The version that a change of the public surface demands. docs/stability.md states the same rules, and a test compares them.
 import { deprecated, overload } from "./shapes.mjs";
 
 /** The step of the version that a change takes, before 1.0 and from then on. */

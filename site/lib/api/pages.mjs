@@ -11,11 +11,14 @@ import { readExports } from "./read.mjs";
 /** `api/node.md` of sheaf/node; the packages themselves are `api/sheaf.md` and `api/sheaf-server.md`. */
 const routeOf = (specifier) => `api/${specifier.replace(/^sheaf\//, "")}.md`;
 
-/** What an entry point is for: of the library as its README says it, of the server as its package does. */
+/** The purpose of every entry point, from the library's README and the server's package.json. */
 function readPurposes() {
   const rows = tableRows(readFileSync(`${root}/packages/sheaf/README.md`, "utf8"), "entry point");
   const { description } = JSON.parse(readFileSync(`${root}/packages/sheaf-server/package.json`, "utf8"));
-  return new Map([...rows.map(([name, what]) => [name.replaceAll("`", ""), what]), ["sheaf-server", description]]);
+  return new Map([
+    ...rows.map(([name, purpose]) => [name.replaceAll("`", ""), purpose]),
+    ["sheaf-server", description],
+  ]);
 }
 
 /**

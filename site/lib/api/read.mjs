@@ -1,4 +1,4 @@
-// What the packages' entry points export, read from their declarations by the compiler that has an API for it.
+// The exports of the packages' entry points, read from their declarations by the compiler that has an API for it.
 import ts from "typescript-5.2";
 import { exportsOf, isMethod, namesOfTypes } from "../../../scripts/lib/public-signatures.mjs";
 
