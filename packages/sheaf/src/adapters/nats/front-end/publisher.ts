@@ -12,8 +12,9 @@ const ackTimeoutMs = 2000;
 const maxPublishes = 3;
 /** More unconfirmed publishes than this mean that the queue cannot keep up. */
 const maxUnanswered = 10_000;
-/** JetStream's error codes: a full stream, per lane or in bytes; and a repeated item of which the first is still being stored. */
+/** JetStream's error code of a full stream: per lane, or in bytes. */
 const queueFull = 10077;
+/** JetStream's error code of a repeated item whose first copy is still being stored. */
 const inProcess = 10158;
 
 export interface PublisherEvents {
@@ -125,7 +126,7 @@ export class Publisher {
     const { maxQueueSize } = this.#settings;
     const { err_code, description } = error;
     if (isLeaderless(error)) return this.#events.missing(call);
-    // Whether it is stored in the end, the next repetition tells.
+    // The next repetition tells whether it has been stored.
     if (err_code === inProcess) return;
     if (err_code !== queueFull)
       return this.#events.refused(call, unavailable(`${this.#name}: JetStream refuses the item: ${description}.`));
