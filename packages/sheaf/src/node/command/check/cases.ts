@@ -47,7 +47,7 @@ const batches: Case = {
     let id = 0;
     for (const size of [1, 2, 7, 64]) {
       worker.run(++id, itemsOf(declaration, size));
-      const results = await worker.answer(id, size);
+      const results = await worker.resultsOf(id, size);
       if (results === undefined && declaration.sample.length > 0)
         throw new Error(`a batch of ${size} of its sample failed`);
       const failed = results?.find((result) => result instanceof Error);
@@ -60,8 +60,8 @@ const batches: Case = {
 const ahead: Case = whenReady("answers two batches that were sent at once, in their order", async (worker, items) => {
   worker.run(1, items(3));
   worker.run(2, items(2));
-  await worker.answer(1, 3);
-  await worker.answer(2, 2);
+  await worker.resultsOf(1, 3);
+  await worker.resultsOf(2, 2);
 });
 
 const cancelled: Case = whenReady(
@@ -71,23 +71,23 @@ const cancelled: Case = whenReady(
     worker.run(1, items(1));
     worker.run(2, items(1));
     worker.send({ type: "cancel", id: 2 });
-    await worker.answer(1, 1);
-    await worker.answer(2, 1);
+    await worker.resultsOf(1, 1);
+    await worker.resultsOf(2, 1);
     worker.send({ type: "cancel", id: 1 });
     worker.run(3, items(1));
-    await worker.answer(3, 1);
+    await worker.resultsOf(3, 1);
   },
 );
 
 const unknownFields: Case = whenReady("ignores fields of a header that it does not know", async (worker, items) => {
   worker.run(1, items(1), { novelty: { of: ["version", 1.5] } });
-  await worker.answer(1, 1);
+  await worker.resultsOf(1, 1);
 });
 
 const signals: Case = whenReady("goes on after SIGINT and SIGTERM", async (worker, items) => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.kill(worker.pid!, signal);
   worker.run(1, items(1));
-  await worker.answer(1, 1);
+  await worker.resultsOf(1, 1);
 });
 
 const close: Case = whenReady(
@@ -95,7 +95,7 @@ const close: Case = whenReady(
   async (worker, items) => {
     worker.run(1, items(2));
     worker.send({ type: "close" });
-    await worker.answer(1, 2);
+    await worker.resultsOf(1, 2);
     const { header } = await worker.next();
     if (header.type !== "closed") throw new Error(`it sent "${header.type}" instead of "closed"`);
     await worker.ended(5000);

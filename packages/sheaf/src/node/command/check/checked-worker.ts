@@ -113,8 +113,8 @@ export class CheckedWorker {
     this.send({ type: "run", id, size: items.length, attempt: 1, columns, ...extra }, pieces);
   }
 
-  /** The next messages, which answer the batch `id` of so many items: its results, or undefined where the run failed. */
-  async answer(id: number, size: number): Promise<unknown[] | undefined> {
+  /** The results of the batch `id` of `size` items, from the messages that come next; undefined where the run failed. */
+  async resultsOf(id: number, size: number): Promise<unknown[] | undefined> {
     const { outputs } = this.declaration!;
     const open = new OpenItems(size);
     const results: unknown[] = [];
