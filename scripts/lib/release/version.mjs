@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { lineOf, reportOf, stepOf } from "../surface/changes.mjs";
+import { lineOf, reportOf, stepOf, stepsBySize } from "../surface/changes.mjs";
 import { packageNames, withMetadata } from "./metadata.mjs";
 
 const isVersion = (text) => /^\d+\.\d+\.\d+(?:-[a-z]+\.\d+)?$/.test(text);
@@ -31,10 +31,9 @@ export function latestVersion(tags) {
  */
 export function checkStep(version, previous, changes) {
   const [now, before] = [version, previous].map((text) => text.split("-")[0].split(".").map(Number));
-  const steps = ["major", "minor", "patch"];
-  const taken = steps.findIndex((_, at) => now[at] !== before[at]);
+  const taken = stepsBySize.findIndex((_, at) => now[at] !== before[at]);
   const demanded = stepOf(changes, lineOf(previous));
-  if (demanded !== undefined && (taken === -1 || taken > steps.indexOf(demanded)))
+  if (demanded !== undefined && (taken === -1 || taken > stepsBySize.indexOf(demanded)))
     throw new Error(`${version} is too small a step:\n${reportOf(changes, previous)}`);
 }
 

@@ -69,10 +69,13 @@ function takesAll(shape, old) {
   );
 }
 
-/** The largest step that these changes demand of a version, `"0.x"` or `"1.x"`: major, minor, patch. */
+/** The steps of a version, the largest first. */
+export const stepsBySize = ["major", "minor", "patch"];
+
+/** The largest step that these changes demand of a version of the line `"0.x"` or `"1.x"`; undefined without changes. */
 export function stepOf(changes, line) {
   const demanded = changes.map(({ kind }) => steps[kind][line]);
-  return ["major", "minor", "patch"].find((step) => demanded.includes(step));
+  return stepsBySize.find((step) => demanded.includes(step));
 }
 
 export const lineOf = (version) => (version.startsWith("0.") ? "0.x" : "1.x");
