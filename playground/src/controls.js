@@ -1,3 +1,4 @@
+import { element } from "./elements.js";
 import { numbers, patterns } from "./settings.js";
 
 /** @import { NumberName, Settings } from "./settings.js" */
@@ -120,16 +121,4 @@ function select(/** @type {(name: keyof Settings, value: unknown) => void} */ ch
     input.value = pattern;
   };
   return [element("div", { class: "control" }, element("label", { for: "pattern" }, "They come"), input), show];
-}
-
-/**
- * @param {string} tag
- * @param {Record<string, string>} [attributes]
- * @param {(Node | string)[]} content
- */
-export function element(tag, attributes = {}, ...content) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...content);
-  return made;
 }

@@ -1,8 +1,9 @@
 import { figures, shownMs } from "../../packages/sheaf-server/dist/shared/terminal.js";
-import { drawAnswers, drawLatencies } from "./chart.js";
 import { argumentsOf, codeOf } from "./command.js";
-import { compute } from "./compute.js";
-import { controlsIn, element } from "./controls.js";
+import { answerRequests, computer } from "./computer.js";
+import { controlsIn } from "./controls.js";
+import { byId, element } from "./elements.js";
+import { names, showFigures } from "./figures.js";
 import { drawFlow, drawTimeline, laneOn, paceOf } from "./flow.js";
 import { itemsOf, policies } from "./model.js";
 import { presetOf, presets } from "./presets.js";
@@ -11,62 +12,8 @@ import { seedsNeeded } from "./verdict.js";
 
 /** @import { Shown } from "./compute.js" @import { Lane } from "./flow.js" @import { Settings } from "./settings.js" @import { Verdict } from "./verdict.js" */
 
-const names = { unbatched: "One at a time", fifo: "A window", auto: "The default" };
-const byId = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-
-if (typeof document === "undefined") {
-  // In the worker: the same script, without a page.
-  let newest = 0;
-  addEventListener("message", ({ data: { id, settings } }) => {
-    newest = id;
-    void answerTo(
-      settings,
-      (message) => postMessage({ id, ...message }),
-      () => newest !== id,
-    );
-  });
-} else start();
-
-/**
- * @param {Settings} settings
- * @param {(message: any) => void} tell
- * @param {() => boolean} isStale
- */
-function answerTo(settings, tell, isStale) {
-  return compute(settings, tell, isStale).catch((error) => tell({ error: String(error?.message ?? error) }));
-}
-
-/** Computes beside the page where a worker may be started, else in it. */
-function computer(/** @type {(message: any) => void} */ heard) {
-  let newest = 0;
-  const inPage = (/** @type {Settings} */ settings) => {
-    const id = ++newest;
-    void answerTo(
-      settings,
-      (message) => id === newest && heard(message),
-      () => id !== newest,
-    );
-  };
-  try {
-    const source = new Blob([byId("app").textContent ?? ""], { type: "text/javascript" });
-    const worker = new Worker(URL.createObjectURL(source));
-    /** @type {Settings | undefined} */
-    let last;
-    let works = true;
-    worker.addEventListener("message", ({ data }) => data.id === newest && heard(data));
-    worker.addEventListener("error", () => {
-      works = false;
-      if (last !== undefined) inPage(last);
-    });
-    return (/** @type {Settings} */ settings) => {
-      last = settings;
-      if (works) worker.postMessage({ id: ++newest, settings });
-      else inPage(settings);
-    };
-  } catch {
-    return inPage;
-  }
-}
+if (typeof document === "undefined") answerRequests();
+else start();
 
 function start() {
   /** @type {Settings} */
@@ -109,7 +56,7 @@ function start() {
     if (message.shown !== undefined) {
       shown = message.shown;
       verdict = undefined;
-      showFigures();
+      showFigures(message.shown);
       restart();
     }
     if (message.seeds !== undefined) showMeasuring(message.seeds);
@@ -174,68 +121,6 @@ function start() {
       `${itemsOf(settings).toLocaleString("en-US")} calls each way, the first tenth not counted, seed ${settings.seed}; ` +
       `the verdict rests on ${seedsNeeded} seeds. Run times are yours to say: “npx sheaf tune” measures them. ` +
       "In the table, unbatched is one at a time, fifo the window, and auto the default.";
-  }
-
-  function showFigures() {
-    if (shown === undefined) return;
-    const { rows, sides, latenciesMs, begunPerS, story, settings: of } = shown;
-    const [head, ...body] = rows;
-    byId("figures").replaceChildren(
-      element("thead", {}, element("tr", {}, ...head.map((text) => element("th", { scope: "col" }, text)))),
-      element(
-        "tbody",
-        {},
-        ...body.map((row, at) =>
-          element(
-            "tr",
-            {},
-            ...row.map((text, column) =>
-              column === 1
-                ? element("th", { scope: "row" }, element("i", { class: `swatch ${policies[at]}` }), text)
-                : element("td", {}, text),
-            ),
-          ),
-        ),
-      ),
-    );
-    byId("story").hidden = story === undefined;
-    byId("story").textContent = story ?? "";
-    byId("sides").replaceChildren(
-      ...sides.map(({ latencyMs, lost }, at) =>
-        element(
-          "div",
-          { class: policies[at] },
-          element("dt", {}, policies[at] === "fifo" ? `A window of ${of.window} ms` : names[policies[at]]),
-          element("dd", { class: "figure" }, shownMs(latencyMs.p99)),
-          element(
-            "dd",
-            { class: "hint" },
-            `for 99 of 100 calls; half take up to ${shownMs(latencyMs.p50)}${lost > 0 ? `; ${figures(100 * lost)} % lost` : ""}`,
-          ),
-        ),
-      ),
-    );
-    const lines = sides.map(({ latencyMs, answeredPerS }, at) => ({
-      name: names[policies[at]],
-      kind: policies[at],
-      latencyMs,
-      values: latenciesMs[at],
-      perS: answeredPerS ?? [],
-    }));
-    const svg = /** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("latencies")));
-    drawLatencies(svg, lines);
-    svg.setAttribute(
-      "aria-label",
-      `Latency. ${lines.map(({ name, latencyMs }) => `${name}: half within ${shownMs(latencyMs.p50)}, 95 of 100 within ${shownMs(latencyMs.p95)}, 99 within ${shownMs(latencyMs.p99)}`).join(". ")}.`,
-    );
-    byId("answers-figure").hidden = begunPerS === undefined;
-    if (begunPerS === undefined) return;
-    const answers = /** @type {SVGSVGElement} */ (/** @type {unknown} */ (byId("answers")));
-    drawAnswers(answers, lines, begunPerS);
-    answers.setAttribute(
-      "aria-label",
-      `Answers a second over time. ${lines.map(({ name, perS }) => `${name}: at most ${Math.max(...perS)}`).join(". ")}.`,
-    );
   }
 
   /** On a phone the verdict stays in sight while a slider moves. */
@@ -373,7 +258,7 @@ function start() {
 
   addEventListener("hashchange", fromAddress);
   addEventListener("resize", () => {
-    showFigures();
+    if (shown !== undefined) showFigures(shown);
     draw(0);
   });
   showPlaying();
