@@ -4,7 +4,8 @@ import { afterEach, test } from "node:test";
 import { headers } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/tuning/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
-import { natsFrontEnd } from "../../../dist/adapters/nats/index.js";
+import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
+import { createBatcher } from "../../../dist/index.js";
 import { Rig, skip, tokenOf, until } from "./rig.js";
 
 const rig = new Rig();
@@ -184,6 +185,37 @@ test("after an election the queue is looked for at once, however many requests g
     assert.equal(await front(1), 2);
   } finally {
     await front.close({ graceMs: 0 });
+  }
+});
+
+test("a lane without a leader keeps no items of the others waiting", { skip }, async () => {
+  const queue = rig.newQueue();
+  const connection = await rig.connect();
+  const request = connection.request.bind(connection);
+  let isLeaderless = false;
+  let looks = 0;
+  connection.request = (...call: Parameters<typeof request>) => {
+    if (!isLeaderless || !/^\$JS\.API\.CONSUMER\.INFO\..*-bulk$/.test(call[0])) return request(...call);
+    looks++;
+    return new Promise(() => undefined);
+  };
+  const batcher = createBatcher(double);
+  const worker = natsWorker(batcher, { headers, queue, connection });
+  try {
+    await worker.ready();
+    const front = await rig.frontEnd<number, number>(queue);
+    await front.ready();
+    isLeaderless = true;
+    await connection.reconnect();
+    await until(() => looks > 0, "the worker looks for its lanes");
+    let isAnswered = false;
+    const answer = front(1);
+    void answer.then(() => (isAnswered = true)).catch(() => undefined);
+    await until(() => isAnswered, "it is answered");
+    assert.equal(await answer, 2);
+  } finally {
+    await worker.drain({ graceMs: 0 });
+    await batcher.close();
   }
 });
 

@@ -1,3 +1,4 @@
+import { within } from "../../../core/runtime/within.ts";
 import type { QueueConnection } from "../wire/connection.ts";
 import type { QueueSettings } from "./options.ts";
 import { ensureDeadLetters, ensureQueue, namesOf } from "./topology.ts";
@@ -6,6 +7,8 @@ const againMs = 500;
 /** During an election a request may get no answer at all: then another one is sent beside it. */
 const unansweredMs = 1000;
 const maxAttempts = 4;
+/** The consumers of all lanes answer within this time, unless one has no leader. */
+const lanesMs = 100;
 
 /** Creates the queue where it is missing: when asked, and again until it exists. */
 export class QueueProvisioner {
@@ -83,16 +86,24 @@ export class QueueProvisioner {
   }
 
   async #ensure(attempt: object): Promise<void> {
-    const identity = await ensureQueue(this.#settings, this.#route);
+    const { identity, consumers } = await ensureQueue(this.#settings, this.#route);
+    // Each lane has an election of its own. Those with a leader do not wait for the others.
+    const isEarly = this.#wasProvisioned && !(await within(consumers, lanesMs, this.#settings.clock));
+    if (isEarly) this.#succeeded(attempt, identity);
+    await consumers;
     // Later nothing waits for these: their stream may be without a leader a little longer.
     const deadLetters = ensureDeadLetters(this.#settings);
     if (!this.#wasProvisioned) await deadLetters;
+    this.#succeeded(attempt, identity);
+    await deadLetters;
+  }
+
+  #succeeded(attempt: object, identity: string): void {
     this.#unavailableReason = this.#warnedOf = undefined;
     this.#wasProvisioned = true;
     this.#attempts.clear();
     this.#attempts.add(attempt);
     if (!this.#isStopped) this.#found(identity);
-    await deadLetters;
   }
 
   provisionSoon(): void {

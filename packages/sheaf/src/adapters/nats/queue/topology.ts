@@ -112,13 +112,16 @@ type Config = Readonly<Record<string, unknown>>;
 /**
  * Creates the missing parts of a queue. Existing ones stay, except that a front end brings the limits up to its own, and a
  * worker the consumers of its `route`; a front end has none. Safe to repeat, on either side.
- * @returns the stream's identity: another one than last time means that the queue was lost.
+ * @returns the stream's identity: another one than last time means that the queue was lost. Its consumers may take longer.
  */
-export async function ensureQueue(settings: QueueSettings, route: string | undefined): Promise<string> {
+export async function ensureQueue(
+  settings: QueueSettings,
+  route: string | undefined,
+): Promise<{ readonly identity: string; readonly consumers: Promise<unknown> }> {
   const names = namesOf(settings);
   const identity = await ensureStream(settings, streamConfig(settings, names), route === undefined);
-  if (route !== undefined) await Promise.all(lanes.map((lane) => ensureConsumer(settings, names, route, lane)));
-  return identity;
+  const consumers = route === undefined ? [] : lanes.map((lane) => ensureConsumer(settings, names, route, lane));
+  return { identity, consumers: Promise.all(consumers) };
 }
 
 /** Creates the stream of dead letters where it is missing. */
