@@ -1,16 +1,17 @@
 /**
  * `npm run bench -- text [--servers sheaf,mosec] [--base FOLDER] [--classes short,mixed,long] [--callers 1,16,64]
- * [--drives closed,lists,open] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER] [--from FOLDER]
- * [--install-only]`: text embeddings beside other servers (mosec, tei, infinity; sheaf-greedy and sheaf-two-workers too) and a
- * floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two threads a run behind each; the
- * floor is Python without a server, which sorts the texts in view (16, 64 and 512), with runs of 1 to 32 and with runs cut by
- * cost. FOLDER of --base is a built checkout of another version, which joins as `base`. All take turns in each round; a cell
- * is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up to 512, long ones 425; lists have
- * 32 texts and 16 callers. Open loop: Poisson arrivals at 30, 60 and 80 % of what the first server answered with the most
- * callers. --out keeps the figures and draws them, --from reports and draws those of an earlier run. The first run installs
- * the servers into bench/peers/artifacts: TEI is built from its source with cargo, and infinity takes 6 GB. Linux.
- * A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds) for the callers, 1 + 4 × seconds for the lists and
- * 3 × (1 + seconds) for the open loop: `--classes short,mixed --drives closed,lists --rounds 3` with two servers 8 minutes.
+ * [--drives closed,lists,open] [--loads 30,60,80] [--rounds 5] [--seconds 4] [--floor-seconds 1] [--out FOLDER]
+ * [--from FOLDER] [--install-only]`: text embeddings beside other servers (mosec, tei, infinity; sheaf-greedy and
+ * sheaf-two-workers too) and a floor. One encoder of MiniLM's shape (6 × 384) with seeded weights, ONNX Runtime with two
+ * threads a run behind each; the floor is Python without a server, which sorts the texts in view (16, 64 and 512), with runs
+ * of 1 to 32 and with runs cut by cost. FOLDER of --base is a built checkout of another version, which joins as `base`. All
+ * take turns in each round; a cell is the median of the rounds. Short texts have 14 tokens in the mean, mixed ones 45 and up
+ * to 512, long ones 425; lists have 32 texts and 16 callers. Open loop: Poisson arrivals at LOADS percent of what the first
+ * server answered with the most callers. --out keeps the figures and draws them, --from reports and draws those of an earlier
+ * run. The first run installs the servers into bench/peers/artifacts: TEI is built from its source with cargo, and infinity
+ * takes 6 GB. Linux. A round takes 21 × floor-seconds a class, and a server 3 × (1 + seconds) for the callers, 1 + 4 × seconds
+ * for the lists and 1 + seconds for a load of the open loop: `--classes short,mixed --drives closed,lists --rounds 3` with two
+ * servers 8 minutes.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -37,6 +38,7 @@ const { values: flags } = parseArgs({
     classes: { type: "string", default: Object.keys(classes).join() },
     callers: { type: "string", default: "1,16,64" },
     drives: { type: "string", default: drives.join() },
+    loads: { type: "string", default: "30,60,80" },
     rounds: { type: "string", default: "5" },
     seconds: { type: "string", default: "4" },
     "floor-seconds": { type: "string", default: "1" },
@@ -49,12 +51,12 @@ const plan = {
   classes: listed("classes", flags.classes, Object.keys(classes)),
   callers: flags.callers.split(",").map((count) => number("callers", count, 1, 1024)),
   drives: listed("drives", flags.drives, drives),
+  loads: flags.loads.split(",").map((percent) => number("loads", percent, 1, 200) / 100),
   rounds: number("rounds", flags.rounds, 1, 100),
   seconds: number("seconds", flags.seconds, 1, 300),
   floorSeconds: number("floor-seconds", flags["floor-seconds"], 0, 60),
 };
 const shape = { ...miniLm, maxTokens: 512 };
-const loads = [0.3, 0.6, 0.8];
 const views = [16, 64, 512];
 /** Lists come back in waves of seconds. */
 const listSpans = 4;
@@ -116,10 +118,12 @@ async function measureRound(round, { texts, floor, running, figures }) {
   const order = [...running].map((_, i, all) => all[(i + round) % all.length]);
   /** A server that fails is left out of the cell, and the others go on. */
   const note = async (name, className, drive, load, measured) => {
-    const result = await measured.catch((error) => {
+    const [stealBefore, startedAtMs] = [stealSeconds(), performance.now()];
+    const result = await measured().catch((error) => {
       process.exitCode = 1;
       return { failure: error.message };
     });
+    result.stealShare = (stealSeconds() - stealBefore) / ((performance.now() - startedAtMs) / 1000);
     figures.cells.push({ name, round, className, drive, load, ...result });
     console.error(`  ${round + 1} ${name} ${className} ${drive} ${load}: ${JSON.stringify(result)}`);
   };
@@ -127,21 +131,21 @@ async function measureRound(round, { texts, floor, running, figures }) {
     const of = { texts: texts[className], seconds: plan.seconds, seed: round + 1 };
     if (plan.floorSeconds > 0)
       for (const view of views)
-        await note("floor", className, "floor", view, floor.measure(className, view, plan.floorSeconds));
+        await note("floor", className, "floor", view, () => floor.measure(className, view, plan.floorSeconds));
     if (plan.drives.includes("closed"))
       for (const callers of plan.callers)
         for (const [name, server] of order)
-          await note(name, className, "closed", callers, closedLoop(server, { ...of, callers, perRequest: 1 }));
+          await note(name, className, "closed", callers, () => closedLoop(server, { ...of, callers, perRequest: 1 }));
     const lists = { callers: 16, perRequest: 32, seconds: listSpans * plan.seconds };
     // 512 long texts at once would take a minute a wave.
     if (plan.drives.includes("lists") && className !== "long")
       for (const [name, server] of order)
-        await note(name, className, "lists", 16, closedLoop(server, { ...of, ...lists }));
+        await note(name, className, "lists", 16, () => closedLoop(server, { ...of, ...lists }));
     if (plan.drives.includes("open")) {
       const capacity = capacityOf(figures.cells, names[0], className);
-      for (const share of loads)
+      for (const share of plan.loads)
         for (const [name, server] of order)
-          await note(name, className, "open", share, openLoop(server, { ...of, ratePerS: share * capacity }));
+          await note(name, className, "open", share, () => openLoop(server, { ...of, ratePerS: share * capacity }));
     }
   }
 }
