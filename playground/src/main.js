@@ -215,13 +215,13 @@ function start() {
     lastFrame = atMs;
     if (isPlaying && !isTimeline && lanes.length > 0) {
       elapsedMs += frameS * pace;
-      if (elapsedMs > longestMs(lanes)) restart();
+      if (elapsedMs > shortestMs(lanes)) restart();
       else draw(frameS);
     }
     requestAnimationFrame(frame);
   }
 
-  const longestMs = (/** @type {Lane[]} */ of) =>
+  const shortestMs = (/** @type {Lane[]} */ of) =>
     Math.min(...of.map(({ playback: { rides, fromMs } }) => (rides.at(-1)?.atMs ?? 0) - fromMs));
 
   function showPlaying() {
