@@ -102,8 +102,8 @@ const isMs = (value: unknown): value is number => typeof value === "number" && v
 /** Names the call in the whole fleet: the front end's inbox ends in a token of its own. */
 export const keyOf = ({ f, i }: Pick<RequestHead, "f" | "i">): string => `${f.slice(f.lastIndexOf(".") + 1)}-${i}`;
 /**
- * Subjects of the front end: `a` acknowledgement of the publish, `r` result, `q` does the caller still wait, `h` a worker hands the
- * item back.
+ * Subjects of the front end: `a` acknowledgement of the publish, `r` result, `q` does the caller still wait, `h` a worker
+ * hands the item back.
  */
 export const ackSubject = (inbox: string, id: string): string => `${inbox}.a${id}`;
 export const replySubject = ({ f, i }: RequestHead): string => `${f}.r${i}`;

@@ -59,11 +59,12 @@ const freshMs = 1200;
 const lookAgainMs = 30;
 
 /**
- * Items that were delivered before. Those that a worker handed back run as all others; the rest are suspects. A worker ended, or
- * hung, while it had them: one of them may be the cause. So they run alone, one after the other, and only those whose callers still wait: in random order (if
- * the guilty one hurts another, it is not always the same), those that ran alone when a worker ended last. At least half of
- * the workers, and no less than one, serve the other items meanwhile. A worker that is alone waits for another one if there was
- * one lately, and otherwise until nothing else waits; but no longer than half of an item's time.
+ * Items that were delivered before. Those that a worker handed back run as all others; the rest are suspects. A worker ended,
+ * or hung, while it had them: one of them may be the cause. So they run alone, one after the other, and only those whose
+ * callers still wait: in random order (if the guilty one hurts another, it is not always the same), those that ran alone when
+ * a worker ended last. At least half of the workers, and no less than one, serve the other items meanwhile. A worker that is
+ * alone waits for another one if there was one lately, and otherwise until nothing else waits; but no longer than half of an
+ * item's time.
  */
 export class Redeliveries {
   readonly #parts: RedeliveryParts;
