@@ -96,7 +96,7 @@ for (const durability of ["file", "none"] as const) {
     const inbox = (await watched(stranger, queue, durability, () => front(1))).f;
     const words = [`{"id":"x","isServing":true,"slots":"many","maxBatchSize":1,"runMs":1,"runSize":null}`, ...garbage];
     for (const payload of words) stranger.publish(`sheaf.${tokenOf(queue)}.alive`, payload);
-    for (const kind of ["r", "a", "q", "z", ""])
+    for (const kind of ["r", "a", "q", "h", "z", ""])
       for (const payload of garbage) stranger.publish(`${inbox}.${kind}zz`, payload);
     const advisory = `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.SHEAF_${tokenOf(queue)}.any-interactive`;
     for (const payload of [...garbage, `{"stream_seq":"x"}`, `{"stream_seq":1e30,"deliveries":{}}`])

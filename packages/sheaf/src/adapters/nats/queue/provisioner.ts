@@ -9,6 +9,8 @@ const unansweredMs = 1000;
 const maxAttempts = 4;
 /** The consumers of all lanes answer within this time, unless one has no leader. */
 const lanesMs = 100;
+/** A queue has many parts, each with elections of its own: those that come together are looked at once. */
+const electionsMs = 20;
 
 /** Creates the queue where it is missing: when asked, and again until it exists. */
 export class QueueProvisioner {
@@ -16,7 +18,8 @@ export class QueueProvisioner {
   readonly #route: string | undefined;
   readonly #found: (identity: string) => void;
   #cancelAgain: (() => void) | undefined;
-  /** Those that are awaited: requests from before an election, or before a later success, may never be answered. */
+  #cancelElected: (() => void) | undefined;
+  /** Attempts whose outcome counts. Requests from before an election, or before a later success, may never be answered. */
   readonly #attempts: Set<object> = new Set();
   #isStopped = false;
   #wasProvisioned = false;
@@ -59,10 +62,15 @@ export class QueueProvisioner {
     for (const subject of [streamDeleted, consumerDeleted]) on(subject, () => this.provisionSoon());
     // Consumers have elections of their own, which a front end need not know of.
     for (const subject of [streamElected, ...(this.#route === undefined ? [] : [consumerElected])])
-      on(subject, () => {
-        this.#attempts.clear();
-        this.provision();
-      });
+      on(subject, () => this.#elected());
+  }
+
+  #elected(): void {
+    this.#cancelElected ??= this.#settings.clock.after(electionsMs, () => {
+      this.#cancelElected = undefined;
+      this.#attempts.clear();
+      this.provision();
+    });
   }
 
   provision(): void {
@@ -73,12 +81,12 @@ export class QueueProvisioner {
     }
     const attempt = {};
     this.#attempts.add(attempt);
-    const ifAwaited = (act: () => void): void => {
+    const ifItCounts = (act: () => void): void => {
       if (this.#attempts.has(attempt)) act();
     };
-    const cancel = this.#settings.clock.after(unansweredMs, () => ifAwaited(() => this.provisionSoon()));
+    const cancel = this.#settings.clock.after(unansweredMs, () => ifItCounts(() => this.provisionSoon()));
     void this.#ensure(attempt)
-      .catch((error: Error) => ifAwaited(() => this.#failed(error.message)))
+      .catch((error: Error) => ifItCounts(() => this.#failed(error.message)))
       .finally(() => {
         cancel();
         this.#attempts.delete(attempt);
@@ -127,5 +135,6 @@ export class QueueProvisioner {
   stop(): void {
     this.#isStopped = true;
     this.#cancelAgain?.();
+    this.#cancelElected?.();
   }
 }
