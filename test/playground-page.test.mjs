@@ -2,12 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import {
-  closeBrowser,
-  open as openPage,
-  skip,
-  violations,
-} from "../packages/sheaf-server/dist-test/dashboard/browser.js";
+import { closeBrowser, open, skip, violations } from "../packages/sheaf-server/dist-test/dashboard/browser.js";
 import { argumentsOf, codeOf } from "../playground/src/command.js";
 import { pointsOf, tableOf } from "../playground/src/model.js";
 import { presets } from "../playground/src/presets.js";
@@ -21,13 +16,6 @@ const folder = `${root}/artifacts/playground`;
 mkdirSync(folder, { recursive: true });
 writeFileSync(`${folder}/index.html`, (await playgroundPage()).html);
 const address = pathToFileURL(`${folder}/index.html`).href;
-
-/** The tests' own limit ends what takes too long: a crowded machine may be slow. */
-async function open(...how) {
-  const page = await openPage(...how);
-  page.setDefaultTimeout(0);
-  return page;
-}
 
 /** Waits until the page shows these settings, and its verdict. */
 const settled = (page, settings) => page.locator(`body[data-settled="${hashOf(settings)}"]`).waitFor();

@@ -38,6 +38,8 @@ export async function open(t: TestContext, url: string, look: Look = {}, expecte
   const { width = 1280, height = 900, colorScheme = "light" } = look;
   const context = await (await theBrowser()).newContext({ viewport: { width, height }, colorScheme });
   const page = await context.newPage();
+  // The tests' own limit ends what takes too long: a crowded machine may be slow.
+  page.setDefaultTimeout(0);
   const complaints: string[] = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());

@@ -62,7 +62,7 @@ describe("early answers of a Python worker", { skip: skipWithoutPython, timeout:
     withWorker(async (call) => {
       const [bad, b, long] = await wordsOf(call, ["bad", "b", "long"]);
       assert.deepEqual([bad, b], ["a bad text", "last b"]);
-      assert.match(long!, /2 numbers, float32\[1\] has 1|shape \[1,2\]/);
+      assert.match(long!, /2 numbers, float32\[1\] has 1|shape \[1, 2\]/);
     }));
 
   test("an index out of range and a wrong number of results fail the unanswered items", () =>
