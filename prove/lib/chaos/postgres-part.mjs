@@ -5,6 +5,7 @@ import { insertBatcher, upsertBatcher } from "../../../packages/sheaf/dist/adapt
 import { disturb } from "./disturb.mjs";
 import { Ledger } from "./ledger.mjs";
 import { RowsSent, VersionsSent } from "./rows-sent.mjs";
+import { standstills } from "./standstill.mjs";
 import { trySignal } from "./try-signal.mjs";
 
 const runTimeoutMs = 3000;
@@ -76,7 +77,14 @@ export async function chaosOnPostgres({ seconds, draw }) {
         },
         (error) => {
           const isCut = disturbance.isUnderWay || sentAtMs < disturbance.endedAtMs + 1000;
-          const [outcome, fate] = outcomeOf(error, { ...callOptions, reason, isPoison: call.isPoison, isCut });
+          const stoodStill = standstills().overAtMs > sentAtMs;
+          const [outcome, fate] = outcomeOf(error, {
+            ...callOptions,
+            reason,
+            isPoison: call.isPoison,
+            isCut,
+            stoodStill,
+          });
           call.fate = fate;
           ended(outcome, String(error?.stack ?? error));
         },
@@ -141,11 +149,12 @@ export async function chaosOnPostgres({ seconds, draw }) {
 }
 
 /** What a caller got, as an outcome of the ledger, and what its row must be. An error needs a cause. */
-function outcomeOf(error, { timeoutMs, signal, reason, isPoison, isCut }) {
+function outcomeOf(error, { timeoutMs, signal, reason, isPoison, isCut, stoodStill }) {
   if (signal !== undefined && error === reason) return ["the caller left", "unknown"];
   if (error?.code === "TIMEOUT" && timeoutMs !== undefined) return ["timeout", "unknown"];
   if (error?.code === "QUEUE_FULL") return ["refused, queue full", "refused"];
   if (isPoison && (error instanceof TypeError || /^2[23]/.test(error?.code))) return ["refused, bad row", "refused"];
+  if (error?.code === "RUN_TIMEOUT" && stoodStill) return ["cut after a standstill", "unknown"];
   if (!isCut) return ["wrong", "unknown"];
   // Nothing was sent: there was no connection.
   if (error?.code === "ECONNREFUSED" || error?.code === "57P03") return ["database away", "refused"];
