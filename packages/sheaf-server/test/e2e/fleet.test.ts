@@ -281,7 +281,7 @@ test("what can never be right about NATS ends the process, naming the setting", 
 });
 
 test("a nats-server that is too old ends the process, naming its version and the lowest one", { skip }, async (t) => {
-  const old = await greetingAs("2.8.4");
+  const old = await wayToNats((greeting) => greeting.replace(/"version":"[^"]*"/, `"version":"2.8.4"`));
   t.after(old.close);
   for (const role of ["gateway", "worker"]) {
     const ended = start(t, role, { NATS_URL: old.url });
@@ -290,13 +290,27 @@ test("a nats-server that is too old ends the process, naming its version and the
   }
 });
 
-/** A way to the NATS server on which it gives itself out for another version. */
-async function greetingAs(version: string): Promise<{ url: string; close(): void }> {
+test("a process that gives its credentials too late, for want of a processor, tries again", { skip }, async (t) => {
+  const strict = await wayToNats((greeting, connection) =>
+    connection === 1 ? `${greeting}-ERR 'Authentication Timeout'\r\n` : greeting,
+  );
+  t.after(strict.close);
+  const late = start(t, "all", { NATS_URL: strict.url });
+  assert.equal((await post(await ready(late), "/infer", item(1))).status, 200);
+  assert.match(late.output.stdout, /NATS cannot be reached, and is tried again: Authentication Timeout/);
+});
+
+/** A way to the NATS server on which the server's greeting is another one. Connections count from 1. */
+async function wayToNats(
+  greet: (greeting: string, connection: number) => string,
+): Promise<{ url: string; close(): void }> {
   const [host, port] = nats.url.split(":");
+  let connections = 0;
   const server = createServer((near) => {
+    const connection = ++connections;
     const far = connect(Number(port), host!);
     far.once("data", (greeting) => {
-      near.write(greeting.toString().replace(/"version":"[^"]*"/, `"version":"${version}"`));
+      near.write(greet(greeting.toString(), connection));
       far.pipe(near);
     });
     near.pipe(far);

@@ -123,7 +123,8 @@ export class FleetConnection implements NatsConnection {
       } catch (error) {
         if (error instanceof TooOld) throw error;
         const { name, message } = error as Error;
-        if (/Authorization|Authentication|UserAuthentication/i.test(name))
+        // Where a process gets no processor for a moment, NATS names a timeout: its credentials may be right.
+        if (/Authorization|Authentication|UserAuthentication/i.test(name) && !/timeout/i.test(message))
           throw new Error(`NATS refuses the connection: ${message}. See NATS_CREDS_FILE, NATS_USER, NATS_TOKEN.`, {
             cause: error,
           });
