@@ -40,7 +40,7 @@ export const paceOf = (aloneMs, perS, isSurge = false) =>
 /**
  * Draws one moment of a lane: calls come from the left, wait, share a run, and leave on the right.
  * @param {Lane} lane
- * @param {number} elapsedMs virtual, since the lane's begin
+ * @param {number} elapsedMs virtual, since the lane began
  * @param {number} frameS real seconds since the last frame; 0 puts every call at its place at once
  * @param {number} pace virtual milliseconds in a real second
  * @returns {{ waiting: number, answered: number, lost: number }} calls: now, and so far

@@ -24,7 +24,7 @@ export function whyNoNats() {
 /**
  * Starts a server; `restart()` ends it with SIGKILL or a milder signal, and brings it back on the same ports with what it
  * had stored. How much its queues may reserve does not depend on the machine's disk and memory.
- * @param {readonly string[]} more arguments of nats-server; `-c` and `-js=false` are instead of those for JetStream
+ * @param {readonly string[]} more arguments of nats-server; `-c` or `-js=false` replaces its settings of JetStream
  */
 export async function startNats(more = []) {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-nats-"));
