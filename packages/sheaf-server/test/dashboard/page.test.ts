@@ -473,6 +473,10 @@ test(
     await notice.waitFor();
     await page.screenshot({ path: `${artefacts}stopped.png` });
     assert.match((await page.locator("#main").getAttribute("class")) ?? "", /stale/);
+    for (const colorScheme of ["dark", "light"] as const) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await violations(page), [], `figures that stand still can be read (${colorScheme})`);
+    }
     const second = await serving(t, [doubling(), measuringTexts()], { port });
     await live(page);
     await page.getByRole("radio", { name: "measure" }).waitFor();
