@@ -82,7 +82,7 @@ export class FleetConnection implements NatsConnection {
   }
 
   async request(...request: Parameters<NatsConnection["request"]>): Promise<NatsMessage> {
-    return (await this.#client).request(...request);
+    return (await this.#client).request(...(request as Parameters<Client["request"]>));
   }
 
   async flush(): Promise<void> {

@@ -29,7 +29,11 @@ export interface NatsConnection {
     subject: string,
     options?: { queue?: string; callback?: (error: Error | null, message: NatsMessage) => void },
   ): NatsSubscription;
-  request(subject: string, payload?: Uint8Array | string, options?: { timeout: number }): Promise<NatsMessage>;
+  request(
+    subject: string,
+    payload?: Uint8Array | string,
+    options?: { timeout: number; headers?: NatsHeaders },
+  ): Promise<NatsMessage>;
   flush(): Promise<void>;
   /** Yields `disconnect`, `reconnect` and more, until the connection is closed. */
   status(): AsyncIterable<{ readonly type: string }>;
