@@ -113,9 +113,9 @@ test("a tenant's flood at both gateways does not hold up another tenant at eithe
   open();
   for (const { status, json } of await Promise.all(quiet)) {
     assert.equal(status, 200);
-    // Two items of each gateway may be published, and each has a turn of the flood; the other gateway goes on where this one
-    // gets no processor for a moment. In the order of arrival it would be 100.
-    assert.ok(json.output[0] <= floodItems, `${json.output[0]} items ran before it`);
+    // Few items of its own gateway's flood may run before it. All of the other's may: that gateway goes on while this one
+    // gets no processor. In the order of arrival both floods would.
+    assert.ok(json.output[0] < 1.5 * floodItems, `${json.output[0]} items ran before it`);
   }
   assert.ok((await Promise.all(flood)).every(({ status }) => status === 200));
 });
