@@ -35,7 +35,15 @@ async function startFleet(queue: string, holdMs: number): Promise<Fleet> {
     open.push(connection);
     return connection;
   };
-  const shared = { headers, queue, replicas: 3, onWarning: (message: string) => void warnings.push(message) };
+  // Room for the calls of an election that takes a minute.
+  const maxQueueSize = 10_000;
+  const shared = {
+    headers,
+    queue,
+    maxQueueSize,
+    replicas: 3,
+    onWarning: (message: string) => void warnings.push(message),
+  };
   const workers: NatsWorker[] = [];
   for (const { url } of cluster.servers.slice(0, 2)) {
     const batcher = createBatcher(double, { maxBatchSize: 8, concurrency: 1 });
