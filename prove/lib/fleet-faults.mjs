@@ -182,12 +182,12 @@ export async function fullQueue({ report }) {
       ),
     );
     const refused = replies.filter(({ status }) => status === 429);
-    report({ name: "a full queue", answered: accepted(replies).length, refused: refused.length });
-    assert.equal(
-      accepted(replies).length + refused.length,
-      replies.length,
-      JSON.stringify(replies.find(({ status }) => status !== 200 && status !== 429)),
-    );
+    // A nats-server that gets no processor for seconds is out of reach for a moment: the gateways say so, and when to come back.
+    const outOfReach = replies.filter(({ status, headers }) => status === 503 && headers["retry-after"] !== undefined);
+    const counts = { answered: accepted(replies).length, refused: refused.length, outOfReach: outOfReach.length };
+    report({ name: "a full queue", ...counts });
+    const told = new Set([...accepted(replies), ...refused, ...outOfReach]);
+    assert.deepEqual(replies.filter((reply) => !told.has(reply)), []); // prettier-ignore
     assert.ok(refused.length > 0, "nothing was refused");
     assert.ok(accepted(replies).length >= 100, "what found room is answered");
     for (const { id, json } of accepted(replies)) assert.equal(json.output.id, id);
