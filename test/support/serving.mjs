@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * A port of 127.0.0.1 that is free now, and that no other test run has just chosen. Below those that the system gives to outgoing connections: while a
- * server is down, a client that tries its port again and again may be given that very port, and then talks to itself and
- * keeps the server from coming back.
+ * A port of 127.0.0.1 that is free now, and that no other test run has just chosen. Below those that the system gives to
+ * outgoing connections: while a server is down, a client that tries its port again and again may be given that very port,
+ * and then talks to itself and keeps the server from coming back.
  */
 export async function freePort() {
   for (;;) {

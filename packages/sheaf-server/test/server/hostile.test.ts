@@ -91,6 +91,9 @@ test("connections that say nothing, or half a request, and never close are close
     if (text !== "") socket.write(text);
   }
   await untilAllEnded(server);
+  // Not over a connection: it would have to be as quick as those above.
+  const next = await server.app.inject({ method: "POST", url: "/infer", payload: [1] });
+  assert.equal(next.statusCode, 200);
 });
 
 test("JSON nested a million deep is refused before it reaches a worker, where it would fail its batch-mates", async (t) => {

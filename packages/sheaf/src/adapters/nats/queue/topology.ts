@@ -126,9 +126,9 @@ export async function ensureQueue(
   const { identity, isNew } = await ensureStream(settings, streamConfig(settings, names), route === undefined);
   if (route === undefined) return { identity, consumers: Promise.resolve() };
   // Its creator's own call has waited for it.
-  let answered = isNew ? Promise.resolve() : undefined;
-  const streamIsWhole = (): Promise<void> => (answered ??= streamAnswers(settings, names, route));
-  const consumers = lanes.map((lane) => ensureConsumer(settings, names, route, lane, streamIsWhole));
+  let ready = isNew ? Promise.resolve() : undefined;
+  const streamReady = (): Promise<void> => (ready ??= untilStreamAnswers(settings, names, route));
+  const consumers = lanes.map((lane) => ensureConsumer(settings, names, route, lane, streamReady));
   return { identity, consumers: Promise.all(consumers) };
 }
 
@@ -141,7 +141,7 @@ export async function ensureDeadLetters(settings: QueueSettings): Promise<void> 
  * Waits until the stream answers a message. nats-server 2.9 shows a stream that it is still creating for another side, and a
  * consumer created then never delivers anything. The message names another stream: it is refused, and not stored.
  */
-async function streamAnswers(settings: QueueSettings, names: QueueNames, route: string): Promise<void> {
+async function untilStreamAnswers(settings: QueueSettings, names: QueueNames, route: string): Promise<void> {
   const { connection, clock } = settings;
   const { stream, deadStream } = names;
   const headers = settings.headers();
@@ -197,7 +197,7 @@ async function ensureConsumer(
   names: QueueNames,
   route: string,
   lane: string,
-  streamIsWhole: () => Promise<void>,
+  streamReady: () => Promise<void>,
 ): Promise<void> {
   const { stream } = names;
   const name = names.consumer(route, lane);
@@ -218,7 +218,7 @@ async function ensureConsumer(
   if (info.error === undefined && isAsWanted(config, info.config)) return;
   if (info.error !== undefined && info.error.err_code !== err.consumerNotFound)
     throw refused(`${stream}.${name}`, info.error);
-  if (info.error !== undefined) await streamIsWhole();
+  if (info.error !== undefined) await streamReady();
   const { error } = await jetStream(settings, `CONSUMER.DURABLE.CREATE.${stream}.${name}`, {
     stream_name: stream,
     config,
