@@ -27,8 +27,8 @@ export interface Call {
   sequence: number | undefined;
   /** Where the queue has it, while it is being moved to another version. */
   movedFrom: { readonly route: string; readonly sequence: number } | undefined;
-  /** The worker that runs it, and nothing beside it. */
-  aloneAt: string | undefined;
+  /** Workers that ran it, and nothing beside it, and have not been seen to end. */
+  aloneAt: Set<string> | undefined;
   /** Workers that ended meanwhile. */
   deathsAlone: number;
   /** So many deliveries, the first ones, ended with a worker that handed it back: none of them ended a worker. */

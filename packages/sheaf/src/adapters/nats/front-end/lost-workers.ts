@@ -105,7 +105,17 @@ export class LostWorkers {
     routing.lost(worker.id);
     // Other workers must not count on it when they try the items. Other front ends see for themselves, and hand over theirs.
     link.publish(names.joined, JSON.stringify({ ...worker, slots: 0 }));
+    this.#countDeath(worker.id);
     if (settings.durability !== "none") void this.#handOver(worker, nowMs + settings.ackWaitMs);
+  }
+
+  /** Also of items that the queue has given to others meanwhile: after a pause of the whole machine it does so at once. */
+  #countDeath(id: string): void {
+    for (const call of this.#parts.open()) {
+      if (call.aloneAt?.delete(id) !== true) continue;
+      call.deathsAlone++;
+      if (call.deathsAlone >= deathsAlone) this.#parts.giveUp(call);
+    }
   }
 
   async #handOver(worker: LostWorker, untilMs: number): Promise<void> {
@@ -117,7 +127,7 @@ export class LostWorkers {
 
   /** Items that the queue gave out, and that no living worker holds, were at the lost one. False where that is unknown. */
   async #tryHandOver({ id, route }: LostWorker): Promise<boolean> {
-    const { settings, names, link, routing, token, giveUp } = this.#parts;
+    const { settings, names, link, routing, token } = this.#parts;
     const suspected = new Set(
       [...this.#parts.open()].filter((call) => call.route === route && call.sequence !== undefined),
     );
@@ -138,22 +148,19 @@ export class LostWorkers {
     const claims = await Promise.all(others.map((worker) => this.#ask(worker, token, claimTimeoutMs)));
     if (claims.includes("silent") || (id === undefined && claims.includes("absent"))) return false;
     const held = new Set(claims.flatMap((claim) => (typeof claim === "string" ? [] : claim)));
+    // They seem to be gone too. What ended them goes to no other worker before that is counted.
+    const ending = others.filter((_, index) => claims[index] === "absent");
     const open = new Set(this.#parts.open());
     for (const call of suspected) {
       const { sequence, lane, head } = call;
       const { consumer_seq, stream_seq = 0 } = delivered.get(lane) ?? {};
       if (!open.has(call) || sequence === undefined || sequence > stream_seq || held.has(keyOf(head))) continue;
-      if (id !== undefined && call.aloneAt === id) call.deathsAlone++;
-      call.aloneAt = undefined;
+      if (call.deathsAlone >= deathsAlone || ending.some((worker) => call.aloneAt?.has(worker.id))) continue;
       call.handedBack = 0;
-      if (call.deathsAlone >= deathsAlone) giveUp(call);
       // As its worker would have acknowledged it. The server looks at the item's number, and that the other one is in
       // use.
-      else
-        link.publish(
-          `$JS.ACK.${names.stream}.${names.consumer(route, lane)}.1.${sequence}.${consumer_seq}.0.0`,
-          "-NAK",
-        );
+      const ack = `$JS.ACK.${names.stream}.${names.consumer(route, lane)}.1.${sequence}.${consumer_seq}.0.0`;
+      link.publish(ack, "-NAK");
     }
     return true;
   }

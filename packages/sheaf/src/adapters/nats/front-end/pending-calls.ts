@@ -277,8 +277,9 @@ export class PendingCalls {
     const token = message.subject.slice(this.#inbox.length + 1);
     const call = this.#open.get(token.slice(1));
     if (token.startsWith("q")) {
-      // Its worker has it again, and names itself when it is about to run it alone.
-      if (call !== undefined) call.aloneAt = new TextDecoder().decode(message.data.subarray(0, longestId));
+      // The worker names itself when it is about to run it alone. Another one may have ended with it, unseen so far.
+      const workerId = new TextDecoder().decode(message.data.subarray(0, longestId));
+      if (call !== undefined && workerId !== "") (call.aloneAt ??= new Set()).add(workerId);
       const answer = call === undefined ? "0" : `1 ${this.routing.size.lately} ${call.deathsAlone} ${call.handedBack}`;
       if (isSubject(message.reply)) this.#link.publish(message.reply, answer);
     } else if (token.startsWith("h")) {
