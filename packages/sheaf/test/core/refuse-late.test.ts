@@ -27,6 +27,21 @@ test("a call that would take more than its share of the deadline is refused at t
   assert.equal(batcher.stats().items.rejected, 1);
 });
 
+test("one pause of a young batcher refuses nobody who would be served in time by batches such as the others", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 32, refuseLate: 0.85 });
+  const sizesAndMs = [[1, 8], [7, 8], [7, 8], [7, 8], [8, 1400], [1, 0]] as const; // prettier-ignore
+  for (const [run, [size, ms]] of sizesAndMs.entries()) {
+    watchAll(batcher, numbers(size));
+    await clock.advanceAsync(ms);
+    if (ms > 0) await runs[run]!.finish();
+  }
+  assert.deepEqual(runs.map(({ items }) => items.length), sizesAndMs.map(([size]) => size)); // prettier-ignore
+  // At least 29 batches of 7, which took 8 ms each.
+  const lists = [30_000, 150].map((timeoutMs) => watch(batcher.settle(numbers(200), { timeoutMs })));
+  await clock.settle();
+  assert.deepEqual(statuses(lists), ["pending", "rejected"]);
+});
+
 test("a list is judged by its last item, and refused whole", async () => {
   const { batcher, clock } = await busy(4);
   const lists = [batcher.settle([7, 8, 9], { timeoutMs: 99 }), batcher.settle([7, 8, 9], { timeoutMs: 100 })].map(

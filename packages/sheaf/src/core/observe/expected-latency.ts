@@ -1,4 +1,4 @@
-import type { CostModel } from "../../policies/cost-model.ts";
+import { nextSize, type CostModel } from "../../policies/cost-model.ts";
 import type { BatcherStats } from "../contract/stats.ts";
 import type { BatcherCapacity } from "../contract/batcher.ts";
 
@@ -41,6 +41,31 @@ export function expectedNewestFirstMs(
   const restMs = restsMs.length < concurrency ? 0 : Math.min(...restsMs);
   const newer = (arrivedPerS * restMs) / 1000;
   return newer < maxBatchSize ? restMs + cost.at(maxBatchSize) : Math.max(inOrderMs, forMs);
+}
+
+/** Of so many batches of about one size, one that met a pause does not count for much. */
+const batchesToTrust = 4;
+
+/**
+ * Whether an item behind so many could well have its result within `withinMs`, though more is expected: batches of the expected
+ * size are hardly known, and in those that are known it would. In a young batcher one pause passes for the cost of a size, and
+ * larger sizes then seem to cost even more.
+ */
+export function mayBeWithin(
+  withinMs: number,
+  cost: CostModel,
+  { concurrency, maxBatchSize }: BatcherCapacity,
+  waiting: number,
+  restsMs: readonly number[],
+): boolean {
+  const largest = Math.min(maxBatchSize, waiting + 1);
+  if (cost.seen(largest) >= batchesToTrust) return false;
+  for (let size = 1; size <= largest; size = nextSize(size)) {
+    if (cost.seen(size) <= 0.5) continue;
+    const runMs = cost.at(size);
+    if (startMs(Math.floor(waiting / size), runMs, concurrency, restsMs) + runMs <= withinMs) return true;
+  }
+  return false;
 }
 
 /** The time until the run after so many others can start, which take `runMs` each. */

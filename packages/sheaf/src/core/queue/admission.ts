@@ -11,6 +11,7 @@ import {
   expectedByWeightMs,
   expectedLatencyMs,
   expectedNewestFirstMs,
+  mayBeWithin,
   type Waiting,
 } from "../observe/expected-latency.ts";
 import { dueAtMs, urgency } from "../../policies/overtaking.ts";
@@ -235,10 +236,10 @@ export class Admission<In, Out> {
     const restsMs = this.#aheadOf.restsMs(arrivedAtMs);
     // With a slot free it goes at once: its run corrects an estimate that is too high.
     if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
-    const inOrderMs =
-      weight === undefined || this.#cost.perWeightMs === 0
-        ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
-        : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
+    const bySize = weight === undefined || this.#cost.perWeightMs === 0;
+    const inOrderMs = bySize
+      ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
+      : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
     const overload =
       arrival !== undefined && this.#goesNewestFirst(arrival, terms) && this.#aheadOf.overload(arrivedAtMs);
     const expectedMs =
@@ -246,7 +247,9 @@ export class Admission<In, Out> {
         ? expectedNewestFirstMs(this.#cost, this.#settings, overload, inOrderMs, restsMs)
         : inOrderMs;
     const timeoutMs = Math.round((deadlineMs - arrivedAtMs) * 1000) / 1000;
-    if (expectedMs === undefined || expectedMs <= refuseLate * timeoutMs) return;
+    const limitMs = refuseLate * timeoutMs;
+    if (expectedMs === undefined || expectedMs <= limitMs) return;
+    if (bySize && !overload && mayBeWithin(limitMs, this.#cost, this.#settings, ahead + items - 1, restsMs)) return;
     this.#refuse(
       items,
       `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
