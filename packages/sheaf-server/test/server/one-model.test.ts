@@ -63,8 +63,18 @@ const item = (first: number): number[] => [first, 0, 0];
 
 /** Resolves when the runner has heard everything that the gateway has told the queue: each makes a round trip, one after the other. */
 async function heard({ server, runner }: Place): Promise<void> {
-  await server.models.all[0]!.fleet?.frontEnd?.figures();
-  await runner.models.all[0]!.fleet?.worker?.figures();
+  await answered(() => server.models.all[0]!.fleet?.frontEnd?.figures());
+  await answered(() => runner.models.all[0]!.fleet?.worker?.figures());
+}
+
+/** A pause of the machine may cost a request to NATS its answer. */
+async function answered(ask: () => Promise<unknown> | undefined): Promise<void> {
+  try {
+    await ask();
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "UNAVAILABLE") throw error;
+    await answered(ask);
+  }
 }
 
 for (const [place, open] of Object.entries(places)) {
