@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { manualClock } from "../../../dist/tuning/index.js";
+import type { Clock } from "../../../dist/core/runtime/clock.js";
 import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";
 import { natsFrontEnd, natsWorker, type NatsFrontEnd } from "../../../dist/adapters/nats/index.js";
@@ -100,12 +101,34 @@ test("a queue whose name no stream could have is refused at once", { skip }, asy
   await assert.rejects(rig.frontEnd("é".repeat(100)), { name: "RangeError", message: /at most 200 are allowed/ });
 });
 
+function heartbeat(clock: Clock, said: string[] = []): Heartbeat {
+  const link = { publish: (subject: string) => said.push(subject) };
+  const about = () => ({ id: "w", slots: 1, maxBatchSize: 1, isServing: true, route: "any", generation: 0 });
+  return new Heartbeat({ clock } as never, { alive: "alive" } as never, link as never, about);
+}
+
+test("a worker tells the speed of its largest batch lately, and of a smaller one that was faster", () => {
+  const clock = manualClock();
+  const presence = heartbeat(clock);
+  const told = (size: number, runMs: number, outcome = "ok"): readonly number[] => {
+    presence.observe({ size, runMs, outcome } as never);
+    const { info } = presence;
+    return [info.runSize, info.runMs];
+  };
+  assert.deepEqual(told(8, 1400), [8, 1400]);
+  assert.deepEqual(told(1, 8), [1, 8], "the largest met a pause");
+  assert.deepEqual(told(32, 40), [32, 40]);
+  assert.deepEqual(told(1, 8), [32, 40]);
+  assert.deepEqual(told(32, 60), [32, 60], "speeds change");
+  assert.deepEqual(told(32, 1, "error"), [32, 60], "a failure says nothing");
+  clock.advance(60_001);
+  assert.deepEqual(told(1, 8), [1, 8], "what is old does not count");
+});
+
 test("a thousand front ends that ask for workers are answered together", () => {
   const clock = manualClock();
   const said: string[] = [];
-  const link = { publish: (subject: string) => said.push(subject) };
-  const about = () => ({ id: "w", slots: 1, maxBatchSize: 1, isServing: true, route: "any", generation: 0 });
-  const presence = new Heartbeat({ clock } as never, { alive: "alive" } as never, link as never, about);
+  const presence = heartbeat(clock, said);
   for (let i = 0; i < 1000; i++) presence.asked();
   assert.equal(said.length, 1, "the first at once");
   clock.advance(1000);

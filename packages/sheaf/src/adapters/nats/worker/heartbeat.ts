@@ -4,8 +4,8 @@ import type { QueueSettings } from "../queue/options.ts";
 import type { QueueNames } from "../queue/topology.ts";
 import type { WorkerInfo } from "../queue/worker-registry.ts";
 
-/** Speeds change: the figures of the largest batch are forgotten after this. */
-const largestKeptMs = 60_000;
+/** Speeds change: the figures of a batch are forgotten after this. */
+const speedKeptMs = 60_000;
 const answerEveryMs = 100;
 
 /** Tells front ends that a worker is alive, and how fast it is. */
@@ -16,7 +16,8 @@ export class Heartbeat {
   readonly #about: () => Omit<WorkerInfo, "runMs" | "runSize">;
   #saidAtMs = -Infinity;
   #cancelAnswer: (() => void) | undefined;
-  #largest: { readonly runMs: number; readonly size: number; readonly atMs: number } | undefined;
+  /** Of the largest batch lately; of a smaller one that was faster, for then the largest met a pause. */
+  #speed: { readonly runMs: number; readonly size: number; readonly atMs: number } | undefined;
 
   constructor(
     settings: QueueSettings,
@@ -30,11 +31,12 @@ export class Heartbeat {
     this.#about = about;
   }
 
-  observe({ size, runMs }: BatchRecord): void {
-    const nowMs = this.#settings.clock.now();
-    const isOld = this.#largest !== undefined && nowMs - this.#largest.atMs > largestKeptMs;
-    if (this.#largest === undefined || isOld || size >= this.#largest.size)
-      this.#largest = { runMs, size, atMs: nowMs };
+  observe({ size, runMs, outcome }: BatchRecord): void {
+    if (outcome !== "ok") return;
+    const atMs = this.#settings.clock.now();
+    const known = this.#speed;
+    const isBetter = known === undefined || size >= known.size || size * known.runMs > known.size * runMs;
+    if (isBetter || atMs - known.atMs > speedKeptMs) this.#speed = { runMs, size, atMs };
   }
 
   /**
@@ -55,7 +57,7 @@ export class Heartbeat {
   }
 
   get info(): WorkerInfo {
-    const { runMs = 0, size: runSize = 0 } = this.#largest ?? {};
+    const { runMs = 0, size: runSize = 0 } = this.#speed ?? {};
     return { ...this.#about(), runMs, runSize };
   }
 
