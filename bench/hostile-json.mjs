@@ -8,9 +8,12 @@ import { once } from "node:events";
 import { createServer as createBareServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exactJsonOf, jsonOf } from "../packages/sheaf-server/dist/http/bodies/body.js";
+import { mostValues } from "../packages/sheaf-server/dist/server/codec/most-values.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
-const limits = { maxJsonKeys: 100_000, maxJsonArrays: 1_000_000 };
+const limits = { maxJsonKeys: 100_000, maxJsonArrays: 1_000_000, maxInputs: 2048 };
+const readTexts = (body) => jsonOf(body, limits, mostValues({ kind: "text" }, limits));
+const readFloats = (body) => jsonOf(body, limits, mostValues({ kind: "floats", length: 768 }, limits));
 const floats = (count) => Array.from({ length: count }, (_, i) => Math.fround(Math.sin(i)));
 const tensor = (count) => ({ inputs: [{ name: "x", datatype: "FP32", shape: [1, count], data: floats(count) }] });
 const sentence = "The cat sits outside and waits for the rain to end. ".repeat(10);
@@ -21,6 +24,13 @@ const accepted = [
   { name: "1 MB of floats", value: tensor(50_000) },
   { name: "a text", value: { input: sentence } },
   { name: "64 texts", value: { input: Array(64).fill(sentence) } },
+  { name: "2,000 texts of 700 characters", value: { input: Array(2000).fill("word ".repeat(140)) }, read: readTexts },
+  {
+    name: "2,000 texts of 5,000 characters",
+    value: { input: Array(2000).fill("word ".repeat(1000)) },
+    read: readTexts,
+  },
+  { name: "10 MB of floats", value: tensor(500_000), read: readFloats },
   { name: "10,000 arrays of 3 floats", value: { input: Array.from({ length: 10_000 }, () => floats(3)) } },
   { name: "1 MB of floats, as JSON items", value: { input: floats(50_000) }, read: exactJsonOf },
   { name: "a record, as a JSON item", value: { input: record(0, 0) }, read: exactJsonOf },
@@ -32,6 +42,9 @@ const refused = [
   { name: '10 MB of {"a":', bytes: filled('{"a":') },
   { name: "400,000 keys", bytes: Buffer.from(`{${keys}}`) },
   { name: "10 MB of [],", bytes: Buffer.from(`[${filled("[],")}0]`) },
+  { name: "10 MB of 0, for texts", bytes: Buffer.from(`[${filled("0,")}0]`), read: readTexts },
+  { name: '10 MB of "a", for texts', bytes: Buffer.from(`[${filled('"a",')}"a"]`), read: readTexts },
+  { name: "10 MB of 0, for 768 floats", bytes: Buffer.from(`[${filled("0,")}0]`), read: readFloats },
   { name: "10 MB of 0, without an end", bytes: Buffer.from(`[${filled("0,")}`) },
 ];
 const rounds = 9;

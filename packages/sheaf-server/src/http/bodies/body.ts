@@ -4,6 +4,7 @@ import { Problem } from "../../problems/problem.ts";
 import { changedValues, type ChangedValue } from "./changed-values.ts";
 import { JsonBounds, mayExceed, type JsonLimits } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
+import { checkValueCount } from "./value-count.ts";
 
 /**
  * Bodies arrive as bytes: each route decides how to read them, so that a large array of numbers is never parsed twice.
@@ -56,10 +57,14 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
 }
 
 /**
- * The body as JSON.
+ * The body as JSON. No body of more than `mostValues` values may be valid for the route; such a large one is not parsed.
  * @throws {Problem} 400 with the place of the mistake; 422 for more than `limits` allow, found before it is parsed.
  */
-export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(bytesOf(body), limits);
+export function jsonOf(body: unknown, limits: JsonLimits, mostValues: number = Infinity): unknown {
+  const bytes = bytesOf(body);
+  checkValueCount(bytes, mostValues);
+  return parsed(bytes, limits);
+}
 
 /** The same, with the values that JavaScript read differently. A route must refuse them where others get the parsed value. */
 export function exactJsonOf(

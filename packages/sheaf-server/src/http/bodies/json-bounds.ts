@@ -103,7 +103,8 @@ function hasOthers(four: number): boolean {
 }
 
 export const colon = 0x3a;
-const [quote, backslash, space] = [0x22, 0x5c, 0x20];
+export const quote = 0x22;
+const [backslash, space] = [0x5c, 0x20];
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];
 const dot = 0x2e;
 

@@ -7,6 +7,7 @@ import { nameUser } from "../../http/check-callers.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
+import { mostValuesOfTexts } from "../codec/most-values.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { inferEvery } from "./requests.ts";
@@ -51,7 +52,7 @@ export async function embedTexts(
 ): Promise<Embedded> {
   // The model is named in the body: a draining server says so before it reads one.
   if (models.isDraining) models.take(undefined, "model");
-  const wanted = read(jsonOf(request.body, models.settings));
+  const wanted = read(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
   nameUser(request, wanted.user);
   const model = models.take(wanted.name ?? firstThatEmbeds(models), "model");
   const items = readTexts(wanted, model);

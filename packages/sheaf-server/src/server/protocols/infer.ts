@@ -6,6 +6,7 @@ import type { ChangedValue } from "../../http/bodies/changed-values.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import { mostValues } from "../codec/most-values.ts";
 import type { Served } from "../../cache/served.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
@@ -52,7 +53,7 @@ function readInput(body: unknown, model: ServedModel): Input {
     takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
   if (floats === undefined) {
     const { settings } = model;
-    if (!takesJson(takes)) return readJson(jsonOf(body, settings), model, []);
+    if (!takesJson(takes)) return readJson(jsonOf(body, settings, mostValues(takes, settings)), model, []);
     const { json, changed } = exactJsonOf(body, settings);
     return readJson(json, model, changed);
   }

@@ -5,6 +5,7 @@ import { callOptionsOf } from "../../http/call-options.ts";
 import { ranksTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
+import { mostValuesOfTexts } from "../codec/most-values.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { inferEvery } from "./requests.ts";
@@ -51,7 +52,7 @@ export async function rankTexts<Wanted extends TextsToRank>(
 ): Promise<Ranked & { readonly wanted: Wanted }> {
   // The model is named in the body: a draining server says so before it reads one.
   if (models.isDraining) models.take(undefined, "model");
-  const wanted = read(jsonOf(request.body, models.settings));
+  const wanted = read(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
   const model = models.take(wanted.name ?? firstThatRanks(models), "model");
   if (!ranksTexts(model.definition)) {
     const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;

@@ -2,7 +2,7 @@ import { describe } from "sheaf/internal";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { jsonOf } from "../../../http/bodies/body.ts";
-import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
+import { mostValues } from "../../codec/most-values.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { headerLength } from "./binary-body.ts";
@@ -12,7 +12,7 @@ import { dataFromBytes, dataFromJson, malformed, type TensorData } from "./tenso
 /** The JSON of a request, and the bytes of binary tensors after it. */
 export function splitBody(
   { headers, body }: FastifyRequest,
-  limits: JsonLimits,
+  { definition, settings }: ServedModel,
 ): { header: Record<string, unknown>; binary: Buffer } {
   if (!Buffer.isBuffer(body)) throw malformed("The body is empty.");
   const given = headers[headerLength];
@@ -23,7 +23,7 @@ export function splitBody(
     throw malformed(
       `Inference-Header-Content-Length must be the length of the JSON, at most the body's ${body.length} bytes, got ${String(given).slice(0, 40)}.`,
     );
-  const header = jsonOf(body.subarray(0, length), limits);
+  const header = jsonOf(body.subarray(0, length), settings, mostValues(definition.input, settings));
   if (!isObject(header)) throw malformed(`The request must be an object, got ${describe(header)}.`);
   return { header, binary: body.subarray(length) };
 }

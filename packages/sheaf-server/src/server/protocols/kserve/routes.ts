@@ -93,7 +93,7 @@ function readIndexRequest(body: unknown, limits: JsonLimits): boolean {
 }
 
 async function infer(model: ServedModel, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const { header, binary } = splitBody(request, model.settings);
+  const { header, binary } = splitBody(request, model);
   const options = callOptionsOf(request, model.settings);
   const { id, outputs } = await inferTensors(model, { header, isBinary: false, ...jsonOrBinary(binary) }, options);
   return sendOutputs(reply, { model, id, outputs });

@@ -3,6 +3,7 @@ import type { ModelOutput } from "../../../runners/contract/model-spec.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
 import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
+import { mostValuesOfTexts } from "../../codec/most-values.ts";
 import { outputJson } from "../../codec/outputs.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { Models } from "../../models/models.ts";
@@ -24,7 +25,7 @@ export const givesTokenVectors = ({ input, output }: Pick<ModelDefinition, "inpu
 /** The vectors of all tokens of each text. */
 export async function embedAll(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   if (models.isDraining) models.take(undefined, "model");
-  const body = jsonOf(request.body, models.settings);
+  const body = jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings));
   const fields = fieldsOf(body, "an object with inputs", ["inputs", "model", ...truncationKeys]);
   const first = models.all.find(({ definition }) => givesTokenVectors(definition));
   const model = models.take(modelNameOf(fields) ?? first?.name, "model");

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ModelOutput } from "../../../runners/contract/model-spec.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
+import { mostValuesOfTexts } from "../../codec/most-values.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
@@ -17,7 +18,7 @@ export const classifies = ({ input, output }: Pick<ModelDefinition, "input" | "o
 /** The labels of texts, each with its score, the likeliest first. */
 export async function predict(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   if (models.isDraining) models.take(undefined, "model");
-  const wanted = readPredict(jsonOf(request.body, models.settings));
+  const wanted = readPredict(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
   const first = models.all.find(({ definition }) => classifies(definition));
   const model = models.take(wanted.name ?? first?.name, "model");
   const items = readItems(wanted, model);

@@ -1,0 +1,45 @@
+import { Problem } from "../../problems/problem.ts";
+import { endOfString, quote } from "./json-bounds.ts";
+
+/** Smaller bodies are parsed within 20 ms, whatever they hold. */
+const smallBytes = 1_000_000;
+
+/**
+ * Refuses a large body that has more values than a valid one, before it is parsed: JSON.parse takes 0.1 s for 10 MB of
+ * `0,` or `"a",`. Few bodies are counted: only those that have as many commas where a sample was taken.
+ * @throws {Problem} 422
+ */
+export function checkValueCount(bytes: Buffer, most: number): void {
+  // A value takes two bytes at least, with its comma.
+  if (bytes.length < Math.max(smallBytes, 2 * most)) return;
+  if (sampledCommas(bytes) <= most || !hasMoreCommas(bytes, most)) return;
+  throw new Problem(
+    "INVALID_INPUT",
+    `The body must have at most ${most} values, more than any valid request has here.`,
+  );
+}
+
+const samples = 64;
+const sampleBytes = 64;
+
+/** An estimate of the commas of a body, those of its texts too. At random places, so that nobody can keep them clear. */
+function sampledCommas(bytes: Buffer): number {
+  let commas = 0;
+  for (let i = 0; i < samples; i++) {
+    const from = Math.floor(Math.random() * (bytes.length - sampleBytes));
+    for (let at = from; at < from + sampleBytes; at++) if (bytes[at] === comma) commas++;
+  }
+  return (commas * bytes.length) / (samples * sampleBytes);
+}
+
+/** Counts commas outside of texts, up to `most`. */
+function hasMoreCommas(bytes: Buffer, most: number): boolean {
+  let commas = 0;
+  for (let at = 0; at < bytes.length && commas <= most; at++) {
+    if (bytes[at] === quote) at = endOfString(bytes, at + 1);
+    else if (bytes[at] === comma) commas++;
+  }
+  return commas > most;
+}
+
+const comma = 0x2c;
