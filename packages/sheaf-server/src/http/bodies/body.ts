@@ -57,7 +57,7 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
 }
 
 /**
- * The body as JSON. No body of more than `mostValues` values may be valid for the route; such a large one is not parsed.
+ * The body as JSON. `mostValues` is how many a valid body of the route may have: a large one with more is not parsed.
  * @throws {Problem} 400 with the place of the mistake; 422 for more than `limits` allow, found before it is parsed.
  */
 export function jsonOf(body: unknown, limits: JsonLimits, mostValues: number = Infinity): unknown {

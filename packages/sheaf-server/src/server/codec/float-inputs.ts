@@ -1,3 +1,4 @@
+import { largeBytes } from "../../http/bodies/value-count.ts";
 import { Problem } from "../../problems/problem.ts";
 import { parseFloat32Json } from "./float32-json.ts";
 
@@ -12,7 +13,8 @@ const severalHead = new RegExp(`^${space}\\{${space}"inputs"${space}:${space}\\[
 
 /**
  * Reads `[…]`, `{"input": […]}` or `{"inputs": [[…], …]}` straight into arrays of exactly `length` floats, each number
- * looked at once. Undefined for everything else, also for a wrong body: JSON.parse then finds the fault.
+ * looked at once. Undefined for everything else, also for a wrong body: JSON.parse then finds the fault, and says how many
+ * numbers there were.
  * @throws {Problem} 422 for a large body with one array that is too long: JSON.parse would take 0.1 s for 10 MB.
  */
 export function floatInputsOf(body: unknown, length: number, maxItems: number): FloatInputs | undefined {
@@ -29,9 +31,6 @@ export function floatInputsOf(body: unknown, length: number, maxItems: number): 
   if (!parsed.ok || parsed.count !== length || !endsWith(body, parsed.end, isEnvelope ? "}" : "")) return undefined;
   return { item };
 }
-
-/** The fault of a smaller body is found by parsing it, and says how many numbers there were. */
-const largeBytes = 1_000_000;
 
 function tooLong(isEnvelope: boolean, length: number): Problem {
   const param = isEnvelope ? "input" : undefined;
