@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { WorkerExecutor } from "../../dist/node/index.js";
 import type { Command } from "./probe-worker.js";
-import { double, impatient, kinds, probeUrl, setUp, until } from "./probe.js";
+import { double, impatient, kinds, probeUrl, setUp, until, withoutPauses } from "./probe.js";
 
 // A batch that did not make its worker end does not pay for it.
 
@@ -37,7 +37,11 @@ for (const kind of ["thread", "process"] as const) {
     });
 
     test("runTimeoutMs does not run while the quarantined instance starts", async () => {
-      const { call } = await setUp(kind, { data: { loadMs: 1500 } }, { maxBatchSize: 1, runTimeoutMs: 1000 });
+      const { call } = await setUp(
+        kind,
+        { data: { loadMs: 1500 } },
+        { maxBatchSize: 1, runTimeoutMs: 1000, clock: withoutPauses() },
+      );
       assert.equal(await call({ do: "exit", ifFirst: true }), "survived");
       assert.equal(call.stats().abandonedRuns, 0);
       await call.close();

@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createBatcher } from "../../dist/index.js";
 import type { Command } from "./probe-worker.js";
-import { double, impatient, patientFrom, kinds, probeUrl, setUp, until, type KindOfWorker } from "./probe.js";
+import { double, impatient, patientFrom, kinds, probeUrl, setUp, until, withoutPauses, type KindOfWorker } from "./probe.js"; // prettier-ignore
 
 const poisoned = (poison: Command, size: number): Command[] =>
   Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
@@ -214,7 +214,7 @@ for (const kind of ["thread", "process"] as const) {
       const { call } = await setUp(
         kind,
         { data: { loadMs: 3500 }, onWorkerCrash: "fail" },
-        { maxBatchSize: 1, runTimeoutMs: 3000 },
+        { maxBatchSize: 1, runTimeoutMs: 3000, clock: withoutPauses() },
       );
       await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
       assert.equal(await call(double(1)), 2);

@@ -38,6 +38,31 @@ export const impatient = {
   },
 };
 
+/** A clock for which the machine stands still for a tenth of a second at most: no run is late because nothing could run. */
+export function withoutPauses(): typeof impatient {
+  const [lookEveryMs, longestMs] = [20, 100];
+  let [elapsedMs, lookedAtMs] = [0, performance.now()];
+  const now = (): number => {
+    const sinceMs = performance.now() - lookedAtMs;
+    lookedAtMs += sinceMs;
+    return (elapsedMs += Math.min(sinceMs, longestMs));
+  };
+  return {
+    now,
+    after(delayMs, callback) {
+      if (delayMs <= 0) return impatient.after(0, callback);
+      const dueAtMs = now() + delayMs;
+      const look = (): void => {
+        if (now() < dueAtMs) return;
+        clearInterval(looking);
+        callback();
+      };
+      const looking = setInterval(look, Math.min(delayMs, lookEveryMs));
+      return () => clearInterval(looking);
+    },
+  };
+}
+
 /** As `impatient`, but pauses of `fromMs` to 30 s last until they are let go; later ones do not. */
 export function patientFrom(fromMs: number): typeof impatient & { readonly held: number; letGo(): void } {
   const held = new Set<() => void>();
