@@ -13,10 +13,7 @@ export function checkValueCount(bytes: Buffer, most: number): void {
   // A value takes two bytes at least, with its comma.
   if (bytes.length < Math.max(largeBytes, 2 * most)) return;
   if (sampledCommas(bytes) <= most || !hasMoreValues(bytes, most)) return;
-  throw new Problem(
-    "INVALID_INPUT",
-    `The body must have at most ${most} values, more than any valid request has here.`,
-  );
+  throw new Problem("INVALID_INPUT", `The body must have at most ${most} values; no valid request here has more.`);
 }
 
 const samples = 64;
