@@ -203,6 +203,19 @@ test("a grace period that is not needed leaves no timer", async () => {
   assert.equal(clock.pending, 0);
 });
 
+test("a run that was cut off and never ends leaves no timer", async () => {
+  const { batcher, clock, runs } = heldBatcher({ maxBatchSize: 1, runTimeoutMs: 60_000 });
+  const [call] = watchAll(batcher, [1]);
+  await clock.settle();
+  const closed = watch(batcher.close({ graceMs: 10 }));
+  await clock.advanceAsync(10);
+  assertCode(call!, "CLOSED");
+  assert.equal(closed.status, "fulfilled");
+  assert.equal(clock.pending, 0);
+  await runs[0]!.finish();
+  assert.equal(clock.pending, 0);
+});
+
 test("an idle batcher closes at once; flush, drain and stats still work", async () => {
   const { batcher } = heldBatcher();
   await batcher.close();

@@ -90,6 +90,7 @@ export class Lifecycle<In, Out> {
     this.#scheduler.stop();
     this.#parts.settings.signal?.removeEventListener("abort", this.#closeOnAbort);
     await this.#executor.close();
+    this.#parts.dispatcher.stopTimers();
   }
 
   #cutOff(graceMs: number): void {

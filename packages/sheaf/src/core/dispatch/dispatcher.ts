@@ -120,6 +120,11 @@ export class Dispatcher<In, Out> {
     }
   }
 
+  /** For a batcher that is closed: a run that goes on keeps no process alive. */
+  stopTimers(): void {
+    for (const run of this.#runs) run.stopTimer?.();
+  }
+
   /**
    * Resolves when every run has ended that goes on after its callers were answered; an aborted one is not waited for.
    */
@@ -240,9 +245,10 @@ export class Dispatcher<In, Out> {
       };
       const ended = (): void => {
         stop();
-        run.timer = undefined;
+        run.timer = run.stopTimer = undefined;
         if (run.abandoned) this.#endAbandoned(run);
       };
+      run.stopTimer = stop;
       if (executor.reportsStart === true) run.timer = { start, stop };
       else start();
       started(executor, items, handle).then(

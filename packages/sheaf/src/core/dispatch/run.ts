@@ -42,6 +42,8 @@ export class Run<In> extends BaseRunHandle {
   counted: number;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
   timer: { start(): void; stop(): void } | undefined;
+  /** Under runTimeoutMs. */
+  stopTimer: (() => void) | undefined;
   /** Set where an abandoned run goes on after it was settled. */
   stillRuns: Promise<unknown> | undefined;
   /** Called when it ends, aborts or is abandoned. */
