@@ -5,7 +5,13 @@ import { createServer } from "node:http";
 import { extname, join } from "node:path";
 import { after, test } from "node:test";
 import { root } from "../../scripts/lib/files.mjs";
-import { closeBrowser, open, skip, violations } from "../../packages/sheaf-server/dist-test/dashboard/browser.js";
+import {
+  closeBrowser,
+  open,
+  pixelsTooWide,
+  skip,
+  violations,
+} from "../../packages/sheaf-server/dist-test/dashboard/browser.js";
 import { complaintsAbout, linksAndIds } from "../lib/dead-links.mjs";
 
 const dist = `${root}/site/dist`;
@@ -60,7 +66,7 @@ for (const [kind, path] of Object.entries(kinds))
             await page.evaluate("document.documentElement.classList.contains('dark')"),
             colorScheme === "dark",
           );
-          const tooWide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+          const tooWide = await pixelsTooWide(page);
           assert.ok(tooWide <= 0, `${tooWide} px too wide at ${width}`);
           assert.deepEqual(await violations(page), []);
         }

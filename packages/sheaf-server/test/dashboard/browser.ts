@@ -67,6 +67,10 @@ export const tile = async (page: Page, title: string, part: "figure" | "detail" 
 /** The number a text starts with, thousands apart. */
 export const numberIn = (text: string): number => Number(/[\d,]+(?:\.\d+)?/.exec(text)?.[0].replaceAll(",", ""));
 
+/** By how many pixels the page is wider than its view; 0 where nothing needs scrolling sideways. */
+export const pixelsTooWide = (page: Page): Promise<number> =>
+  page.evaluate<number>("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+
 /** What axe finds wrong with the page: contrast, names and roles. */
 export async function violations(page: Page): Promise<unknown> {
   await page.evaluate(axe.source);

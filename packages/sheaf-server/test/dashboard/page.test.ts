@@ -9,7 +9,7 @@ import { dashboardPlugin, type ModelDefinition } from "../../dist/index.js";
 import { atEnd } from "../at-end.js";
 import { doubling, measuringTexts, serving, type Serving } from "../server/serving.js";
 import { view } from "./viewer.js";
-import { closeBrowser, live, numberIn, open, skip, tile, violations } from "./browser.js";
+import { closeBrowser, live, numberIn, open, pixelsTooWide, skip, tile, violations } from "./browser.js";
 
 after(closeBrowser);
 
@@ -445,8 +445,8 @@ for (const colorScheme of ["light", "dark"] as const) {
         await page.getByRole("button", { name: "Send 200" }).click();
         await page.locator("#result .figure").waitFor();
         await until(async () => (await page.locator("#recent i").count()) > 20);
-        const tooWide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-        assert.ok((tooWide as number) <= 0, `${tooWide} px too wide at ${width}`);
+        const tooWide = await pixelsTooWide(page);
+        assert.ok(tooWide <= 0, `${tooWide} px too wide at ${width}`);
         assert.deepEqual(await violations(page), []);
         await page.screenshot({ path: `${artefacts}${colorScheme}-${name}.png`, fullPage: true });
       }

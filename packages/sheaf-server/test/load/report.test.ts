@@ -9,7 +9,7 @@ import { colourOf, onDark } from "../../dist/load/report/chart.js";
 import { loadCharts } from "../../dist/load/report/load-charts.js";
 import type { LoadResult } from "../../dist/load/result.js";
 import { comparisons } from "../../dist/load/comparison.js";
-import { closeBrowser, open, skip, violations } from "../dashboard/browser.js";
+import { closeBrowser, open, pixelsTooWide, skip, violations } from "../dashboard/browser.js";
 import { configured } from "./results.js";
 import { collected } from "./streams.js";
 
@@ -53,8 +53,8 @@ for (const colorScheme of ["light", "dark"] as const) {
       await publishBench({ rate: 100, duration: 10_000, warmUp: 0, seed: 1, report }, [], results, [], collected());
       for (const width of [390, 800, 1440]) {
         const page = await open(t, pathToFileURL(report).href, { width, colorScheme });
-        const tooWide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-        assert.ok((tooWide as number) <= 0, `${tooWide} px too wide at ${width}`);
+        const tooWide = await pixelsTooWide(page);
+        assert.ok(tooWide <= 0, `${tooWide} px too wide at ${width}`);
         assert.deepEqual(await violations(page), []);
         // axe does not judge text in pictures.
         const faint = await page.evaluate(contrasts);
