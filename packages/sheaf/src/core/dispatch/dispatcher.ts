@@ -120,7 +120,7 @@ export class Dispatcher<In, Out> {
     }
   }
 
-  /** For a batcher that is closed: a run that goes on keeps no process alive. */
+  /** Once the batcher is closed: the timer of a run that goes on would keep the process alive. */
   stopTimers(): void {
     for (const run of this.#runs) run.stopTimer?.();
   }

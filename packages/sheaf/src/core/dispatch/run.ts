@@ -42,7 +42,7 @@ export class Run<In> extends BaseRunHandle {
   counted: number;
   /** Under runTimeoutMs, with an executor that `reportsStart`. */
   timer: { start(): void; stop(): void } | undefined;
-  /** Under runTimeoutMs. */
+  /** Ends the timer of runTimeoutMs, with any executor. */
   stopTimer: (() => void) | undefined;
   /** Set where an abandoned run goes on after it was settled. */
   stillRuns: Promise<unknown> | undefined;
