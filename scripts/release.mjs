@@ -14,8 +14,7 @@ import { cutChangelog, unreleasedNotes, withoutPreReleaseNotes } from "./lib/rel
 import { placeholdersIn, readMetadata } from "./lib/release/metadata.mjs";
 import { packRelease, runIn } from "./lib/release/pack.mjs";
 import { step } from "./lib/release/step.mjs";
-import { checkStep, latestVersion, stamp, versionToRelease } from "./lib/release/version.mjs";
-import { changesOf } from "./lib/surface/changes.mjs";
+import { stamp, versionToRelease } from "./lib/release/version.mjs";
 
 const flag = { type: "boolean", default: false };
 const { values, positionals } = parseArgs({ options: { "dry-run": flag, pack: flag }, allowPositionals: true });
@@ -39,7 +38,6 @@ function release({ isRehearsal }) {
   checkMetadata(isRehearsal);
   const version = versionToRelease(positionals[0], versionOf(root), git(root, "tag").split("\n"));
   console.log(`✔ version ${version}; the tag v${version} is free`);
-  checkSurface(version);
 
   const run = runIn(clone);
   step("a fresh clone, npm ci", () => {
@@ -71,17 +69,6 @@ function release({ isRehearsal }) {
   git(clone, "remote", "set-url", "origin", git(root, "remote", "get-url", "origin"));
   step(`git ${push.join(" ")}`, () => git(clone, ...push));
   console.log("The release workflow publishes from the tag. Next: git pull.");
-}
-
-/** @throws {Error} where the public surface has changed more since the last release than the version says (docs/stability.md). */
-function checkSurface(version) {
-  const record = "test/fixtures/public-surface.json";
-  const previous = latestVersion(git(root, "tag").split("\n"));
-  if (previous === undefined) return;
-  const recorded = JSON.parse(git(root, "show", `v${previous}:${record}`));
-  const changes = changesOf(recorded, JSON.parse(readFileSync(`${root}/${record}`, "utf8")));
-  checkStep(version, previous, changes);
-  console.log(`✔ ${changes.length} changes of the public surface since ${previous} allow it`);
 }
 
 /** @throws {Error} where the owner has not filled in metadata.json. A rehearsal only says so. */

@@ -9,7 +9,7 @@ import { parse } from "yaml";
 import { nodeVersions } from "../prove/lib/runtimes.mjs";
 import { cutChangelog, unreleasedNotes, withoutPreReleaseNotes } from "../scripts/lib/release/documents.mjs";
 import { packageNames, placeholdersIn, readMetadata, withMetadata } from "../scripts/lib/release/metadata.mjs";
-import { checkStep, latestVersion, stamp, versionToRelease } from "../scripts/lib/release/version.mjs";
+import { stamp, versionToRelease } from "../scripts/lib/release/version.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { userEnvironment } from "../scripts/lib/tarballs.mjs";
 
@@ -35,21 +35,6 @@ test("a field of metadata.json that only the owner can fill in is a placeholder 
   assert.deepEqual(placeholdersIn({ ...filled, author: "Ada <ada@example.com>" }), ["author: Ada <ada@example.com>"]);
   const { bugs: _, ...incomplete } = filled;
   assert.deepEqual(placeholdersIn(incomplete), ["bugs: "]);
-});
-
-test("a version is at least the step that the changes of the public surface since the last one demand", () => {
-  const tags = ["v0.9.0", "v0.10.1", "v0.10.0", "v0.11.0-beta.1", "other"];
-  assert.equal(latestVersion(tags), "0.10.1");
-  assert.equal(latestVersion(["", "other"]), undefined);
-  const compatible = [{ kind: "compatible", text: "metric sheaf_new is new" }];
-  const breaking = [...compatible, { kind: "breaking", text: "route POST /old is gone" }];
-  for (const version of ["0.10.2", "0.11.0", "1.0.0"]) checkStep(version, "0.10.1", compatible);
-  for (const version of ["0.11.0", "1.0.0"]) checkStep(version, "0.10.1", breaking);
-  assert.throws(() => checkStep("0.10.2", "0.10.1", breaking), /0\.10\.2 is too small a step:\n[^]*POST \/old is gone/);
-  for (const version of ["1.2.4", "1.3.0"]) assert.throws(() => checkStep(version, "1.2.3", breaking), /major version/);
-  assert.throws(() => checkStep("1.2.4", "1.2.3", compatible), /minor version/);
-  checkStep("2.0.0", "1.2.3", breaking);
-  checkStep("1.2.4", "1.2.3", []);
 });
 
 test("a release with uncommitted changes or placeholders ends before it does anything", (t) => {

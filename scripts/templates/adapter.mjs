@@ -93,7 +93,7 @@ The other options are those of [createBatcher](../reference/options.md).
     next: [
       `Give ${pascal}Client in ${source} the methods that the client has, and write what a batch does with them.`,
       `Test in ${test} every way in which a request can fail: npm test -- adapters/${name}`,
-      `npm test -- stability names what the entry point exports; node scripts/record.mjs surface records it.`,
+      "node scripts/record.mjs surface records what the entry point exports: read the diff.",
       `Begin ${page} with the user's code before and after, and say what becomes of errors.`,
       `Test the real client against the real service in integration/${name}.test.mjs.`,
     ],

@@ -50,7 +50,7 @@ test("${metricName} changes with a request", async (t) => {
       `Read the value in ${source}; a count that only grows is a counter, and its name ends in _total.`,
       `Describe it in ${page}; npm test -- documentation compares names and types both ways.`,
       "An operator who should act on it needs a panel or a rule in deploy/.",
-      "npm test -- stability names the new public names; node scripts/record.mjs surface records them.",
+      "node scripts/record.mjs surface records the new public names: read the diff.",
     ],
   };
 }

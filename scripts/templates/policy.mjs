@@ -39,7 +39,7 @@ test("${camel} sends all that waits when …", () => {
       "Describe it in docs/reference/policies.md, with a table of its options.",
       "Look at it beside the others: add it to `others` in bench/scheduling.mjs, npm run bench -- scheduling --items 4000",
       "To have the server run it too: a row in packages/sheaf-server/src/shared/strategies.ts, and its name in docs/reference/environment.md and commands.md.",
-      "npm test -- stability names the new public names; node scripts/record.mjs surface records them.",
+      "node scripts/record.mjs surface records the new public names: read the diff.",
     ],
   };
 }

@@ -70,7 +70,7 @@ test("/${name} refuses a wrong body with its path", async (t) => {
       `Say in ${test} what a client sees, wrong bodies too: npm test -- server/${name}`,
       `Describe it in ${page}; npm test -- documentation compares the routes both ways.`,
       "Try a real client: integration/clients.test.mjs runs those of other protocols.",
-      "npm test -- stability names the new public names; node scripts/record.mjs surface records them.",
+      "node scripts/record.mjs surface records the new public names: read the diff.",
     ],
   };
 }
