@@ -3,6 +3,8 @@ import fc from "fast-check";
 
 /** The bounds of the servers under attack: small, so that small bodies reach them. */
 export const jsonLimits = { maxJsonKeys: 600, maxJsonArrays: 1000 };
+/** The most inputs of a request, and the most levels of arrays and objects. */
+export const mostInputs = 100;
 const deepest = 500;
 
 /** A value: its text, its counts, whether JSON.parse would change it, and whether it is JSON at all. */
@@ -56,15 +58,15 @@ const inside = (arbitrary) =>
         : value(`[0,{"b":${text}}]`, { depth: 2, keys: 1, arrays: 2, isChanged }),
     );
 
+const perhapsChanged = [numbers, surrogates, inside(numbers), inside(surrogates)];
+
 /** Of each kind as many. */
-export const hostileJson = fc.oneof(
-  nested,
-  manyKeys,
-  manyArrays,
-  numbers,
-  surrogates,
-  inside(numbers),
-  inside(surrogates),
+export const hostileJson = fc.oneof(nested, manyKeys, manyArrays, ...perhapsChanged);
+
+/** A list of values that JSON.parse may change; a long one of a single value too. */
+export const hostileList = fc.oneof(
+  { weight: 3, arbitrary: fc.array(fc.oneof(...perhapsChanged), { minLength: 1, maxLength: 8 }) },
+  fc.tuple(fc.oneof(numbers, surrogates), near(mostInputs, 1000)).map(([one, count]) => Array(count).fill(one)),
 );
 
 /** Around a value in a request: `{"input":` and `}` are one level, one key and one object. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expecting, posting } from "./attack.mjs";
 import { mutated } from "./bytes.mjs";
-import { hostileJson, oneObject, outcomeOf } from "./hostile-json.mjs";
+import { hostileJson, hostileList, mostInputs, oneObject, outcomeOf } from "./hostile-json.mjs";
 
 /** A case: what is written, in slices, how the connection ends, and a `check` of the reply where it is known. */
 export const cases = () =>
@@ -14,6 +14,7 @@ export const cases = () =>
     { weight: 1, arbitrary: sliced().map((slices) => ({ name: "half-closed upload", slices: slices.slice(0, -1), end: "end" })) },
     { weight: 2, arbitrary: hostileJson.map(hostileItem) },
     { weight: 1, arbitrary: hostileBody },
+    { weight: 1, arbitrary: hostileList.map(hostileInputs) },
     { weight: 1, arbitrary: hosts.map((host) => ({ name: "host", slices: [posting("/infer", "[1,2,3]", [`host: ${host}`])], end: "wait", check: expecting(isLocal(host) ? "200" : "421") })) },
     { weight: 1, arbitrary: encodedPaths.map((path) => ({ name: "encoded path", slices: [posting(path, "[1,2,3]")], end: "wait" })) },
     { weight: 1, arbitrary: longHeaders().map((slices) => ({ name: "over-long headers", slices, end: "wait" })) },
@@ -27,6 +28,23 @@ function hostileItem(value) {
   const kept = outcome === "kept" ? `"output":${JSON.stringify(JSON.parse(value.text))}` : "";
   const check = expecting({ kept: "200", refused: "422", broken: "(?:400|422)" }[outcome], kept);
   return { name: `item ${outcome}`, slices: [posting("/infer/echo", `{"input":${value.text}}`)], end: "wait", check };
+}
+
+/** Of several inputs each comes back as it was sent, or has an error of its own; a list that is too long is refused. */
+function hostileInputs(values) {
+  const body = `{"inputs":[${values.map(({ text }) => text).join()}]}`;
+  const isLong = values.length > mostInputs;
+  const outputs = values.map(({ text, isChanged }) => (isChanged ? "refused" : JSON.stringify(JSON.parse(text))));
+  const check = (reply) => {
+    const wrong = expecting(isLong ? "(?:413|422)" : "200")(reply);
+    if (wrong !== undefined || isLong) return wrong;
+    const got = JSON.parse(Buffer.from(reply.slice(reply.indexOf("\r\n\r\n")), "latin1").toString()).outputs;
+    const at = outputs.findIndex((expected, i) =>
+      expected === "refused" ? got[i]?.error?.code !== "INVALID_INPUT" : JSON.stringify(got[i]) !== expected,
+    );
+    return at < 0 && got.length === outputs.length ? undefined : `expected ${outputs[at]} at ${at}`;
+  };
+  return { name: isLong ? "too many inputs" : "inputs", slices: [posting("/infer/echo", body)], end: "wait", check };
 }
 
 const jsonRoutes = [

@@ -1,7 +1,7 @@
 // The server under attack, in a process of its own: three models that never fail, small limits. Answers "report" with its
 // memory after a collection and with open connections and calls; ends when its parent lets go.
 import { createServer } from "../../../packages/sheaf-server/dist/index.js";
-import { jsonLimits } from "./hostile-json.mjs";
+import { jsonLimits, mostInputs } from "./hostile-json.mjs";
 
 const doubling = {
   name: "double",
@@ -22,7 +22,7 @@ const settings = {
   grpcPort: 0,
   logLevel: "silent",
   maxBodyBytes: 100_000,
-  maxInputs: 100,
+  maxInputs: mostInputs,
   maxTextChars: 1000,
   uploadTimeoutMs: 2000,
   ...jsonLimits,

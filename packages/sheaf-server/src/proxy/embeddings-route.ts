@@ -28,9 +28,8 @@ export async function answerEmbeddings(
   }: { readonly keyBatchers: KeyBatchers; readonly base: string; readonly settings: Settings },
 ): Promise<FastifyReply> {
   if (keyBatchers.isDraining) throw draining();
-  const { json, changed } = exactJsonOf(request.body, settings);
-  // The upstream would get another request than the caller sent, and the cache would know both by one key.
-  if (changed[0] !== undefined) throw changed[0].problem;
+  // Exact: else the upstream would get another request than the caller sent, and the cache would know both by one key.
+  const { json } = exactJsonOf(request.body, settings);
   const batchable = batchableRequest(json);
   nameUser(request, batchable?.calls[0]!.parameters["user"]);
   const options = callOptionsOf(request, settings);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../dist/index.js";
+import { changedValues } from "../../dist/http/bodies/changed-values.js";
 import { deepest, JsonBounds, mayExceed } from "../../dist/http/bodies/json-bounds.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { grpcServing } from "./grpc-serving.js";
@@ -214,4 +215,24 @@ test("numbers and texts that JavaScript holds are kept, whatever they look like"
     assert.equal(status, 200, text);
     assert.deepEqual(reply.output, JSON.parse(value));
   }
+});
+
+test("of wrong values only the first of each input is looked at, and none after the last that counts", () => {
+  // To read this text throws another error: it is no JSON.
+  const unread = String.raw`"\ud800\uzz"`;
+  const problemsOf = (text: string, mostElements: number): [element: string, message: string][] => {
+    const found = changedValues(Buffer.from(text), Infinity, "", mostElements);
+    return [...found].map(([element, { message }]) => [element, message.replace(/ must .*/, "")]);
+  };
+  const whole = [`[0,1e999,${unread}]`, `{"a":{"b":1e999,"c":${unread}}}`, `{"inputs":[1e999,${unread}]}`];
+  for (const text of whole)
+    assert.throws(() => problemsOf(text, 0), /1\]|a\.b|inputs\[0\] must be a finite number/, text);
+  const inputs = `{"inputs":[0,{"a":[1e999,${unread}],${unread}:1},[[2]],1e999`;
+  const first = [["inputs[1]", "inputs[1].a[0]"], ["inputs[3]", "inputs[3]"]]; // prettier-ignore
+  assert.deepEqual(problemsOf(`${inputs}]}`, 2), first);
+  assert.throws(() => problemsOf(`${inputs},${unread}]}`, 1), /^Problem: inputs\[1\]\.a\[0\] must/);
+  assert.throws(
+    () => problemsOf(`${inputs}],"other":1e999,"more":[${unread}]}`, 2),
+    /^Problem: inputs\[1\]\.a\[0\] must/,
+  );
 });

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Problem } from "../../problems/problem.ts";
-import { changedValues, type ChangedValue } from "./changed-values.ts";
+import { changedValues } from "./changed-values.ts";
 import { JsonBounds, mayExceed, type JsonLimits } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
 import { checkValueCount } from "./value-count.ts";
@@ -66,14 +66,19 @@ export function jsonOf(body: unknown, limits: JsonLimits, mostValues: number = I
   return parsed(bytes, limits);
 }
 
-/** The same, with the values that JavaScript read differently. A route must refuse them where others get the parsed value. */
+/**
+ * The same, for JSON that others get as it was parsed: values that JavaScript read differently are faults. Of at most
+ * `mostElements` elements of a list they are returned, by the element's path; for their callers alone.
+ * @throws {Problem} 422 for any other.
+ */
 export function exactJsonOf(
   body: unknown,
   limits: JsonLimits,
-): { readonly json: unknown; readonly changed: readonly ChangedValue[] } {
+  mostElements?: number,
+): { readonly json: unknown; readonly changed: ReadonlyMap<string, Problem> } {
   const bytes = bytesOf(body);
   const json = parsed(bytes, limits);
-  return { json, changed: changedValues(bytes, json, "") };
+  return { json, changed: changedValues(bytes, json, "", mostElements) };
 }
 
 function bytesOf(body: unknown): Buffer {

@@ -1,22 +1,24 @@
 import { describe } from "sheaf/internal";
 import { Problem } from "../../problems/problem.ts";
+import { withoutStack } from "../../problems/without-stack.ts";
 import { afterSpace, colon, endOfString, isDigit } from "./json-bounds.ts";
 
-/** A value that would be another one after JSON.parse. */
-export interface ChangedValue {
-  /** The element of a list that is a field of the whole: `inputs[3]`, where the value is `inputs[3].id`. */
-  readonly element: string | undefined;
-  readonly problem: Problem;
+/**
+ * The faults of valid JSON that JavaScript would change: integers that no double holds, numbers that become Infinity, and
+ * texts with half of a surrogate pair, which UTF-8 has no bytes for. By element of a list that is a field of the whole
+ * (`inputs[3]`, where the value is `inputs[3].id`), the first fault of each. `json` is the parsed value; `root` is its path.
+ * @throws {Problem} the first fault of all, where one is in no such element, or where more than `mostElements` have one.
+ */
+export function changedValues(
+  bytes: Buffer,
+  json: unknown,
+  root: string,
+  mostElements = 0,
+): ReadonlyMap<string, Problem> {
+  return mayBeChanged(json) ? new Walk(bytes, root, mostElements).changed : none;
 }
 
-/**
- * The values of valid JSON that JavaScript would change: integers that no double holds, numbers that become Infinity, and
- * texts with half of a surrogate pair, which UTF-8 has no bytes for. The first of all, and the first of each further
- * element of a list that is a field of the whole. `json` is the parsed value, at most `deepest` deep; `root` is its path.
- */
-export function changedValues(bytes: Buffer, json: unknown, root: string): readonly ChangedValue[] {
-  return mayBeChanged(json) ? new Walk(bytes, root).changed : [];
-}
+const none: ReadonlyMap<string, Problem> = new Map();
 
 /** Whether a value looks like one that JSON.parse has changed. Some of these are as they were sent, such as 1e300. */
 function mayBeChanged(value: unknown): boolean {
@@ -42,14 +44,18 @@ function mayBeChanged(value: unknown): boolean {
 type Place = number | string;
 
 class Walk {
-  readonly changed: ChangedValue[] = [];
+  readonly changed: Map<string, Problem> = new Map();
   readonly #bytes: Buffer;
   readonly #root: string;
+  readonly #mostElements: number;
   readonly #places: Place[] = [];
+  /** Whether the element of the list has a fault already: its other values are not looked at. */
+  #isKnown = false;
 
-  constructor(bytes: Buffer, root: string) {
+  constructor(bytes: Buffer, root: string, mostElements: number) {
     this.#bytes = bytes;
     this.#root = root;
+    this.#mostElements = mostElements;
     for (let at = 0; at < bytes.length; at++) at = this.#read(at);
   }
 
@@ -70,6 +76,7 @@ class Walk {
       case ",": {
         const place = places.at(-1);
         if (typeof place === "number") places[places.length - 1] = place + 1;
+        if (places.length <= 2) this.#isKnown = false;
         return at;
       }
       case '"':
@@ -83,9 +90,10 @@ class Walk {
 
   #readText(at: number): number {
     const end = endOfString(this.#bytes, at + 1);
-    const literal = this.#bytes.toString("utf8", at, end + 1);
+    if (this.#isKnown) return end;
     const isKey = this.#bytes[afterSpace(this.#bytes, end + 1)] === colon;
-    if (literal.includes("\\u") || isKey) {
+    const literal = this.#bytes.toString("utf8", at, end + 1);
+    if (isKey || halfOfPair.test(literal)) {
       const text = JSON.parse(literal) as string;
       if (isKey) this.#places[this.#places.length - 1] = text.toWellFormed().slice(0, longestKey);
       if (!text.isWellFormed()) this.#add(`must be ${wholeUnicode}, got ${describe(text)}.`);
@@ -98,7 +106,7 @@ class Walk {
     let hasExponent = false;
     for (let byte = this.#bytes[end]; isInNumber(byte); byte = this.#bytes[++end])
       hasExponent ||= byte === smallE || byte === largeE;
-    if (!hasExponent && end - at < longestExact) return end - 1;
+    if (this.#isKnown || (!hasExponent && end - at < longestExact)) return end - 1;
     const literal = this.#bytes.toString("latin1", at, end);
     const number = Number(literal);
     const got = literal.length > longestShown ? `${literal.slice(0, longestShown)}…` : literal;
@@ -110,13 +118,19 @@ class Walk {
   }
 
   #add(message: string): void {
+    if (this.#isKnown) return;
     const [field, index] = this.#places;
     const element = typeof field === "string" && typeof index === "number" ? `${field}[${index}]` : undefined;
-    if (this.changed.length > 0 && (element === undefined || this.changed.at(-1)!.element === element)) return;
     const path = this.#places.reduce<string>(joined, this.#root).slice(0, longestPath);
     const where = path === "" ? "The body" : path;
-    const problem = new Problem("INVALID_INPUT", `${where} ${message}`, { param: path || undefined });
-    this.changed.push({ element, problem });
+    const problem = withoutStack(
+      () => new Problem("INVALID_INPUT", `${where} ${message}`, { param: path || undefined }),
+    );
+    if (element === undefined || this.changed.size >= this.#mostElements)
+      throw this.changed.values().next().value ?? problem;
+    // A field that comes twice: the first fault stays.
+    if (!this.changed.has(element)) this.changed.set(element, problem);
+    this.#isKnown = true;
   }
 }
 
@@ -129,6 +143,9 @@ const longestShown = 40;
 
 const joined = (path: string, place: Place): string =>
   typeof place === "number" ? `${path}[${place}]` : path === "" ? place : `${path}.${place}`;
+
+/** An escape that may stand for half of a surrogate pair. */
+const halfOfPair = /\\u[dD][89a-fA-F]/;
 
 /** A digit, or one of `+-.eE`. */
 const isInNumber = (byte = 0): boolean =>

@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { CallOptions } from "sheaf";
 import { exactJsonOf, jsonOf } from "../../http/bodies/body.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
-import type { ChangedValue } from "../../http/bodies/changed-values.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
@@ -53,17 +52,17 @@ function readInput(body: unknown, model: ServedModel): Input {
     takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
   if (floats === undefined) {
     const { settings } = model;
-    if (!takesJson(takes)) return readJson(jsonOf(body, settings, mostValues(takes, settings)), model, []);
-    const { json, changed } = exactJsonOf(body, settings);
+    if (!takesJson(takes)) return readJson(jsonOf(body, settings, mostValues(takes, settings)), model);
+    const { json, changed } = exactJsonOf(body, settings, settings.maxInputs);
     return readJson(json, model, changed);
   }
   return "item" in floats ? floats : { inputs: floats.items.map((item) => ({ item })) };
 }
 
-function readJson(body: unknown, model: ServedModel, changed: readonly ChangedValue[]): Input {
+function readJson(body: unknown, model: ServedModel, changed?: ReadonlyMap<string, Problem>): Input {
   const parse = (value: unknown, path: string): unknown => {
-    const wrong = path.startsWith("inputs[") ? changed.find(({ element }) => element === path) : changed[0];
-    if (wrong !== undefined) throw wrong.problem;
+    const wrong = path.startsWith("inputs[") ? changed?.get(path) : changed?.values().next().value;
+    if (wrong !== undefined) throw wrong;
     return model.parse(value, path);
   };
   if (typeof body !== "object" || body === null || Array.isArray(body)) return { item: parse(body, "") };
