@@ -1,4 +1,4 @@
-// `npm run check`: lint (with types), format, prose, unused code, and what would be published. Part of `npm test` too.
+// `npm run check`: lint (with types), format, unused code, and what would be published. Part of `npm test` too.
 import { spawnSync } from "node:child_process";
 import { checks, runCheck } from "./lib/checks.mjs";
 import { root } from "./lib/files.mjs";

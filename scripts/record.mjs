@@ -1,11 +1,10 @@
-// `node scripts/record.mjs [surface] [size] [headless] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
+// `node scripts/record.mjs [surface] [size] [floors] [metadata]`: writes down, after a build, what tests compare with; review the diff it makes.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { declarationsFolder, publicDeclarations } from "./lib/declarations.mjs";
 import { root } from "./lib/files.mjs";
 import { drawnPlan } from "./lib/floors.mjs";
-import { headlessCounts } from "./lib/headless.mjs";
 import { packageNames, readMetadata, withMetadata } from "./lib/release/metadata.mjs";
 import { coreSizes, withSizeTable } from "./lib/size.mjs";
 
@@ -20,7 +19,6 @@ const records = {
     "test/fixtures/size.json": asJson(await coreSizes()),
     "docs/stability.md": await withSizeTable(readFileSync(`${root}/docs/stability.md`, "utf8")),
   }),
-  headless: () => ({ "test/fixtures/headless.json": asJson(headlessCounts()) }),
   floors: () => ({ "ARCHITECTURE.md": withFloorPlan(readFileSync(`${root}/ARCHITECTURE.md`, "utf8")) }),
   metadata: () => Object.fromEntries(packageNames.map(manifestWithMetadata)),
 };

@@ -6,9 +6,10 @@ import { relative } from "node:path";
 import { test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
 import { healthPaths } from "../packages/sheaf-server/dist/http/health-paths.js";
-import { settingsTable } from "../packages/sheaf-server/dist/settings/settings.js";
+import { defaultSettings, settingsTable } from "../packages/sheaf-server/dist/settings/settings.js";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
 
+const read = (path) => readFileSync(`${root}/${path}`, "utf8");
 const compose = ["compose.yaml", "deploy/compose.yaml"].map((path) => ({
   path,
   ...parse(readFileSync(`${root}/${path}`, "utf8"), { merge: true }),
@@ -129,4 +130,28 @@ test("gateways, workers and the NATS server take its user from one secret", () =
     spec.template.spec.containers[0].env.filter(({ valueFrom }) => valueFrom !== undefined).map(({ name }) => name);
   for (const pod of [...deployments, ...podsOf("StatefulSet")])
     assert.deepEqual(secretsOf(pod), ["NATS_USER", "NATS_PASSWORD"]);
+});
+
+test("compose.yaml waits for a server longer than SHUTDOWN_GRACE_MS, and gives the GPU only to the GPU image", () => {
+  const services = Object.entries(compose[0].services).filter(([name]) => name.startsWith("inference-"));
+  assert.deepEqual(services.map(([name]) => name).sort(), ["inference-cpu", "inference-gpu"]);
+  for (const [name, { build, deploy, stop_grace_period: grace }] of services) {
+    assert.match(grace, /^\d+s$/);
+    assert.ok(parseInt(grace, 10) * 1000 > defaultSettings.shutdownGraceMs);
+    const isGpu = name === "inference-gpu";
+    assert.equal(build.dockerfile === "Dockerfile.gpu", isGpu);
+    assert.equal(JSON.stringify(deploy ?? {}).includes('"gpu"'), isGpu);
+  }
+});
+
+test("the GPU image takes the CUDA provider of the ONNX Runtime that npm installs", () => {
+  const { version } = JSON.parse(read("package-lock.json")).packages["node_modules/onnxruntime-node"];
+  const pins = read("deploy/cuda.txt").split("\n").filter((line) => /^[^#\s]/.test(line)); // prettier-ignore
+  assert.ok(pins.includes(`onnxruntime-gpu==${version}`), `deploy/cuda.txt must name onnxruntime-gpu==${version}`);
+  for (const pin of pins) assert.match(pin, /^[a-z\d-]+==[\d.]+$/);
+});
+
+test("docs/guide/python.md shows the Dockerfile of the example", () => {
+  const file = read("examples/python-scikit-learn/Dockerfile");
+  assert.ok(read("docs/guide/python.md").includes(file.replaceAll(/^#.*\n/gm, "")));
 });

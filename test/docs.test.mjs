@@ -106,11 +106,6 @@ test("every row of every table has as many cells as its header", () => {
   );
 });
 
-test("a row with a cell too many or too few is found", () => {
-  const table = ["| a | b |", "| - | - |", "| 1 | 2 |", "| 1 | 2 | 3 |", "| 1 |"].join("\n");
-  assert.deepEqual(raggedRows(table), [4, 5]);
-});
-
 test("every option of a call stands in docs/reference/options.md, and back", async () => {
   const options = await batcherOptions("CallOptions");
   assert.deepEqual(differences(read("docs/reference/options.md"), "call option", options), []);

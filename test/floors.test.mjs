@@ -1,11 +1,11 @@
 // The floor plan (scripts/lib/floors.mjs) against the folders; boundaries.test.mjs checks every import against it.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { filesBelow, root } from "../scripts/lib/files.mjs";
-import { circlesOf, drawnPlan, floorComplaint, floorPlan, roomImports } from "../scripts/lib/floors.mjs";
-import { codeBlocks } from "../scripts/lib/markdown.mjs";
+import { circlesOf, drawnPlan, floorPlan, roomImports } from "../scripts/lib/floors.mjs";
+import { codeBlocks, inlineCode } from "../scripts/lib/markdown.mjs";
 
 const areas = ["packages/sheaf/src", "packages/sheaf-server/src"].flatMap((src) => [src, ...foldersBelow(src)]);
 const sources = ["sheaf", "sheaf-server"]
@@ -34,31 +34,29 @@ test("no circle of rooms in any area that has a plan", () => {
   for (const area of packages) assert.deepEqual(circlesOf(roomImports(area, sources)), [], area);
 });
 
-test("a circle of rooms is found", () => {
-  const area = "packages/sheaf/src";
-  const wrong = {
-    path: `${area}/policies/greedy.ts`,
-    text: 'import { createBatcher } from "../core/create-batcher.ts";',
-  };
-  assert.deepEqual(circlesOf(roomImports(area, [...sources, wrong])), [["core", "policies"]]);
-});
-
-test("a room imports from lower floors only, not from its own floor nor from above", () => {
-  const plan = { area: [["."], ["top", "beside"], ["*"], ["ground"]] };
-  const allowed = (from, to) => floorComplaint(`area/${from}`, `area/${to}`, plan) === undefined;
-  assert.ok(allowed("index.ts", "top/a.ts"));
-  assert.ok(allowed("top/a.ts", "top/b/c.ts"));
-  assert.ok(allowed("top/a.ts", "ground/a.ts"));
-  assert.ok(allowed("other/a.ts", "ground/a.ts"));
-  assert.ok(!allowed("top/a.ts", "beside/a.ts"));
-  assert.ok(!allowed("ground/a.ts", "other/a.ts"));
-  assert.ok(!allowed("other/a.ts", "another/a.ts"));
-  assert.ok(!allowed("top/a.ts", "index.ts"));
-});
-
 test("ARCHITECTURE.md shows the floor plan", () => {
   const blocks = codeBlocks(readFileSync(`${root}/ARCHITECTURE.md`, "utf8")).map(({ text }) => text.trim());
   assert.ok(blocks.includes(drawnPlan()), "run node scripts/record.mjs floors");
+});
+
+test("the tree in ARCHITECTURE.md names every room of both packages", () => {
+  const [tree] = codeBlocks(readFileSync(`${root}/ARCHITECTURE.md`, "utf8")).map(({ text }) => text);
+  // Adapters are named by their clients.
+  const rooms = areas.filter((area) => !/\/adapters\/(?!nats\b)/.test(area));
+  assert.ok(rooms.length > 40, `only ${rooms.length} rooms were found`);
+  assert.deepEqual(
+    rooms.filter((area) => !tree.includes(`${basename(area)}/`)),
+    [],
+  );
+});
+
+test("the folders and files that a room's README.md points to exist", () => {
+  const dead = filesBelow("packages", "README.md").flatMap((file) =>
+    inlineCode(readFileSync(file, "utf8"))
+      .filter((text) => /^\.\.?\/|\/$|\.ts$/.test(text) && !existsSync(join(dirname(file), text)))
+      .map((text) => `${relative(root, file)}: ${text}`),
+  );
+  assert.deepEqual(dead, []);
 });
 
 function foldersIn(area) {

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { floorComplaint } from "./floors.mjs";
-import { importsOf } from "./imports.mjs";
+import { importsOf, runtimeImportsOf } from "./imports.mjs";
 
 // The areas of packages/sheaf/src that run only where Node's modules are; the others run in any JavaScript runtime.
 const nodeAreas = new Set(["node", "metrics", "adapters"]);
@@ -11,43 +11,39 @@ const serverBans = {
   proxy: ["server", "runners"],
 };
 
-/** Complaints about every import of the modules `{ path, text }`, paths from the repository's root. */
+/**
+ * Complaints about every import of the modules `{ path, text }`, paths from the repository's root. The floor plan holds for
+ * what is imported at run time: types make no order. `entries` are the entry points of sheaf: "sheaf", "sheaf/node" …
+ */
 export function complaintsAbout(sources, entries) {
   return sources
-    .flatMap(({ path, text }) => importsOf(text).map((specifier) => complaintAbout(path, specifier, entries)))
+    .flatMap(({ path, text }) => [
+      ...importsOf(text).map((specifier) => complained(path, specifier, complaintAbout(path, specifier, entries))),
+      ...runtimeImportsOf(text)
+        .filter((specifier) => specifier.startsWith(".") && /\.m?[jt]s$/.test(specifier))
+        .map((specifier) => complained(path, specifier, floorComplaint(path, targetOf(path, specifier)))),
+    ])
     .filter(Boolean);
 }
 
-/**
- * What is wrong with the module at `path` (from the repository's root) naming `specifier`, or undefined.
- * `entries` are the entry points of sheaf: "sheaf", "sheaf/node" …
- */
-export function complaintAbout(path, specifier, entries) {
-  if (!path.startsWith("packages/")) return complaintAboutTool(path, specifier);
-  const [, name, inside] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path);
-  const complaint = specifier.startsWith(".")
-    ? complaintAboutFile(path, specifier)
-    : name === "sheaf"
-      ? complaintAboutModule(areaOf(inside), specifier)
-      : complaintAboutPackage(specifier, entries);
-  return complaint && `${path} imports ${specifier}: ${complaint}`;
-}
+const complained = (path, specifier, complaint) => complaint && `${path} imports ${specifier}: ${complaint}`;
+const targetOf = (path, specifier) => posix.join(posix.dirname(path), specifier);
 
-/** About a module of the tools, tests and measurements: packages of npm and data files are not on any floor. */
-function complaintAboutTool(path, specifier) {
-  if (!/^\..*\.m?js$/.test(specifier)) return undefined;
-  const complaint = floorComplaint(path, posix.join(posix.dirname(path), specifier));
-  return complaint && `${path} imports ${specifier}: ${complaint}`;
+/** What is wrong with the module at `path` naming `specifier`, or undefined; tools may name anything. */
+function complaintAbout(path, specifier, entries) {
+  if (!path.startsWith("packages/")) return undefined;
+  const [, name, inside] = /^packages\/([^/]+)\/src\/(.+)$/.exec(path);
+  if (specifier.startsWith(".")) return complaintAboutFile(path, specifier);
+  return name === "sheaf" ? complaintAboutModule(areaOf(inside), specifier) : complaintAboutPackage(specifier, entries);
 }
 
 function complaintAboutFile(path, specifier) {
-  const target = posix.join(posix.dirname(path), specifier);
+  const target = targetOf(path, specifier);
   const [, source, inside] = /^(packages\/[^/]+\/src)\/(.+)$/.exec(path);
   if (!target.startsWith(`${source}/`)) return "it leaves the package's src";
   const [area, targetArea] = [inside, target.slice(source.length + 1)].map(areaOf);
-  if (source.includes("sheaf-server") && serverBans[area]?.includes(targetArea))
-    return `${area} may not import ${targetArea}`;
-  return floorComplaint(path, target);
+  const isBanned = source.includes("sheaf-server") && serverBans[area]?.includes(targetArea);
+  return isBanned ? `${area} may not import ${targetArea}` : undefined;
 }
 
 function complaintAboutModule(area, specifier) {

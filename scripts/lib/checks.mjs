@@ -2,12 +2,10 @@
 import { spawn } from "node:child_process";
 import { root } from "./files.mjs";
 
-/** Each is a command line, of a tool or a script of ours; it passes with exit status 0. */
+/** Each is a command line of a tool; it passes with exit status 0. */
 export const checks = {
   lint: ["oxlint"],
   format: ["prettier", "--check", "--log-level=warn", "--cache", "--cache-location=artifacts/prettier-cache", "."],
-  prose: ["scripts/lib/prose.mjs"],
-  "headless clauses": ["scripts/lib/headless.mjs"],
   "unused files, exports and dependencies": ["knip", "--no-progress", "--no-config-hints"],
   "package sheaf": ["publint", "packages/sheaf", "--strict", "--pack=npm"],
   "package sheaf-server": ["publint", "packages/sheaf-server", "--strict", "--pack=npm"],
@@ -16,9 +14,8 @@ export const checks = {
 /** Runs one check on the repository; the output is both streams, without colours. */
 export function runCheck(name) {
   const [tool, ...parameters] = checks[name];
-  const script = tool.endsWith(".mjs") ? `${root}/${tool}` : `${root}/node_modules/.bin/${tool}`;
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [script, ...parameters], {
+    const child = spawn(process.execPath, [`${root}/node_modules/.bin/${tool}`, ...parameters], {
       cwd: root,
       env: { ...process.env, NO_COLOR: "1", FORCE_COLOR: "0" },
     });

@@ -1,9 +1,9 @@
 import { posix } from "node:path";
-import { importsOf } from "./imports.mjs";
+import { runtimeImportsOf } from "./imports.mjs";
 
 /**
- * The floor plan: the rooms of each area, floor by floor from the top. A file imports only from its own room and from rooms
- * on lower floors of its area. A room is a folder with all that is below it; "." stands for the files of the area itself,
+ * The floor plan: the rooms of each area, floor by floor from the top. At run time a file imports only from its own room
+ * and from rooms on lower floors of its area; `import type` may go anywhere. A room is a folder with all that is below it; "." stands for the files of the area itself,
  * and "*" for every file and folder that is not named, each a room of its own.
  */
 export const floorPlan = {
@@ -80,11 +80,11 @@ export function floorComplaint(from, to, plan = floorPlan) {
   return undefined;
 }
 
-/** Which rooms of an area each of its rooms imports, as the modules `{ path, text }` do it. */
+/** Which rooms of an area each of its rooms imports at run time, as the modules `{ path, text }` do it. */
 export function roomImports(area, sources, plan = floorPlan) {
   const imports = new Map();
   for (const { path, text } of sources.filter((source) => isIn(area, source.path)))
-    for (const specifier of importsOf(text).filter((name) => name.startsWith("."))) {
+    for (const specifier of runtimeImportsOf(text).filter((name) => name.startsWith("."))) {
       const target = posix.join(posix.dirname(path), specifier);
       if (!isIn(area, target)) continue;
       const [from, to] = [path, target].map((file) => roomOf(area, plan[area], file));

@@ -9,21 +9,35 @@ export function parsed(source, name = "module.ts") {
 }
 
 /** Every module that a TypeScript or JavaScript source names: static, dynamic, type-only, re-exports and worker URLs. */
-export function importsOf(source, name) {
-  const specifiers = new Set();
-  const add = (node) => void (textOf(node) === undefined || specifiers.add(textOf(node)));
+export const importsOf = (source, name) => [...specifiersOf(source, name).keys()];
+
+/** The modules that run when this one does: all of the above but those that only types name. */
+export const runtimeImportsOf = (source, name) =>
+  [...specifiersOf(source, name)].filter(([, runs]) => runs).map(([specifier]) => specifier);
+
+const known = new Map();
+
+/** Each named module, with whether it is imported at run time. */
+function specifiersOf(source, name) {
+  if (known.has(source)) return known.get(source);
+  const specifiers = new Map();
+  known.set(source, specifiers);
+  const add = (node, isType = false) => {
+    const specifier = textOf(node);
+    if (specifier !== undefined) specifiers.set(specifier, !isType || specifiers.get(specifier) === true);
+  };
   const { program } = parsed(source, name);
   new Visitor({
-    ImportDeclaration: (node) => add(node.source),
-    ExportNamedDeclaration: (node) => node.source && add(node.source),
-    ExportAllDeclaration: (node) => add(node.source),
+    ImportDeclaration: (node) => add(node.source, node.importKind === "type"),
+    ExportNamedDeclaration: (node) => node.source && add(node.source, node.exportKind === "type"),
+    ExportAllDeclaration: (node) => add(node.source, node.exportKind === "type"),
     ImportExpression: (node) => add(node.source),
-    TSImportType: (node) => add(node.source ?? node.argument),
+    TSImportType: (node) => add(node.source ?? node.argument, true),
     CallExpression: ({ callee, arguments: [first] }) => callee.name === "require" && first && add(first),
     NewExpression: ({ callee, arguments: [first, base] }) =>
       callee.name === "URL" && base?.type === "MemberExpression" && isRelative(first) && add(first),
   }).visit(program);
-  return [...specifiers];
+  return specifiers;
 }
 
 /** Whether a module reads the process's environment variables. */

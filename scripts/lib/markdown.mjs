@@ -44,17 +44,6 @@ export function codeBlocks(markdown) {
 
 const wordsOf = ({ meta }) => meta?.split(/\s+/) ?? [];
 
-/** The prose of a Markdown text without headings, an x for each inline code: one `{ text, at }` a paragraph and cell. */
-export function proseOf(markdown) {
-  return ["paragraph", "tableCell"].flatMap((type) =>
-    nodesOf(markdown, type).map(({ node }) => {
-      let text = "";
-      visit(node, ["text", "inlineCode"], ({ type: kind, value }) => void (text += kind === "text" ? value : "x"));
-      return { text, at: node.position.start.offset };
-    }),
-  );
-}
-
 /** The texts of inline code. */
 export function inlineCode(markdown) {
   return nodesOf(markdown, "inlineCode").map(({ node }) => node.value);
