@@ -27,8 +27,9 @@ export function executorOf<In, Out>(run: BatchFunction<In, Out>, slots: number =
   return {
     slots,
     ready: () => Promise.resolve(),
-    // A caller that awaits the result accepts a value or an error at once as well as a promise.
-    run: run as unknown as Executor<In, Out>["run"],
+    // Called as a function, so that `this` is undefined in it, and not this object. A caller that awaits the result
+    // accepts a value or an error at once as well as a promise.
+    run: (items, handle) => run(items, handle) as Promise<ArrayLike<Out | Error>>,
     close: () => Promise.resolve(),
   };
 }

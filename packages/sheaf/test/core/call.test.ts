@@ -98,3 +98,13 @@ test("never more than `concurrency` batches are in flight", async () => {
   await finishAll();
   assert.equal(runs.length, 10);
 });
+
+test("a method taken off its object sees no `this` of ours", async () => {
+  const seen: unknown[] = [];
+  const batcher = createBatcher(function (this: unknown, items: number[]) {
+    seen.push(this);
+    return items;
+  });
+  await batcher(1);
+  assert.deepEqual(seen, [undefined]);
+});

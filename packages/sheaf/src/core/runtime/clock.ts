@@ -1,4 +1,4 @@
-import { monotonicNow, setImmediateOrSoon, startTimer } from "./globals.ts";
+import { hasFakeTimers, monotonicNow, setImmediateOrSoon, startTimer } from "./globals.ts";
 
 /** Where time enters. Inject another one for tests and simulations (`sheaf/tuning` has two). */
 export interface Clock {
@@ -21,7 +21,7 @@ export const shortestTimerMs = 0.001;
 export const systemClock: Clock = {
   now: monotonicNow,
   after: (delayMs, callback) => {
-    if (delayMs >= 1) return startTimer(callback, delayMs);
+    if (delayMs >= 1 || (delayMs > 0 && hasFakeTimers())) return startTimer(callback, delayMs);
     return delayMs > 0 ? poll(monotonicNow() + delayMs, callback) : setImmediateOrSoon(callback);
   },
 };

@@ -25,23 +25,80 @@ declare const process: { cpuUsage?(): { readonly user: number; readonly system: 
 declare const navigator: { readonly userAgent?: string } | undefined;
 declare const console: { warn(message: string, ...more: unknown[]): void };
 
+/** Where moments and timers come from: the runtime, or a test's fake timers. */
+interface TimeSource {
+  readonly setTimeout: typeof setTimeout;
+  readonly clearTimeout: typeof clearTimeout;
+  readonly now: () => number;
+  /** Added to `now()`, so that time goes on where the last source stood. */
+  readonly offsetMs: number;
+  /** The latest moment that a timer of fake timers has reached: `node:test` fakes timers, but not `performance`. */
+  reachedAtMs: number;
+}
+
 // Kept: in Node the global is a getter, which would take as long as the clock itself.
-const timer = performance;
-export const monotonicNow = (): number => timer.now();
+const timerAtImport = performance;
+
+// A source keeps the method too: fake timers may replace it in place.
+function timeSource(lastAtMs?: number): TimeSource {
+  const timer = performance;
+  const read = timer.now;
+  const now = (): number => read.call(timer);
+  const offsetMs = lastAtMs === undefined ? 0 : lastAtMs - now();
+  return { setTimeout, clearTimeout, now, offsetMs, reachedAtMs: lastAtMs ?? -Infinity };
+}
+
+const sourceAtImport = timeSource();
+let source = sourceAtImport;
+const setTimeoutAtImport = setTimeout;
+const clearTimeoutAtImport = clearTimeout;
+const setImmediateAtImport = typeof setImmediate === "function" ? setImmediate : undefined;
+const clearImmediateAtImport = setImmediateAtImport && clearImmediate;
+
+/** Whether a test has replaced the timers since this module was imported. */
+export const hasFakeTimers = (): boolean => setTimeout !== setTimeoutAtImport;
+
+/** Milliseconds from a fixed origin. Fake timers that a test turns on or off take over where time stands. */
+export function monotonicNow(): number {
+  if (source === sourceAtImport && setTimeout === setTimeoutAtImport) return timerAtImport.now();
+  if (setTimeout !== source.setTimeout) source = timeSource(nowOf(source));
+  return nowOf(source);
+}
+
+const nowOf = ({ now, offsetMs, reachedAtMs }: TimeSource): number => Math.max(now() + offsetMs, reachedAtMs);
 
 // The longest delay a timer of any runtime takes; a longer one would fire at once.
 const longestDelayMs = 2_147_483_647;
 
 export function startTimer(callback: () => void, delayMs: number): () => void {
-  const timer = setTimeout(callback, Math.min(delayMs, longestDelayMs));
-  return () => clearTimeout(timer);
+  if (!hasFakeTimers()) {
+    const timer = setTimeoutAtImport(callback, Math.min(delayMs, longestDelayMs));
+    return () => clearTimeoutAtImport(timer);
+  }
+  // Whole microseconds, and one more counts as reached: a difference of moments may be rounded up beyond the time that a
+  // test lets pass, or down below the moment that it stands for.
+  const wholeMs = Math.round(delayMs * 1000) / 1000;
+  const dueAtMs = monotonicNow() + wholeMs + 0.001;
+  const armed = source;
+  const reached = (): void => {
+    armed.reachedAtMs = Math.max(armed.reachedAtMs, dueAtMs);
+    callback();
+  };
+  const timer = armed.setTimeout(reached, Math.min(wholeMs, longestDelayMs));
+  return () => armed.clearTimeout(timer);
 }
 
-/** After the callbacks that are due now: items that arrive in the same turn of the event loop can share a batch. */
+/**
+ * After the callbacks that are due now: items that arrive in the same turn of the event loop can share a batch. The end of
+ * a turn is no matter of time, so fake timers do not hold it up.
+ */
 export function setImmediateOrSoon(callback: () => void): () => void {
-  if (typeof setImmediate !== "function") return startTimer(callback, 0);
-  const immediate = setImmediate(callback);
-  return () => clearImmediate(immediate);
+  if (setImmediateAtImport === undefined) {
+    const timer = setTimeoutAtImport(callback, 0);
+    return () => clearTimeoutAtImport(timer);
+  }
+  const immediate = setImmediateAtImport(callback);
+  return () => clearImmediateAtImport!(immediate);
 }
 
 export const newAbortController = (): { readonly signal: AbortSignal; abort(reason?: unknown): void } =>
