@@ -6,6 +6,11 @@ import { Problem, retryAfter } from "../../problems/problem.ts";
 
 type Ended = () => void;
 
+/** Whether a model can answer a kind of request. */
+type Can = (definition: ModelDefinition) => boolean;
+
+const anything: Can = () => true;
+
 /** A folder of models, as the protocols see it. */
 export interface Repository {
   /** Loads what the folder has under this name now. @throws {Problem} */
@@ -30,6 +35,8 @@ export class Models {
   readonly #open: OpenModel;
   readonly #learn: LearnModel | undefined;
   readonly #byName: Map<string, Deployment> = new Map();
+  /** Models that the command line or the config file names, in that order; those of a folder are not among them. */
+  readonly #named: readonly string[];
   readonly #watchers: Map<(deployment: Deployment) => Ended, Map<Deployment, Ended>> = new Map();
   /** Loading since the start, and until now never ready: `/readyz` waits for them beside those that serve. */
   readonly #starting: Map<Deployment, Promise<void>> = new Map();
@@ -47,7 +54,8 @@ export class Models {
     this.settings = settings;
     this.#open = open;
     this.#learn = learn;
-    for (const { name } of models) this.add(name);
+    this.#named = models.map(({ name }) => name);
+    for (const name of this.#named) this.add(name);
     for (const model of models) {
       const deployment = this.find(model.name, "model");
       this.await(deployment, "load" in model ? deployment.load(model) : deployment.begin(model));
@@ -133,13 +141,14 @@ export class Models {
   }
 
   /**
-   * The model of a request: the one that serves under a name, or under the first without a name. From here to its
-   * `infer` nothing may be awaited, else it may close in between; `hold` keeps it open.
-   * @throws {Problem} 404; 503 when it takes no requests.
+   * The model of a request: the one that serves under a name. Without a name, the first that `can` of those that the command
+   * line names, else the only one of the folder of models. From here to its `infer` nothing may be awaited, else it may close
+   * in between; `hold` keeps it open.
+   * @throws {Problem} 404; 400 where a name is needed; 503 when it takes no requests.
    */
-  take(name: string | undefined, param: string): ServedModel {
-    if (this.#isDraining) throw draining();
-    const deployment = name === undefined ? this.#first(param) : this.find(name, param);
+  take(name: string | undefined, param: string, can: Can = anything): ServedModel {
+    this.refuseDraining();
+    const deployment = name === undefined ? this.#unnamed(param, can) : this.find(name, param);
     const { current } = deployment;
     if (current === undefined) throw notServed(deployment);
     const { state } = current;
@@ -191,9 +200,39 @@ export class Models {
     return all.every(({ cutOff }) => cutOff === 0);
   }
 
-  #first(param: string): Deployment {
-    for (const deployment of this.#byName.values()) return deployment;
-    throw new Problem("MODEL_NOT_FOUND", "There is no model yet; see /v1/models.", { param });
+  /** @throws {Problem} 503 while the server shuts down. */
+  refuseDraining(): void {
+    if (this.#isDraining) throw draining();
+  }
+
+  /** The models that may answer a request without a name, as far as they are loaded. */
+  get unnamed(): readonly ServedModel[] {
+    const [first] = this.#named;
+    return first === undefined ? this.all : this.all.filter(({ name }) => name === first);
+  }
+
+  /**
+   * Another model in the folder must not change who answers: the folder's only one answers, and of several none. Nor must a
+   * model that still loads, as it may be the one.
+   */
+  #unnamed(param: string, can: Can): Deployment {
+    const named = this.#named.flatMap((name) => this.#byName.get(name) ?? []);
+    for (const deployment of named) {
+      if (deployment.current === undefined) throw notServed(deployment);
+      if (can(deployment.current.definition)) return deployment;
+    }
+    const others = this.deployments.filter((deployment) => !named.includes(deployment));
+    const isOpen = (deployment: Deployment): boolean =>
+      deployment.current === undefined && deployment.state === "loading" && this.#starting.has(deployment);
+    const able = others.filter((one) => isOpen(one) || (one.current !== undefined && can(one.current.definition)));
+    if (able.length > 1) {
+      const names = able.map(({ name }) => name).join(", ");
+      throw new Problem("BAD_REQUEST", `Which model? Several can answer: ${names}. Name one of them.`, { param });
+    }
+    const deployment = able[0] ?? named[0] ?? (others.length === 1 ? others[0] : undefined);
+    if (deployment !== undefined) return deployment;
+    const message = others.length === 0 ? "There is no model yet; see /v1/models." : "No model here can answer this.";
+    throw new Problem("MODEL_NOT_FOUND", message, { param });
   }
 }
 

@@ -51,10 +51,10 @@ export async function embedTexts(
   read: (body: unknown) => TextsToEmbed,
 ): Promise<Embedded> {
   // The model is named in the body: a draining server says so before it reads one.
-  if (models.isDraining) models.take(undefined, "model");
+  models.refuseDraining();
   const wanted = read(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
   nameUser(request, wanted.user);
-  const model = models.take(wanted.name ?? firstThatEmbeds(models), "model");
+  const model = models.take(wanted.name, "model", embedsTexts);
   const items = readTexts(wanted, model);
   const length = readDimensions(wanted, model);
   checkTokenLimit(wanted.tokenLimit, model);
@@ -71,9 +71,6 @@ export async function embedTexts(
   });
   return { model, vectors, tokens: outputs.reduce((sum: number, output) => sum + tokensOf(output), 0) };
 }
-
-const firstThatEmbeds = ({ all }: Models): string | undefined =>
-  all.find(({ definition }) => embedsTexts(definition))?.name;
 
 /** One invalid text refuses the request: no such reply has a place for an error beside vectors. */
 function readTexts({ texts, path }: TextsToEmbed, model: ServedModel): unknown[] {

@@ -51,9 +51,9 @@ export async function rankTexts<Wanted extends TextsToRank>(
   read: (body: unknown) => Wanted,
 ): Promise<Ranked & { readonly wanted: Wanted }> {
   // The model is named in the body: a draining server says so before it reads one.
-  if (models.isDraining) models.take(undefined, "model");
+  models.refuseDraining();
   const wanted = read(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
-  const model = models.take(wanted.name ?? firstThatRanks(models), "model");
+  const model = models.take(wanted.name, "model", ranksTexts);
   if (!ranksTexts(model.definition)) {
     const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;
     throw new Problem("INVALID_INPUT", message, { param: "model" });
@@ -73,9 +73,6 @@ export async function rankTexts<Wanted extends TextsToRank>(
   const tokens = outputs.reduce((sum: number, output) => sum + tokensOf(output), 0);
   return { wanted, model, ranks: ranks.slice(0, wanted.mostRanks), tokens };
 }
-
-const firstThatRanks = ({ all }: Models): string | undefined =>
-  all.find(({ definition }) => ranksTexts(definition))?.name;
 
 /** @throws {Problem} 422 for anything but an array that is not empty. */
 export function checkTexts(texts: unknown, path: string): asserts texts is readonly unknown[] {

@@ -110,7 +110,7 @@ export const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
   operationId: isNamed ? "inferModel" : "infer",
   ...(isNamed ? { params: Type.Object({ model: modelName(models.deployments, "Name of a model.") }) } : {}),
   headers: inferenceHeaders(models.settings),
-  body: inferBody(isNamed ? models.all : models.all.slice(0, 1), models.settings),
+  body: inferBody(isNamed ? models.all : models.unnamed, models.settings),
   response: {
     200: json(
       "The result, or the results in order.",

@@ -4,6 +4,8 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestContext } from "node:test";
 import { openApp } from "../../../dist/http/app.js";
+import type { ModelDefinition } from "../../../dist/index.js";
+import type { ModelSource } from "../../../dist/server/models/deployment.js";
 import { serverOn, type SheafServer } from "../../../dist/server/server.js";
 import { defaultSettings, type Settings } from "../../../dist/settings/settings.js";
 import { atEnd } from "../../at-end.js";
@@ -42,7 +44,14 @@ export const waitingFor = (path: string): string => `load: () => gate(${JSON.str
 export async function servingFolder(
   t: TestContext,
   files: Readonly<Record<string, string | Uint8Array>>,
-  { isReady = true, ...own }: Partial<Settings> & { readonly isReady?: boolean } = {},
+  {
+    isReady = true,
+    models = [],
+    ...own
+  }: Partial<Settings> & {
+    readonly isReady?: boolean;
+    readonly models?: readonly (ModelDefinition | ModelSource)[];
+  } = {},
 ): Promise<FolderServer> {
   const folder = mkdtempSync(join(tmpdir(), "sheaf-models-"));
   const put = (path: string, content: string | Uint8Array): void => {
@@ -55,7 +64,7 @@ export async function servingFolder(
   for (const [path, content] of Object.entries(files)) put(path, content);
   const settings: Settings = { ...defaultSettings, port: 0, logLevel: "silent", apiKey: key, warmupBatches: 1, ...own };
   const server = await serverOn(openApp(settings), {
-    models: [],
+    models,
     settings,
     modelsFolder: { model: folder, settings: {} },
   });

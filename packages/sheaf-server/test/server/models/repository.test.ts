@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inferEvery } from "../../../dist/server/protocols/requests.js";
+import { doubling, measuringTexts } from "../serving.js";
 import { answering, servingFolder, until, waitingFor, type FolderServer } from "./folder-server.js";
 
 const indexOf = async (server: FolderServer): Promise<unknown> =>
@@ -321,4 +322,37 @@ test("one load at a time: loads of one name that wait are one, an unload cancels
   assert.equal(await server.close({ graceMs: 2000 }), true, "nothing was cut off but a load");
   await Promise.all([last, queued]);
   await assert.rejects(repository.load("a"), { code: "DRAINING" });
+});
+
+test("a request without a name never goes to another model because one was added to the folder", async (t) => {
+  const server = await servingFolder(t, { "ranker.mjs": answering("ranker") });
+  assert.equal((await server.post("/infer", { input: "x" })).json.output, "ranker");
+  server.put("alpha.mjs", answering("alpha"));
+  await server.load("alpha");
+  const { status, json } = await server.post("/infer", { input: "x" });
+  assert.deepEqual([status, json.error.message], [400, "Which model? Several can answer: ranker, alpha. Name one of them."]); // prettier-ignore
+  await server.unload("ranker");
+  assert.equal((await server.post("/infer", { input: "x" })).json.output, "alpha");
+});
+
+test("without a name the model that the command line names answers, whatever the folder has", async (t) => {
+  const server = await servingFolder(
+    t,
+    { "alpha.mjs": answering("alpha") },
+    { models: [{ ...doubling(), name: "zeta" }] },
+  );
+  const { json } = await server.post("/infer", { input: [1, 2, 3] });
+  assert.deepEqual([json.model, json.output], ["zeta", [2, 4, 6]]);
+});
+
+test("while the first model that is named loads, no other one answers for it", async (t) => {
+  let finish = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (finish = resolve));
+  const slow = { ...measuringTexts("slow"), waitsFor: "it", load: () => gate.then(() => measuringTexts("slow")) };
+  const server = await servingFolder(t, {}, { models: [slow, measuringTexts("fast")], isReady: false });
+  await until(async () => (await server.post("/embed", { model: "fast", inputs: "ab" })).status === 200);
+  assert.equal((await server.post("/embed", { inputs: "ab" })).status, 503);
+  finish();
+  await server.ready();
+  assert.deepEqual((await server.post("/embed", { inputs: "ab" })).status, 200);
 });

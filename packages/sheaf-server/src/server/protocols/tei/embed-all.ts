@@ -24,11 +24,10 @@ export const givesTokenVectors = ({ input, output }: Pick<ModelDefinition, "inpu
 
 /** The vectors of all tokens of each text. */
 export async function embedAll(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  if (models.isDraining) models.take(undefined, "model");
+  models.refuseDraining();
   const body = jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings));
   const fields = fieldsOf(body, "an object with inputs", ["inputs", "model", ...truncationKeys]);
-  const first = models.all.find(({ definition }) => givesTokenVectors(definition));
-  const model = models.take(modelNameOf(fields) ?? first?.name, "model");
+  const model = models.take(modelNameOf(fields), "model", givesTokenVectors);
   const { definition, settings } = model;
   if (!givesTokenVectors(definition)) {
     const message = `${model.name} gives no vectors of tokens: its output is not one tensor [tokens, length] of float32.`;

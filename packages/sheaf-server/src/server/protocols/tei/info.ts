@@ -1,21 +1,16 @@
 import { packageVersion } from "../../../shared/version.ts";
-import { embedsTexts, ranksTexts } from "../../contract/model-definition.ts";
+import { embedsTexts, ranksTexts, type ModelDefinition } from "../../contract/model-definition.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { Problem } from "../../../problems/problem.ts";
 import { classifies } from "./predict.ts";
 
-/** The first model that TEI's routes can run, in the fields of its `/info`. @throws {Problem} 404; 503 while it loads. */
+/** The model that TEI's routes run without a name, in the fields of its `/info`. @throws {Problem} 404; 400; 503. */
 export function infoOf(models: Models): object {
-  if (models.isDraining) models.take(undefined, "model");
-  const model = models.all.find(({ definition }) => ranksTexts(definition) || classifies(definition));
-  if (model === undefined) {
-    const isLoading = models.status === "warming";
-    const message = "No model here embeds, ranks or classifies texts; see /v1/models.";
-    throw isLoading
-      ? new Problem("NOT_READY", "The models are still loading; see /readyz.", { headers: { "retry-after": "1" } })
-      : new Problem("MODEL_NOT_FOUND", message);
-  }
+  const runsOnTei = (definition: ModelDefinition): boolean => ranksTexts(definition) || classifies(definition);
+  const model = models.take(undefined, "model", runsOnTei);
+  if (!runsOnTei(model.definition))
+    throw new Problem("MODEL_NOT_FOUND", "No model here embeds, ranks or classifies texts; see /v1/models.");
   const { name, definition, settings, maxBatchSize } = model;
   const maxInputLength = ("maxTokens" in definition.input && definition.input.maxTokens) || settings.maxTextChars;
   return {

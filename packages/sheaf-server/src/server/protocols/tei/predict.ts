@@ -17,10 +17,9 @@ export const classifies = ({ input, output }: Pick<ModelDefinition, "input" | "o
 
 /** The labels of texts, each with its score, the likeliest first. */
 export async function predict(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  if (models.isDraining) models.take(undefined, "model");
+  models.refuseDraining();
   const wanted = readPredict(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
-  const first = models.all.find(({ definition }) => classifies(definition));
-  const model = models.take(wanted.name ?? first?.name, "model");
+  const model = models.take(wanted.name, "model", classifies);
   const items = readItems(wanted, model);
   const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
   const outputs = served.map(({ value }) => value);
