@@ -114,8 +114,8 @@ class Context:
 
         results: one for each index, in order, as `run` returns them; an exception in a position fails that item only.
 
-        `run` may then return the results of the other items alone. Only the first answer of an item counts, and
-        none after the run. Raises IndexError where there is no such item, and ValueError for another number of results.
+        `run` still returns a result for every item: those of the answered ones are ignored, and where all are answered it
+        may return anything. Only the first answer of an item counts, and none after the run. Raises IndexError where there is no such item, and ValueError for another number of results.
         """
         values = _results_list(results, self._outputs)
         if len(indices) != len(values):
@@ -769,11 +769,13 @@ class _Worker:
         return json.loads(json.dumps(items, default=_json_value))
 
     def _of_open(self, returned: Any, open_: Sequence[int], size: int) -> Any:
-        """The results of the items that were not answered early: `run` returns those alone, or those of all items."""
+        """The results of the items that were not answered early, of those of all items."""
         if not open_:
             return []
         values = _results_list(returned, self._outputs)
-        return [values[index] for index in open_] if len(values) == size else values
+        if len(values) != size:
+            raise ValueError(f"run returned {len(values)} results for {size} items; an answered item keeps its place")
+        return [values[index] for index in open_]
 
     def _run(self, items: Any, context: Context) -> Any:
         returned = self._function(items, self._model, context)

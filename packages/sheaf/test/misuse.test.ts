@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BatcherOptions, type CallOptions, createBatcher, greedy } from "../dist/index.js";
-import { heldBatcher, watch } from "./support/rig.js";
+import type { RunHandle } from "../dist/executors.js";
+import { systemClock } from "../dist/core/runtime/clock.js";
+import { manualClock } from "../dist/tuning/index.js";
+import { assertCode, heldBatcher, statuses, watch } from "./support/rig.js";
 
 const echo = (items: number[]): number[] => items;
 
@@ -226,3 +229,86 @@ function show(value: unknown): string {
   const name = value.constructor.name;
   return name === "Object" || name === "Array" ? JSON.stringify(value) : name;
 }
+
+const hostile = (name: string, error: object = new Error("hostile")): object =>
+  Object.defineProperty(error, name, {
+    get: () => {
+      throw new Error("the getter threw");
+    },
+  });
+
+test("results and errors whose properties throw settle every call and free the slot", async () => {
+  const failing = [
+    (items: number[]) => hostile("1", [...items]) as number[],
+    () => Promise.reject(hostile("retryAfterMs") as Error),
+    () => Promise.reject(hostile("itemIndex") as Error),
+    () => Promise.reject(hostile("status") as Error),
+    (items: number[]) => items.map(() => hostile("retryAfterMs") as Error),
+  ];
+  for (const [index, fail] of failing.entries()) {
+    let isFirst = true;
+    const batcher = createBatcher<number, number>(
+      (items) => {
+        if (!isFirst) return items;
+        isFirst = false;
+        return fail(items);
+      },
+      { policy: greedy(), concurrency: 1, onBatchError: index === 2 ? "bisect" : "fail" },
+    );
+    const outcomes = await batcher.settle([1, 2, 3]);
+    assert.equal(outcomes.length, 3);
+    assert.equal(await batcher(4), 4);
+    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    await batcher.close();
+  }
+});
+
+test("a listener of onAborted that throws takes nothing from the callers of a run that is given up", async (t) => {
+  const warn = t.mock.method(console, "warn", () => undefined);
+  const { batcher, clock, runs } = heldBatcher({ runTimeoutMs: 100 });
+  const call = watch(batcher(1));
+  await clock.settle();
+  (runs[0]!.context as RunHandle).onAborted(() => {
+    throw new Error("the listener threw");
+  });
+  await clock.advanceAsync(100);
+  assertCode(call, "RUN_TIMEOUT");
+  assert.equal(warn.mock.callCount(), 1);
+  assert.equal(batcher.pending.inFlight, 0);
+});
+
+test("with endless concurrency and runs of no time at all, every call is answered", async () => {
+  const clock = manualClock();
+  const batcher = createBatcher((items: number[]) => items, { concurrency: Infinity, maxBatchSize: 8, clock });
+  for (let round = 0; round < 300; round++) {
+    const calls = [1, 2, 3].map((item) => watch(batcher(item, { timeoutMs: 10_000 })));
+    await clock.advanceAsync(round % 3);
+    assert.deepEqual(statuses(calls), Array(3).fill("fulfilled"));
+  }
+});
+
+test("a synchronous batch function leaves turns to others, also where the clock stands still", async () => {
+  const batcher = createBatcher((items: number[]) => items, {
+    clock: { now: () => 0, after: (delayMs, callback) => systemClock.after(delayMs, callback) },
+    maxBatchSize: 4,
+    concurrency: 1,
+  });
+  let isOver = false;
+  let calls = 0;
+  setImmediate(() => setImmediate(() => setImmediate(() => (isOver = true))));
+  const caller = async (): Promise<void> => {
+    while (!isOver && calls++ < 200_000) await batcher(1);
+  };
+  await Promise.all(Array.from({ length: 16 }, caller));
+  assert.ok(isOver, "no turn of the event loop ended");
+});
+
+test("a batcher keeps the options that it was made with", async () => {
+  const options = { concurrency: 1, price: { perRun: 1 } };
+  const batcher = createBatcher((items: number[]) => items, options);
+  options.concurrency = 7;
+  options.price.perRun = 5;
+  await batcher(1);
+  assert.equal(batcher.capacity.concurrency, 1);
+  assert.equal(batcher.stats().cost?.total, 1);
+});

@@ -1,3 +1,4 @@
+import { propertyOf } from "../shared/describe.ts";
 import { callable } from "./callable.ts";
 import { executorOf } from "./wrap-executor.ts";
 import { callsOf } from "./calls/calls.ts";
@@ -64,8 +65,8 @@ export function assembleBatcher<In, Out>(
   });
   const putBackParts = { queue, settlement, admission, limiter, maxPauseMs: settings.maxPauseMs };
   const pauseAfter = (error: unknown): void => {
-    const retryAfterMs = (error as { retryAfterMs?: number } | null | undefined)?.retryAfterMs;
-    if (retryAfterMs !== undefined) limiter.pause(clock.now(), retryAfterMs);
+    const retryAfterMs = propertyOf(error, "retryAfterMs");
+    if (retryAfterMs !== undefined) limiter.pause(clock.now(), retryAfterMs as number);
   };
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {

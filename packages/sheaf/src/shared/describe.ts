@@ -13,3 +13,12 @@ export function describe(value: unknown): string {
   const name = value.constructor?.name ?? "Object";
   return name === "Object" ? "an object" : `an object (${name})`;
 }
+
+/** A property of anything that was thrown; undefined where it has none, or where reading it throws. */
+export function propertyOf(thrown: unknown, name: string): unknown {
+  try {
+    return (thrown as Record<string, unknown> | null | undefined)?.[name];
+  } catch {
+    return undefined;
+  }
+}

@@ -247,3 +247,56 @@ test("what is not iterable is a TypeError, and nothing is enqueued", async () =>
   }
   assert.equal(runs.length, 0);
 });
+
+for (const kind of ["many", "settle", "settleDetailed"] as const)
+  test(`${kind} is of the items at the call, whatever the caller does with its array afterwards`, async () => {
+    const changes: readonly ((array: number[]) => unknown)[] = [
+      (array) => (array.length = 0),
+      (array) => array.pop(),
+      (array) => array.push(99),
+      (array) => array.fill(7),
+    ];
+    for (const change of changes) {
+      const { batcher, finishAll, batches } = timedBatcher({ maxQueueSize: 4, maxBatchSize: 2 });
+      const array = numbers(20);
+      const list = watch<readonly unknown[]>(batcher[kind](array));
+      change(array);
+      await finishAll();
+      assert.equal(list.value?.length, 20);
+      assert.deepEqual(batches().flat(), numbers(20));
+      assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+      await batcher.close();
+    }
+  });
+
+test("map keeps the options of its call", async () => {
+  const { batcher, clock } = timedBatcher({ fixedMs: 50 });
+  const options = { timeoutMs: 1000 };
+  const results = batcher.map([1, 2], options);
+  options.timeoutMs = 1;
+  const first = watch(results.next());
+  await clock.advanceAsync(60);
+  assert.equal(first.status, "fulfilled");
+});
+
+test("a list whose keys call the batcher keeps its order and the bound of the queue", async () => {
+  let most = 0;
+  const { batcher, finishAll, batches } = timedBatcher({
+    maxQueueSize: 3,
+    maxBatchSize: 1,
+    onQueueFull: "wait",
+    groupKey: (item: number) => {
+      if (item < 100) batcher(item + 100).catch(() => undefined);
+      most = Math.max(most, batcher.pending.queued);
+      return undefined;
+    },
+  });
+  const list = watch(batcher.many(numbers(20)));
+  await finishAll();
+  assert.deepEqual(list.value, numbers(20));
+  const own = batches()
+    .flat()
+    .filter((item) => item < 100);
+  assert.deepEqual(own, numbers(20));
+  assert.ok(most <= 3, `${most} items waited`);
+});

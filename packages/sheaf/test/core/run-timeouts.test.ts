@@ -185,3 +185,47 @@ test("a function's run is timed from its dispatch", async () => {
   await clock.advanceAsync(10);
   assertCode(call, "RUN_TIMEOUT");
 });
+
+test("a start that an executor reports after close sets no timer", async () => {
+  const clock = manualClock();
+  let handle: RunHandle | undefined;
+  const executor = {
+    slots: 1,
+    reportsStart: true,
+    ready: () => Promise.resolve(),
+    run: (_items: number[], given: RunHandle) => {
+      handle = given;
+      return new Promise<number[]>(() => undefined);
+    },
+    close: () => Promise.resolve(),
+  };
+  const batcher = createBatcher(executor, { clock, policy: greedy(), runTimeoutMs: 100 });
+  const call = watch(batcher(1));
+  await clock.advanceAsync(1);
+  void batcher.close({ graceMs: 0 });
+  await clock.advanceAsync(1);
+  assertCode(call, "CLOSED");
+  handle!.started();
+  assert.equal(clock.nextAtMs(), Infinity);
+});
+
+for (const how of ["abort", "timeout", "close"])
+  test(`a run that its caller has left by ${how} counts, and holds its slot, until it ends`, async () => {
+    const { batcher, clock, runs } = heldBatcher<string>({ maxBatchSize: 1, fairKey: (item) => item[0] });
+    const controller = new AbortController();
+    const call = watch(batcher("a", { signal: controller.signal, timeoutMs: 100 }));
+    await clock.settle();
+    const next = how === "close" ? undefined : watch(batcher("b"));
+    if (how === "abort") controller.abort();
+    else if (how === "close") void batcher.close({ graceMs: 100 });
+    await clock.advanceAsync(100);
+    assert.equal(call.status, "rejected");
+    assert.equal(runs[0]!.context.signal.aborted, true);
+    assert.deepEqual(batcher.pending, { queued: how === "close" ? 0 : 1, inFlight: 1 });
+    assert.equal(runs.length, 1);
+    assert.equal(batcher.stats().tenants!.busiest.find(({ key }) => key === "a")!.dispatched, 1);
+    await runs[0]!.finish();
+    await runs[1]?.finish();
+    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    assert.equal(next?.status, how === "close" ? undefined : "fulfilled");
+  });

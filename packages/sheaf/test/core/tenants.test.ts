@@ -382,3 +382,41 @@ test("values reach their own callers", async () => {
   await rig.finishAll();
   assert.deepEqual(values(calls), [...of("a", 9), ...of("b", 3)]);
 });
+
+for (const how of ["abort", "timeout"])
+  test(`a tenant that joined a run takes the place of its put-back item when the first caller leaves by ${how}`, async () => {
+    interface Item {
+      readonly tenant: string;
+      readonly key: string;
+    }
+    const { batcher, clock, runs } = heldBatcher<Item>({
+      fairKey: ({ tenant }) => tenant,
+      dedupeKey: ({ key }) => key,
+      dedupe: "running",
+    });
+    const controller = new AbortController();
+    const first = watch(batcher({ tenant: "a", key: "same" }, { signal: controller.signal, timeoutMs: 360 }));
+    await clock.settle();
+    const sharers = ["b", "c", "b"].map((tenant) => watch(batcher({ tenant, key: "same" })));
+    const others = watchAll(batcher, [{ tenant: "b", key: "other" }]);
+    runs[0]!.context.putBack();
+    runs[0]!.context.pause(300);
+    await runs[0]!.fail(new Error("429"));
+    assert.deepEqual(
+      batcher.stats().tenants?.busiest.map(({ key, queued }) => [key, queued]),
+      [
+        ["a", 1],
+        ["b", 1],
+        ["c", 0],
+      ],
+    );
+    if (how === "abort") controller.abort(new Error("the client hung up"));
+    else await clock.advanceAsync(360);
+    await clock.advanceAsync(300);
+    await clock.settle();
+    assert.equal(first.status, "rejected");
+    for (const run of runs.slice(1)) await run.finish();
+    assert.deepEqual(statuses([...sharers, ...others]), Array(4).fill("fulfilled"));
+    assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+    await batcher.close();
+  });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { assertCode, heldBatcher, holdForEver, numbers, statuses, watch, watchAll } from "../support/rig.js";
+import { assertCode, heldBatcher, holdForEver, numbers, statuses, watch, watchAll, type Watched } from "../support/rig.js";
 
 test("past timeoutMs a waiting item is removed and never run", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher({ policy: holdForEver(), timeoutMs: 100 });
@@ -252,4 +252,20 @@ test("a list that has ended leaves no timer behind: its timeout must not keep a 
   await finishAll();
   assert.equal(list.status, "fulfilled");
   assert.equal(clock.pending, 0);
+});
+
+test("a call made by a listener of a run's signal keeps its deadline", async () => {
+  let retry: Watched<number> | undefined;
+  const { batcher, clock, runs } = heldBatcher();
+  // The retry waits with this call, whose deadline has been looked at when that of the run comes.
+  const waiting = watch(batcher(1, { timeoutMs: 10_000, priority: "bulk" }));
+  const running = watch(batcher(2, { timeoutMs: 100, priority: "immediate", alone: true }));
+  await clock.settle();
+  const onAbort = (): void => void (retry = watch(batcher(3, { timeoutMs: 50, priority: "bulk" })));
+  runs[0]!.context.signal.addEventListener("abort", onAbort);
+  await clock.advanceAsync(100);
+  assertCode(running, "TIMEOUT");
+  await clock.advanceAsync(50);
+  assertCode(retry, "TIMEOUT");
+  assert.equal(waiting.status, "pending");
 });

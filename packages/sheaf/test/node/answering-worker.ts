@@ -1,6 +1,6 @@
 import { defineWorker } from "../../dist/node/index.js";
 
-/** What the worker does at an item, one after the other; what it has not answered it returns at the end. */
+/** What the worker does at an item, one after the other; the rest it returns at the end, each in its place. */
 export type Step =
   | "answer"
   | "fail"
@@ -17,7 +17,7 @@ export type Step =
 
 export default defineWorker({
   async run(items: Step[], _model, { answer, attempt, signal }): Promise<(string | Error | Float32Array)[]> {
-    const rest: string[] = [];
+    const rest: string[] = new Array<string>(items.length);
     for (const [index, step] of items.entries()) {
       const result = `${items.length} items, attempt ${attempt}`;
       if (step === "answer") answer(index, result);
@@ -26,12 +26,12 @@ export default defineWorker({
       else if (step === "throw") throw new Error("thrown later");
       else if (step === "exit" || (step === "exit-once" && attempt === 1)) process.exit(1);
       else if (step === "twice") for (const which of ["first", "second"]) answer(index, which);
-      else if (step === "beyond") rest.push(said(() => answer(items.length, result)));
-      else if (step === "uncloneable") rest.push(said(() => answer(index, () => result)));
+      else if (step === "beyond") rest[index] = said(() => answer(items.length, result));
+      else if (step === "uncloneable") rest[index] = said(() => answer(index, () => result));
       else {
         if (step === "afterwards") setImmediate(() => answer(0, "too late"));
         if (step === "until-abort") await new Promise((resolve) => signal.addEventListener("abort", resolve));
-        rest.push(result);
+        rest[index] = result;
       }
     }
     return rest;

@@ -49,7 +49,7 @@ export function listsOf<In, Out>(
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions: CallOptions = {}) => {
       checkCallOptions(callOptions);
-      return mapOver<In, Out>(items, callOptions, {
+      return mapOver<In, Out>(items, { ...callOptions }, {
         window: Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1)),
         aborts: settlement.cancellation.aborts,
         hasRoom: () => admission.hasRoom(),
@@ -62,11 +62,10 @@ export function listsOf<In, Out>(
   };
 }
 
-/** The caller's own array, or the items of another iterable. */
+/** A copy: the caller may change its array while items wait for room. */
 export function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
-  if (Array.isArray(items)) return items as In[];
   if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
     throw new TypeError(`items must be an iterable, got ${describe(items)}`);
   }
-  return Array.from(items);
+  return [...items];
 }

@@ -133,7 +133,7 @@ export class BaseRunHandle implements RunPart {
 
   /** The handle of a run of some of its items, such as half of a failed batch or a stage of a pipeline: by their indices. */
   part(indices: readonly number[]): BaseRunHandle {
-    return new BaseRunHandle(this.batchId, indices.length).isPartOf(this, indices);
+    return new BaseRunHandle(this.batchId, indices.length).isPartOf(this, [...indices]);
   }
 }
 

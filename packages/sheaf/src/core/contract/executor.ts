@@ -15,9 +15,9 @@ export interface KeyedResults<Out> {
 export type BatchResults<Out> = ArrayLike<Out | Error> | KeyedResults<Out>;
 
 /**
- * Runs one batch: an array of results is positional, a `Map` goes by key; an `Error` rejects that caller only. After
- * `context.answer` the array may hold the results of the others alone; a function that answered all may return nothing, where `Out`
- * is given and need not be inferred.
+ * Runs one batch: an array of results is positional, a `Map` goes by key; an `Error` rejects that caller only. The entry of an
+ * item that `context.answer` has answered is ignored. A function that answered all may return nothing, where `Out` is given
+ * and need not be inferred.
  */
 export type BatchFunction<In, Out> = (
   items: In[],

@@ -60,15 +60,16 @@ export function settingsOf<In, Out>(
 
   const slots = typeof run === "function" ? defaults.concurrency : run.slots;
   checkCount("the executor's slots", slots);
+  const { concurrency } = options;
   // One by one: a spread takes as long as the rest of making a batcher, and some live for one request only.
   return {
     maxBatchSize: options.maxBatchSize ?? defaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
     // Not the slots of now: an executor may get more, or lose some.
     get concurrency() {
-      return options.concurrency ?? (typeof run === "function" ? slots : run.slots);
+      return concurrency ?? (typeof run === "function" ? slots : run.slots);
     },
-    prefetch: typeof run === "function" || options.concurrency !== undefined ? 0 : (run.prefetch ?? 0),
+    prefetch: typeof run === "function" || concurrency !== undefined ? 0 : (run.prefetch ?? 0),
     maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,
     onQueueFull: options.onQueueFull,
     overloadOrder: options.overloadOrder,
@@ -94,7 +95,7 @@ export function settingsOf<In, Out>(
     onMissing: options.onMissing,
     rateLimit: options.rateLimit,
     maxPauseMs: options.maxPauseMs ?? defaults.maxPauseMs,
-    price: options.price,
+    price: options.price && { ...options.price },
     name: options.name ?? defaults.name,
     clock: options.clock ?? systemClock,
     signal: options.signal as AbortSignalLike | undefined,

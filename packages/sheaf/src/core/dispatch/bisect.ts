@@ -1,5 +1,6 @@
 import type { Settlement } from "../queue/settlement.ts";
 import type { Chunk } from "../queue/chunks/chunk.ts";
+import { propertyOf } from "../../shared/describe.ts";
 import { BatcherError } from "../contract/errors.ts";
 
 /** How a failed batch is taken apart; see `bisect`. */
@@ -27,7 +28,7 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
   const parts: number[][] = [];
   const fail = (index: number, reason: unknown): void => how.calls.settle(batch, index, reason, undefined, "error");
   const split = (part: number[], partError: unknown): void => {
-    const culprit = (partError as { itemIndex?: unknown } | null | undefined)?.itemIndex;
+    const culprit = propertyOf(partError, "itemIndex");
     if (typeof culprit === "number" && Number.isInteger(culprit) && culprit >= 0 && culprit < part.length) {
       fail(part[culprit]!, partError);
       parts.push(part.filter((_, position) => position !== culprit));

@@ -9,6 +9,9 @@ import type { NextBatch, Preview } from "./next-batch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { choosesByWeight, type Settings } from "../contract/settings.ts";
 
+/** Of `concurrency: Infinity` a policy sees so many slots: what it computes with them stays a number. */
+const mostSlots = 1_000_000;
+
 /** Decides whether a group goes now: by lanes, flush, policy, maxWaitMs and deadlines, in this order. */
 export class Decisions<In, Out> {
   readonly #settings: Settings<In, Out>;
@@ -98,7 +101,7 @@ export class Decisions<In, Out> {
   }
 
   #view(nowMs: number, freeSlots: number): { -readonly [Name in keyof QueueView]: QueueView[Name] } {
-    const { concurrency: slots, prefetch, maxBatchSize, maxWaitMs } = this.#settings;
+    const { concurrency, prefetch, maxBatchSize, maxWaitMs } = this.#settings;
     const waiting = this.#queue.size;
     return {
       nowMs,
@@ -107,7 +110,7 @@ export class Decisions<In, Out> {
       oldestAtMs: nowMs,
       deadlineAtMs: Infinity,
       outstanding: waiting + this.#dispatcher.running,
-      slots,
+      slots: Math.min(concurrency, mostSlots),
       freeSlots: Math.max(0, freeSlots),
       prefetch,
       maxBatchSize,

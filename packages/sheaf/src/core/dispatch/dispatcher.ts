@@ -49,6 +49,7 @@ export class Dispatcher<In, Out> {
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
   readonly #inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #warn = warnOnce();
+  #isClosed = false;
 
   constructor(
     executor: Runner<In, Out>,
@@ -122,6 +123,7 @@ export class Dispatcher<In, Out> {
 
   /** Once the batcher is closed: the timer of a run that goes on would keep the process alive. */
   stopTimers(): void {
+    this.#isClosed = true;
     for (const run of this.#runs) run.stopTimer?.();
   }
 
@@ -148,9 +150,14 @@ export class Dispatcher<In, Out> {
     const nowMs = this.#settings.clock.now();
     const failedBefore = tally.error;
     this.#record(run, nowMs, "ok");
-    this.#calls.settleAll(batch, results, nowMs);
-    for (let i = 0; tally.error > failedBefore && i < results.length; i++)
-      if (results[i] instanceof Error) this.#events.failed(results[i]);
+    try {
+      this.#calls.settleAll(batch, results, nowMs);
+      for (let i = 0; tally.error > failedBefore && i < results.length; i++)
+        if (results[i] instanceof Error) this.#events.failed(results[i]);
+    } catch (error) {
+      // An entry could not be read: a Proxy, or a getter that throws.
+      this.#calls.failAll(batch, error);
+    }
     this.#end(run, nowMs);
   }
 
@@ -240,7 +247,7 @@ export class Dispatcher<In, Out> {
       const stop = (): void => cancel?.();
       const start = (): void => {
         stop();
-        if (!run.abandoned)
+        if (!run.abandoned && !this.#isClosed)
           cancel = this.#settings.clock.after(runTimeoutMs, () => reject(this.#giveUp(run, runTimeoutMs)));
       };
       const ended = (): void => {

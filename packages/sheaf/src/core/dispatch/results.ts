@@ -43,8 +43,8 @@ export function resultsInOrder<In>({
 }
 
 /**
- * Checks the results of a batch function: one per item, in order. Where it has answered some itself, `open` are the
- * indices of the others: their results may stand alone, and where there are none it may return anything.
+ * Checks the results of a batch function: one per item, in order. `open` are the items that it has not answered early; where
+ * there are none it may return anything.
  */
 export function checkResults(
   results: unknown,
@@ -53,12 +53,6 @@ export function checkResults(
   open?: readonly number[],
 ): ArrayLike<unknown> {
   if (open?.length === 0) return [];
-  if (open !== undefined && (results as { length?: unknown } | undefined | null)?.length !== size) {
-    const rest = checkResults(results, open.length, name);
-    const placed: unknown[] = [];
-    open.forEach((index, i) => (placed[index] = rest[i]));
-    return placed;
-  }
   if (typeof results === "string" || !isArrayLike(results)) {
     throw new TypeError(
       `${name}: the batch function must return an array with one result per item, got ${describe(results)}`,
@@ -68,7 +62,8 @@ export function checkResults(
     throw new BatcherError(
       "RESULT_COUNT",
       `${name}: the batch function returned ${results.length} results for ${size} items. ` +
-        "Return one result per item, in the order of the items; put an Error in the place of an item that failed.",
+        "Return one result per item, in the order of the items, those answered early too; put an Error in the place of an item " +
+        "that failed.",
       { expected: size, received: results.length },
     );
   }

@@ -1,7 +1,7 @@
 import type { Chunk } from "../queue/chunks/chunk.ts";
 import { BatcherError } from "../contract/errors.ts";
 import { BaseRunHandle } from "../contract/base-run-handle.ts";
-import { newAbortController } from "../runtime/globals.ts";
+import { newAbortController, warn } from "../runtime/globals.ts";
 import type { BatchRecord, DispatchReason, SizeReason } from "../../policies/policy.ts";
 
 /** The reports of a run before its outcome. */
@@ -135,7 +135,13 @@ export class Run<In> extends BaseRunHandle {
   abort(reason: unknown): void {
     this.aborted ??= { reason };
     this.#controller?.abort(reason);
-    this.#onAborted?.forEach((listener) => listener(reason));
+    for (const listener of this.#onAborted ?? []) {
+      try {
+        listener(reason);
+      } catch (error) {
+        warn(`A listener of onAborted threw, in batch ${this.batchId}.`, error);
+      }
+    }
     this.whenOver?.();
   }
 }

@@ -20,6 +20,8 @@ import type { StandingOverload } from "./standing-overload.ts";
 
 /** Batches that end without a turn of the event loop (a synchronous batch function) may follow each other this long. */
 const longestTurnMs = 10;
+/** … and at most this many, where the clock stands still within a turn. */
+const mostInTurn = 4096;
 /** Result of #tryGroup: a batch has started. */
 const started = -1;
 
@@ -66,6 +68,7 @@ export class Scheduler<In, Out> {
   #stopped = false;
   #turnEndPending = false;
   #turnStartedAtMs = 0;
+  #freedInTurn = 0;
 
   constructor(parts: SchedulerParts<In, Out>, stallWarningMs: number) {
     this.#parts = parts;
@@ -174,6 +177,7 @@ export class Scheduler<In, Out> {
   #requestTurnEnd(nowMs: number): void {
     this.#turnEndPending = true;
     this.#turnStartedAtMs = nowMs;
+    this.#freedInTurn = 0;
     this.#clock.after(0, () => {
       this.#turnEndPending = false;
       this.#dispatchAll(this.#clock.now());
@@ -182,7 +186,8 @@ export class Scheduler<In, Out> {
 
   /** False once batches have followed each other for too long in one turn: timers and I/O must run too. */
   #isWithinTurn(nowMs: number): boolean {
-    if (this.#turnEndPending) return nowMs - this.#turnStartedAtMs < longestTurnMs;
+    if (this.#turnEndPending)
+      return nowMs - this.#turnStartedAtMs < longestTurnMs && ++this.#freedInTurn < mostInTurn;
     this.#requestTurnEnd(nowMs);
     return true;
   }

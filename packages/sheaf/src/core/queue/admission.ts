@@ -43,6 +43,7 @@ export class Admission<In, Out> {
   maxQueueSize: number;
   /** Tenants take turns in waiting for room. */
   readonly #byTurns: boolean;
+  #isAdmitting = false;
   readonly #settings: Settings<In, Out>;
   readonly #queue: Queue<In>;
   readonly #calls: Settlement<In>;
@@ -149,8 +150,18 @@ export class Admission<In, Out> {
 
   /** Admits those who wait for room, in order of arrival; tenants by turns, unless order keys must hold across them. */
   admitWaiters(): void {
-    if (this.waiters.size === 0) return;
-    if (this.#byTurns) return this.#admitByTurns();
+    // A key function that calls the batcher must not admit the items behind its own first.
+    if (this.waiters.size === 0 || this.#isAdmitting) return;
+    this.#isAdmitting = true;
+    try {
+      if (this.#byTurns) this.#admitByTurns();
+      else this.#admitInOrder();
+    } finally {
+      this.#isAdmitting = false;
+    }
+  }
+
+  #admitInOrder(): void {
     for (let waiter = this.waiters.first(); waiter !== undefined; waiter = this.waiters.first()) {
       while (waiter.position < waiter.items.length) {
         if (this.#queue.size >= this.maxQueueSize) return;
@@ -438,7 +449,7 @@ export class Admission<In, Out> {
     epoch.unsettled++;
     this.#note(duplicates, duplicates.count - 1, terms);
     const { laneQueue } = ref.chunk;
-    if (arrival.tenant !== undefined && laneQueue !== undefined)
+    if (arrival.tenant !== undefined)
       this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
     if (laneQueue !== undefined && lane < laneQueue.lane) {
       if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);

@@ -64,27 +64,27 @@ export class Cancellation<In> {
     if (this.#timed.size === 0) this.nextDeadlineMs = Infinity;
   }
 
-  /** Reports every live entry whose deadline has come. */
+  /** Reports every live entry whose deadline has come. A listener of a run's signal may call the batcher meanwhile. */
   expire(nowMs: number): void {
-    let next = Infinity;
+    this.nextDeadlineMs = Infinity;
     for (const chunk of this.#timed) {
       this.eachLate(chunk, nowMs, (index) => this.#report.expired(chunk, index));
-      if (chunk.earliestDeadlineMs < next) next = chunk.earliestDeadlineMs;
+      if (chunk.earliestDeadlineMs < this.nextDeadlineMs) this.nextDeadlineMs = chunk.earliestDeadlineMs;
     }
-    this.nextDeadlineMs = next;
+    if (this.#timed.size === 0) this.nextDeadlineMs = Infinity;
   }
 
   /** Calls back with the live entries whose deadline is not after `atMs`; the visitor withdraws the caller, or returns false. */
   eachLate(chunk: Chunk<In>, atMs: number, visit: (index: number) => unknown): void {
     if (chunk.earliestDeadlineMs > atMs) return;
     const deadlinesMs = chunk.deadlinesMs!;
-    let earliest = Infinity;
+    chunk.earliestDeadlineMs = Infinity;
     for (let i = 0; i < chunk.count; i++) {
       // A duplicate may take the place of a caller who left: look again until nothing changes.
       while (chunk.settlers[i] !== undefined && deadlinesMs[i]! <= atMs && visit(i) !== false);
-      if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < earliest) earliest = deadlinesMs[i]!;
+      if (chunk.settlers[i] !== undefined && deadlinesMs[i]! < chunk.earliestDeadlineMs)
+        chunk.earliestDeadlineMs = deadlinesMs[i]!;
     }
-    chunk.earliestDeadlineMs = earliest;
   }
 
   #abort(chunk: Chunk<In>, signal: AbortSignalLike): void {

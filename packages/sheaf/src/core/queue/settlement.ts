@@ -42,27 +42,30 @@ export class Settlement<In> implements Withdrawals<In> {
     }
     const { settlers, arrivalsMs, count, refs } = chunk;
     let ok = 0;
-    for (let i = 0; i < count; i++) {
-      const settler = settlers[i];
-      if (settler === undefined) continue;
-      const result = results[i];
-      const ref = refs?.[i];
-      if (result instanceof Error || ref?.duplicates !== undefined) {
-        this.settle(chunk, i, result, nowMs);
-        continue;
+    try {
+      for (let i = 0; i < count; i++) {
+        const settler = settlers[i];
+        if (settler === undefined) continue;
+        const result = results[i];
+        const ref = refs?.[i];
+        if (result instanceof Error || ref?.duplicates !== undefined) {
+          this.settle(chunk, i, result, nowMs);
+          continue;
+        }
+        ref?.leaveDedupe?.(ref);
+        settlers[i] = undefined;
+        ok++;
+        if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);
+        if (typeof settler === "function") settler(result);
+        else settler.fulfil(result, chunk as Chunk, i, nowMs);
       }
-      ref?.leaveDedupe?.(ref);
-      settlers[i] = undefined;
-      ok++;
-      if (arrivalsMs !== undefined) this.latencyMs.record(nowMs, nowMs - arrivalsMs[i]!);
-      if (typeof settler === "function") settler(result);
-      else settler.fulfil(result, chunk as Chunk, i, nowMs);
+    } finally {
+      if (arrivalsMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
+      this.tally.ok += ok;
+      chunk.live -= ok;
+      chunk.epoch.settled(ok);
+      if (chunk.live === 0) this.cancellation.forget(chunk);
     }
-    if (arrivalsMs === undefined && ok > 0) this.latencyMs.record(nowMs, nowMs - chunk.firstAtMs, ok);
-    this.tally.ok += ok;
-    chunk.live -= ok;
-    chunk.epoch.settled(ok);
-    if (chunk.live === 0) this.cancellation.forget(chunk);
   }
 
   /** Gives one entry of a batch its result; an `Error` rejects that caller only. No-op where the caller has left. */

@@ -28,7 +28,8 @@ export function eagerLateShare(cost: CostModel, { perMs, slots, maxBatchSize, wi
   const spread = 1 / (3 * Math.sqrt(packet));
   // The time in which so many items come: Wilson and Hilferty's approximation of the gamma distribution.
   const gapMs = (): number => (packet / perMs) * Math.max(0, 1 - spread ** 2 + spread * normal()) ** 3;
-  const freeAtMs = Array.from({ length: slots }, (_, slot) => (slot * cost.at(batch)) / slots);
+  // The simulation has no use for more slots than it has batches.
+  const freeAtMs = Array.from({ length: Math.min(slots, eagerBatches) }, (_, slot) => (slot * cost.at(batch)) / slots);
   const arrivedAtMs: number[] = [];
   let nextAtMs = gapMs();
   let taken = 0;

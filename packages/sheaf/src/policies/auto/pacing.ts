@@ -85,7 +85,8 @@ function pacedSize(cost: CostModel, perMs: number, slots: number, maxBatchSize: 
         best = size;
       }
     }
-    if (size >= most) break;
+    // Not `size >= most`: a cost that is not a number must not keep it going.
+    if (!(size < most)) break;
   }
   return best;
 }

@@ -47,7 +47,7 @@ describe("early answers of a Python worker", { skip: skipWithoutPython, timeout:
       controller.abort();
     }));
 
-  test("the first answer counts; the run returns the other results, all results, or nothing where all are answered", () =>
+  test("the first answer counts; the run returns a result for each item, or nothing where all are answered", () =>
     withWorker(async (call) => {
       assert.deepEqual(await wordsOf(call, ["b", "early", "c"]), ["last b", "first early", "last c"]);
       assert.deepEqual(await wordsOf(call, ["early", "all of them", "c"]), [
@@ -56,6 +56,8 @@ describe("early answers of a Python worker", { skip: skipWithoutPython, timeout:
         "last c",
       ]);
       assert.deepEqual(await wordsOf(call, ["early", "early too"]), ["first early", "first early too"]);
+      const why = "run returned 2 results for 3 items; an answered item keeps its place";
+      assert.deepEqual(await wordsOf(call, ["early", "one short", "c"]), ["first early", why, why]);
     }));
 
   test("an error is an answer too, and a result that does not fit fails its item alone", () =>

@@ -95,22 +95,27 @@ export class Tenants<In> {
   /** The item at the end of a waiting chunk has come from this tenant. */
   entered(chunk: Chunk<In>, index: number, tenant: Tenant<In>): void {
     tenant.waiting++;
+    this.#comes(tenant);
     const claim = this.#claim(chunk, index, tenant);
+    claim.callers = 1;
     (chunk.claims ??= new Array<Claim<In> | undefined>(chunk.items.length))[index] = claim;
     rowOf(claim).add(claim);
   }
 
-  /** A caller of this tenant shares a waiting item. */
+  /** A caller of this tenant shares an item. The claims on one that runs count again once it is put back. */
   joined(chunk: Chunk<In>, index: number, tenant: Tenant<In>, duplicates: Chunk<In>): void {
+    const isWaiting = chunk.laneQueue !== undefined;
     const own = chunk.claims![index]!;
     let claim = (own.all ?? [own]).find((each) => each.tenant === tenant);
     if (claim === undefined) {
       claim = this.#claim(chunk, index, tenant);
       claim.all = own.all ??= [own];
       own.all.push(claim);
+      if (isWaiting) this.#comes(tenant);
       // Where its order key blocks the item, no tenant has a place for it.
       if (own.row !== undefined) rowOf(claim).add(claim);
-    } else claim.callers++;
+    }
+    if (isWaiting) claim.callers++;
     (duplicates.claims ??= [])[duplicates.count - 1] = claim;
   }
 
@@ -120,15 +125,14 @@ export class Tenants<In> {
     if (claim !== undefined) this.#callerLeft(claim);
   }
 
-  /** The first caller of a waiting item has left it to another. */
+  /** The first caller of an item has left it to another. */
   handed(chunk: Chunk<In>, index: number, duplicates: Chunk<In>, successor: number): void {
-    const claim = chunk.claims?.[index];
-    if (claim === undefined) return;
-    const heir = duplicates.claims?.[successor];
-    if (chunk.laneQueue === undefined) return void (chunk.claims![index] = heir ?? claim);
+    const claim = chunk.claims![index]!;
+    const heir = duplicates.claims![successor]!;
+    chunk.claims![index] = heir;
+    if (chunk.laneQueue === undefined) return;
     (claim.tenant as Tenant<In>).waiting--;
-    (heir!.tenant as Tenant<In>).waiting++;
-    chunk.claims![index] = heir!;
+    (heir.tenant as Tenant<In>).waiting++;
     this.#callerLeft(claim);
   }
 
@@ -234,13 +238,12 @@ export class Tenants<In> {
   }
 
   #claim(chunk: Chunk<In>, index: number, tenant: Tenant<In>): Claim<In> {
-    this.#comes(tenant);
     return {
       tenant,
       chunk,
       index,
       place: ++this.#places,
-      callers: 1,
+      callers: 0,
       row: undefined,
       previous: undefined,
       next: undefined,
