@@ -29,12 +29,22 @@ const seeds = Array.from({ length: Math.ceil(count / perSeed) }, (_, index) => f
 let played = 0;
 let cpuMs = 0;
 let failures = 0;
+/** By pair of features and second event. */
+const visits = new Map();
 await Promise.all(Array.from({ length: values.path === undefined ? Math.min(2, availableParallelism()) : 1 }, turns));
 const seconds = ((Date.now() - startedAtMs) / 1_000).toFixed(0);
 console.log(
   `${played} simulations in ${seconds} s (${(cpuMs / played).toFixed(2)} ms of CPU each), ${failures} failed`,
 );
-process.exitCode = failures === 0 && (played === count || values.path !== undefined) ? 0 : 1;
+const counts = [...visits].sort(([, a], [, b]) => a - b);
+if (counts.length > 0) {
+  const [rarest, least] = counts[0];
+  console.log(
+    `${counts.length} pairs of features with a second event; median ${counts[counts.length >> 1][1]} visits, fewest ${least}: ${rarest}`,
+  );
+}
+const isVisited = counts.every(([, times]) => times > 0) || count < perSeed;
+process.exitCode = failures === 0 && isVisited && (played === count || values.path !== undefined) ? 0 : 1;
 
 /** Takes one seed after the other until none is left or one failed. */
 async function turns() {
@@ -49,6 +59,7 @@ async function turns() {
     const result = JSON.parse(output.trim().split("\n").pop());
     played += result.played;
     cpuMs += result.cpuMs;
+    for (const [triple, times] of result.visits) visits.set(triple, (visits.get(triple) ?? 0) + times);
     if ((played / perSeed) % 10 === 0) console.error(`${played} played`);
   }
 }

@@ -1,12 +1,13 @@
 // Plays some simulations in this process: SEED COUNT [PATH]. Prints what it played, or the failure and how to replay it.
 import fc from "fast-check";
 import { scenarios } from "../../packages/sheaf/dist-test/properties/scenario.js";
-import { simulate } from "../../packages/sheaf/dist-test/properties/simulate.js";
+import { simulate, Visits } from "../../packages/sheaf/dist-test/properties/simulate.js";
 
 const [seed, count, path] = process.argv.slice(2);
 console.warn = () => {}; // hostile policies and stuck runs cause warnings, rightly
 
-const property = fc.asyncProperty(scenarios, simulate);
+const visits = new Visits();
+const property = fc.asyncProperty(scenarios, async (scenario) => visits.add(await simulate(scenario)));
 const result = await fc.check(property, { seed: Number(seed), numRuns: Number(count), ...(path ? { path } : {}) });
 const { user, system } = process.cpuUsage();
 if (result.failed) {
@@ -15,5 +16,5 @@ if (result.failed) {
   console.log(`npm run prove -- simulations --seed ${seed} --count ${count} --path ${result.counterexamplePath}`);
   process.exit(1);
 }
-console.log(JSON.stringify({ played: result.numRuns, cpuMs: (user + system) / 1_000 }));
+console.log(JSON.stringify({ played: result.numRuns, cpuMs: (user + system) / 1_000, visits: [...visits.counts] }));
 process.exit(0);

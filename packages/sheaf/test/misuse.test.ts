@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BatcherOptions, type CallOptions, createBatcher, greedy } from "../dist/index.js";
+import { type BatcherOptions, type CallOptions, createBatcher, greedy, type Policy } from "../dist/index.js";
 import type { RunHandle } from "../dist/executors.js";
 import { systemClock } from "../dist/core/runtime/clock.js";
 import { manualClock } from "../dist/tuning/index.js";
-import { assertCode, heldBatcher, statuses, watch } from "./support/rig.js";
+import { assertCode, heldBatcher, statuses, watch, type Watched } from "./support/rig.js";
 
 const echo = (items: number[]): number[] => items;
 
@@ -311,4 +311,55 @@ test("a batcher keeps the options that it was made with", async () => {
   await batcher(1);
   assert.equal(batcher.capacity.concurrency, 1);
   assert.equal(batcher.stats().cost?.total, 1);
+});
+
+test("a policy that calls its batcher when items arrive wakes it again", async () => {
+  const clock = manualClock();
+  let nested: Watched<number> | undefined;
+  const policy: Policy = {
+    name: "calls",
+    decide: ({ waiting }) => ({ run: waiting }),
+    arrived: () => (nested ??= watch(batcher(2))),
+  };
+  const batcher = createBatcher((items: number[]) => items, { clock, policy, maxBatchSize: 1 });
+  const calls = [watch(batcher(1))];
+  await clock.advanceAsync(1);
+  calls.push(watch(batcher(3)));
+  await clock.advanceAsync(1);
+  assert.deepEqual(statuses([...calls, nested!]), Array(3).fill("fulfilled"));
+});
+
+test("what a key function does to the call that it is called for counts: close, and abort of its signal", async () => {
+  for (const key of ["weigh", "fairKey", "groupKey"] as const)
+    for (const onQueueFull of ["reject", "wait"] as const)
+      for (const what of ["close", "abort"] as const) {
+        const clock = manualClock();
+        const controller = new AbortController();
+        let isFirst = true;
+        const batcher = createBatcher((items: number[]) => items, {
+          clock,
+          maxBatchSize: 1,
+          concurrency: 1,
+          maxQueueSize: 2,
+          onQueueFull,
+          [key]: () => {
+            if (isFirst && what === "abort") controller.abort(new Error("left"));
+            else if (isFirst) void batcher.close();
+            isFirst = false;
+            return 1;
+          },
+        });
+        const options = what === "abort" ? { signal: controller.signal } : {};
+        const calls = [watch(batcher(1, options)), watch(batcher.settle([2, 3, 4], options))];
+        await clock.advanceAsync(100);
+        assert.deepEqual(statuses(calls), ["rejected", "rejected"], `${key}, ${onQueueFull}, ${what}`);
+        assert.deepEqual(batcher.pending, { queued: 0, inFlight: 0 });
+        isFirst = true;
+        const list = watch(batcher.settle([1, 2, 3, 4], options));
+        await clock.advanceAsync(100);
+        await batcher.close();
+        assert.notEqual(list.status, "pending");
+        const { ok, error, timeout, aborted, rejected } = batcher.stats().items;
+        assert.equal(ok + error + timeout + aborted + rejected, 8);
+      }
 });

@@ -112,7 +112,7 @@ export function assembleBatcher<In, Out>(
   const utilisation = clock === systemClock ? new UtilisationMeter(settings.concurrency) : undefined;
   const statistics = new Statistics(limits, settings.price, cost, utilisation);
 
-  const calls = callsOf(parts, scheduler, lifecycle);
+  const calls = callsOf(parts, scheduler);
   const { settleDetailed, many, settle, map } = listsOf(parts, scheduler, calls);
   // One by one: a spread takes as long as the rest of making a batcher.
   const methods = {

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { assertCode, heldBatcher, holdForEver, numbers, statuses, watch, watchAll, type Watched } from "../support/rig.js";
+import {
+  assertCode,
+  heldBatcher,
+  holdForEver,
+  numbers,
+  statuses,
+  watch,
+  watchAll,
+  type Watched,
+} from "../support/rig.js";
 
 test("past timeoutMs a waiting item is removed and never run", async () => {
   const { batcher, clock, batches, finishAll } = heldBatcher({ policy: holdForEver(), timeoutMs: 100 });

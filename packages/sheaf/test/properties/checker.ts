@@ -270,6 +270,11 @@ export class Checker {
     }
   }
 
+  /** A run that failed has asked for a pause. */
+  get hasPaused(): boolean {
+    return this.#pauses.length > 0;
+  }
+
   /** Runs that will never end by themselves. */
   get unended(): number {
     return this.#active.size;

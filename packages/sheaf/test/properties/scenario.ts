@@ -70,6 +70,8 @@ export interface Scenario {
     /** Ends soon after its signal aborts. */
     readonly heedsSignal: boolean;
   };
+  /** Share of the callbacks (batch function, keys, weigh, subscriber, abort listener, policy, clock) that call the batcher again. */
+  readonly reenterRate: number;
   readonly actions: readonly Action[];
   /** Calls at every millisecond, whose callers leave when their patience ends and try once more. */
   readonly storm:
@@ -188,6 +190,7 @@ export const scenarios: fc.Arbitrary<Scenario> = fc
       answerRate: share(1),
       heedsSignal: fc.boolean(),
     }),
+    reenterRate: share(0.5),
     actions: fc.array(action, { minLength: 1, maxLength: 30 }),
     storm: fc.oneof(
       { weight: 9, arbitrary: fc.constant(undefined) },

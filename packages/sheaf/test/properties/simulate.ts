@@ -9,6 +9,7 @@ import {
   createBatcher,
   greedy,
   type Policy,
+  type QueueView,
   fixedWindow,
 } from "../../dist/index.js";
 import { manualClock } from "../../dist/tuning/index.js";
@@ -40,11 +41,67 @@ const stormTerms: ActionTerms = {
   controller: undefined,
 };
 
+/** What a simulation visited: the features that its calls used, and events that happened while they did. */
+export interface Visit {
+  readonly features: readonly Feature[];
+  readonly events: readonly SecondEvent[];
+}
+
+export const features = [
+  "tenants",
+  "groups",
+  "order keys",
+  "weights",
+  "lanes",
+  "alone",
+  "dedupe waiting",
+  "dedupe running",
+  "bisect",
+  "put back",
+  "pause",
+  "early answers",
+  "lists",
+] as const;
+export const secondEvents = ["flush", "close", "abort", "timeout", "put back", "failure"] as const;
+export type Feature = (typeof features)[number];
+export type SecondEvent = (typeof secondEvents)[number];
+
+/** The pairs of features that the check of the options refuses. */
+const refusedPairs: readonly (readonly [Feature, Feature])[] = [
+  ["dedupe waiting", "dedupe running"],
+  ["order keys", "dedupe running"],
+];
+
+/** How often each pair of features met each second event: every one that options allow, those never visited with 0. */
+export class Visits {
+  readonly counts: Map<string, number> = new Map();
+
+  constructor() {
+    for (const [index, one] of features.entries())
+      for (const other of features.slice(index + 1))
+        if (!refusedPairs.some((pair) => pair.includes(one) && pair.includes(other)))
+          for (const event of secondEvents) this.counts.set(`${one} + ${other} + ${event}`, 0);
+  }
+
+  add({ features: used, events }: Visit): void {
+    for (const [index, one] of used.entries())
+      for (const other of used.slice(index + 1))
+        for (const event of events) {
+          const triple = `${one} + ${other} + ${event}`;
+          this.counts.set(triple, (this.counts.get(triple) ?? 0) + 1);
+        }
+  }
+}
+
 /** Plays a scenario from its first call to the last settled one; throws at the first broken promise. */
-export async function simulate(scenario: Scenario): Promise<void> {
+export async function simulate(scenario: Scenario): Promise<Visit> {
   const simulation = new Simulation(scenario);
   await simulation.play();
+  return simulation.visit();
 }
+
+/** A callback calls the batcher again at most so often in a simulation, so that simulations end. */
+const mostReentries = 40;
 
 class Simulation {
   readonly #scenario: Scenario;
@@ -59,6 +116,9 @@ class Simulation {
   #arrivals = 0;
   #asked = { ok: 0, timeout: 0, aborted: 0, all: 0, isExact: true };
   #failure: unknown;
+  #reentries = 0;
+  #isReentering = false;
+  readonly #events: Set<SecondEvent> = new Set();
   #closed: Promise<void> | undefined;
 
   constructor(scenario: Scenario) {
@@ -67,6 +127,7 @@ class Simulation {
     this.#checker = new Checker(scenario, () => this.#clock.now());
     const key = <T>(of: (item: Item) => T) => {
       return (item: Item): T => {
+        this.#reenter();
         if (item.throwsKey) throw keyError;
         return of(item);
       };
@@ -78,8 +139,14 @@ class Simulation {
       async (items, context) =>
         this.#keyed(await this.#run([...items], context, keyed === undefined ? undefined : 0), items),
       {
-        clock: this.#clock,
-        policy: policyOf(scenario.policy, seededRandom(scenario.seed + 1)),
+        clock: {
+          now: () => {
+            this.#reenter();
+            return this.#clock.now();
+          },
+          after: this.#clock.after,
+        },
+        policy: this.#reenteringPolicy(policyOf(scenario.policy, seededRandom(scenario.seed + 1))),
         maxBatchSize: scenario.maxBatchSize,
         maxWaitMs: scenario.maxWaitMs,
         concurrency: scenario.concurrency,
@@ -114,6 +181,77 @@ class Simulation {
           : {}),
       },
     );
+    this.#batcher.subscribe(() => this.#reenter());
+  }
+
+  #reenteringPolicy(policy: Policy): Policy {
+    if (this.#scenario.reenterRate === 0) return policy;
+    const { decide, arrived, observe } = policy;
+    return Object.assign(policy, {
+      decide: (view: QueueView) => {
+        this.#reenter();
+        return decide.call(policy, view);
+      },
+      arrived: (view: QueueView) => {
+        this.#reenter();
+        arrived?.call(policy, view);
+      },
+      observe: (...seen: Parameters<NonNullable<Policy["observe"]>>) => {
+        this.#reenter();
+        observe?.apply(policy, seen);
+      },
+    });
+  }
+
+  /** A callback of the batcher calls it again, in the middle of whatever it does. */
+  #reenter(): void {
+    const { reenterRate, close } = this.#scenario;
+    if (reenterRate === 0 || this.#isReentering || this.#reentries >= mostReentries) return;
+    // The batcher is not there yet while it is made.
+    if ((this.#batcher as Batcher<Item, Result> | undefined) === undefined || this.#random() >= reenterRate) return;
+    this.#reentries++;
+    this.#isReentering = true;
+    const what = this.#random();
+    if (what < 0.7) {
+      const pick = <T>(values: readonly T[]): T => values[Math.floor(this.#random() * values.length)]!;
+      const terms: ActionTerms = {
+        priority: pick(["interactive", "interactive", "immediate", "bulk"]),
+        timeoutMs: pick([undefined, undefined, 5, 40]),
+        alone: this.#random() < 0.1,
+        asks: this.#random() < 0.2,
+        controller: pick([undefined, undefined, 0, 1]),
+      };
+      this.#single(this.#newCall(terms, true, this.#signalOf(terms), true), terms);
+    } else if (what < 0.8) this.#act({ afterMs: 0, kind: "flush" });
+    else if (what < 0.95) this.#act({ afterMs: 0, kind: "abort", controller: Math.floor(this.#random() * 3) });
+    else if (close !== undefined && this.#random() < 0.2) this.#close(undefined);
+    else this.#batcher.stats();
+    this.#isReentering = false;
+  }
+
+  visit(): Visit {
+    const { tenants, groups, orders, equals, weights, joinsRuns, onBatchError, actions } = this.#scenario;
+    const joins = equals > 0 && orders === 0 && joinsRuns;
+    const uses = (is: (terms: ActionTerms) => boolean): boolean =>
+      actions.some((action) => "terms" in action && action.count > 0 && is(action.terms));
+    const used: Record<Feature, boolean> = {
+      tenants: tenants > 0,
+      groups: groups > 0,
+      "order keys": orders > 0,
+      weights: weights !== "none",
+      lanes: uses(({ priority }) => priority !== "interactive"),
+      alone: uses(({ alone }) => alone),
+      "dedupe waiting": equals > 0 && !joins,
+      "dedupe running": joins,
+      bisect: onBatchError === "bisect",
+      "put back": this.#checker.runs.some(({ isPutBack }) => isPutBack),
+      pause: this.#checker.hasPaused,
+      "early answers": this.#checker.answered.size > 0,
+      lists: actions.some((action) => (action.kind === "many" || action.kind === "settle") && action.count > 0),
+    };
+    if (used["put back"]) this.#events.add("put back");
+    if (this.#checker.runs.some(({ failedWith }) => failedWith !== undefined)) this.#events.add("failure");
+    return { features: features.filter((feature) => used[feature]), events: [...this.#events] };
   }
 
   async play(): Promise<void> {
@@ -172,6 +310,7 @@ class Simulation {
   }
 
   #act(action: Action): void {
+    if (action.kind === "flush" && this.#batcher.pending.queued > 0) this.#events.add("flush");
     if (action.kind === "abort") {
       this.#controllers[action.controller]!.abort(new Error(`abort ${action.controller}`));
       this.#controllers[action.controller] = new AbortController();
@@ -309,6 +448,7 @@ class Simulation {
   }
 
   #close(graceMs: number | undefined): void {
+    if (this.#batcher.pending.queued > 0) this.#events.add("close");
     this.#checker.closedAtMs ??= this.#clock.now();
     if (graceMs !== undefined) this.#checker.cutOffAtMs ??= this.#clock.now() + graceMs;
     this.#closed = this.#batcher.close({ graceMs });
@@ -334,10 +474,12 @@ class Simulation {
     );
   }
 
-  #newCall(terms: ActionTerms, isSingle: boolean, signal = this.#signalOf(terms)): Call {
+  /** `isNested`: made while another is, before which it comes. */
+  #newCall(terms: ActionTerms, isSingle: boolean, signal = this.#signalOf(terms), isNested = false): Call {
     const { groups, tenants, orders, equals, weights, throwingKeys, run } = this.#scenario;
     const id = this.#items++;
-    const equal = equals > 0 && this.#random() < 0.8 ? Math.floor(this.#random() * equals) : undefined;
+    const isFree = isNested && orders > 0;
+    const equal = equals > 0 && !isFree && this.#random() < 0.8 ? Math.floor(this.#random() * equals) : undefined;
     // Equal items must agree in all that matters, so those are drawn from what they share.
     const draw = equal === undefined ? this.#random : seededRandom(this.#scenario.seed + 17 * (equal + 1));
     const item: Item = {
@@ -347,7 +489,7 @@ class Simulation {
       group: groups > 0 ? Math.floor(draw() * groups) : undefined,
       // Equal items may come from several tenants, and some from none.
       tenant: tenants > 0 && this.#random() < 0.9 ? Math.floor(this.#random() * tenants) : undefined,
-      order: orders > 0 && draw() < 0.9 ? Math.floor(draw() * orders) : undefined,
+      order: orders > 0 && !isFree && draw() < 0.9 ? Math.floor(draw() * orders) : undefined,
       isBad: draw() < run.badItemRate,
       isAlone: terms.alone,
       throwsKey: throwingKeys && groups + tenants + orders + (terms.alone ? 0 : equals) > 0 && draw() < 0.1,
@@ -410,10 +552,15 @@ class Simulation {
       ? hangMs
       : run.fixedMs + run.perItemMs * items.length + run.perWeightMs * weightOf(weights, items);
     const answered = this.#answerSome(note, context, runMs);
-    const onAbort = (): void => this.#guard(() => this.#checker.aborted(note));
-    if (run.answerRate > 0) context.signal.addEventListener("abort", onAbort);
+    this.#reenter();
+    const onAbort = (): void => {
+      if (run.answerRate > 0) this.#guard(() => this.#checker.aborted(note));
+      this.#reenter();
+    };
+    const hears = run.answerRate > 0 || this.#scenario.reenterRate > 0;
+    if (hears) context.signal.addEventListener("abort", onAbort);
     await this.#lasting(runMs, run.heedsSignal ? context.signal : undefined);
-    if (run.answerRate > 0) context.signal.removeEventListener("abort", onAbort);
+    if (hears) context.signal.removeEventListener("abort", onAbort);
     try {
       const results = this.#resultsOf(items, answered, shortRate);
       this.#checker.ended(note);
@@ -475,11 +622,9 @@ class Simulation {
       throw this.#random() < 0.3 ? Object.assign(error, { itemIndex: bad }) : error;
     }
     const results = items.map((item, index) => (answered.has(index) ? new Error("ignored") : this.#ownResult(item)));
-    const unanswered = results.filter((_, index) => !answered.has(index));
-    // One short of either length: one short of all could pass for those of the unanswered.
-    if (this.#random() < shortRate) return answered.size === 1 ? unanswered.slice(1) : results.slice(1);
-    if (this.#scenario.keyed !== undefined || this.#random() < 0.5) return results;
-    return unanswered.length === 0 ? (undefined as never) : unanswered;
+    if (this.#random() < shortRate) return results.slice(1);
+    const isOver = answered.size === items.length && this.#scenario.keyed === undefined && this.#random() < 0.5;
+    return isOver ? (undefined as never) : results;
   }
 
   /** The same results by key, in another order, some left out and one too many. */
@@ -504,8 +649,13 @@ class Simulation {
 
   #count(outcome: { readonly value: unknown } | { readonly reason: unknown }): void {
     if ("value" in outcome) this.#asked.ok += 1;
-    else if (outcome.reason instanceof BatcherError && outcome.reason.code === "TIMEOUT") this.#asked.timeout += 1;
-    else if (outcome.reason instanceof Error && outcome.reason.message.startsWith("abort ")) this.#asked.aborted += 1;
+    else if (outcome.reason instanceof BatcherError && outcome.reason.code === "TIMEOUT") {
+      this.#asked.timeout += 1;
+      this.#events.add("timeout");
+    } else if (outcome.reason instanceof Error && outcome.reason.message.startsWith("abort ")) {
+      this.#asked.aborted += 1;
+      this.#events.add("abort");
+    }
   }
 
   #checkTheEnd(): void {

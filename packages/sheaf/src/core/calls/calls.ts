@@ -1,7 +1,6 @@
 import type { DetailedResult } from "../contract/detailed-result.ts";
 import type { SchedulerParts, Scheduler } from "../dispatch/scheduler.ts";
 import { detailedResultOf } from "./multi-call.ts";
-import type { Lifecycle } from "./lifecycle.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { Terms } from "../queue/arrival.ts";
 import type { Chunk, Settler } from "../queue/chunks/chunk.ts";
@@ -32,9 +31,8 @@ export interface Calls<In, Out> {
 
 /** One item at a time: the steps of each call before its item waits in the queue. */
 export function callsOf<In, Out>(
-  { settings, queue, settlement, admission, epochs }: SchedulerParts<In, Out>,
+  { settings, queue, admission, epochs }: SchedulerParts<In, Out>,
   scheduler: Scheduler<In, Out>,
-  lifecycle: Lifecycle<In, Out>,
 ): Calls<In, Out> {
   const laneQueue = queue.onlyGroup?.laneQueue(1);
   // No weight, deadline or key but that of the tenant: no other function to call and nothing to watch.
@@ -50,7 +48,7 @@ export function callsOf<In, Out>(
   const call = (item: In, callOptions?: unknown): Promise<Out> => {
     // First: a clock may call the batcher, which must not happen between a call and its place in the queue.
     scheduler.arriving(1);
-    if (isPlain && (typeof callOptions !== "object" || callOptions === null) && lifecycle.refusal === undefined) {
+    if (isPlain && (typeof callOptions !== "object" || callOptions === null) && admission.refusal === undefined) {
       if (admission.hasRoom()) {
         const chunk = queue.tail(laneQueue, epochs.current);
         if (target !== chunk) target = chunk as unknown as Chunk;
@@ -65,7 +63,7 @@ export function callsOf<In, Out>(
   /** The same with tenants and nothing else. */
   const callInTurn = (item: In, callOptions?: unknown): Promise<Out> => {
     scheduler.arriving(1);
-    if ((typeof callOptions === "object" && callOptions !== null) || lifecycle.refusal !== undefined)
+    if (typeof callOptions === "object" && callOptions !== null)
       return enter(item, callOptions as CallOptions | undefined, mayWait);
     let tenant: Tenant<In>;
     try {
@@ -98,16 +96,9 @@ export function callsOf<In, Out>(
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
     const isObject = typeof callOptions === "object" && callOptions !== null;
     const { signal, timeoutMs, priority, tag, alone = false, overloadOrder } = isObject ? callOptions : {};
-    if (lifecycle.refusal !== undefined) {
-      settlement.tally.rejected += items;
-      throw lifecycle.refusal.error;
-    }
     if (isObject) checkCallOptions(callOptions);
     const watched = signal as unknown as AbortSignalLike | undefined;
-    if (watched?.aborted === true) {
-      settlement.tally.aborted += items;
-      throw watched.reason;
-    }
+    admission.checkOpen(items, watched);
     const arrivedAtMs = scheduler.stampMs;
     const lane = laneOf(priority);
     const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;

@@ -5,8 +5,6 @@ import { checkNotNegative } from "../../shared/checks.ts";
 
 /** The lifecycle of a batcher: when it starts to run batches, flush and drain, and how it closes. */
 export class Lifecycle<In, Out> {
-  /** The error of new calls; set when it takes no more. */
-  refusal: { readonly error: unknown } | undefined;
   /** Resolves when batches can run; rejects with the reason if they never will. */
   readiness: Promise<void> = Promise.resolve();
   readonly #parts: SchedulerParts<In, Out>;
@@ -59,7 +57,7 @@ export class Lifecycle<In, Out> {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.refusal ??= { error: this.closedError("closed.") };
+    this.#parts.admission.refusal ??= { error: this.closedError("closed.") };
     this.#closing ??= this.#finish();
     if (graceMs !== undefined && graceMs !== Infinity) {
       const cancel = this.#parts.settings.clock.after(graceMs, () => this.#cutOff(graceMs));
@@ -80,7 +78,7 @@ export class Lifecycle<In, Out> {
   };
 
   readonly #fail = (error: unknown): void => {
-    this.refusal ??= { error };
+    this.#parts.admission.refusal ??= { error };
     this.#withdrawAll(error);
   };
 

@@ -142,7 +142,10 @@ export class Scheduler<In, Out> {
 
   async #loop(): Promise<void> {
     while (!this.#stopped) {
-      await new Promise<void>((resolve) => (this.#wake = resolve));
+      const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+      // A policy or a clock called the batcher while it looked.
+      if (this.#bursting) this.#wake();
+      await woken;
       this.#look();
     }
   }
@@ -157,10 +160,9 @@ export class Scheduler<In, Out> {
 
   #look(): void {
     this.#bursting = false;
-    if (this.#arrivals > 0) {
-      this.#decisions.arrived(this.#arrivals, this.stampMs, this.#freeSlots());
-      this.#arrivals = 0;
-    }
+    const arrivals = this.#arrivals;
+    this.#arrivals = 0;
+    if (arrivals > 0) this.#decisions.arrived(arrivals, this.stampMs, this.#freeSlots());
     this.#atTurnEnd(this.stampMs);
     this.#keepWatch();
   }

@@ -21,6 +21,7 @@ import type { Queue } from "./queue.ts";
 import { mayHold, type Tenant } from "./tenants/tenants.ts";
 import { describe } from "../../shared/describe.ts";
 import { choosesByWeight, type Lane, type Settings } from "../contract/settings.ts";
+import type { AbortSignalLike } from "../runtime/globals.ts";
 
 /** The state of the rest of the batcher, for estimates. */
 export interface Ahead {
@@ -39,6 +40,8 @@ const maxScanned = 1024;
  */
 export class Admission<In, Out> {
   readonly waiters: Waiters<In>;
+  /** The error of new calls; set when the batcher takes no more. */
+  refusal: { readonly error: unknown } | undefined;
   /** Most items that may wait. `"auto"`: the default until run times are known, then computed from them. */
   maxQueueSize: number;
   /** Tenants take turns in waiting for room. */
@@ -79,8 +82,23 @@ export class Admission<In, Out> {
     this.#order = order;
   }
 
+  /**
+   * Checks a call of so many items when it is made, and again after a key function, which may have closed the batcher or
+   * aborted the signal.
+   * @throws why it may not even try.
+   */
+  checkOpen(items: number, signal: AbortSignalLike | undefined): void {
+    if (this.refusal !== undefined) {
+      this.#calls.tally.rejected += items;
+      throw this.refusal.error;
+    }
+    if (signal?.aborted !== true) return;
+    this.#calls.tally.aborted += items;
+    throw signal.reason;
+  }
+
   hasRoom(): boolean {
-    return this.#queue.size < this.maxQueueSize && (this.waiters.size === 0 || this.#byTurns);
+    return this.#queue.size < this.maxQueueSize && (this.waiters.size === 0 || this.#byTurns || this.#isAdmitting);
   }
 
   /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
@@ -99,6 +117,7 @@ export class Admission<In, Out> {
    */
   enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
     const arrival = this.#arrivalOf(item, terms.alone);
+    this.checkOpen(1, terms.signal);
     if (this.#settings.refuseLate !== undefined) this.refuseLate(1, terms, arrival);
     if (this.#share(arrival, settler, terms)) return;
     if (this.hasRoomFor(arrival.tenant)) this.#push(arrival, settler, terms, this.#epochs.current);
@@ -115,12 +134,15 @@ export class Admission<In, Out> {
 
   /** The tenant of an item that has no other key. @throws what a key function threw. */
   tenantOf(item: In): Tenant<In> {
+    let tenant: Tenant<In>;
     try {
-      return this.#tenantOf(this.#settings.fairKey!(item));
+      tenant = this.#tenantOf(this.#settings.fairKey!(item));
     } catch (error) {
       this.#calls.tally.rejected++;
       throw error;
     }
+    this.checkOpen(1, undefined);
+    return tenant;
   }
 
   /**
@@ -134,10 +156,19 @@ export class Admission<In, Out> {
     mayWait: boolean,
     arrival?: Arrival<In>,
   ): void {
-    const epoch = this.#epochs.current;
     const { signal } = terms;
-    const waiter: Waiter<In> = { items, position: 0, settlerAt, arrival, epoch, ...terms };
+    const waiter: Waiter<In> = {
+      items,
+      position: 0,
+      settlerAt,
+      arrival,
+      epoch: this.#epochs.current,
+      isIn: false,
+      ...terms,
+    };
     if (this.#byTurns && !this.#knowsNext(waiter)) return;
+    this.checkOpen(items.length - waiter.position, signal);
+    const epoch = (waiter.epoch = this.#epochs.current);
     const tenant = waiter.arrival?.tenant;
     if (!this.hasRoomFor(tenant) && !(mayWait && this.waiters.hasRoom(this.maxQueueSize, tenant))) {
       this.#refuseFull(items.length - waiter.position, tenant);
@@ -163,7 +194,10 @@ export class Admission<In, Out> {
 
   #admitInOrder(): void {
     for (let waiter = this.waiters.first(); waiter !== undefined; waiter = this.waiters.first()) {
-      while (waiter.position < waiter.items.length) {
+      for (;;) {
+        if (this.#queue.size >= this.maxQueueSize) return;
+        if (!this.#knowsNext(waiter)) break;
+        // A key function may have called the batcher.
         if (this.#queue.size >= this.maxQueueSize) return;
         this.#admitNext(waiter);
       }
@@ -177,7 +211,6 @@ export class Admission<In, Out> {
       const waiter = this.waiters.takeTurn(hasShare);
       if (waiter === undefined) return;
       this.#admitNext(waiter);
-      waiter.arrival = undefined;
       if (this.#knowsNext(waiter)) this.waiters.joinLine(waiter);
       else this.waiters.remove(waiter);
     }
@@ -187,8 +220,9 @@ export class Admission<In, Out> {
     const index = this.waiters.next(waiter);
     const settler = waiter.settlerAt(index);
     const { epoch } = waiter;
+    const arrival = waiter.arrival!;
+    waiter.arrival = undefined;
     try {
-      const arrival = waiter.arrival ?? this.#arrivalOf(waiter.items[index]!, waiter.alone);
       if (!this.#share(arrival, settler, waiter)) this.#push(arrival, settler, waiter, epoch);
     } catch (error) {
       reject(settler, error);
@@ -196,19 +230,21 @@ export class Admission<In, Out> {
     epoch.settled(1); // it counts in the queue now
   }
 
-  /** Finds the tenant whose turn a list waits for; an item whose keys throw fails here. False where none is left. */
+  /** Computes the keys of a list's next item; one whose keys throw fails here. False where none is left. */
   #knowsNext(waiter: Waiter<In>): boolean {
+    const { isIn } = waiter;
     while (waiter.arrival === undefined && waiter.position < waiter.items.length) {
       try {
         waiter.arrival = this.#arrivalOf(waiter.items[waiter.position]!, waiter.alone);
       } catch (error) {
-        const isIn = this.waiters.has(waiter);
+        // Unless the key function has aborted the list.
+        if (waiter.isIn !== isIn) return false;
         const index = isIn ? this.waiters.next(waiter) : waiter.position++;
         reject(waiter.settlerAt(index), error);
         if (isIn) waiter.epoch.settled(1);
       }
     }
-    return waiter.arrival !== undefined;
+    return waiter.isIn === isIn && waiter.arrival !== undefined;
   }
 
   /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */

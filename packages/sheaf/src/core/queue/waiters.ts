@@ -16,6 +16,8 @@ export interface Waiter<In> extends Terms {
    */
   arrival: Arrival<In> | undefined;
   epoch: Epoch;
+  /** It waits here. */
+  isIn: boolean;
   /** With tenants: the one in whose line it stands. */
   tenant?: Tenant<In> | undefined;
   /** Its listener on `signal`, while it waits here. */
@@ -23,8 +25,7 @@ export interface Waiter<In> extends Terms {
 }
 
 /**
- * Calls that wait for room, admitted in order of arrival as room appears. Their items stay in the
- * callers' arrays.
+ * Calls that wait for room, admitted in order of arrival as room appears. The items of a list stay in its array.
  */
 export class Waiters<In> {
   /** Calls and lists that wait for room: the size of the set, which every call reads. */
@@ -49,12 +50,9 @@ export class Waiters<In> {
     return free > 0 && (tenant === undefined || mayHold(tenant.waiters, free));
   }
 
-  has(waiter: Waiter<In>): boolean {
-    return this.#waiting.has(waiter);
-  }
-
   add(waiter: Waiter<In>, onAbort: () => void): void {
     this.#waiting.add(waiter);
+    waiter.isIn = true;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
     if (waiter.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = waiter.deadlineMs;
@@ -65,6 +63,7 @@ export class Waiters<In> {
 
   remove(waiter: Waiter<In>): void {
     this.#waiting.delete(waiter);
+    waiter.isIn = false;
     this.#leaveLine(waiter);
     this.items -= waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
