@@ -105,12 +105,14 @@ export class Settlement<In> implements Withdrawals<In> {
    * then takes its place.
    */
   withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
+    // First: a clock may call the batcher, which must not happen while an item is half gone.
+    const nowMs = chunk.laneQueue === undefined ? 0 : this.#clock.now();
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
     this.tally[outcome]++;
     const epoch = chunk.epochOf(index);
     const isHanded = this.#handToSharer(chunk, index);
-    if (!isHanded) this.#remove(chunk, index);
+    if (!isHanded) this.#remove(chunk, index, nowMs);
     reject(settler, error);
     epoch.settled(1);
     // The successor's signal may be aborting in this very moment, and its own listener went with the chunk it left.
@@ -128,14 +130,14 @@ export class Settlement<In> implements Withdrawals<In> {
     this.withdraw(chunk, index, error, "timeout");
   }
 
-  #remove(chunk: Chunk<In>, index: number): void {
+  #remove(chunk: Chunk<In>, index: number, nowMs: number): void {
     this.cancellation.leave(chunk, index);
     const ref = chunk.refs?.[index];
     ref?.leaveDedupe?.(ref);
     if (chunk.laneQueue !== undefined) {
       chunk.items[index] = undefined as In;
       if (ref?.order !== undefined) this.#order!.leaves(ref);
-      this.#queue!.leave(chunk, index, this.#clock.now() - chunk.arrivedAtMs(index));
+      this.#queue!.leave(chunk, index, nowMs - chunk.arrivedAtMs(index));
       this.#changed();
     } else this.#queue!.tenants?.leftShared(chunk, index);
     if (chunk.live === 0) chunk.run?.abandonedByAll();
