@@ -10,7 +10,7 @@
  */
 import { parseArgs } from "node:util";
 import { createBatcher } from "sheaf";
-import { virtualClock } from "sheaf/tuning";
+import { virtualClock } from "sheaf/testing";
 import { bestRule, figuresOf, lengthWorkloads, oracleLatencies, runMsOf, trafficOf } from "./lib/lengths.mjs";
 import { machine, table } from "./lib/machine.mjs";
 

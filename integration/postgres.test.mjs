@@ -6,7 +6,7 @@ import pg from "pg";
 import postgres from "postgres";
 import { greedy } from "sheaf";
 import { insertBatcher, isRowError, lookupBatcher, upsertBatcher } from "sheaf/adapters/postgres";
-import { manualClock } from "sheaf/tuning";
+import { manualClock } from "sheaf/testing";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 
 /** Each with `client` for the adapter and `rows(text)` to look around it. */

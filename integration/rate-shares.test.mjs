@@ -11,9 +11,9 @@ import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import postgres from "postgres";
 import { rateShares, rateSharesTableSql } from "sheaf/adapters/postgres";
-import { fakeEmbeddingsApi } from "sheaf/testing";
 import { skipWithoutPostgres, startPostgres } from "./lib/postgres.mjs";
 import { untilTrue } from "./lib/until.mjs";
+import { fakeEmbeddingsApi } from "../test/fakes/limited-embeddings-api.mjs";
 
 let server;
 before(async () => {

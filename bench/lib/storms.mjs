@@ -1,4 +1,5 @@
-import { seededRandom, simulate, virtualClock } from "../../packages/sheaf/dist/tuning/index.js";
+import { virtualClock } from "../../packages/sheaf/dist/testing/index.js";
+import { seededRandom, simulate } from "../../packages/sheaf/dist/tuning/index.js";
 
 /** Four seconds of calm, ten at three times that, seventeen of calm again. */
 const calmMs = 4000;

@@ -1,4 +1,5 @@
-import { simulate, virtualClock } from "../../packages/sheaf/dist/tuning/index.js";
+import { virtualClock } from "../../packages/sheaf/dist/testing/index.js";
+import { simulate } from "../../packages/sheaf/dist/tuning/index.js";
 import { TenantTraffic } from "../../packages/sheaf/dist/tuning/traffic/tenants.js";
 
 const fixedMs = 10;

@@ -1,5 +1,6 @@
 import { auto, createBatcher, greedy } from "sheaf";
-import { seededRandom, virtualClock } from "sheaf/tuning";
+import { virtualClock } from "sheaf/testing";
+import { seededRandom } from "sheaf/tuning";
 import { drawing } from "./random.mjs";
 
 /** When a verdict is asked for: milliseconds of virtual time, and a number of batches. */

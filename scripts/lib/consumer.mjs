@@ -3,7 +3,7 @@ export function useOfTypes(specifiers) {
   const imports = specifiers.map((specifier, index) => `import * as point${index} from "${specifier}";`);
   return `${imports.join("\n")}
 import { createBatcher, BatcherError, type Batcher, type Policy } from "sheaf";
-import { manualClock } from "sheaf/tuning";
+import { manualClock } from "sheaf/testing";
 const embed = createBatcher(async (texts: string[], { signal }) =>
   texts.map((text) => (signal.aborted ? new Error("no") : text.length)),
 );

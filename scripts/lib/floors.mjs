@@ -18,8 +18,8 @@ export const floorPlan = {
     ["examples", "packages"],
   ],
   "packages/sheaf/src": [
-    ["adapters", "metrics", "models", "node", "testing", "tuning"],
-    ["."],
+    ["adapters", "metrics", "models", "node", "tuning"],
+    [".", "testing"],
     ["limits"],
     ["core"],
     ["policies"],

@@ -175,7 +175,8 @@ const errorBody = (message, fields = {}) => ({
   error: { message, type: "server_error", param: null, code: null, ...fields },
 });
 
-function base64Of(vector) {
+/** A vector as the API sends it when it is asked for base64. */
+export function base64Of(vector) {
   const { buffer } = Float32Array.from(vector);
   return Buffer.from(buffer).toString("base64");
 }

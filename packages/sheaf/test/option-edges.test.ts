@@ -11,7 +11,8 @@ import {
   fixedWindow,
 } from "../dist/index.js";
 import { pipeline, workerThread } from "../dist/node/index.js";
-import { calibrate, manualClock, recommend } from "../dist/tuning/index.js";
+import { manualClock } from "../dist/testing/index.js";
+import { calibrate, recommend } from "../dist/tuning/index.js";
 import { numbers } from "./support/rig.js";
 
 const tiny = Number.MIN_VALUE;

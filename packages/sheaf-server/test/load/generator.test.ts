@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { runLoad, type LoadOptions } from "../../dist/load/generator.js";
 import type { LoadResult } from "../../dist/load/result.js";
 import type { RequestEnd, Target } from "../../dist/load/target.js";
-import { manualClock, type ManualClock } from "sheaf/tuning";
+import { manualClock, type ManualClock } from "sheaf/testing";
 
 /** A server on the stepped clock; `answerAt` says when it answers a request sent at a moment. */
 function fakeTarget(clock: ManualClock, answerAt: (sentAtMs: number, index: number) => number, status = 200) {

@@ -1,8 +1,6 @@
 export { calibrate, type CalibrateOptions, type Calibration, type CalibrationRow } from "./calibrate.ts";
 export { fitLine, type CostLine, type MeasuredCost, type MeasuredPoint } from "./cost-line.ts";
 export { recommend, type RecommendOptions, type Recommendation, type RecommendReason } from "./recommend.ts";
-export { manualClock, type ManualClock } from "./manual-clock.ts";
-export { virtualClock, type VirtualClock } from "./virtual-clock.ts";
 export { simulate } from "./simulate.ts";
 export type { SimulationOptions } from "./simulation-options.ts";
 export type {

@@ -22,7 +22,7 @@ import { ItemWeights } from "./traffic/weights.ts";
 import { Outcomes } from "./outcomes.ts";
 import type { SimulationOptions } from "./simulation-options.ts";
 import type { SimulatedEnds, SimulationResult } from "./simulation-result.ts";
-import { virtualClock, type VirtualClock } from "./virtual-clock.ts";
+import { virtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
 
 /**
  * Runs the real batcher on a virtual clock: `arrivals` call it, a batch takes what `cost` says. Seconds of traffic take

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coalesce } from "../../dist/adapters/ai-sdk.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, statuses, watch } from "../support/rig.js";
 import { apiError } from "./scripted-client.js";
 

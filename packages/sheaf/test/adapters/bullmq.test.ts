@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { batchProcessor } from "../../dist/adapters/bullmq.js";
 import { fixedWindow, greedy } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, statuses, watch } from "../support/rig.ts";
 
 interface Job {

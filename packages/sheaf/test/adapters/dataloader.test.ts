@@ -5,7 +5,7 @@ import { test } from "node:test";
 import Original from "dataloader";
 import { DataLoader } from "../../dist/adapters/dataloader/index.js";
 import { BatcherError } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { watch } from "../support/rig.ts";
 
 type LoaderClass = typeof DataLoader;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CoalescedEmbeddings } from "../../dist/adapters/langchain.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { watch } from "../support/rig.js";
 
 function rig(options: Record<string, unknown> = {}) {

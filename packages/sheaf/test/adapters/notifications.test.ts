@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expoPush, multicast, PushError, type PushTicketLike } from "../../dist/adapters/notifications/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { statuses, values, watch } from "../support/rig.ts";
 
 interface Message {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { estimateTokens, openaiEmbeddings, OpenAIError, openaiFetch } from "../../dist/adapters/openai/index.js";
 import { errorHints, inputIndexOf, retryAfterMsOf } from "../../dist/adapters/shared/api-error.js";
 import { greedy } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, statuses, values, watch, watchAll } from "../support/rig.js";
 import { listening } from "./http/fronts.ts";
 import { apiError, replyTo, scriptedClient } from "./scripted-client.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError, type BatcherOptions, createBatcher, greedy } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll } from "../support/rig.js";
 
 /** A batch function that fails whenever one of the bad items is in its batch. */

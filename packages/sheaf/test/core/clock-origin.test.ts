@@ -10,7 +10,7 @@ import {
   type Policy,
   fixedWindow,
 } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, numbers, values, watch, type Watched } from "../support/rig.js";
 
 /** 40 lists of 5 under a rate limit and a timeout; what each batch was and when, from the clock's start. */

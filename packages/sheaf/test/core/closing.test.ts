@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type Executor, greedy } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, heldBatcher, holdForEver, numbers, statuses, values, watch, watchAll } from "../support/rig.js";
 
 test("flush: what waits now goes without further holding, as slots come free", async () => {

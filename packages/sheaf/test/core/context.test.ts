@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { test } from "node:test";
 import { type Batcher, createBatcher, fixedWindow, greedy } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { heldBatcher, numbers, watch, watchAll } from "../support/rig.js";
 
 const storage = new AsyncLocalStorage<string>();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto, createBatcher, greedy, type Executor, type Policy } from "../../dist/index.js";
-import { virtualClock, type VirtualClock } from "../../dist/tuning/index.js";
+import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 
 /** Runs one batch after the other, 10 ms each, and takes 2 ms to wake up for one that it has not been given ahead. */
 const executor = (

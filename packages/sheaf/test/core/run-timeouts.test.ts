@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, greedy } from "../../dist/index.js";
 import type { RunHandle } from "../../dist/executors.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { assertCode, heldBatcher, statuses, watch, watchAll } from "../support/rig.js";
 
 test("past runTimeoutMs the signal aborts and every caller of the batch gets RUN_TIMEOUT", async () => {

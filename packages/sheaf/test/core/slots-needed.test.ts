@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type BatcherOptions, type SlotsNeeded } from "../../dist/index.js";
-import { seededRandom, virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 
 /** A part of the load: calls a second for so long. */
 type Part = readonly [perS: number, forMs: number];

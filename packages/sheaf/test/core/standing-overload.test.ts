@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, fixedWindow, type BatcherOptions, type CallOptions } from "../../dist/index.js";
-import { seededRandom, simulate, virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { seededRandom, simulate } from "../../dist/tuning/index.js";
 
 /** Ten items in 10 ms, one batch at a time: 1,000 items a second. */
 const runMs = 10;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type OpenCause, type StartGain } from "../../dist/index.js";
-import { seededRandom, virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 import { gainAtStart } from "../../dist/internal.js";
 
 /** Pairs of runs of 1 and 32 items whose gain is 2.1, disturbed by a factor that depends on the number of the run. */

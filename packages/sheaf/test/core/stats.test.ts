@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type BatchRecord } from "../../dist/index.js";
 import type { RunHandle } from "../../dist/executors.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { heldBatcher, holdForEver, numbers, timedBatcher, watch, watchAll } from "../support/rig.js";
 
 test("a fresh batcher's statistics are zeros and nulls, never NaN", () => {

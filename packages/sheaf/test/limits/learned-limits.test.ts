@@ -5,8 +5,12 @@ import { CoalescedEmbeddings } from "../../dist/adapters/langchain.js";
 import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
 import { createRateLimit } from "../../dist/index.js";
 import { spanMsOf, toldLimits } from "../../dist/limits/told-limits.js";
-import { fakeEmbeddingsApi, type FakeEmbeddingsApi, type FakeEmbeddingsApiOptions } from "../../dist/testing/index.js";
-import { virtualClock, type VirtualClock } from "../../dist/tuning/index.js";
+import {
+  fakeEmbeddingsApi,
+  type FakeEmbeddingsApi,
+  type FakeEmbeddingsApiOptions,
+} from "../../../../test/fakes/limited-embeddings-api.mjs";
+import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 import { watch } from "../support/rig.js";
 
 const minuteMs = 60_000;

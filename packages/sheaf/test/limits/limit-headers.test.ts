@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiEmbeddings, openaiFetch, rateLimitHeaders } from "../../dist/adapters/openai/index.js";
 import { toldLimits } from "../../dist/limits/told-limits.js";
-import { fakeEmbeddingsApi } from "../../dist/testing/index.js";
-import { virtualClock } from "../../dist/tuning/index.js";
+import { fakeEmbeddingsApi } from "../../../../test/fakes/limited-embeddings-api.mjs";
+import { virtualClock } from "../../dist/testing/index.js";
 
 const unknown = { perMinute: null, left: null, holds: null, used: 7 };
 

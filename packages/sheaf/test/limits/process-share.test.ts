@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
 import { createRateLimit, type Clock, type RateShares } from "../../dist/index.js";
-import { fakeEmbeddingsApi } from "../../dist/testing/index.js";
-import { virtualClock, type VirtualClock } from "../../dist/tuning/index.js";
+import { fakeEmbeddingsApi } from "../../../../test/fakes/limited-embeddings-api.mjs";
+import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 
 const numbers = { runs: 3000, weight: 300_000 };
 

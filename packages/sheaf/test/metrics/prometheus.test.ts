@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Registry } from "prom-client";
 import { createBatcher, createRateLimit, greedy, type BatchContext, type Batcher } from "../../dist/index.js";
 import { exposition, prometheusMetrics } from "../../dist/metrics/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 
 const doubling = (name: string): Batcher<number, number> =>
   createBatcher((numbers: number[]) => numbers.map((number) => 2 * number), { name });

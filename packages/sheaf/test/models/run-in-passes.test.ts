@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, greedy } from "../../dist/index.js";
 import { PassCost, runInPasses } from "../../dist/models/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 
 const lengthsOf = (texts: readonly string[]): number[] => texts.map((text) => text.length);
 

@@ -4,7 +4,7 @@ import { BaseRunHandle } from "../../dist/core/contract/base-run-handle.js";
 import { type RunHandle, runHandle, wrapExecutor } from "../../dist/executors.js";
 import { createBatcher, greedy } from "../../dist/index.js";
 import { pipeline, workerProcess } from "../../dist/node/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import { statuses, watch, watchAll } from "../support/rig.js";
 import type probe from "./probe-worker.js";
 

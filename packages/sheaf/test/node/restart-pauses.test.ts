@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RestartPauses } from "../../dist/node/pool/restart-pauses.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 
 test("pauses double from 100 ms to 30 s; the sixth crash is past the limit, and 60 s of peace forget them", () => {
   const clock = manualClock();

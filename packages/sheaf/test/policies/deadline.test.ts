@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto, createBatcher, greedy, type Policy } from "../../dist/index.js";
-import { seededRandom, simulate, virtualClock, type SimulationResult } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { seededRandom, simulate, type SimulationResult } from "../../dist/tuning/index.js";
 import { heldBatcher } from "../support/rig.js";
 
 const cost = { fixedMs: 60, perItemMs: 0.5 };

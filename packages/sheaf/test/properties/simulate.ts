@@ -12,7 +12,7 @@ import {
   type QueueView,
   fixedWindow,
 } from "../../dist/index.js";
-import { manualClock } from "../../dist/tuning/index.js";
+import { manualClock } from "../../dist/testing/index.js";
 import {
   BadItemError,
   type Call,

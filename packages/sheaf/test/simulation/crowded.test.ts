@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto, createBatcher, greedy, type Executor, type Policy } from "../../dist/index.js";
-import { seededRandom, virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 import { SharedCore } from "../support/shared-core.js";
 
 const presses = 20;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher } from "../../dist/index.js";
-import { seededRandom, virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { seededRandom } from "../../dist/tuning/index.js";
 
 const count = 4000;
 const maxBatchSize = 32;

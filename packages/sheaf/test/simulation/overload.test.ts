@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { BatcherError, createBatcher, fixedWindow, greedy } from "../../dist/index.js";
 import { queueBound } from "../../dist/core/observe/expected-latency.js";
 import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
-import { manualClock, simulate, virtualClock } from "../../dist/tuning/index.js";
+import { manualClock, virtualClock } from "../../dist/testing/index.js";
+import { simulate } from "../../dist/tuning/index.js";
 
 const cost = { fixedMs: 10, perItemMs: 0.3 };
 const capacityPerS = (1000 * 32) / 19.6;

@@ -9,7 +9,7 @@ import {
   type ErrorCode,
   greedy,
 } from "../../dist/index.js";
-import { type ManualClock, manualClock } from "../../dist/tuning/index.js";
+import { type ManualClock, manualClock } from "../../dist/testing/index.js";
 
 /** A batch that runs until the test ends it. */
 export interface HeldRun<In, Out> {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RunHandle } from "../../dist/executors.js";
-import { calibrate, virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
+import { calibrate } from "../../dist/tuning/index.js";
 
 /** A batch function that takes what `costMs` says, on a clock that jumps. */
 function sleeper(costMs: (size: number, run: number) => number) {

@@ -8,7 +8,7 @@ import {
   type Endpoint,
 } from "../../../dist/adapters/http/index.js";
 import { BatcherError, greedy } from "../../../dist/index.js";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { numbers, watch } from "../../support/rig.ts";
 
 const url = "http://service.test/batch";

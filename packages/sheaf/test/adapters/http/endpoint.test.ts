@@ -8,7 +8,7 @@ import fc from "fast-check";
 import Fastify from "fastify";
 import { batchEndpoint, itemEndpoint } from "../../../dist/adapters/http/index.js";
 import { greedy } from "../../../dist/index.js";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { asking, fronts, json, resultsOf } from "./fronts.ts";
 
 const mediaType = (response: Response): string | undefined => response.headers.get("content-type")?.split(";")[0];

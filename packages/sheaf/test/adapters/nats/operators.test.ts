@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, test, type TestContext } from "node:test";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import type { Clock } from "../../../dist/core/runtime/clock.js";
 import { Heartbeat } from "../../../dist/adapters/nats/worker/heartbeat.js";
 import { createBatcher } from "../../../dist/index.js";

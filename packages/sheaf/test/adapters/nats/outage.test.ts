@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { afterEach, test } from "node:test";
 import { headers } from "@nats-io/transport-node";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { Outage } from "../../../dist/adapters/nats/front-end/outage.js";
 import { natsFrontEnd, natsWorker } from "../../../dist/adapters/nats/index.js";
 import { createBatcher } from "../../../dist/index.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { headers } from "@nats-io/transport-node";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { Publisher } from "../../../dist/adapters/nats/front-end/publisher.js";
 
 const callOf = (id: string): never =>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { WorkerRegistry, workerInfoOf } from "../../../dist/adapters/nats/queue/worker-registry.js";
 import { Routing } from "../../../dist/adapters/nats/front-end/routing.js";
 

@@ -5,7 +5,7 @@ import { OutagePause } from "../../../dist/adapters/shared/outage-pause.js";
 import { withRetries } from "../../../dist/adapters/shared/retries.js";
 import { RetryBudget } from "../../../dist/adapters/shared/retry-budget.js";
 import { createBatcher, greedy } from "../../../dist/index.js";
-import { manualClock } from "../../../dist/tuning/index.js";
+import { manualClock } from "../../../dist/testing/index.js";
 import { numbers, watch } from "../../support/rig.ts";
 
 const status = (code: number, more: object = {}): Error =>

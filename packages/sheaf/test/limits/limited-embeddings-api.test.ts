@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiEmbeddings, openaiFetch } from "../../dist/adapters/openai/index.js";
-import { fakeEmbeddingsApi, type FakeEmbeddingsApi, type FakeEmbeddingsApiOptions } from "../../dist/testing/index.js";
+import {
+  fakeEmbeddingsApi,
+  type FakeEmbeddingsApi,
+  type FakeEmbeddingsApiOptions,
+} from "../../../../test/fakes/limited-embeddings-api.mjs";
 import { spanOf } from "../../dist/limits/told-limits.js";
-import { virtualClock } from "../../dist/tuning/index.js";
+import { virtualClock } from "../../dist/testing/index.js";
 
 const url = "http://api.invalid/v1/embeddings";
 const post = (api: FakeEmbeddingsApi, input: unknown, init: RequestInit = {}): Promise<Response> =>

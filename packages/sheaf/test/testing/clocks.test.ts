@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { manualClock, virtualClock } from "../../dist/tuning/index.js";
+import { manualClock, virtualClock } from "../../dist/testing/index.js";
 
 const chain = async (length: number): Promise<void> => {
   for (let i = 0; i < length; i++) await undefined;
