@@ -17,8 +17,14 @@ test("the declarations of every entry point are the recorded ones", async () => 
   const declarations = await publicDeclarations();
   const hint = "If it is meant: node scripts/record.mjs surface, and read the diff.";
   assert.deepEqual(recorded.sort(), Object.keys(declarations).sort(), hint);
-  for (const [file, text] of Object.entries(declarations))
-    assert.equal(text, read(`${declarationsFolder}/${file}`), `${file} has changed. ${hint}`);
+  for (const [file, text] of Object.entries(declarations)) {
+    const [now, before] = [text, read(`${declarationsFolder}/${file}`)].map((each) => each.split("\n"));
+    const changes = [
+      ...before.filter((line) => !now.includes(line)).map((line) => `- ${line}`),
+      ...now.filter((line) => !before.includes(line)).map((line) => `+ ${line}`),
+    ];
+    assert.ok(now.join() === before.join(), [`${file} has changed. ${hint}`, ...changes].join("\n"));
+  }
 });
 
 test("docs/stability.md has a row for every version of Node that the packages allow, in the words of `engines`", () => {
