@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type BatcherOptions, type CallOptions, createBatcher, greedy, type Policy } from "../dist/index.js";
 import type { RunHandle } from "../dist/executors.js";
 import { systemClock } from "../dist/core/runtime/clock.js";
-import { manualClock } from "../dist/tuning/index.js";
+import { manualClock } from "../dist/testing/index.js";
 import { assertCode, heldBatcher, statuses, watch, type Watched } from "./support/rig.js";
 
 const echo = (items: number[]): number[] => items;
