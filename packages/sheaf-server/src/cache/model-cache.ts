@@ -8,9 +8,21 @@ import type { Served } from "./served.ts";
 interface Asking {
   /** Is told how many items were looked for, and found. */
   readonly cacheUse?: CacheUse | undefined;
+  readonly caller?: { readonly key: object | undefined } | undefined;
 }
 
-type Version = () => string | undefined;
+interface ModelCacheOptions extends Partial<CachePart> {
+  /**
+   * Results of another version are forgotten; undefined: it is not known, and the last one counts.
+   * @default none: there is one version
+   */
+  readonly versionOf?: (() => string | undefined) | undefined;
+  /**
+   * The part of an item that its result depends on.
+   * @default the item
+   */
+  readonly contentOf?: ((item: never) => unknown) | undefined;
+}
 
 interface Look {
   readonly key: string;
@@ -26,42 +38,44 @@ export class ModelCache implements CachePart {
   readonly counts: CacheCounts;
   readonly ttlMs: number | undefined;
   readonly store: ResultCache;
-  /** In every key: no other part has the same, and no other version. */
+  /** In the key of every item that was asked for without an API key: no other part has the same, and no other version. */
   #part: string;
-  readonly #versionOf: Version | undefined;
+  /** The same for each API key: no hit tells one what another has sent. */
+  #parts: WeakMap<object, string> = new WeakMap();
+  readonly #versionOf: ModelCacheOptions["versionOf"];
+  readonly #contentOf: ((item: unknown) => unknown) | undefined;
   #version: string | undefined;
-  /** Keys of the items that run now. */
-  readonly #keys: Map<unknown, string> = new Map();
+  /** Keys of the items that run now, and who asked. */
+  readonly #running: Map<unknown, { readonly key: string; readonly apiKey: object | undefined }> = new Map();
   #isClosed = false;
 
-  /**
-   * Results do not age without `ttlMs` (CACHE_TTL_MS); `counts` may be shared with other parts. When `versionOf` gives
-   * another version, results of the one before are forgotten; undefined: it is not known, and the last one counts.
-   */
-  constructor(
-    store: ResultCache,
-    { ttlMs, counts = noCounts(), versionOf }: Partial<CachePart> & { readonly versionOf?: Version | undefined } = {},
-  ) {
+  /** Results do not age without `ttlMs` (CACHE_TTL_MS); `counts` may be shared with other parts. */
+  constructor(store: ResultCache, { ttlMs, counts = noCounts(), versionOf, contentOf }: ModelCacheOptions = {}) {
     this.store = store;
     this.ttlMs = ttlMs;
     this.counts = counts;
     this.#versionOf = versionOf;
+    this.#contentOf = contentOf as ((item: unknown) => unknown) | undefined;
     this.#part = store.nextPart();
   }
 
   /**
-   * The key of an item, the same for equal items: the `dedupeKey` of the batcher that runs the misses, so that equal items
-   * in flight share a run. It is not computed again for an item that the cache has just looked for. Can be destructured.
+   * The key of an item, the same for equal items of one API key: the `dedupeKey` of the batcher that runs the misses, so that
+   * equal items in flight share a run. It is not computed again for an item that the cache has just looked for. Can be
+   * destructured.
    */
-  readonly keyOf = (item: unknown): string => this.#keys.get(item) ?? this.#part + itemKey(item);
+  readonly keyOf = (item: unknown, apiKey?: object): string => {
+    const running = this.#running.get(item);
+    return running !== undefined && running.apiKey === apiKey ? running.key : this.#newKeyOf(item, apiKey);
+  };
 
   /** The result of one item: kept, or run now and then kept. An error is not kept. */
-  async infer(item: unknown, { cacheUse }: Asking, run: () => Promise<Served>): Promise<Served> {
-    const look = this.#look(item);
+  async infer(item: unknown, { cacheUse, caller }: Asking, run: () => Promise<Served>): Promise<Served> {
+    const look = this.#look(item, caller?.key);
     const { kept } = look;
     cacheUse?.note(1, kept === undefined ? 0 : 1);
     if (kept !== undefined) return kept;
-    const served = await this.#withKeys([item], [look], run);
+    const served = await this.#withKeys([item], [look], caller?.key, run);
     this.#keep(look, served);
     return served;
   }
@@ -69,14 +83,14 @@ export class ModelCache implements CachePart {
   /** The outcomes of several items, in order; `run` gets those that are not kept. */
   async inferAll<Item>(
     items: readonly Item[],
-    { cacheUse }: Asking,
+    { cacheUse, caller }: Asking,
     run: (missing: readonly Item[]) => Promise<PromiseSettledResult<Served>[]>,
   ): Promise<PromiseSettledResult<Served>[]> {
-    const looks = items.map((item) => this.#look(item));
+    const looks = items.map((item) => this.#look(item, caller?.key));
     const missing = items.filter((_, i) => looks[i]!.kept === undefined);
     const misses = looks.filter(({ kept }) => kept === undefined);
     cacheUse?.note(items.length, items.length - missing.length);
-    const ran = missing.length === 0 ? [] : await this.#withKeys(missing, misses, () => run(missing));
+    const ran = missing.length === 0 ? [] : await this.#withKeys(missing, misses, caller?.key, () => run(missing));
     let next = 0;
     return looks.map((look) => {
       const { kept } = look;
@@ -94,23 +108,41 @@ export class ModelCache implements CachePart {
   }
 
   /** `keyOf` knows the keys of these items while `run` goes on. */
-  async #withKeys<T>(items: readonly unknown[], looks: readonly Look[], run: () => Promise<T>): Promise<T> {
+  async #withKeys<T>(
+    items: readonly unknown[],
+    looks: readonly Look[],
+    apiKey: object | undefined,
+    run: () => Promise<T>,
+  ): Promise<T> {
     items.forEach((item, i) => {
       // A Map takes 0 and -0 for the same number.
-      if (typeof item !== "number") this.#keys.set(item, looks[i]!.key);
+      if (typeof item !== "number") this.#running.set(item, { key: looks[i]!.key, apiKey });
     });
     try {
       return await run();
     } finally {
-      for (const item of items) this.#keys.delete(item);
+      for (const item of items) this.#running.delete(item);
     }
   }
 
-  #look(item: unknown): Look {
+  #newKeyOf(item: unknown, apiKey: object | undefined): string {
+    return this.#partOf(apiKey) + itemKey(this.#contentOf === undefined ? item : this.#contentOf(item));
+  }
+
+  #partOf(apiKey: object | undefined): string {
+    if (apiKey === undefined) return this.#part;
+    const known = this.#parts.get(apiKey);
+    if (known !== undefined) return known;
+    const part = this.store.nextPart();
+    this.#parts.set(apiKey, part);
+    return part;
+  }
+
+  #look(item: unknown, apiKey: object | undefined): Look {
     const { clock } = this.store;
     const askedAtMs = clock.now();
     this.#followVersion();
-    const key = this.#part + itemKey(item);
+    const key = this.#newKeyOf(item, apiKey);
     const kept = this.store.find(key);
     const tookMs = clock.now() - askedAtMs;
     const { counts } = this;
@@ -130,6 +162,7 @@ export class ModelCache implements CachePart {
     if (version === undefined || version === this.#version) return;
     this.#version = version;
     this.#part = this.store.nextPart();
+    this.#parts = new WeakMap();
     this.store.removeAll(this.counts);
   }
 

@@ -9,9 +9,9 @@ import { clientClosedRequest, invalid, messageOf, Problem, problemOf } from "../
 import { problemFor } from "../http/replies.ts";
 import type { Settings } from "../settings/settings.ts";
 import { batchableRequest, type BatchableRequest } from "./embeddings-request.ts";
-import type { KeyBatcher } from "./key-batcher.ts";
+import { routed, type KeyBatcher } from "./key-batcher.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
-import { upstreamHeaders, upstreamUrl } from "./target.ts";
+import { keyOf, upstreamHeaders, upstreamUrl } from "./target.ts";
 import { runAs } from "../tenants/caller.ts";
 import { post, UpstreamError, type UpstreamReply } from "./upstream.ts";
 
@@ -41,9 +41,11 @@ export async function answerEmbeddings(
   const { model, calls } = batchable;
   if (calls.length > settings.maxInputs)
     throw invalid("input", `an array of at most ${settings.maxInputs} inputs (MAX_INPUTS)`, calls);
-  const keyBatcher = keyBatchers.of(request.url, upstreamHeaders(request.headers, settings), model);
+  const headers = upstreamHeaders(request.headers, settings);
+  const keyBatcher = keyBatchers.of(keyOf(headers, settings), model, options.caller);
   const load = { items: calls.length, weight: () => calls.reduce((sum, call) => sum + keyBatcher.weigh(call), 0) };
-  const run = (asked: InferOptions): Promise<Settled> => keyBatcher.settle(calls, asked);
+  const routedCalls = routed(calls, { url: upstreamUrl(base, request.url), headers });
+  const run = (asked: InferOptions): Promise<Settled> => keyBatcher.settle(routedCalls, asked);
   const outcomes = await runAs(options, load, run, (all) => all).catch((error: unknown) => {
     throw problemFor(error, keyBatcher, options.caller?.tenant);
   });

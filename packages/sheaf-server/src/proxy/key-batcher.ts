@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { createRateLimit, type Batcher, type BatcherStats, type SharedRateLimit } from "sheaf";
 import {
   embeddingRequests,
@@ -6,10 +7,12 @@ import {
   type EmbeddingCall,
   type EmbeddingPart,
 } from "sheaf/adapters/openai";
+import { canonicalJson } from "sheaf/internal";
 import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
 import { hasTenants } from "../tenants/callers.ts";
+import type { Caller } from "../tenants/caller.ts";
 import type { Tenant } from "../tenants/tenants.ts";
 import { overloadOrderOf, strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
@@ -23,17 +26,22 @@ export class KeyBatcher {
   readonly batcher: Batcher<EmbeddingCall, EmbeddingPart>;
   readonly #rateLimit: SharedRateLimit;
   readonly #cache: ModelCache | undefined;
-  /** Beside the calls: equal calls of two tenants have one result in the cache. */
-  readonly #tenants: WeakMap<EmbeddingCall, Tenant> = new WeakMap();
+  /** Who made a call. */
+  readonly #callers: WeakMap<EmbeddingCall, Caller> = new WeakMap();
 
-  constructor(url: string, headers: UpstreamHeaders, settings: Settings, cache: ModelCache | undefined) {
+  /** Who opened it: of many, each has its share. */
+  readonly opener: object | undefined;
+
+  constructor(settings: Settings, cache: ModelCache | undefined, opener: object | undefined) {
     this.settings = settings;
+    this.opener = opener;
     this.#cache = cache;
     const { upstreamRequestsPerMinute: runs, upstreamTokensPerMinute: weight } = settings;
     const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
     this.#rateLimit = createRateLimit({ runs, weight });
     this.batcher = embeddingRequests(
-      async (body, { signal, onHeaders }) => {
+      async (body, { signal, call, onHeaders }) => {
+        const { url, headers } = call as RoutedCall;
         const reply = await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes });
         onHeaders(reply.headers);
         return embeddingsReply(jsonOfReply(reply));
@@ -50,10 +58,10 @@ export class KeyBatcher {
         policy: strategies[settings.schedulerStrategy].policy(settings),
         overloadOrder: overloadOrderOf(settings),
         ...(hasTenants(settings) && {
-          fairKey: (call: EmbeddingCall) => this.#tenants.get(call),
+          fairKey: (call: EmbeddingCall) => this.#callers.get(call)?.tenant,
           shareOf: (tenant: unknown) => (tenant as Tenant | undefined)?.share ?? 1,
         }),
-        dedupeKey: cache?.keyOf,
+        dedupeKey: cache && ((call) => cache.keyOf(call, this.#callers.get(call)?.key)),
         dedupe: cache && "running",
         rateLimit: this.#rateLimit,
       },
@@ -61,9 +69,9 @@ export class KeyBatcher {
   }
 
   /** The outcome of each call, in their order. Rejects where none of them was let in. */
-  async settle(calls: readonly EmbeddingCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
-    const tenant = options.caller?.tenant;
-    if (tenant !== undefined) for (const call of calls) this.#tenants.set(call, tenant);
+  async settle(calls: readonly RoutedCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
+    const { caller } = options;
+    if (caller !== undefined) for (const call of calls) this.#callers.set(call, caller);
     if (this.#cache === undefined) return this.batcher.settle(calls, options);
     const outcomes = await this.#cache.inferAll(calls, options, (missing) =>
       this.batcher.settleDetailed(missing, options),
@@ -92,6 +100,22 @@ export class KeyBatcher {
     const { queued, inFlight } = this.batcher.pending;
     return queued === 0 && inFlight === 0;
   }
+}
+
+/** A call with all that separates it from others: those of different groups never share a request. */
+export interface RoutedCall extends EmbeddingCall, Route {
+  readonly group: string;
+}
+
+interface Route {
+  readonly url: string;
+  readonly headers: UpstreamHeaders;
+}
+
+/** The calls of a request, which have one group. It is computed once: their parameters may be long. */
+export function routed(calls: readonly EmbeddingCall[], route: Route): RoutedCall[] {
+  const group = hash("sha256", canonicalJson([route.url, route.headers, calls[0]!.parameters]), "base64");
+  return calls.map(({ input, parameters }) => ({ input, parameters, ...route, group }));
 }
 
 const laneName = "upstream";

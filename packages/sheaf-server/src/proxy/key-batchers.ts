@@ -4,11 +4,11 @@ import { noCounts, type CachePart } from "../cache/cache-counts.ts";
 import { ModelCache } from "../cache/model-cache.ts";
 import { ResultCache } from "../cache/result-cache.ts";
 import { Problem } from "../problems/problem.ts";
+import { withoutStack } from "../problems/without-stack.ts";
 import { defaultBatchSize, type Settings } from "../settings/settings.ts";
-import { KeyBatcher } from "./key-batcher.ts";
+import { KeyBatcher, type RoutedCall } from "./key-batcher.ts";
 import { sumOfStats } from "../shared/stats-sum.ts";
-import { upstreamUrl } from "./target.ts";
-import type { UpstreamHeaders } from "./upstream.ts";
+import type { Caller } from "../tenants/caller.ts";
 
 /**
  * Keys and models at once; a new one takes the place of the one that has been idle for longest. A snapshot of one costs
@@ -24,7 +24,6 @@ export class KeyBatchers implements DashboardBatcher {
   readonly cache: CachePart | undefined;
   readonly #store: ResultCache | undefined;
   readonly #settings: Settings;
-  readonly #base: string;
   /** In order of use, the least recent first. */
   readonly #keyBatchers = new Map<string, KeyBatcher>();
   readonly #listeners = new Set<(record: BatchRecord) => void>();
@@ -32,8 +31,7 @@ export class KeyBatchers implements DashboardBatcher {
   #gone: BatcherStats[] = [];
   #closing: Promise<boolean> | undefined;
 
-  constructor(base: string, settings: Settings) {
-    this.#base = base;
+  constructor(settings: Settings) {
     this.#settings = settings;
     this.maxBatchSize = settings.maxBatchSize ?? defaultBatchSize;
     const { cacheMaxBytes: maxBytes, cacheTtlMs: ttlMs } = settings;
@@ -45,13 +43,16 @@ export class KeyBatchers implements DashboardBatcher {
     return this.#closing !== undefined;
   }
 
-  /** @throws {Problem} 503 while draining; 429 when no more keys and models fit in. */
-  of(pathAndQuery: string, headers: UpstreamHeaders, model: string): KeyBatcher {
+  /**
+   * Of a key of the upstream, as its headers say it, and a model.
+   * @throws {Problem} 503 while draining; 429 when no more keys and models fit in, or no more of this caller.
+   */
+  of(key: readonly unknown[], model: string, caller: Caller | undefined): KeyBatcher {
     if (this.isDraining) throw draining();
-    const key = JSON.stringify([pathAndQuery, headers, model]);
-    const keyBatcher = this.#keyBatchers.get(key) ?? this.#open(pathAndQuery, headers, model);
-    this.#keyBatchers.delete(key);
-    this.#keyBatchers.set(key, keyBatcher);
+    const name = JSON.stringify([key, model]);
+    const keyBatcher = this.#keyBatchers.get(name) ?? this.#open(model, caller);
+    this.#keyBatchers.delete(name);
+    this.#keyBatchers.set(name, keyBatcher);
     return keyBatcher;
   }
 
@@ -73,14 +74,12 @@ export class KeyBatchers implements DashboardBatcher {
     return this.#closing;
   }
 
-  #open(pathAndQuery: string, headers: UpstreamHeaders, model: string): KeyBatcher {
+  #open(model: string, caller: Caller | undefined): KeyBatcher {
+    // A tenant of a key may be made up; its key is not.
+    const opener = caller?.key ?? caller?.tenant;
+    if (opener !== undefined) this.#checkShare(opener);
     if (this.#keyBatchers.size >= maxKeyBatchers) this.#dropIdle();
-    const keyBatcher = new KeyBatcher(
-      upstreamUrl(this.#base, pathAndQuery),
-      headers,
-      this.#settings,
-      this.#openCache(model),
-    );
+    const keyBatcher = new KeyBatcher(this.#settings, this.#openCache(model), opener);
     keyBatcher.batcher.subscribe((record) => {
       for (const listener of this.#listeners) listener(record);
     });
@@ -92,7 +91,18 @@ export class KeyBatchers implements DashboardBatcher {
     if (this.#store === undefined || this.#settings.cacheExcept.includes(model)) return undefined;
     // Not closed with its batcher: nobody finds its entries then, and they are evicted first. To look for it in the whole cache
     // would cost milliseconds, as often as someone sends a new key.
-    return new ModelCache(this.#store, this.cache);
+    const contentOf = ({ input, group }: RoutedCall): unknown => [input, group];
+    return new ModelCache(this.#store, { ...this.cache, contentOf });
+  }
+
+  /**
+   * A caller may hold as many as nobody holds: of n greedy ones each gets the (n + 1)th part, and there is always room for another
+   * (dynamic thresholds; Choudhury and Hahne, 1998).
+   */
+  #checkShare(opener: object): void {
+    const busy = [...this.#keyBatchers.values()].filter(({ isIdle }) => !isIdle);
+    const own = busy.filter((keyBatcher) => keyBatcher.opener === opener).length;
+    if (own >= maxKeyBatchers - busy.length) throw full(`${own} models of this caller have calls that wait`);
   }
 
   #dropIdle(): void {
@@ -103,8 +113,7 @@ export class KeyBatchers implements DashboardBatcher {
       void keyBatcher.batcher.close();
       return;
     }
-    const message = `Calls of ${maxKeyBatchers} keys and models wait already; retry in a second.`;
-    throw new Problem("QUEUE_FULL", message, { headers: { "retry-after": "1" } });
+    throw full(`${maxKeyBatchers} keys and models have calls that wait`);
   }
 
   async #close(graceMs: number): Promise<boolean> {
@@ -115,6 +124,9 @@ export class KeyBatchers implements DashboardBatcher {
     return rejected() === before;
   }
 }
+
+const full = (reason: string): Problem =>
+  withoutStack(() => new Problem("QUEUE_FULL", `${reason}; retry in a second.`, { headers: { "retry-after": "1" } }));
 
 export function draining(): Problem {
   return new Problem("DRAINING", "The proxy is shutting down; send the request to another one.", {

@@ -65,7 +65,7 @@ export async function createProxy({ upstream, settings: given }: ProxyOptions): 
   const base = settingsTable.find(({ name }) => name === "upstream")!.parse(upstream) as string | undefined;
   if (base === undefined) throw new TypeError(`upstream must be an http or https URL without user, query or fragment`);
   const app = openApp(settings, Math.max(settings.requestTimeoutMs, settings.runTimeoutMs));
-  const keyBatchers = new KeyBatchers(base, settings);
+  const keyBatchers = new KeyBatchers(settings);
   const callers = new Callers(settings, app.log);
   app.addHook("onClose", async () => callers.close());
   const replies = new InFlightReplies(app);

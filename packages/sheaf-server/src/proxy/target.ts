@@ -31,6 +31,17 @@ export function withoutCaller<T>(
   return passed;
 }
 
+/** Headers that say whose limits at the upstream a request counts on. */
+const keyHeaders = ["authorization", "api-key", "x-api-key", "x-goog-api-key", "openai-organization", "openai-project"];
+
+/**
+ * Of headers that go to the upstream, those of the key. With a key of the proxy's own there is only one, whatever else a
+ * caller sends.
+ */
+export function keyOf(headers: UpstreamHeaders, { upstreamApiKey }: UpstreamSettings): readonly unknown[] {
+  return upstreamApiKey === undefined ? keyHeaders.map((name) => headers[name]) : [];
+}
+
 /** The headers that go to the upstream, sorted by name: keys, organisation, project, and all that is not known. */
 export function upstreamHeaders(given: IncomingHttpHeaders, settings: UpstreamSettings): UpstreamHeaders {
   const headers: IncomingHttpHeaders = withoutCaller(given, settings);

@@ -154,7 +154,10 @@ test("the key of a miss is computed once, for the cache and for the batcher that
     },
   };
   await cache.inferAll([other, item], {}, async (missing) => {
-    assert.deepEqual(missing.map(cache.keyOf), [cache.keyOf({ value: 2 })]);
+    assert.deepEqual(
+      missing.map((item) => cache.keyOf(item)),
+      [cache.keyOf({ value: 2 })],
+    );
     return [{ status: "fulfilled", value: served(2) }];
   });
   assert.equal(reads, 3);

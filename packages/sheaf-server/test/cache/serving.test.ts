@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelDefinition } from "../../dist/index.js";
 import { limitsOf } from "../../dist/server/observe/limits.js";
+import { bearer, entry, keysFile } from "../tenants/keys.js";
 import { doubling, gated, measuringTexts, serving, type Serving } from "../server/serving.js";
 
 const cached = { cacheMaxBytes: 1_000_000 };
@@ -250,4 +251,41 @@ test("hits are counted in /metrics and in Triton's statistics, and are not items
   assert.deepEqual([inference_stats.success.count, inference_stats.compute_infer.count], [4, 1]);
   assert.deepEqual([inference_stats.cache_hit.count, inference_stats.cache_miss.count], [3, 2]);
   assert.ok(inference_stats.cache_hit.ns > 0);
+});
+
+test("no hit and no shared run tells one API key what another has sent, whatever tenants they name", async (t) => {
+  const gate = gated();
+  const model: ModelDefinition = { ...gate, settings: { maxBatchSize: 8 } };
+  const asked: number[] = [];
+  const run = model.run as (items: Float32Array[]) => Promise<Float32Array[]>;
+  const counting = {
+    ...model,
+    run: (items: Float32Array[]) => (asked.push(...items.map(([first]) => first!)), run(items)),
+  };
+  const { path } = keysFile(t, [entry("a"), entry("b")]);
+  const server = await serving(t, [counting, measuringTexts()], { ...cached, apiKeysFile: path, tenantBy: "header" });
+  await server.ready();
+  const ask = (key: string, body: object, tenant = "one") =>
+    server.post("/infer", body, { ...bearer(key), "x-tenant": tenant });
+  const busy = ask("sk-a", { input: [0, 0, 0] });
+  await gate.started;
+  const asking = [ask("sk-a", { input: [1, 2, 3] }), ask("sk-b", { input: [1, 2, 3] }), ask("sk-a", { input: [1, 2, 3] }, "two")]; // prettier-ignore
+  while (server.models.all[0]!.stats().queued < 2) await new Promise((resolve) => setImmediate(resolve));
+  gate.release();
+  for (const reply of await Promise.all([busy, ...asking])) assert.equal(reply.status, 200);
+  assert.deepEqual(asked.sort(), [0, 1, 1], "two keys, and two tenants of one of them");
+
+  const kept = async (key: string, body: object, tenant?: string) => cacheOf(await ask(key, body, tenant));
+  const several = { inputs: [[4, 5, 6], [7, 8, 9]] }; // prettier-ignore
+  for (const body of [{ input: [4, 5, 7] }, several])
+    for (const [key, tenant, expected] of [
+      ["sk-a", "one", "miss"],
+      ["sk-b", "one", "miss"],
+      ["sk-a", "two", "hit"],
+      ["sk-b", "one", "hit"],
+    ] as const)
+      assert.equal(await kept(key, body, tenant), expected, `${key} ${tenant}`);
+  const text = { input: "the same text", model: "measure" };
+  for (const [key, expected] of [["sk-a", "miss"], ["sk-b", "miss"], ["sk-a", "hit"], ["sk-b", "hit"]] as const)
+    assert.equal(cacheOf(await server.post("/v1/embeddings", text, bearer(key))), expected); // prettier-ignore
 });

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { proxy } from "../../dist/cli/proxy.js";
+import { defaultSettings, type Settings } from "../../dist/index.js";
+import type { Problem } from "../../dist/problems/problem.js";
+import { KeyBatchers } from "../../dist/proxy/key-batchers.js";
+import { proxyDefaults } from "../../dist/settings/settings.js";
+import { Callers } from "../../dist/tenants/callers.js";
+import { routed } from "../../dist/proxy/key-batcher.js";
 import { collected } from "../load/streams.js";
 import { embeddingApi, proxying } from "../proxy/proxying.js";
 import { bearer, entry, keysFile } from "./keys.js";
@@ -82,6 +88,69 @@ test("tenants of the proxy take turns: behind a flood another's text is in the n
   release();
   await Promise.all(counted);
   assert.ok(api.requests[1]!.inputs.includes("mine"), JSON.stringify(api.requests.map(({ inputs }) => inputs)));
+});
+
+/** Two keys of the proxy's own before an API that answers when it is told. */
+async function heldProxy(t: TestContext, settings: Partial<Settings> = {}) {
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const api = await embeddingApi(t, { latencyMs: () => released });
+  const keys = { apiKeysFile: keysFile(t, [entry("a"), entry("b"), entry("op", { operator: true })]).path };
+  const proxy = await proxying(t, api.baseURL, { ...keys, upstreamApiKey: "sk-upstream", maxWaitMs: 0, ...settings });
+  const waiting = async (tenant: string, items: number): Promise<void> => {
+    const line = `sheaf_tenant_in_flight_items{tenant="${tenant}"} ${items}\n`;
+    while (!(await proxy.get("/metrics", bearer("sk-op"))).text.includes(line))
+      await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  return { api, proxy, release, waiting };
+}
+
+test("the limits of a key and model hold for any header and query that a caller makes up", async (t) => {
+  const { api, proxy, release, waiting } = await heldProxy(t, { upstreamConcurrency: 2 });
+  const replies = Array.from({ length: 20 }, (_, i) =>
+    fetch(`${proxy.url}/v1/embeddings?v=${i % 2}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-foo": String(i), ...bearer("sk-a") },
+      body: JSON.stringify({ model: "tiny", input: `t${i}` }),
+    }),
+  );
+  await waiting("a", 20);
+  release();
+  for (const { status } of await Promise.all(replies)) assert.equal(status, 200);
+  assert.equal(api.requests.length, 20, "each has headers of its own");
+  assert.equal(api.maxInFlight(), 2);
+});
+
+test("a caller who makes up models gets its share of the lanes, and leaves room for others", async (t) => {
+  const keyBatchers = new KeyBatchers({ ...defaultSettings, ...proxyDefaults });
+  t.after(() => keyBatchers.close(0));
+  const callers = new Callers({ ...defaultSettings, apiKeysFile: keysFile(t, [entry("a"), entry("b")]).path }, console);
+  t.after(() => callers.close());
+  /** How many lanes it gets; their calls wait until the test ends. */
+  const lanesOf = (key: string): number => {
+    let lanes = 0;
+    for (let i = 0; i < 230; i++) {
+      const caller = callers.identify((name) => name === "authorization" && `Bearer ${key}`);
+      const [call] = routed([{ input: "t", parameters: {} }], { url: "http://127.0.0.1:1/", headers: {} });
+      try {
+        const lane = keyBatchers.of([], `model ${i} of ${key}`, caller);
+        void lane.settle([call!], { caller });
+        lanes++;
+      } catch (error) {
+        assert.equal((error as Problem).code, "QUEUE_FULL");
+      }
+    }
+    return lanes;
+  };
+  assert.deepEqual([lanesOf("sk-a"), lanesOf("sk-b"), lanesOf("sk-a")], [100, 50, 100]);
+});
+
+test("the parameters of a request are read once, however many inputs it has", () => {
+  let reads = 0;
+  const parameters = { model: "m", long: { toJSON: () => reads++ } };
+  const calls = Array.from({ length: 50 }, (_, i) => ({ input: `t${i}`, parameters }));
+  const groups = routed(calls, { url: "u", headers: {} }).map(({ group }) => group);
+  assert.deepEqual([new Set(groups).size, reads], [1, 1]);
 });
 
 test("a file of keys without the upstream's own key is refused, and the other way round", async (t) => {

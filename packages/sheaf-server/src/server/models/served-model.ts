@@ -232,7 +232,7 @@ export class ServedModel {
 
   /** An item as its batcher takes it. */
   #waiting(item: unknown, { caller }: InferOptions): unknown {
-    return this.#isTenanted ? new Tenanted(item, caller?.tenant) : item;
+    return this.#isTenanted ? new Tenanted(item, caller) : item;
   }
 
   /** Items wait: they are dispatched before replies are written, which takes as long as a small run. */

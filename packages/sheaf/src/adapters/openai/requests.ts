@@ -15,6 +15,11 @@ export interface EmbeddingCall {
   readonly input: unknown;
   /** The body beside `input`: `{ model, dimensions, … }`. Inputs share a request only if these are equal. */
   readonly parameters: Readonly<Record<string, unknown>>;
+  /**
+   * Inputs share a request only if this is equal, such as a digest of the parameters and of the headers to send.
+   * @default the parameters, as JSON
+   */
+  readonly group?: string | undefined;
 }
 
 /** One input's part of a reply. */
@@ -32,6 +37,8 @@ export type SendEmbeddings = (
   body: Readonly<Record<string, unknown>> & { readonly input: readonly unknown[] },
   options: {
     readonly signal: AbortSignal;
+    /** The first of the calls that share the request. */
+    readonly call: EmbeddingCall;
     /** Call it with the reply's headers, from which the limit is learned. */
     readonly onHeaders: (headers: HeadersLike) => void;
   },
@@ -68,7 +75,8 @@ export function embeddingRequests(
     const inputs = calls.map(({ input }) => input);
     let headers: HeadersLike | undefined;
     const onHeaders = (sent: HeadersLike): void => void (headers = sent);
-    const reply = (await send({ ...calls[0]!.parameters, input: inputs }, { signal, onHeaders })) as EmbeddingsReply;
+    const call = calls[0]!;
+    const reply = (await send({ ...call.parameters, input: inputs }, { signal, call, onHeaders })) as EmbeddingsReply;
     const counted = reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens;
     replied({ headers, tokens: counted });
     const embeddings = embeddingsOf(reply, inputs.length);
@@ -76,7 +84,7 @@ export function embeddingRequests(
     const tokens = counted === undefined ? undefined : split(counted, inputs.map(tokensOf));
     return embeddings.map((embedding, i) => ({ embedding, tokens: tokens?.[i], reply: envelope }));
   };
-  const own = { groupKey: ({ parameters }: EmbeddingCall) => canonicalJson(parameters) };
+  const own = { groupKey: ({ parameters, group }: EmbeddingCall) => group ?? canonicalJson(parameters) };
   const textOf = ({ input }: EmbeddingCall): unknown => input;
   return apiBatcher(run, { ...options, ...own }, { textOf, estimate: ({ input }) => tokensOf(input) });
 }
