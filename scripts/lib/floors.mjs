@@ -63,7 +63,7 @@ export const floorPlan = {
   ],
   "packages/sheaf-server/src/server": [["."], ["protocols"], ["fleet", "observe"], ["models"], ["codec"], ["contract"]],
   "packages/sheaf-server/src/server/models": [["repository"], ["."]],
-  "packages/sheaf-server/src/server/protocols": [["grpc"], ["cohere", "kserve", "ollama", "tei", "weaviate"], ["."]],
+  "packages/sheaf-server/src/server/protocols": [["grpc"], ["kserve", "tei"], ["."]],
 };
 
 /** Why the file `from` may not import the file `to`, both from the repository's root, or undefined if it may. */

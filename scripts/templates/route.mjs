@@ -8,33 +8,44 @@ export function route({ name, camel }) {
   return {
     created: {
       [source]: `import type { FastifyInstance } from "fastify";
-import { objectOf } from "../codec/inputs.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
-import { callOptionsOf } from "../../http/call-options.ts";
+import { callOptionsOf, inferenceHeaders } from "../../http/call-options.ts";
 import { Type } from "../../http/schema/json-schema.ts";
-import { json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
+import { described, json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
+import { itemSchema } from "../codec/inputs.ts";
 import type { Models } from "../models/models.ts";
+import { object, readLater, required } from "./fields.ts";
 import { inferOne } from "./requests.ts";
-import { inferenceHeaders } from "./schemas.ts";
 
 /** \`POST /${name}\`: say what it answers, and whose protocol it is. */
 export function ${camel}Route(app: FastifyInstance, models: Models): void {
-  app.post("/${name}", { schema: ${camel}Schema(models) }, async (request) => {
-    const model = models.take(undefined, "model");
-    const { input } = objectOf(jsonOf(request.body, models.settings), "", "an object with input", ["input"]);
-    const served = await inferOne(model, model.parse(input, "input"), callOptionsOf(request, model.settings));
-    // The reply is made of served.value; codec/outputs.ts reads vectors and scores.
-    return { batch_size: served.batchSize };
-  });
+  app.post(
+    "/${name}",
+    described(() => ${camel}Schema(models)),
+    async (request) => {
+      const model = models.take(undefined, "model");
+      const { input } = body.read(jsonOf(request.body, models.settings), "");
+      const served = await inferOne(model, model.parse(input, "input"), callOptionsOf(request, model.settings));
+      // The reply is made of served.value; codec/outputs.ts reads vectors and scores.
+      return { batch_size: served.batchSize };
+    },
+  );
 }
 
-/** For /openapi.json; the route itself checks the body. */
+/** A line for each field: how it is read, and what /openapi.json says. fields.ts has the usual kinds. */
+const body = object("an object with input", {
+  input: required(
+    readLater(({ unnamed: [first], settings }) => (first ? itemSchema(first.definition.input, settings) : {})),
+    "What the model takes.",
+  ),
+});
+
 const ${camel}Schema = (models: Models): RouteSchema => ({
   summary: "Say what it does in a few words",
   tags: ["inference"],
   operationId: "${camel}",
   headers: inferenceHeaders(models.settings),
-  body: Type.Object({ input: Type.Unknown() }, { additionalProperties: false }),
+  body: body.schema(models),
   response: { 200: json("The result.", Type.Object({ output: Type.Unknown() })), ...problemResponses },
 });
 `,
@@ -66,7 +77,7 @@ test("/${name} refuses a wrong body with its path", async (t) => {
           .replace("\n## `/v2`\n", `\n## \`/${name}\`\n\nSay what goes in and what comes out.\n\n## \`/v2\`\n`),
     },
     next: [
-      `Write the route in ${source}: read the fields, run the model, make the reply; then its schema.`,
+      `Write the route in ${source}: its fields, the model, the reply; /openapi.json shows the fields by itself.`,
       `Say in ${test} what a client sees, wrong bodies too: npm test -- server/${name}`,
       `Describe it in ${page}; npm test -- documentation compares the routes both ways.`,
       "Try a real client: integration/clients.test.mjs runs those of other protocols.",

@@ -7,6 +7,8 @@ import { cacheUseOf, type CacheUse } from "../cache/cache-use.ts";
 import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
+import { Type, type Schema } from "./schema/json-schema.ts";
+import { text } from "./schema/route-schema.ts";
 import type { Caller } from "../tenants/caller.ts";
 import { callerOf } from "./check-callers.ts";
 
@@ -49,6 +51,21 @@ export function optionsOf(
     tag: traceparentOf({ headers }),
   };
 }
+
+/** The headers that these options are read from, and those of the request's names. */
+export const inferenceHeaders = ({ requestTimeoutMs }: Settings): Schema =>
+  Type.Object({
+    "x-sheaf-priority": Type.Optional(Type.Union(priorities.map((priority) => Type.Literal(priority)))),
+    "x-request-timeout-ms": Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: requestTimeoutMs,
+        description: "Longest wait, in milliseconds; at most and by default REQUEST_TIMEOUT_MS.",
+      }),
+    ),
+    "x-request-id": Type.Optional(text("1 to 128 visible ASCII characters; made up where absent.")),
+    traceparent: Type.Optional(text("W3C trace context; its trace id is in the log.")),
+  });
 
 function priorityOf(header: string | string[] | undefined, name: string): Priority | undefined {
   if (header === undefined) return undefined;

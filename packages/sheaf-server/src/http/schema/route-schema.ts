@@ -14,6 +14,21 @@ export interface RouteSchema {
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The route's schema, where it depends on the models: their inputs may be known only once they have loaded. */
+    describe?: () => RouteSchema;
+  }
+}
+
+/** The options of a route whose schema depends on the models. */
+export const described = (
+  schema: () => RouteSchema,
+): { schema: RouteSchema; config: { describe: () => RouteSchema } } => ({
+  schema: schema(),
+  config: { describe: schema },
+});
+
 export const text = (description: string): Schema => Type.String({ description });
 export const count = (description: string): Schema => Type.Integer({ minimum: 0, description });
 

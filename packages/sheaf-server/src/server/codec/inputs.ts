@@ -1,7 +1,9 @@
 import { describe, nearestOf } from "sheaf/internal";
 import type { ModelInput, TensorSpec } from "../../runners/contract/model-spec.ts";
+import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
-import { tensorItem } from "./tensor-items.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { tensorItem, tensorSchema } from "./tensor-items.ts";
 import { textAt } from "./text-at.ts";
 
 /** Turns a parsed JSON value into one item of a model. @throws {Problem} naming path, expected and got. */
@@ -29,6 +31,33 @@ export function inputParser(input: ModelInput, maxTextChars: number): InputParse
       return (value) => value;
   }
 }
+
+/** The schema of what `inputParser` takes. */
+export function itemSchema(input: ModelInput, settings: Settings): Schema {
+  switch (input.kind) {
+    case "text":
+      return textSchema(settings);
+    case "text-pair":
+      return Type.Object({ query: textSchema(settings), text: textSchema(settings) }, { additionalProperties: false });
+    case "floats":
+      return Type.Array(Type.Number({ minimum: -largestFloat32, maximum: largestFloat32 }), {
+        minItems: input.length,
+        maxItems: input.length,
+      });
+    case "tensors": {
+      const named = Type.Object(
+        Object.fromEntries(input.tensors.map((tensor) => [tensor.name, tensorSchema(tensor)])),
+        { additionalProperties: false },
+      );
+      return input.tensors.length === 1 ? Type.Union([tensorSchema(input.tensors[0]!), named]) : named;
+    }
+    case "json":
+      return Type.Unknown({ description: "An input of the model; GET /v1/models describes it in words." });
+  }
+}
+
+export const textSchema = ({ maxTextChars }: Settings): Schema =>
+  Type.String({ minLength: 1, maxLength: maxTextChars });
 
 /** Whether a bare JSON object is itself an item of this model, when it has neither `input` nor `inputs`. */
 export const takesObjects = (input: ModelInput): boolean => input.kind === "text-pair" || input.kind === "tensors";
@@ -74,6 +103,25 @@ function floatsItem(value: unknown, path: string, length: number): Float32Array 
   return floats;
 }
 
+/** @throws {Problem} 422 for anything but an object */
+export function objectAt(value: unknown, path: string, expected: string): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(path, expected, value);
+  return value as Record<string, unknown>;
+}
+
+/** @throws {Problem} 422 naming the first key that is not known, and the nearest that is; `isNothing` may let one pass. */
+export function checkKeys(
+  value: Readonly<Record<string, unknown>>,
+  keys: readonly string[],
+  isNothing: (key: string) => boolean = () => false,
+): void {
+  const unknown = Object.keys(value).find((key) => !keys.includes(key) && !isNothing(key));
+  if (unknown === undefined) return;
+  throw new Problem("INVALID_INPUT", `${describe(unknown)} is not known here; ${nearestOf(unknown, keys)}`, {
+    param: unknown.slice(0, 100),
+  });
+}
+
 /** The object at `path`, with no other keys than these. */
 export function objectOf(
   value: unknown,
@@ -81,14 +129,9 @@ export function objectOf(
   expected: string,
   keys: readonly string[],
 ): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid(path, expected, value);
-  const unknown = Object.keys(value).find((key) => !keys.includes(key));
-  if (unknown !== undefined) {
-    throw new Problem("INVALID_INPUT", `${describe(unknown)} is not known here; ${nearestOf(unknown, keys)}`, {
-      param: unknown.slice(0, 100),
-    });
-  }
-  return value as Record<string, unknown>;
+  const object = objectAt(value, path, expected);
+  checkKeys(object, keys);
+  return object;
 }
 
 export const join = (path: string, key: string): string => (path === "" ? key : `${path}.${key}`);

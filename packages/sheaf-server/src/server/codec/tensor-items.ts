@@ -1,4 +1,5 @@
-import { elements } from "../../runners/tensors/elements.ts";
+import { Type, type Schema } from "../../http/schema/json-schema.ts";
+import { elements, type Element } from "../../runners/tensors/elements.ts";
 import type { TensorSpec } from "../../runners/contract/model-spec.ts";
 import { invalid } from "../../problems/problem.ts";
 import { textAt } from "./text-at.ts";
@@ -31,6 +32,21 @@ export function tensorItem(value: unknown, path: string, tensors: readonly Tenso
     if (tensor.shape.includes(null)) item[`shape:${tensor.name}`] = Int32Array.from(shape);
   }
   return item;
+}
+
+/** The nested arrays that `tensorItem` takes of a tensor. */
+export function tensorSchema({ shape, datatype, isJson }: TensorSpec): Schema {
+  if (isJson === true) return Type.Unknown({ description: "Any JSON value." });
+  const element = datatype === "BYTES" ? Type.String() : elementSchema(elements[datatype]);
+  return shape.reduceRight<Schema>(
+    (inner, length) => Type.Array(inner, { minItems: length ?? 1, ...(length === null ? {} : { maxItems: length }) }),
+    element,
+  );
+}
+
+function elementSchema({ datatype, isWhole, minimum, maximum }: Element): Schema {
+  if (datatype === "BOOL") return Type.Boolean();
+  return isWhole ? Type.Integer({ minimum, maximum }) : Type.Number({ minimum, maximum });
 }
 
 function flatten(content: unknown, path: string, { datatype, shape }: TensorSpec): { data: unknown; shape: number[] } {

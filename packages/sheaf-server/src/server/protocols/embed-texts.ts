@@ -2,14 +2,18 @@ import type { FastifyRequest } from "fastify";
 import type { ModelOutput } from "../../runners/contract/model-spec.ts";
 import { normalize, shortened } from "../../runners/text/pooling.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
+import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
 import { nameUser } from "../../http/check-callers.ts";
+import type { Settings } from "../../settings/settings.ts";
 import { embedsTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
+import { textSchema } from "../codec/inputs.ts";
 import { mostValuesOfTexts } from "../codec/most-values.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
+import { field, kindOf, modelThat, readLater, type Field, type Kind } from "./fields.ts";
 import { inferEvery } from "./requests.ts";
 import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
 
@@ -72,6 +76,25 @@ export async function embedTexts(
   return { model, vectors, tokens: outputs.reduce((sum: number, output) => sum + tokensOf(output), 0) };
 }
 
+/** The field of the model; it may be left out. */
+export const embeddingModel: Field<string | undefined> = field(
+  modelThat(embedsTexts),
+  "Default: the first model that embeds texts.",
+);
+
+/** One text, or several, for `readTexts`. */
+export const oneOrMoreTexts: Kind<unknown> = readLater(({ settings }) =>
+  Type.Union([textSchema(settings), listOfTexts(settings)]),
+);
+
+/** Several texts, for `readTexts`. */
+export const severalTexts: Kind<readonly unknown[]> = kindOf("an array of texts", Array.isArray, ({ settings }) =>
+  listOfTexts(settings),
+);
+
+const listOfTexts = (settings: Settings): Schema =>
+  Type.Array(textSchema(settings), { minItems: 1, maxItems: settings.maxInputs });
+
 /** One invalid text refuses the request: no such reply has a place for an error beside vectors. */
 function readTexts({ texts, path }: TextsToEmbed, model: ServedModel): unknown[] {
   if (!embedsTexts(model.definition))
@@ -97,12 +120,32 @@ function tokens(path: string, { name }: ServedModel): Problem {
   return new Problem("INVALID_INPUT", message, { param: path });
 }
 
+/** The field of the length of vectors, for `readDimensions`. */
+export const vectorLength: Field<unknown> = field(
+  readLater(({ all }) => lengthSchema(all.filter(({ definition }) => embedsTexts(definition)))),
+  "The model's own length, or a shorter one where its folder allows it.",
+);
+
+/** The lengths that any of these models gives. */
+function lengthSchema(models: readonly ServedModel[]): Schema {
+  const outputs = models.map(({ definition }) => definition.output as Vector);
+  if (outputs.length === 0 || outputs.some(({ dimensions }) => dimensions === "any"))
+    return Type.Integer({ minimum: 1, maximum: Math.max(1, ...outputs.map(({ length }) => length)) });
+  const lengths = outputs.flatMap(({ length, dimensions: shorter = [] }) => [
+    length,
+    ...(shorter as readonly number[]).filter((one) => one < length),
+  ]);
+  return Type.Integer({ enum: [...new Set(lengths)] });
+}
+
+type Vector = ModelOutput & { readonly kind: "vector" };
+
 /** How long vectors are to be; undefined for the model's own length. */
 function readDimensions(
   { dimensions, dimensionsPath: path = "dimensions" }: TextsToEmbed,
   { name, definition }: ServedModel,
 ): number | undefined {
-  const { length, dimensions: shorter = [] } = definition.output as ModelOutput & { readonly kind: "vector" };
+  const { length, dimensions: shorter = [] } = definition.output as Vector;
   if ((dimensions ?? length) === length) return undefined;
   const isInteger = Number.isSafeInteger(dimensions) && (dimensions as number) >= 1 && (dimensions as number) < length;
   if (isInteger && (shorter === "any" || shorter.includes(dimensions as number))) return dimensions as number;
@@ -111,6 +154,9 @@ function readDimensions(
   const lengths = [...shorter.filter((one) => one < length), length];
   throw invalid(path, lengths.length === 1 ? only : `one of ${lengths.join(", ")}`, dimensions);
 }
+
+/** A vector of a reply. */
+export const vectorJson: Schema = Type.Array(Type.Number());
 
 /** Vectors that have it but for rounding stay as they are: every route gives the same bits. */
 function ofLengthOne(vector: Float32Array): Float32Array {

@@ -1,52 +1,174 @@
-import { objectOf } from "../codec/inputs.ts";
+import { Type, type OptionalSchema, type Schema } from "../../http/schema/json-schema.ts";
 import { invalid } from "../../problems/problem.ts";
+import { checkKeys, join, objectAt } from "../codec/inputs.ts";
+import type { ModelDefinition } from "../contract/model-definition.ts";
+import type { Models } from "../models/models.ts";
 
-export type Fields = Readonly<Record<string, unknown>>;
+/** A kind of value in a body: its reader and its JSON schema. */
+export interface Kind<Value> {
+  /** @throws {Problem} 422, naming the path */
+  read(value: unknown, path: string): Value;
+  /** For /openapi.json: the names and the bounds of the models as they are now. */
+  schema(models: Models): Schema;
+}
+
+/** A field of an object. */
+export interface Field<Value> {
+  /** `value` is undefined where the field is not given. */
+  read(value: unknown, path: string): Value;
+  schema(models: Models): Schema | OptionalSchema;
+}
+
+/** A field that must be given. */
+export const required = <Value>(kind: Kind<Value>, description?: string): Field<Value> => ({
+  read: (value, path) => kind.read(value, path),
+  schema: (models) => ({ ...kind.schema(models), ...(description !== undefined && { description }) }),
+});
+
+/** A field that may be null or left out; it then has the value `standard`. */
+export function field<Value>(kind: Kind<Value>, description: string, standard: Value): Field<Value>;
+export function field<Value>(kind: Kind<Value>, description: string): Field<Value | undefined>;
+export function field<Value>(kind: Kind<Value>, description: string, standard?: Value): Field<Value | undefined> {
+  return {
+    read: (value, path) => (value === undefined || value === null ? standard : kind.read(value, path)),
+    schema: (models) =>
+      nullable({
+        ...kind.schema(models),
+        description,
+        ...(standard !== undefined && { default: standard }),
+      }),
+  };
+}
+
+const nullable = (schema: Schema): OptionalSchema => Type.Optional(Type.Union([schema, Type.Null()]));
+
+/** A field that may be left out, but not null. */
+export const optional = <Value>(kind: Kind<Value>, description?: string): Field<Value | undefined> => ({
+  read: (value, path) => (value === undefined ? undefined : kind.read(value, path)),
+  schema: (models) => Type.Optional({ ...kind.schema(models), ...(description !== undefined && { description }) }),
+});
+
+/** Fields of any value that change nothing. */
+export const ignored = <Key extends string>(...keys: readonly Key[]): Readonly<Record<Key, Field<unknown>>> =>
+  Object.fromEntries(keys.map((key) => [key, ignoredField])) as Record<Key, Field<unknown>>;
+
+const ignoredField: Field<unknown> = {
+  read: (value) => value,
+  schema: () => Type.Optional({ description: "Taken and ignored." }),
+};
+
+/** The fields of an object by name. Of several wrong values an error names the first in this order. */
+export type Fields = Readonly<Record<string, Field<unknown>>>;
+/** What their readers give. */
+export type ValuesOf<Rows extends Fields> = { readonly [Name in keyof Rows]: ReturnType<Rows[Name]["read"]> };
+
+export function readFields<Rows extends Fields>(
+  rows: Rows,
+  given: Readonly<Record<string, unknown>>,
+  path: string,
+): ValuesOf<Rows> {
+  const values: Record<string, unknown> = {};
+  for (const name in rows) values[name] = rows[name]!.read(given[name], join(path, name));
+  return values as ValuesOf<Rows>;
+}
+
+/** `others` is the schema of fields that are not among the rows. */
+export const schemaOfFields = (rows: Fields, models: Models, others: Schema | false): Schema =>
+  Type.Object(Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row.schema(models)])), {
+    additionalProperties: others,
+  });
 
 /**
- * The fields of a body; null stands for one that is not given. Fields that are not `known` are refused by name, since they
- * might change the results, except `ignored` ones, which change nothing.
- * @throws {Problem} 422
+ * An object with these fields. Others are refused by name, since they might change the results, except where they are null:
+ * clients send null for what they leave out.
  */
-export function fieldsOf(
-  body: unknown,
+export function object<Rows extends Fields>(expected: string, rows: Rows): Kind<ValuesOf<Rows>> {
+  const keys = Object.keys(rows);
+  return {
+    read(value, path) {
+      const given = objectAt(value, path, expected);
+      checkKeys(given, keys, (key) => given[key] === null);
+      return readFields(rows, given, path);
+    },
+    schema: (models) => schemaOfFields(rows, models, Type.Null()),
+  };
+}
+
+/** The same, where others are refused also if they are null. */
+export function closedObject<Rows extends Fields>(expected: string, rows: Rows): Kind<ValuesOf<Rows>> {
+  const keys = Object.keys(rows);
+  return {
+    read(value, path) {
+      const given = objectAt(value, path, expected);
+      checkKeys(given, keys);
+      return readFields(rows, given, path);
+    },
+    schema: (models) => schemaOfFields(rows, models, false),
+  };
+}
+
+/** Values that `is` tells from others. */
+export const kindOf = <Value>(
   expected: string,
-  known: readonly string[],
-  ignored: readonly string[] = [],
-): Fields {
-  return objectOf(withoutNulls(body), "", expected, [...known, ...ignored]);
+  is: (value: unknown) => boolean,
+  schema: Schema | ((models: Models) => Schema),
+): Kind<Value> => ({
+  read(value, path) {
+    if (!is(value)) throw invalid(path, expected, value);
+    return value as Value;
+  },
+  schema: typeof schema === "function" ? schema : () => schema,
+});
+
+/** A value that is read later: with its model, or by a reader of its own that stands beside the schema. */
+export const readLater = (schema: (models: Models) => Schema): Kind<unknown> => ({ read: (value) => value, schema });
+
+export const trueOrFalse: Kind<boolean> = kindOf(
+  "true or false",
+  (value) => typeof value === "boolean",
+  Type.Boolean(),
+);
+
+export const anyText: Kind<string> = kindOf("a text", (value) => typeof value === "string", Type.String());
+
+export const integerFrom = (least: number, schema?: (models: Models) => Schema): Kind<number> =>
+  kindOf(
+    `an integer >= ${least}`,
+    (value) => Number.isSafeInteger(value) && (value as number) >= least,
+    schema ?? Type.Integer({ minimum: least }),
+  );
+
+export const oneOf = <Word extends string>(...words: readonly Word[]): Kind<Word> =>
+  kindOf(inWords(words), (value) => words.includes(value as Word), Type.String({ enum: words }));
+
+/** An array of at least one of these words; a word that stands twice counts once. */
+export function someOf<Word extends string>(...words: readonly Word[]): Kind<readonly Word[]> {
+  const one = oneOf(...words);
+  return {
+    read(value, path) {
+      if (!Array.isArray(value) || value.length === 0) throw invalid(path, "an array that is not empty", value);
+      return [...new Set(value.map((word: unknown, index) => one.read(word, `${path}[${index}]`)))];
+    },
+    schema: (models) => Type.Array(one.schema(models), { minItems: 1 }),
+  };
 }
 
-export function withoutNulls(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  if (!Object.values(value).includes(null)) return value;
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
-}
+const inWords = (words: readonly string[]): string => words.map((word) => JSON.stringify(word)).join(" or ");
 
-/** A field that names a model; undefined where it is not given. */
-export function modelNameOf({ model }: Fields): string | undefined {
-  if (model !== undefined && typeof model !== "string") throw invalid("model", "the name of a model", model);
-  return model;
-}
+/** The name of a model; the models that `can` answer stand in the schema. */
+export const modelThat = (can: (definition: ModelDefinition) => boolean): Kind<string> =>
+  kindOf(
+    "the name of a model",
+    (value) => typeof value === "string",
+    ({ all }) => nameSchema(all.filter(({ definition }) => can(definition))),
+  );
 
-export function flagOf(fields: Fields, key: string, standard: boolean): boolean {
-  const value = fields[key] ?? standard;
-  if (typeof value !== "boolean") throw invalid(key, "true or false", value);
-  return value;
-}
+/** The name of a model in a path. */
+export const modelParameter = ({ deployments }: Models, description = "Name of a model."): Schema => ({
+  ...nameSchema(deployments),
+  description,
+});
 
-/** A whole number; undefined where it is not given. */
-export function integerOf(fields: Fields, key: string, least: number): number | undefined {
-  const value = fields[key];
-  if (value === undefined) return undefined;
-  if (!Number.isSafeInteger(value) || (value as number) < least) throw invalid(key, `an integer >= ${least}`, value);
-  return value as number;
-}
-
-/** One of some words; undefined where it is not given. */
-export function wordOf<Word extends string>(fields: Fields, key: string, words: readonly Word[]): Word | undefined {
-  const value = fields[key];
-  if (value === undefined) return undefined;
-  if (!words.includes(value as Word)) throw invalid(key, words.map((word) => JSON.stringify(word)).join(" or "), value);
-  return value as Word;
-}
+/** The name of one of these models. */
+export const nameSchema = (models: readonly { readonly name: string }[]): Schema =>
+  models.length === 0 ? Type.String() : Type.String({ enum: models.map(({ name }) => name) });

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { CallOptions } from "sheaf";
 import { exactJsonOf, jsonOf } from "../../http/bodies/body.ts";
-import { callOptionsOf } from "../../http/call-options.ts";
+import { callOptionsOf, inferenceHeaders } from "../../http/call-options.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
-import { objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
+import { itemSchema, objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
 import { mostValues } from "../codec/most-values.ts";
 import type { Served } from "../../cache/served.ts";
@@ -12,8 +12,10 @@ import type { Models } from "../models/models.ts";
 import { isTruncated, outputJson, tokensOf } from "../codec/outputs.ts";
 import { invalid, Problem, problemOf } from "../../problems/problem.ts";
 import { inferEach, inferOne } from "./requests.ts";
-import type { RouteSchema } from "../../http/schema/route-schema.ts";
-import { inferSchema } from "./schemas.ts";
+import { Type, type Schema } from "../../http/schema/json-schema.ts";
+import { count, described, json, problemResponses, type RouteSchema } from "../../http/schema/route-schema.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { modelParameter } from "./fields.ts";
 
 /** One of several inputs: an item of the model, or its fault. */
 type Item = { readonly item: unknown } | { readonly problem: Problem };
@@ -34,8 +36,11 @@ export function inferRoutes(app: FastifyInstance, models: Models): void {
     return reply.type("application/json").send(jsonBytes([`{"model":${JSON.stringify(model.name)},`, ...parts, tail]));
   };
   for (const isNamed of [false, true]) {
-    const schema = (): RouteSchema => inferSchema(models, isNamed);
-    app.post(isNamed ? "/infer/:model" : "/infer", { schema: schema(), config: { describe: schema } }, answer);
+    app.post(
+      isNamed ? "/infer/:model" : "/infer",
+      described(() => inferSchema(models, isNamed)),
+      answer,
+    );
   }
 }
 
@@ -82,6 +87,18 @@ function readJson(body: unknown, model: ServedModel, changed?: ReadonlyMap<strin
       inputs,
     );
   return { inputs: inputs.map((value: unknown, index) => parseItem(() => parse(value, `inputs[${index}]`))) };
+}
+
+/** An item, bare or as `input`; or several, of which a wrong one has its error in its place. */
+function inferBody(models: readonly ServedModel[], { maxInputs, queueMaxSize }: Settings): Schema {
+  const items = models.map(({ definition, settings }) => itemSchema(definition.input, settings));
+  const item = items.length === 1 ? items[0]! : items.length === 0 ? Type.Unknown() : Type.Union(items);
+  const inputs = Type.Array(Type.Unknown(), { minItems: 1, maxItems: Math.min(maxInputs, queueMaxSize) });
+  return Type.Union([
+    Type.Object({ input: item }, { additionalProperties: false }),
+    Type.Object({ inputs }, { additionalProperties: false }),
+    item,
+  ]);
 }
 
 function parseItem(parse: () => unknown): Item {
@@ -142,3 +159,41 @@ function errorJson(error: unknown): string {
 
 /** Milliseconds to a thousandth. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;
+
+const ms = (description: string): Schema =>
+  Type.Number({ minimum: 0, description: `${description}, in milliseconds.` });
+const itemError = Type.Object({ error: Type.Object({ code: Type.String(), message: Type.String() }) });
+const timingSchema = {
+  latency_ms: ms("Arrival to reply"),
+  queue_ms: ms("Arrival to the start of its batch; of several the longest"),
+  run_ms: ms("The run of its batch; of several the longest"),
+  batch_size: count("Items in the batch it ran in, 0 from the cache; of several the largest."),
+  request_id: Type.String(),
+};
+
+/** `isNamed`: of `/infer/{model}`, else of `/infer`, which only the first model answers. */
+const inferSchema = (models: Models, isNamed: boolean): RouteSchema => ({
+  summary: isNamed ? "Run a model" : "Run the first model",
+  description:
+    'One input, bare (`"text"`, `[0.1, …]`) or as `input`; or several as `inputs`, admitted whole or refused. ' +
+    "Of several, a failed or invalid item has its error in its place.",
+  tags: ["inference"],
+  operationId: isNamed ? "inferModel" : "infer",
+  ...(isNamed ? { params: Type.Object({ model: modelParameter(models) }) } : {}),
+  headers: inferenceHeaders(models.settings),
+  body: inferBody(isNamed ? models.all : models.unnamed, models.settings),
+  response: {
+    200: json(
+      "The result, or the results in order.",
+      Type.Union([
+        Type.Object({ model: Type.String(), output: Type.Unknown(), ...timingSchema }),
+        Type.Object({
+          model: Type.String(),
+          outputs: Type.Array(Type.Union([itemError, Type.Unknown()])),
+          ...timingSchema,
+        }),
+      ]),
+    ),
+    ...problemResponses,
+  },
+});

@@ -1,35 +1,40 @@
 import type { FastifyInstance } from "fastify";
-import { describeInput, objectOf, takesJson } from "../codec/inputs.ts";
+import { describeInput, takesJson } from "../codec/inputs.ts";
 import { base64Of, commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
 import { embedsTexts, type ModelDefinition } from "../contract/model-definition.ts";
 import type { Deployment } from "../models/deployment.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
-import { invalid } from "../../problems/problem.ts";
 import { modelHead } from "../contract/model-head.ts";
-import { embedTexts, type Embedded, type TextsToEmbed } from "./embed-texts.ts";
-import type { RouteSchema } from "../../http/schema/route-schema.ts";
-import { embeddingsSchema, modelSchema, modelsSchema } from "./schemas.ts";
+import { embedTexts, oneOrMoreTexts, vectorLength, type Embedded, type TextsToEmbed } from "./embed-texts.ts";
+import { anyText, closedObject, field, modelThat, modelParameter, oneOf, required } from "./fields.ts";
+import { inferenceHeaders } from "../../http/call-options.ts";
+import { Type } from "../../http/schema/json-schema.ts";
+import { count, described, json, problemResponses, text, type RouteSchema } from "../../http/schema/route-schema.ts";
 
 /** `POST /v1/embeddings`, `GET /v1/models` and `GET /v1/models/{id}`, as OpenAI's clients expect them. */
 export function openaiRoutes(app: FastifyInstance, models: Models): void {
-  const embeddings = (): RouteSchema => embeddingsSchema(models);
-  app.post("/v1/embeddings", { schema: embeddings(), config: { describe: embeddings } }, async (request, reply) => {
-    let wanted!: Embeddings;
-    const embedded = await embedTexts(models, request, (body) => (wanted = readEmbeddings(body)));
-    return reply.type("application/json").send(embeddingsJson(embedded, wanted.isBase64));
-  });
+  app.post(
+    "/v1/embeddings",
+    described(() => embeddingsSchema(models)),
+    async (request, reply) => {
+      let wanted!: Embeddings;
+      const embedded = await embedTexts(models, request, (body) => (wanted = readEmbeddings(body)));
+      return reply.type("application/json").send(embeddingsJson(embedded, wanted.isBase64));
+    },
+  );
 
-  const described = ({ name, current, state, reason }: Deployment): object => ({
+  const shown = ({ name, current, state, reason }: Deployment): object => ({
     ...modelHead(name),
     ...(current === undefined ? {} : descriptionOf(current)),
     state,
     ...(reason === undefined ? {} : { reason }),
   });
-  app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.deployments.map(described) }));
-  const schema = (): RouteSchema => modelSchema(models);
-  app.get("/v1/models/:id", { schema: schema(), config: { describe: schema } }, (request) =>
-    described(models.find((request.params as { readonly id: string }).id, "id")),
+  app.get("/v1/models", { schema: modelsSchema }, () => ({ object: "list", data: models.deployments.map(shown) }));
+  app.get(
+    "/v1/models/:id",
+    described(() => modelSchema(models)),
+    (request) => shown(models.find((request.params as { readonly id: string }).id, "id")),
   );
 }
 
@@ -54,23 +59,21 @@ function taskOf(definition: Pick<ModelDefinition, "input" | "output">): string {
   return input.kind === "text" || output.kind === "text" ? "text" : "tensor";
 }
 
+const embeddingsBody = closedObject("an object with model and input", {
+  model: required(modelThat(embedsTexts), "Name of a text embedding model."),
+  input: required(oneOrMoreTexts),
+  encoding_format: field(oneOf("float", "base64"), "Of the vectors.", "float"),
+  dimensions: vectorLength,
+  user: field(anyText, "With TENANT_BY=user the tenant."),
+});
+
 interface Embeddings extends TextsToEmbed {
   readonly isBase64: boolean;
 }
 
 function readEmbeddings(body: unknown): Embeddings {
-  const { model, input, encoding_format, dimensions, user } = objectOf(body, "", "an object with model and input", [
-    "model",
-    "input",
-    "encoding_format",
-    "dimensions",
-    "user",
-  ]);
-  if (typeof model !== "string") throw invalid("model", "the name of a model", model);
-  if (typeof (user ?? "") !== "string") throw invalid("user", "a text", user);
-  const format = encoding_format ?? "float";
-  if (format !== "float" && format !== "base64") throw invalid("encoding_format", '"float" or "base64"', format);
-  const isBase64 = format === "base64";
+  const { model, input, encoding_format, dimensions, user } = embeddingsBody.read(body, "");
+  const isBase64 = encoding_format === "base64";
   return { name: model, texts: input, path: "input", dimensions, user, isJson: !isBase64, isBase64 };
 }
 
@@ -86,3 +89,73 @@ function embeddingsJson({ model, vectors, tokens }: Embedded, isBase64: boolean)
     `],"model":${JSON.stringify(model.name)},"usage":${usage}}`,
   ]);
 }
+
+const embeddingsSchema = (models: Models): RouteSchema => ({
+  summary: "Embed texts, OpenAI's way",
+  tags: ["OpenAI"],
+  operationId: "createEmbeddings",
+  headers: inferenceHeaders(models.settings),
+  body: embeddingsBody.schema(models),
+  response: {
+    200: json(
+      "One vector per text, in order.",
+      Type.Object({
+        object: Type.Literal("list"),
+        data: Type.Array(
+          Type.Object({
+            object: Type.Literal("embedding"),
+            index: count("Place of the text."),
+            embedding: Type.Union([
+              Type.Array(Type.Number()),
+              text("Base64 of little-endian float32, with encoding_format base64."),
+            ]),
+          }),
+        ),
+        model: Type.String(),
+        usage: Type.Object({ prompt_tokens: count("Tokens."), total_tokens: count("The same.") }),
+      }),
+    ),
+    ...problemResponses,
+  },
+});
+
+const model = Type.Object({
+  id: Type.String(),
+  object: Type.Literal("model"),
+  created: Type.Integer(),
+  owned_by: Type.String(),
+  task: Type.Optional(text("embedding, rerank, classification, text, json or tensor; or the word of its definition.")),
+  state: text("loading, ready, restarting, unavailable or failed."),
+  reason: Type.Optional(text("Why the model is not ready.")),
+  max_batch_size: Type.Optional(Type.Number()),
+  device: Type.Optional(text("Device that the model runs on: cpu, cuda:0, webgpu …")),
+  input: Type.Optional(text("The type of an item; known once the model has been inspected.")),
+  sample: Type.Optional(Type.Unknown({ description: "An item that the model takes." })),
+  self_test: Type.Optional(
+    text("Results alone against in batches: independent, slightly-dependent, dependent or not-deterministic."),
+  ),
+  note: Type.Optional(Type.String()),
+});
+
+const modelSchema = (models: Models): RouteSchema => ({
+  summary: "Describe a model",
+  tags: ["OpenAI"],
+  operationId: "retrieveModel",
+  params: Type.Object({ id: modelParameter(models, "Name of a model; a slash in it is written %2F.") }),
+  response: { 200: json("The model.", model), 404: problemResponses[404] },
+});
+
+const modelsSchema: RouteSchema = {
+  summary: "List the models",
+  tags: ["OpenAI"],
+  operationId: "listModels",
+  response: {
+    200: json(
+      "The models, in the order they were named; the first answers /infer.",
+      Type.Object({
+        object: Type.Literal("list"),
+        data: Type.Array(model),
+      }),
+    ),
+  },
+};

@@ -10,13 +10,6 @@ import { needsKey } from "../../tenants/callers.ts";
 const contentPolicy =
   "default-src 'self'; base-uri 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'self'; style-src 'self' 'unsafe-inline'";
 
-declare module "fastify" {
-  interface FastifyContextConfig {
-    /** The route's schema, where it depends on the models: their inputs may be known only once they have loaded. */
-    describe?: () => RouteSchema;
-  }
-}
-
 /** `GET /openapi.json` (OpenAPI 3.1) and its page at `/docs`, which loads nothing from elsewhere. */
 export async function documentRoutes(app: FastifyInstance, settings: Settings): Promise<void> {
   const hasKey = needsKey(settings);

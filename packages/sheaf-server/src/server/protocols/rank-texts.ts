@@ -1,13 +1,16 @@
 import type { FastifyRequest } from "fastify";
 import { sigmoid } from "../../runners/text/pooling.ts";
 import { jsonOf } from "../../http/bodies/body.ts";
+import { Type, type Schema } from "../../http/schema/json-schema.ts";
 import { callOptionsOf } from "../../http/call-options.ts";
 import { ranksTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
+import { textSchema } from "../codec/inputs.ts";
 import { mostValuesOfTexts } from "../codec/most-values.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
+import type { Kind } from "./fields.ts";
 import { inferEvery } from "./requests.ts";
 import { checkTokenLimit, refuseTruncated, type TokenLimit } from "./truncation.ts";
 
@@ -74,11 +77,19 @@ export async function rankTexts<Wanted extends TextsToRank>(
   return { wanted, model, ranks: ranks.slice(0, wanted.mostRanks), tokens };
 }
 
-/** @throws {Problem} 422 for anything but an array that is not empty. */
-export function checkTexts(texts: unknown, path: string): asserts texts is readonly unknown[] {
-  if (!Array.isArray(texts)) throw invalid(path, "an array of texts", texts);
-  if (texts.length === 0) throw invalid(path, "an array that is not empty", texts);
-}
+/** Texts to order, each as `item` says; a model that compares vectors needs a place in the queue for the query too. */
+export const textsToRank = (item: (text: Schema) => Schema): Kind<readonly unknown[]> => ({
+  read(texts, path) {
+    if (!Array.isArray(texts)) throw invalid(path, "an array of texts", texts);
+    if (texts.length === 0) throw invalid(path, "an array that is not empty", texts);
+    return texts;
+  },
+  schema: ({ settings }) =>
+    Type.Array(item(textSchema(settings)), {
+      minItems: 1,
+      maxItems: Math.max(1, Math.min(settings.maxInputs, settings.queueMaxSize - 1)),
+    }),
+});
 
 function readItems({ query, texts, path, pathOf }: TextsToRank, model: ServedModel, isPair: boolean): unknown[] {
   const { maxInputs, queueMaxSize } = model.settings;

@@ -1,8 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { inferenceHeaders } from "../../http/call-options.ts";
+import { Type } from "../../http/schema/json-schema.ts";
+import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
+import { invalid } from "../../problems/problem.ts";
+import { textSchema } from "../codec/inputs.ts";
+import { ranksTexts } from "../contract/model-definition.ts";
 import type { Models } from "../models/models.ts";
-import { rankTexts } from "./rank-texts.ts";
-import { readDocuments, readTextsOrDocuments, type DocumentsToRank } from "./rerank-request.ts";
-import { rerankSchema } from "./rerank-schema.ts";
+import { field, ignored, integerFrom, modelThat, object, readLater, required, trueOrFalse } from "./fields.ts";
+import { rankTexts, textsToRank, type TextsToRank } from "./rank-texts.ts";
+import { limitOf, tokenLimit, truncation } from "./truncation.ts";
+
+type Path = "/rerank" | "/v1/rerank" | "/v2/rerank";
 
 /**
  * `POST /rerank`: texts by how well they answer a query, the best first. With `texts` the request and its reply are TEI's,
@@ -10,17 +18,109 @@ import { rerankSchema } from "./rerank-schema.ts";
  */
 export function rerankRoutes(app: FastifyInstance, models: Models): void {
   for (const path of ["/rerank", "/v1/rerank", "/v2/rerank"] as const) {
-    const schema = (): ReturnType<typeof rerankSchema> => rerankSchema(models, path);
-    // Jina and vLLM give the documents unless they are told not to; Cohere's second version never does by itself.
-    const read =
-      path === "/rerank" ? readTextsOrDocuments : (body: unknown) => readDocuments(body, path === "/v1/rerank");
-    app.post(path, { schema: schema(), config: { describe: schema } }, (request, reply) =>
-      answer(models, request, reply, read),
+    const read = path === "/rerank" ? readTextsOrDocuments : (body: unknown) => readDocuments(body, path);
+    app.post(
+      path,
+      described(() => rerankSchema(models, path)),
+      (request, reply) => answer(models, request, reply, read),
     );
   }
 }
 
-type Read = Parameters<typeof rankTexts<ReturnType<typeof readTextsOrDocuments>>>[2];
+const rankingModel = field(modelThat(ranksTexts), "Default: the first model that can rank.");
+const topN = field(integerFrom(0), "Most results; default and 0: all.");
+const query = required(readLater(({ settings }) => textSchema(settings)));
+
+/** TEI's request. */
+const textsBody = object("an object with query and texts", {
+  query,
+  texts: required(textsToRank((text) => text)),
+  model: rankingModel,
+  raw_scores: field(trueOrFalse, "A cross-encoder's logits, instead of scores from 0 to 1.", false),
+  ...truncation,
+  return_text: field(trueOrFalse, "Each text beside its score.", false),
+  top_n: topN,
+});
+
+/** The request of Cohere, Jina and vLLM. */
+const documentsBody = (returnDocuments: boolean) =>
+  object("an object with query and documents", {
+    query,
+    documents: required(textsToRank((text) => Type.Union([text, Type.Object({ text })]))),
+    model: rankingModel,
+    top_n: topN,
+    return_documents: field(trueOrFalse, "Each document beside its score.", returnDocuments),
+    max_tokens_per_doc: field(tokenLimit, "At least the number of tokens where the model cuts texts."),
+    // A document is one chunk here, and Sheaf's own header sets the priority.
+    ...ignored("max_chunks_per_doc", "priority", "user"),
+  });
+
+// Jina and vLLM give the documents unless they are told not to; Cohere's second version never does by itself.
+const documentsBodies = {
+  "/rerank": documentsBody(true),
+  "/v1/rerank": documentsBody(true),
+  "/v2/rerank": documentsBody(false),
+};
+
+interface RankedTexts extends TextsToRank {
+  readonly returnText: boolean;
+}
+
+interface RankedDocuments extends TextsToRank {
+  /** Texts, or objects with a `text`. */
+  readonly documents: readonly unknown[];
+  readonly returnDocuments: boolean;
+}
+
+/** Told apart by the field that has the texts. */
+function readTextsOrDocuments(body: unknown): RankedTexts | RankedDocuments {
+  const hasDocuments = typeof body === "object" && body !== null && "documents" in body && !("texts" in body);
+  return hasDocuments ? readDocuments(body, "/rerank") : readTexts(body);
+}
+
+function readTexts(body: unknown): RankedTexts {
+  const { query, texts, model, raw_scores, truncate, return_text, top_n } = textsBody.read(body, "");
+  return {
+    name: model,
+    query,
+    texts,
+    path: "texts",
+    pathOf: (i) => `texts[${i}]`,
+    mostRanks: mostRanksOf(top_n),
+    isRaw: raw_scores,
+    truncate,
+    returnText: return_text,
+  };
+}
+
+function readDocuments(body: unknown, path: Path): RankedDocuments {
+  const { query, documents, model, top_n, return_documents, max_tokens_per_doc } = documentsBodies[path].read(body, "");
+  return {
+    name: model,
+    query,
+    texts: documents.map(textOfDocument),
+    documents,
+    path: "documents",
+    pathOf: (i) => (isObject(documents[i]) ? `documents[${i}].text` : `documents[${i}]`),
+    mostRanks: mostRanksOf(top_n),
+    returnDocuments: return_documents,
+    tokenLimit: limitOf(max_tokens_per_doc, "max_tokens_per_doc"),
+  };
+}
+
+/** 0 stands for all, as with vLLM. */
+const mostRanksOf = (topN: number | undefined): number | undefined => (topN === 0 ? undefined : topN);
+
+const isObject = (document: unknown): document is { readonly text?: unknown } =>
+  typeof document === "object" && document !== null && !Array.isArray(document);
+
+function textOfDocument(document: unknown, index: number): unknown {
+  if (typeof document === "string") return document;
+  if (!isObject(document)) throw invalid(`documents[${index}]`, 'a text or an object with a "text"', document);
+  return document.text;
+}
+
+type Read = Parameters<typeof rankTexts<RankedTexts | RankedDocuments>>[2];
 
 async function answer(models: Models, request: FastifyRequest, reply: FastifyReply, read: Read): Promise<FastifyReply> {
   const { wanted, model, ranks, tokens } = await rankTexts(models, request, read);
@@ -43,8 +143,57 @@ async function answer(models: Models, request: FastifyRequest, reply: FastifyRep
 }
 
 /** As an object, also where the caller gave a bare text. */
-function documentOf({ documents, returnDocuments }: DocumentsToRank, index: number): object {
+function documentOf({ documents, returnDocuments }: RankedDocuments, index: number): object {
   if (!returnDocuments) return {};
   const document = documents[index];
   return { document: typeof document === "string" ? { text: document } : document };
+}
+
+const textsReply = Type.Array(
+  Type.Object({
+    index: count("Place in texts."),
+    text: Type.Optional(text("With return_text.")),
+    score: Type.Number(),
+  }),
+);
+
+const tokens = Type.Object({ input_tokens: count("Tokens.") });
+
+const documentsReply = Type.Object({
+  id: text("The request's id."),
+  model: Type.String(),
+  results: Type.Array(
+    Type.Object({
+      index: count("Place in documents."),
+      relevance_score: Type.Number(),
+      document: Type.Optional(Type.Object({ text: Type.String() })),
+    }),
+  ),
+  usage: Type.Object({ prompt_tokens: count("Tokens."), total_tokens: count("The same.") }),
+  meta: Type.Object({ billed_units: tokens, tokens }),
+});
+
+const operationIds: Readonly<Record<Path, string>> = {
+  "/rerank": "rerank",
+  "/v1/rerank": "rerankV1",
+  "/v2/rerank": "rerankV2",
+};
+
+function rerankSchema(models: Models, path: Path): RouteSchema {
+  const isBoth = path === "/rerank";
+  const documents = documentsBodies[path].schema(models);
+  return {
+    summary: isBoth ? "Rank texts by how well they answer a query" : "Rank documents, the way of Cohere, Jina and vLLM",
+    description:
+      "By a cross-encoder's score, or by the cosine of the vectors of a text embedding model." +
+      (isBoth ? " With texts the reply is TEI's, with documents that of Cohere, Jina and vLLM." : ""),
+    tags: [isBoth ? "inference" : "Cohere"],
+    operationId: operationIds[path],
+    headers: inferenceHeaders(models.settings),
+    body: isBoth ? Type.Union([textsBody.schema(models), documents]) : documents,
+    response: {
+      200: json("The best first.", isBoth ? Type.Union([textsReply, documentsReply]) : documentsReply),
+      ...errorResponses("message"),
+    },
+  };
 }

@@ -1,19 +1,27 @@
+import { Type } from "../../http/schema/json-schema.ts";
+import type { ModelInput } from "../../runners/contract/model-spec.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import { isTruncated } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
-import { flagOf, type Fields } from "./fields.ts";
+import { field, integerFrom, trueOrFalse, type Field, type Kind } from "./fields.ts";
+
+// Litellm sends it with every request. Texts are cut at their end: "left" would give other results.
+const direction: Kind<"right"> = {
+  read(value, path) {
+    if (typeof value === "string" && value.toLowerCase() === "right") return "right";
+    throw invalid(path, '"right": texts are cut at their end', value);
+  },
+  schema: () => Type.String({ enum: ["right", "Right"] }),
+};
 
 /** The fields of TEI's routes about texts of too many tokens. */
-export const truncationKeys: readonly string[] = ["truncate", "truncation_direction"];
-
-/** Whether texts of too many tokens are cut; by default they are. @throws {Problem} 422 */
-export function truncates(fields: Fields): boolean {
-  // Litellm sends it with every request. Texts are cut at their end: "left" would give other results.
-  const { truncation_direction: direction = "right" } = fields;
-  if (typeof direction !== "string" || direction.toLowerCase() !== "right")
-    throw invalid("truncation_direction", '"right": texts are cut at their end', direction);
-  return flagOf(fields, "truncate", true);
-}
+export const truncation: {
+  readonly truncate: Field<boolean>;
+  readonly truncation_direction: Field<"right" | undefined>;
+} = {
+  truncate: field(trueOrFalse, "false refuses a text of more tokens than the model takes.", true),
+  truncation_direction: field(direction, "Texts are cut at their end; no other direction is supported."),
+};
 
 /**
  * A worker counts the tokens of a text: only its results tell that one was cut. `pathOf` names the text of a result, `truncate`
@@ -35,6 +43,13 @@ export function refuseTruncated(
   throw new Problem("INVALID_INPUT", message, { param: path });
 }
 
+/** A caller's limit in tokens, for `checkTokenLimit`: no model cuts texts at another length than its own. */
+export const tokenLimit: Kind<number> = integerFrom(1, ({ all }) =>
+  Type.Integer({ minimum: Math.max(1, ...all.map(({ definition: { input } }) => mostTokens(input) ?? 1)) }),
+);
+
+const mostTokens = (input: ModelInput): number | undefined => ("maxTokens" in input ? input.maxTokens : undefined);
+
 /** A caller's limit in tokens. */
 export interface TokenLimit {
   /** Path of the field that sets it. */
@@ -42,10 +57,13 @@ export interface TokenLimit {
   readonly tokens: number;
 }
 
+export const limitOf = (tokens: number | undefined, path: string): TokenLimit | undefined =>
+  tokens === undefined ? undefined : { path, tokens };
+
 /** Refuses a limit below the model's own: texts are cut at that one. @throws {Problem} 422 */
 export function checkTokenLimit(limit: TokenLimit | undefined, { definition: { input } }: ServedModel): void {
   if (limit === undefined) return;
-  const most = ("maxTokens" in input ? input.maxTokens : undefined) ?? Infinity;
+  const most = mostTokens(input) ?? Infinity;
   if (limit.tokens >= most) return;
   const expected =
     most === Infinity ? "absent: the model cuts no text" : `at least ${most}, where the model cuts texts`;

@@ -4,7 +4,8 @@ import type { Settings } from "../../../settings/settings.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { json, problems, type RouteSchema } from "../../../http/schema/route-schema.ts";
-import { inferenceHeaders, modelName } from "../schemas.ts";
+import { inferenceHeaders } from "../../../http/call-options.ts";
+import { modelParameter } from "../fields.ts";
 import { tensorsOf, versionOf } from "./model.ts";
 
 const tags = ["Open Inference Protocol"];
@@ -14,7 +15,7 @@ export interface Path {
   readonly versioned: boolean;
 }
 const paramsOf = ({ models, versioned }: Path): Schema => {
-  const model = modelName(models.deployments, "Name of a model.");
+  const model = modelParameter(models);
   const versions = [...new Set(models.all.map(versionOf))];
   const version = Type.String({
     ...(versions.length === 0 ? {} : { enum: versions }),

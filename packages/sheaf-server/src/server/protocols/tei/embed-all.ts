@@ -1,16 +1,19 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ModelOutput } from "../../../runners/contract/model-spec.ts";
+import { Type } from "../../../http/schema/json-schema.ts";
+import { errorResponses, json, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
-import { callOptionsOf } from "../../../http/call-options.ts";
+import { callOptionsOf, inferenceHeaders } from "../../../http/call-options.ts";
 import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
 import { mostValuesOfTexts } from "../../codec/most-values.ts";
 import { outputJson } from "../../codec/outputs.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { Models } from "../../models/models.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
-import { fieldsOf, modelNameOf } from "../fields.ts";
+import { oneOrMoreTexts, vectorJson } from "../embed-texts.ts";
+import { field, modelThat, object, required } from "../fields.ts";
 import { inferEvery } from "../requests.ts";
-import { refuseTruncated, truncates, truncationKeys } from "../truncation.ts";
+import { refuseTruncated, truncation } from "../truncation.ts";
 
 type Tensors = ModelOutput & { readonly kind: "tensors" };
 
@@ -22,19 +25,35 @@ export const givesTokenVectors = ({ input, output }: Pick<ModelDefinition, "inpu
   output.tensors[0]!.datatype === "FP32" &&
   output.tensors[0]!.shape.length === 2;
 
+const embedAllBody = object("an object with inputs", {
+  inputs: required(oneOrMoreTexts),
+  model: field(modelThat(givesTokenVectors), "Default: the first model that gives vectors of tokens."),
+  ...truncation,
+});
+
+export const embedAllSchema = (models: Models): RouteSchema => ({
+  summary: "Embed every token of texts, TEI's way",
+  tags: ["TEI"],
+  operationId: "teiEmbedAll",
+  headers: inferenceHeaders(models.settings),
+  body: embedAllBody.schema(models),
+  response: {
+    200: json("For each text the vectors of its tokens.", Type.Array(Type.Array(vectorJson))),
+    ...errorResponses("tei"),
+  },
+});
+
 /** The vectors of all tokens of each text. */
 export async function embedAll(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   models.refuseDraining();
   const body = jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings));
-  const fields = fieldsOf(body, "an object with inputs", ["inputs", "model", ...truncationKeys]);
-  const model = models.take(modelNameOf(fields), "model", givesTokenVectors);
+  const { inputs, model: name, truncate } = embedAllBody.read(body, "");
+  const model = models.take(name, "model", givesTokenVectors);
   const { definition, settings } = model;
   if (!givesTokenVectors(definition)) {
     const message = `${model.name} gives no vectors of tokens: its output is not one tensor [tokens, length] of float32.`;
     throw new Problem("INVALID_INPUT", message, { param: "model" });
   }
-  const truncate = truncates(fields);
-  const { inputs } = fields;
   const texts: readonly unknown[] = Array.isArray(inputs) ? inputs : [inputs];
   if (texts.length === 0) throw invalid("inputs", "a text or an array of texts that is not empty", inputs);
   if (texts.length > settings.maxInputs)

@@ -1,3 +1,5 @@
+import { Type } from "../../../http/schema/json-schema.ts";
+import { count, errorResponses, json, text, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { packageVersion } from "../../../shared/version.ts";
 import { embedsTexts, ranksTexts, type ModelDefinition } from "../../contract/model-definition.ts";
 import type { ServedModel } from "../../models/served-model.ts";
@@ -45,3 +47,34 @@ const ids = (labels: readonly string[]): object => ({
   id2label: Object.fromEntries(labels.map((label, id) => [id, label])),
   label2id: Object.fromEntries(labels.map((label, id) => [label, id])),
 });
+
+const { 404: unknown, 503: unready } = errorResponses("tei") as Record<number, unknown>;
+
+export const infoSchema: RouteSchema = {
+  summary: "Describe the first text model, TEI's way",
+  tags: ["TEI"],
+  operationId: "teiInfo",
+  response: {
+    200: json(
+      "The model and its limits.",
+      Type.Object({
+        model_id: Type.String(),
+        model_sha: Type.Null(),
+        model_dtype: Type.String(),
+        model_type: Type.Object({}),
+        max_concurrent_requests: count("QUEUE_MAX_SIZE."),
+        max_input_length: count("Tokens, or characters where the model cuts no text."),
+        max_batch_tokens: count("Tokens of a batch."),
+        max_batch_requests: count("Items of a batch."),
+        max_client_batch_size: count("MAX_INPUTS."),
+        auto_truncate: Type.Boolean(),
+        tokenization_workers: count("WORKERS."),
+        version: text("Of sheaf-server."),
+        sha: Type.Null(),
+        docker_label: Type.Null(),
+      }),
+    ),
+    404: unknown,
+    503: unready,
+  },
+};

@@ -1,19 +1,113 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ModelOutput } from "../../../runners/contract/model-spec.ts";
+import { Type, type Schema } from "../../../http/schema/json-schema.ts";
+import { errorResponses, json, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
-import { callOptionsOf } from "../../../http/call-options.ts";
+import { callOptionsOf, inferenceHeaders } from "../../../http/call-options.ts";
+import { textSchema } from "../../codec/inputs.ts";
 import { mostValuesOfTexts } from "../../codec/most-values.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
+import { field, integerFrom, modelThat, object, readLater, required, trueOrFalse } from "../fields.ts";
 import { inferEvery } from "../requests.ts";
-import { refuseTruncated } from "../truncation.ts";
-import { readPredict, type TextsToPredict } from "./predict-request.ts";
+import { refuseTruncated, truncation } from "../truncation.ts";
 
 /** Whether a model gives labels of texts. */
 export const classifies = ({ input, output }: Pick<ModelDefinition, "input" | "output">): boolean =>
   (input.kind === "text" || input.kind === "text-pair") && output.kind === "labels";
+
+/** A text, or two that are judged together. */
+type Sequence = readonly [text: unknown, pair?: unknown];
+
+interface TextsToPredict {
+  readonly name: string | undefined;
+  readonly sequences: readonly Sequence[];
+  /** Path of a sequence. */
+  readonly pathOf: (index: number) => string;
+  /** One sequence, whose reply is not in a list. */
+  readonly isSingle: boolean;
+  readonly isRaw: boolean;
+  readonly truncate: boolean;
+  /** Most labels of a text; undefined: all. */
+  readonly mostLabels: number | undefined;
+  /** A request of the Hub's clients, whose reply is a list for each text, also for a single one. */
+  readonly isOfHub: boolean;
+}
+
+const predictBody = object("an object with inputs", {
+  inputs: required(readLater(inputsSchema)),
+  model: field(modelThat(classifies), "Default: the first model that gives labels."),
+  raw_scores: field(trueOrFalse, "Logits instead of scores from 0 to 1.", false),
+  parameters: field(
+    object("an object with top_k", { top_k: field(integerFrom(1), "Most labels of a text.") }),
+    "Those of the Hub's clients: the reply is a list for each text.",
+  ),
+  ...truncation,
+});
+
+function readPredict(body: unknown): TextsToPredict {
+  const { inputs, model, raw_scores, parameters, truncate } = predictBody.read(body, "");
+  return {
+    ...readInputs(inputs),
+    name: model,
+    isRaw: raw_scores,
+    truncate,
+    mostLabels: parameters?.top_k,
+    isOfHub: parameters !== undefined,
+  };
+}
+
+/** A text, a pair `[text, text]`, or a list of `[text]` and `[text, text]`. */
+function inputsSchema({ all, settings }: Models): Schema {
+  const takesPairs = all
+    .filter(({ definition }) => classifies(definition))
+    .map(({ definition }) => definition.input.kind === "text-pair");
+  const lengths = { minItems: takesPairs.includes(false) ? 1 : 2, maxItems: takesPairs.includes(true) ? 2 : 1 };
+  const sequence = Type.Array(textSchema(settings), {
+    ...(takesPairs.length === 0 ? { minItems: 1, maxItems: 2 } : lengths),
+    description: "A text, or two judged together.",
+  });
+  const several = Type.Array(sequence, { minItems: 1, maxItems: settings.maxInputs });
+  return Type.Union([textSchema(settings), sequence, several]);
+}
+
+type Inputs = Pick<TextsToPredict, "sequences" | "pathOf" | "isSingle">;
+
+/** A list that begins with a text is one sequence, as TEI reads it. */
+function readInputs(inputs: unknown): Inputs {
+  if (typeof inputs === "string") return { sequences: [[inputs]], pathOf: () => "inputs", isSingle: true };
+  if (!Array.isArray(inputs) || inputs.length === 0) throw invalid("inputs", expected, inputs);
+  if (!Array.isArray(inputs[0]))
+    return { sequences: [readSequence(inputs, "inputs")], pathOf: () => "inputs", isSingle: true };
+  const pathOf = (index: number): string => `inputs[${index}]`;
+  return { sequences: inputs.map((sequence, i) => readSequence(sequence, pathOf(i))), pathOf, isSingle: false };
+}
+
+const expected = "a text, a pair [text, text], or a list of [text] and [text, text]";
+
+function readSequence(sequence: unknown, path: string): Sequence {
+  if (Array.isArray(sequence) && (sequence.length === 1 || sequence.length === 2)) return sequence as [unknown];
+  throw invalid(path, "[text] or [text, text]", sequence);
+}
+
+const predictions = Type.Array(Type.Object({ score: Type.Number(), label: Type.String() }));
+
+export const predictSchema = (models: Models): RouteSchema => ({
+  summary: "Classify texts, TEI's way",
+  tags: ["TEI"],
+  operationId: "teiPredict",
+  headers: inferenceHeaders(models.settings),
+  body: predictBody.schema(models),
+  response: {
+    200: json(
+      "The labels of a text, or of each text; the likeliest first.",
+      Type.Union([predictions, Type.Array(predictions)]),
+    ),
+    ...errorResponses("tei"),
+  },
+});
 
 /** The labels of texts, each with its score, the likeliest first. */
 export async function predict(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

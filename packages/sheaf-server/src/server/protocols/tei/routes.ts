@@ -1,26 +1,72 @@
 import type { FastifyInstance } from "fastify";
 import type { Models } from "../../models/models.ts";
-import type { RouteSchema } from "../../../http/schema/route-schema.ts";
+import { Type } from "../../../http/schema/json-schema.ts";
+import { inferenceHeaders } from "../../../http/call-options.ts";
+import { described, errorResponses, json, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
-import { embedTexts } from "../embed-texts.ts";
-import { readEmbed } from "./embed-request.ts";
-import { embedAll } from "./embed-all.ts";
-import { infoOf } from "./info.ts";
-import { predict } from "./predict.ts";
-import * as schemas from "./schemas.ts";
+import {
+  embeddingModel,
+  embedTexts,
+  oneOrMoreTexts,
+  vectorJson,
+  vectorLength,
+  type TextsToEmbed,
+} from "../embed-texts.ts";
+import { field, object, required, trueOrFalse } from "../fields.ts";
+import { truncation } from "../truncation.ts";
+import { embedAll, embedAllSchema } from "./embed-all.ts";
+import { infoOf, infoSchema } from "./info.ts";
+import { predict, predictSchema } from "./predict.ts";
 
 /** The routes of text-embeddings-inference: https://huggingface.github.io/text-embeddings-inference/ */
 export function teiRoutes(app: FastifyInstance, models: Models): void {
-  const described = (schema: (models: Models) => RouteSchema): object => {
-    const now = (): RouteSchema => schema(models);
-    return { schema: now(), config: { describe: now } };
-  };
-  app.post("/embed", described(schemas.embed), async (request, reply) => {
-    const { vectors } = await embedTexts(models, request, readEmbed);
-    const rows = commaSeparated(vectors.map((vector) => [vector]));
-    return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));
-  });
-  app.post("/embed_all", described(schemas.embedAll), (request, reply) => embedAll(models, request, reply));
-  app.post("/predict", described(schemas.predict), (request, reply) => predict(models, request, reply));
-  app.get("/info", { schema: schemas.info }, () => infoOf(models));
+  app.post(
+    "/embed",
+    described(() => embedSchema(models)),
+    async (request, reply) => {
+      const { vectors } = await embedTexts(models, request, readEmbed);
+      const rows = commaSeparated(vectors.map((vector) => [vector]));
+      return reply.type("application/json").send(jsonBytes(["[", ...rows, "]"]));
+    },
+  );
+  app.post(
+    "/embed_all",
+    described(() => embedAllSchema(models)),
+    (request, reply) => embedAll(models, request, reply),
+  );
+  app.post(
+    "/predict",
+    described(() => predictSchema(models)),
+    (request, reply) => predict(models, request, reply),
+  );
+  app.get("/info", { schema: infoSchema }, () => infoOf(models));
 }
+
+const embedBody = object("an object with inputs", {
+  inputs: required(oneOrMoreTexts),
+  model: embeddingModel,
+  normalize: field(trueOrFalse, "Vectors of length 1; false leaves them as the model makes them.", true),
+  dimensions: vectorLength,
+  ...truncation,
+});
+
+function readEmbed(body: unknown): TextsToEmbed {
+  const { inputs, model, normalize, dimensions, truncate } = embedBody.read(body, "");
+  return {
+    name: model,
+    texts: inputs,
+    path: "inputs",
+    dimensions,
+    refuseTruncated: truncate ? undefined : "false",
+    isUnit: normalize,
+  };
+}
+
+const embedSchema = (models: Models): RouteSchema => ({
+  summary: "Embed texts, TEI's way",
+  tags: ["TEI"],
+  operationId: "teiEmbed",
+  headers: inferenceHeaders(models.settings),
+  body: embedBody.schema(models),
+  response: { 200: json("One vector per text, in order.", Type.Array(vectorJson)), ...errorResponses("tei") },
+});

@@ -1,0 +1,120 @@
+import type { FastifyInstance } from "fastify";
+import { inferenceHeaders } from "../../http/call-options.ts";
+import { Type } from "../../http/schema/json-schema.ts";
+import { count, described, errorResponses, json, text, type RouteSchema } from "../../http/schema/route-schema.ts";
+import { base64Of, commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
+import type { Models } from "../models/models.ts";
+import {
+  embeddingModel,
+  embedTexts,
+  severalTexts,
+  vectorJson,
+  vectorLength,
+  type TextsToEmbed,
+} from "./embed-texts.ts";
+import { field, ignored, object, oneOf, required, someOf } from "./fields.ts";
+
+/** `POST /v1/embed` and `/v2/embed`, as Cohere's clients send them. */
+export function cohereRoutes(app: FastifyInstance, models: Models): void {
+  for (const version of [1, 2] as const) {
+    app.post(
+      `/v${version}/embed`,
+      described(() => embedSchema(models, version)),
+      async (request, reply) => {
+        let wanted!: CohereTexts;
+        const { vectors, tokens } = await embedTexts(models, request, (body) => (wanted = readEmbed(body, version)));
+        const meta = `{"api_version":{"version":"${version}"},"billed_units":{"input_tokens":${tokens}}}`;
+        const body = jsonBytes([
+          `{"id":${JSON.stringify(request.id)},"texts":${JSON.stringify(wanted.texts)},"embeddings":`,
+          ...embeddingsJson(vectors, wanted.types),
+          `,"response_type":"${wanted.types === undefined ? "embeddings_floats" : "embeddings_by_type"}","meta":${meta}}`,
+        ]);
+        return reply.type("application/json").send(body);
+      },
+    );
+  }
+}
+
+/** The forms of vectors that every model gives. */
+type EmbeddingType = "float" | "base64";
+
+const types = someOf<EmbeddingType>("float", "base64");
+const fields = {
+  texts: required(severalTexts),
+  model: embeddingModel,
+  input_type: field(
+    oneOf("search_document", "search_query", "classification", "clustering"),
+    "The vector is the same for each.",
+  ),
+  embedding_types: field(types, "Default: float."),
+  output_dimension: vectorLength,
+  truncate: field(oneOf("END", "NONE"), "NONE refuses a text of more tokens than the model takes.", "END"),
+  // Sheaf's own header sets the priority.
+  ...ignored("priority"),
+};
+const embedBodies = {
+  1: object("an object with texts", {
+    ...fields,
+    embedding_types: field(types, "Default: bare arrays of numbers."),
+  }),
+  2: object("an object with texts", fields),
+};
+
+interface CohereTexts extends TextsToEmbed {
+  /** The forms of the vectors, by name in the reply; undefined: bare arrays of numbers. */
+  readonly types: readonly EmbeddingType[] | undefined;
+}
+
+function readEmbed(body: unknown, version: 1 | 2): CohereTexts {
+  const { texts, model, embedding_types, output_dimension, truncate } = embedBodies[version].read(body, "");
+  const types = embedding_types ?? (version === 1 ? undefined : (["float"] as const));
+  return {
+    name: model,
+    texts,
+    path: "texts",
+    dimensions: output_dimension,
+    dimensionsPath: "output_dimension",
+    refuseTruncated: truncate === "NONE" ? '"NONE"' : undefined,
+    isJson: types === undefined || types.includes("float"),
+    types,
+  };
+}
+
+const byType = Type.Object({
+  float: Type.Optional(Type.Array(vectorJson)),
+  base64: Type.Optional(Type.Array(text("Little-endian float32."))),
+});
+
+const embedSchema = (models: Models, version: 1 | 2): RouteSchema => ({
+  summary: `Embed texts, the way of Cohere's API v${version}`,
+  tags: ["Cohere"],
+  operationId: `cohereEmbedV${version}`,
+  headers: inferenceHeaders(models.settings),
+  body: embedBodies[version].schema(models),
+  response: {
+    200: json(
+      "The vectors in the order of the texts.",
+      Type.Object({
+        id: text("The request's id."),
+        texts: Type.Array(Type.String()),
+        embeddings: version === 1 ? Type.Union([Type.Array(vectorJson), byType]) : byType,
+        response_type: Type.String({ enum: ["embeddings_floats", "embeddings_by_type"] }),
+        meta: Type.Object({
+          api_version: Type.Object({ version: Type.String() }),
+          billed_units: Type.Object({ input_tokens: count("Tokens.") }),
+        }),
+      }),
+    ),
+    ...errorResponses("message"),
+  },
+});
+
+function embeddingsJson(vectors: readonly Float32Array[], types: readonly EmbeddingType[] | undefined): JsonParts {
+  const floats = (): JsonParts => ["[", ...commaSeparated(vectors.map((vector) => [vector])), "]"];
+  if (types === undefined) return floats();
+  const named = types.map((type): JsonParts => {
+    if (type === "float") return ['"float":', ...floats()];
+    return [`"base64":${JSON.stringify(vectors.map(base64Of))}`];
+  });
+  return ["{", ...commaSeparated(named), "}"];
+}
