@@ -117,7 +117,7 @@ export async function serveHttp(
     await kserveRoutes(app, models);
   }
   // Someone who may load a model may run code: not without a key.
-  if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models.repository, settings);
+  if (models.repository !== undefined && needsKey(settings)) repositoryRoutes(app, models, models.repository, settings);
   const more = () => [
     ...workerFamilies(models),
     ...cacheFamilies(models.all),

@@ -1,7 +1,7 @@
 import { elements, type NumberType } from "../../../runners/tensors/elements.ts";
 import { invalid } from "../../../problems/problem.ts";
 import type { NamedInput, ReadData } from "../kserve/request.ts";
-import { parametersOf } from "../kserve/request.ts";
+import { ofInput } from "../kserve/request.ts";
 import { checkedNumbers, dataFromBytes, malformed, textOf, type TensorData } from "../kserve/tensor-data.ts";
 import { bytesAt, decoded, eachField, reader, type Reader } from "./infer-request.ts";
 
@@ -46,9 +46,7 @@ export function rawOrContents(raw: readonly Buffer[], inputs: readonly unknown[]
   return {
     readData(named) {
       const { index, path, input, tensor, elementCount } = named;
-      const { binary_data_size: byteLength } = parametersOf(input["parameters"], `${path}.parameters`, [
-        "binary_data_size",
-      ]);
+      const { binary_data_size: byteLength } = ofInput.read(input["parameters"], `${path}.parameters`);
       const contents = input["contents"] as readonly Buffer[] | undefined;
       // Of the HTTP protocol; KServe's client sends it here too, always with raw_input_contents.
       const bytes = raw[index]?.length ?? 0;

@@ -1,13 +1,17 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { objectOf } from "../../codec/inputs.ts";
+import { Type } from "../../../http/schema/json-schema.ts";
+import { json, type RouteSchema } from "../../../http/schema/route-schema.ts";
+import { objectAt } from "../../codec/inputs.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
-import { invalid, Problem } from "../../../problems/problem.ts";
-import type { Repository } from "../../models/models.ts";
+import { Problem } from "../../../problems/problem.ts";
+import type { Models, Repository } from "../../models/models.ts";
 import type { Settings } from "../../../settings/settings.ts";
-import * as schemas from "./schemas.ts";
+import { closedObject, kindOf, optional, readFields, schemaOfFields, type Fields, type Kind } from "../fields.ts";
+import { error, errors, tags } from "./schemas.ts";
 
 const actions = ["load", "unload"] as const;
-const pathOf = (action: (typeof actions)[number]): string => `/v2/repository/models/:model/${action}`;
+type Action = (typeof actions)[number];
+const pathOf = (action: Action): string => `/v2/repository/models/:model/${action}`;
 
 export const repositoryPaths: readonly string[] = actions.map(pathOf);
 
@@ -15,9 +19,14 @@ export const repositoryPaths: readonly string[] = actions.map(pathOf);
  * Load and unload of Triton's model repository extension, for a folder of models:
  * https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md
  */
-export function repositoryRoutes(v2: FastifyInstance, repository: Repository, settings: Settings): void {
+export function repositoryRoutes(
+  v2: FastifyInstance,
+  models: Models,
+  repository: Repository,
+  settings: Settings,
+): void {
   for (const action of actions) {
-    v2.post(pathOf(action), { schema: schemas.repositoryAction(action) }, async (request) => {
+    v2.post(pathOf(action), { schema: actionSchema(action, models) }, async (request) => {
       readParameters(request, action, settings);
       const { model } = request.params as { readonly model: string };
       await patiently(request, () => repository[action](model));
@@ -26,22 +35,59 @@ export function repositoryRoutes(v2: FastifyInstance, repository: Repository, se
   }
 }
 
+// tritonclient always sends it.
+const dependents = optional(
+  kindOf("false: no model depends on another", (value) => value === false, Type.Boolean({ enum: [false] })),
+);
+const bodies = {
+  load: closedObject("an object", { parameters: optional(parametersOf({})) }),
+  unload: closedObject("an object", { parameters: optional(parametersOf({ unload_dependents: dependents })) }),
+};
+
+/** Parameters of an action: the files of a folder define its model, and no caller does. */
+function parametersOf(rows: Fields): Kind<unknown> {
+  return {
+    read(value, path) {
+      const given = objectAt(value, path, "an object");
+      const unknown = Object.keys(given)
+        .find((name) => !Object.hasOwn(rows, name))
+        ?.slice(0, 100);
+      if (unknown === undefined) return readFields(rows, given, path);
+      const message = `${path}.${unknown} is not supported: the files in the folder define the model.`;
+      throw new Problem("INVALID_INPUT", message, { param: `${path}.${unknown}` });
+    },
+    schema: (models) => schemaOfFields(rows, models, false),
+  };
+}
+
 /** A browser sends no JSON to another site without asking: a page somewhere must not load a model here. */
-function readParameters({ headers, body }: FastifyRequest, action: "load" | "unload", settings: Settings): void {
+function readParameters({ headers, body }: FastifyRequest, action: Action, settings: Settings): void {
   const type = headers["content-type"];
   if (type === undefined || !/^application\/json\s*(?:;|$)/iu.test(type))
     throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the header content-type: application/json; the body may be {}.");
-  if (!Buffer.isBuffer(body) || body.length === 0) return;
-  const { parameters = {} } = objectOf(jsonOf(body, settings), "", "an object", ["parameters"]);
-  if (typeof parameters !== "object" || parameters === null || Array.isArray(parameters))
-    throw invalid("parameters", "an object", parameters);
-  for (const [name, value] of Object.entries(parameters)) {
-    // tritonclient always sends it.
-    if (action === "unload" && name === "unload_dependents" && value === false) continue;
-    const message = `parameters.${name.slice(0, 100)} is not supported: the files in the folder define the model.`;
-    throw new Problem("INVALID_INPUT", message, { param: `parameters.${name.slice(0, 100)}` });
-  }
+  if (Buffer.isBuffer(body) && body.length > 0) bodies[action].read(jsonOf(body, settings), "");
 }
+
+const actionSchema = (action: Action, models: Models): RouteSchema => ({
+  summary: action === "load" ? "Load a model from the folder of models" : "Unload a model",
+  description:
+    action === "load"
+      ? "Or its new version, while the one before serves. Answers when new requests go to it. Takes no parameters."
+      : "Replies when the model's requests are finished and its memory is free. Takes no parameters.",
+  tags,
+  operationId: action === "load" ? "repositoryLoad" : "repositoryUnload",
+  params: Type.Object({ model: Type.String({ description: "Its name in the folder." }) }),
+  body: bodies[action].schema(models),
+  response: {
+    200: json("Done.", Type.Object({})),
+    400: errors[400],
+    404: json("The folder has no such model.", error),
+    413: errors[413],
+    415: json("The body is not application/json.", error),
+    422: json("A parameter was given, or the model did not load: with the reason.", error),
+    503: errors[503],
+  },
+});
 
 /** A model may load for longer than a connection may be silent. */
 async function patiently(request: FastifyRequest, work: () => Promise<void>): Promise<void> {

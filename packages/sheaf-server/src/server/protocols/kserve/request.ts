@@ -1,11 +1,26 @@
 import { describe } from "sheaf/internal";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
+import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { mostValues } from "../../codec/most-values.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
+import { elements } from "../../../runners/tensors/elements.ts";
+import type { Models } from "../../models/models.ts";
+import {
+  kindOf,
+  optional,
+  readFields,
+  readLater,
+  schemaOfFields,
+  trueOrFalse,
+  type Fields,
+  type Kind,
+  type ValuesOf,
+} from "../fields.ts";
 import { headerLength } from "./binary-body.ts";
+import { tensorsOf } from "./model.ts";
 import { itemCountOf, type ProtocolTensor, type RequestTensor } from "./model-tensors.ts";
 import { dataFromBytes, dataFromJson, malformed, type TensorData } from "./tensor-data.ts";
 
@@ -91,7 +106,7 @@ export function jsonOrBinary(binary: Buffer): { readonly readData: ReadData; end
   let at = 0;
   return {
     readData({ path, tensor: { datatype }, elementCount, input: { parameters, data } }) {
-      const { binary_data_size: byteLength } = parametersOf(parameters, `${path}.parameters`, ["binary_data_size"]);
+      const { binary_data_size: byteLength } = ofInput.read(parameters, `${path}.parameters`);
       if (byteLength === undefined)
         return { data: dataFromJson(data, `${path}.data`, datatype, elementCount), path: `${path}.data` };
       if (data !== undefined) throw malformed(`${path} must have either data or binary_data_size.`);
@@ -122,8 +137,7 @@ export function readOutputs(
   byDefault: boolean,
 ): WantedOutput[] {
   const { outputs } = header;
-  const { binary_data_output: isBinary = byDefault } = parametersOf(header["parameters"], "parameters", ofRequest);
-  if (typeof isBinary !== "boolean") throw invalid("parameters.binary_data_output", "true or false", isBinary);
+  const { binary_data_output: isBinary = byDefault } = ofRequest.read(header["parameters"], "parameters");
   if (outputs === undefined) return tensors.map((tensor) => ({ tensor, isBinary }));
   if (!Array.isArray(outputs)) throw malformed(`outputs must be an array, got ${describe(outputs)}.`);
   if (outputs.length > tensors.length) throw malformed(`outputs asks for ${outputs.length} of ${tensors.length}.`);
@@ -135,35 +149,83 @@ export function readOutputs(
       throw malformed(`outputs[${i}].name must be one of ${names}, got ${describe(name)}.`);
     }
     const given = isObject(output) ? output["parameters"] : undefined;
-    const { binary_data: own } = parametersOf(given, `outputs[${i}].parameters`, ["binary_data"]);
-    if (own !== undefined && typeof own !== "boolean")
-      throw invalid(`outputs[${i}].parameters.binary_data`, "true or false", own);
-    return { tensor, isBinary: own ?? isBinary };
+    return { tensor, isBinary: ofOutput.read(given, `outputs[${i}].parameters`).binary_data ?? isBinary };
   });
 }
 
-const ofRequest = ["priority", "timeout", "binary_data_output"];
-
-/**
- * The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on it.
- */
-export function parametersOf(parameters: unknown, path: string, known: readonly string[]): Record<string, unknown> {
-  if (parameters === undefined) return {};
-  if (!isObject(parameters)) throw malformed(`${path} must be an object, got ${describe(parameters)}.`);
-  const unknown = Object.keys(parameters).find((name) => !known.includes(name));
-  if (unknown === undefined) return parameters;
-  const message = `${path}.${unknown.slice(0, 100)} is not supported; there ${known.length > 1 ? "are" : "is"} ${known.join(", ")}.`;
-  throw new Problem("INVALID_INPUT", message, { param: `${path}.${unknown.slice(0, 100)}` });
+/** The parameters of a request or of a tensor. One that does nothing here is refused: its caller relies on it. */
+export function parameters<Rows extends Fields>(rows: Rows): Kind<ValuesOf<Rows>> {
+  const names = Object.keys(rows);
+  return {
+    read(value = {}, path) {
+      if (!isObject(value)) throw malformed(`${path} must be an object, got ${describe(value)}.`);
+      const unknown = Object.keys(value)
+        .find((name) => !names.includes(name))
+        ?.slice(0, 100);
+      if (unknown === undefined) return readFields(rows, value, path);
+      const message = `${path}.${unknown} is not supported; there ${names.length > 1 ? "are" : "is"} ${names.join(", ")}.`;
+      throw new Problem("INVALID_INPUT", message, { param: `${path}.${unknown}` });
+    },
+    schema: (models) => schemaOfFields(rows, models, false),
+  };
 }
 
 const priorities: readonly Priority[] = ["interactive", "immediate", "bulk"];
 
+/** Of a request. `timeout` is read with the model: its longest is the model's. */
+const ofRequest = parameters({
+  priority: optional<0 | 1 | 2>(
+    kindOf("0, 1 or 2", (value) => value === 0 || value === 1 || value === 2, Type.Integer({ enum: [0, 1, 2] })),
+  ),
+  timeout: optional(
+    readLater(({ settings: { requestTimeoutMs } }) => Type.Number({ minimum: 0, maximum: requestTimeoutMs * 1000 })),
+    "Timeout of the request, in microseconds; 0: the server's own.",
+  ),
+  binary_data_output: optional(trueOrFalse),
+});
+/** Of an input: bytes that follow the JSON. */
+export const ofInput: Kind<{ readonly binary_data_size: unknown }> = parameters({
+  binary_data_size: optional(readLater(() => Type.Integer({ minimum: 0 }))),
+});
+/** Of an output. */
+const ofOutput = parameters({ binary_data: optional(trueOrFalse) });
+
+/** The JSON of a request, as `readInputs`, `readOutputs` and `withParameters` read it. */
+export const requestSchema = (models: Models): Schema =>
+  Type.Object({
+    id: Type.Optional(Type.String()),
+    parameters: Type.Optional(ofRequest.schema(models)),
+    inputs: Type.Array(inputSchema(models), { minItems: 1 }),
+    outputs: Type.Optional(Type.Array(outputSchema(models))),
+  });
+
+const inputSchema = (models: Models): Schema =>
+  Type.Object({
+    name: nameOf(models.all.flatMap((model) => tensorsOf(model).inputs)),
+    datatype: Type.String({ enum: [...Object.keys(elements), "BYTES"] }),
+    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    parameters: Type.Optional(ofInput.schema(models)),
+    data: Type.Optional(dataSchema),
+  });
+
+const outputSchema = (models: Models): Schema =>
+  Type.Object({
+    name: nameOf(models.all.flatMap((model) => tensorsOf(model).outputs)),
+    parameters: Type.Optional(ofOutput.schema(models)),
+  });
+
+/** The elements of a tensor in JSON. */
+export const dataSchema: Schema = Type.Array(Type.Unknown(), { description: "In row order, flat or nested." });
+
+/** The names of the served models' tensors; of one of them, as no schema knows which model a path names. */
+const nameOf = (tensors: readonly ProtocolTensor[]): Schema =>
+  Type.String(tensors.length === 0 ? {} : { enum: [...new Set(tensors.map(({ name }) => name))] });
+
 /** `priority` 0 (the default) is interactive, 1 (the highest) immediate, 2 bulk; `timeout` is in microseconds. */
 export function withParameters(options: CallOptions, parameters: unknown, longestMs: number): CallOptions {
   if (parameters === undefined) return options;
-  const { priority, timeout } = parametersOf(parameters, "parameters", ofRequest);
-  const lane = priority === undefined ? options.priority : priorities[priority as number];
-  if (priority !== undefined && lane === undefined) throw invalid("parameters.priority", "0, 1 or 2", priority);
+  const { priority, timeout } = ofRequest.read(parameters, "parameters");
+  const lane = priority === undefined ? options.priority : priorities[priority];
   const most = longestMs * 1000;
   if (timeout !== undefined && !(typeof timeout === "number" && timeout >= 0 && timeout <= most))
     throw invalid("parameters.timeout", `a number of microseconds, at most ${most} (REQUEST_TIMEOUT_MS)`, timeout);

@@ -2,18 +2,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
 import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
-import { objectOf } from "../../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
-import { invalid, problemOf } from "../../../problems/problem.ts";
+import { problemOf } from "../../../problems/problem.ts";
 import { sendProblem } from "../../../http/replies.ts";
 import { headerLength, takeBinary } from "./binary-body.ts";
 import { inferTensors, type TensorReply } from "./infer.ts";
 import { checkVersion, configOf, isReady, metadataOf, repositoryIndex, serverMetadata, statisticsOf } from "./model.ts";
 import { versionOf } from "./model.ts";
-import type { RouteSchema } from "../../../http/schema/route-schema.ts";
+import { described } from "../../../http/schema/route-schema.ts";
 import { jsonOrBinary, splitBody } from "./request.ts";
 import * as schemas from "./schemas.ts";
 import { bytesOf, jsonOfData } from "./tensor-data.ts";
@@ -37,7 +36,7 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
       if (models.status === "warming") reply.header("retry-after", "1");
       return reply.code(ready ? 200 : 503).send({ ready });
     });
-    v2.post("/v2/repository/index", { schema: schemas.index }, ({ body }) =>
+    v2.post("/v2/repository/index", { schema: schemas.index(models) }, ({ body }) =>
       repositoryIndex(models, { readyOnly: readIndexRequest(body, models.settings) }),
     );
     v2.get("/v2/models/stats", { schema: schemas.allStatistics }, () => statisticsOf(models.all));
@@ -49,7 +48,6 @@ export async function kserveRoutes(app: FastifyInstance, models: Models): Promis
         checkVersion(name, model, version);
         return model;
       };
-      const described = (schema: () => RouteSchema): object => ({ schema: schema(), config: { describe: schema } });
       const about = { models, versioned };
       v2.get(path, described(() => schemas.model(about)), (request) => metadataOf(named(request))); // prettier-ignore
       v2.get(`${path}/config`, described(() => schemas.config(about)), (request) => configOf(named(request))); // prettier-ignore
@@ -85,12 +83,8 @@ interface VersionPath {
 }
 
 /** Whether only ready models are asked for. Clients send an object, or nothing at all. */
-function readIndexRequest(body: unknown, limits: JsonLimits): boolean {
-  if (!Buffer.isBuffer(body) || body.length === 0) return false;
-  const { ready } = objectOf(jsonOf(body, limits), "", "an object", ["ready"]);
-  if (ready !== undefined && typeof ready !== "boolean") throw invalid("ready", "true or false", ready);
-  return ready === true;
-}
+const readIndexRequest = (body: unknown, limits: JsonLimits): boolean =>
+  Buffer.isBuffer(body) && body.length > 0 && schemas.indexBody.read(jsonOf(body, limits), "").ready === true;
 
 async function infer(model: ServedModel, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { header, binary } = splitBody(request, model);

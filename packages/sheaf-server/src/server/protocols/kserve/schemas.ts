@@ -1,14 +1,12 @@
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
-import { elements } from "../../../runners/tensors/elements.ts";
-import type { Settings } from "../../../settings/settings.ts";
-import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
 import { json, problems, type RouteSchema } from "../../../http/schema/route-schema.ts";
 import { inferenceHeaders } from "../../../http/call-options.ts";
-import { modelParameter } from "../fields.ts";
-import { tensorsOf, versionOf } from "./model.ts";
+import { closedObject, modelParameter, optional, trueOrFalse, type Kind } from "../fields.ts";
+import { versionOf } from "./model.ts";
+import { dataSchema, requestSchema } from "./request.ts";
 
-const tags = ["Open Inference Protocol"];
+export const tags: readonly string[] = ["Open Inference Protocol"];
 /** Of which routes: those with a version in their path, or those without. */
 export interface Path {
   readonly models: Models;
@@ -25,8 +23,8 @@ const paramsOf = ({ models, versioned }: Path): Schema => {
 };
 /** Two routes may not have one name. */
 const named = (operationId: string, { versioned }: Path): string => (versioned ? `${operationId}Version` : operationId);
-const error = Type.Object({ error: Type.String() });
-const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
+export const error: Schema = Type.Object({ error: Type.String() });
+export const errors: Readonly<Record<number, unknown>> = Object.fromEntries(
   Object.entries({
     ...problems,
     400: "Not the protocol: not JSON, a wrong length, a wrong name or datatype.",
@@ -48,49 +46,11 @@ const configTensor = Type.Object({
   dims: Type.Array(Type.Integer(), { description: "-1 where any length goes." }),
 });
 const metadataTensor = Type.Object(tensorFields);
-const data = Type.Array(Type.Unknown(), { description: "In row order, flat or nested." });
-const binarySize = Type.Object({ binary_data_size: Type.Integer({ minimum: 0 }) });
 const outputTensor = Type.Object({
   ...tensorFields,
-  parameters: Type.Optional(binarySize),
-  data: Type.Optional(data),
+  parameters: Type.Optional(Type.Object({ binary_data_size: Type.Integer({ minimum: 0 }) })),
+  data: Type.Optional(dataSchema),
 });
-/** The names of the served models' tensors; of one of them, as no schema knows which model a path names. */
-const tensorName = (names: readonly string[]): Schema =>
-  Type.String(names.length === 0 ? {} : { enum: [...new Set(names)] });
-const inputTensor = (models: readonly ServedModel[]): Schema => {
-  const inputs = models.flatMap((model) => tensorsOf(model).inputs);
-  return Type.Object({
-    name: tensorName(inputs.map(({ name }) => name)),
-    datatype: Type.String({ enum: [...Object.keys(elements), "BYTES"] }),
-    shape: Type.Array(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-    parameters: Type.Optional({ ...binarySize, additionalProperties: false }),
-    data: Type.Optional(data),
-  });
-};
-const requestParameters = ({ requestTimeoutMs }: Settings): Schema =>
-  Type.Object(
-    {
-      priority: Type.Optional(Type.Integer({ enum: [0, 1, 2] })),
-      timeout: Type.Optional(
-        Type.Number({
-          minimum: 0,
-          maximum: requestTimeoutMs * 1000,
-          description: "In microseconds; 0 is none of its own.",
-        }),
-      ),
-      binary_data_output: Type.Optional(Type.Boolean()),
-    },
-    { additionalProperties: false },
-  );
-const wantedOutput = (models: readonly ServedModel[]): Schema =>
-  Type.Object({
-    name: tensorName(models.flatMap((model) => tensorsOf(model).outputs.map(({ name }) => name))),
-    parameters: Type.Optional(
-      Type.Object({ binary_data: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
-    ),
-  });
-
 const route = (operationId: string, summary: string, response: Schema, description = "OK"): RouteSchema => ({
   summary,
   tags,
@@ -189,12 +149,16 @@ export const allStatistics: RouteSchema = route(
   countsAndTimes,
 );
 
-export const index: RouteSchema = {
+export const indexBody: Kind<{ readonly ready: boolean | undefined }> = closedObject("an object", {
+  ready: optional(trueOrFalse, "true: only those that are ready."),
+});
+
+export const index = (models: Models): RouteSchema => ({
   summary: "List the models and their states",
-  description:
-    'As Triton\'s model repository extension. The body may be empty; {"ready": true} asks for those that are ready.',
+  description: "As Triton's model repository extension. The body may be empty.",
   tags,
   operationId: "repositoryIndex",
+  body: indexBody.schema(models),
   response: {
     200: json(
       "The models, in the order they were named.",
@@ -212,36 +176,6 @@ export const index: RouteSchema = {
     413: errors[413],
     422: errors[422],
   },
-};
-
-export const repositoryAction = (action: "load" | "unload"): RouteSchema => ({
-  summary: action === "load" ? "Load a model from the folder of models" : "Unload a model",
-  description:
-    action === "load"
-      ? "Or its new version, while the one before serves. Answers when new requests go to it. Takes no parameters."
-      : "Replies when the model's requests are finished and its memory is free. Takes no parameters.",
-  tags,
-  operationId: action === "load" ? "repositoryLoad" : "repositoryUnload",
-  params: Type.Object({ model: Type.String({ description: "Its name in the folder." }) }),
-  body: Type.Object(
-    {
-      parameters: Type.Optional(
-        Type.Object(action === "load" ? {} : { unload_dependents: Type.Optional(Type.Boolean({ enum: [false] })) }, {
-          additionalProperties: false,
-        }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
-  response: {
-    200: json("Done.", Type.Object({})),
-    400: errors[400],
-    404: json("The folder has no such model.", error),
-    413: errors[413],
-    415: json("The body is not application/json.", error),
-    422: json("A parameter was given, or the model did not load: with the reason.", error),
-    503: errors[503],
-  },
 });
 
 export const infer = (path: Path): RouteSchema => ({
@@ -250,12 +184,7 @@ export const infer = (path: Path): RouteSchema => ({
     "is followed by the bytes of tensors that have binary_data_size (application/octet-stream). parameters: priority " +
     "0 interactive, 1 immediate, 2 bulk; timeout in microseconds; binary_data_output.",
   headers: inferenceHeaders(path.models.settings),
-  body: Type.Object({
-    id: Type.Optional(Type.String()),
-    parameters: Type.Optional(requestParameters(path.models.settings)),
-    inputs: Type.Array(inputTensor(path.models.all), { minItems: 1 }),
-    outputs: Type.Optional(Type.Array(wantedOutput(path.models.all))),
-  }),
+  body: requestSchema(path.models),
   ...modelRoute(path, "inferV2", "Run a model on tensors", {
     200: json(
       "The outputs, in the order asked for.",
