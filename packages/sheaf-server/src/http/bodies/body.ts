@@ -4,7 +4,6 @@ import { Problem } from "../../problems/problem.ts";
 import { changedValues } from "./changed-values.ts";
 import { JsonBounds, mayExceed, type JsonLimits } from "./json-bounds.ts";
 import { bodyReader, type BodyDone } from "./read-body.ts";
-import { checkValueCount } from "./value-count.ts";
 
 /**
  * Bodies arrive as bytes: each route decides how to read them, so that a large array of numbers is never parsed twice.
@@ -57,14 +56,10 @@ function otherCharset({ headers }: FastifyRequest): Problem | undefined {
 }
 
 /**
- * The body as JSON. `mostValues` is how many a valid body of the route may have: a large one with more is not parsed.
+ * The body as JSON.
  * @throws {Problem} 400 with the place of the mistake; 422 for more than `limits` allow, found before it is parsed.
  */
-export function jsonOf(body: unknown, limits: JsonLimits, mostValues: number = Infinity): unknown {
-  const bytes = bytesOf(body);
-  checkValueCount(bytes, mostValues);
-  return parsed(bytes, limits);
-}
+export const jsonOf = (body: unknown, limits: JsonLimits): unknown => parsed(bytesOf(body), limits);
 
 /**
  * The same, for JSON that others get as it was parsed: values that JavaScript read differently are faults. Of at most

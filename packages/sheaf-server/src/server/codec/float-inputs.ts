@@ -1,5 +1,3 @@
-import { largeBytes } from "../../http/bodies/value-count.ts";
-import { Problem } from "../../problems/problem.ts";
 import { parseFloat32Json } from "./float32-json.ts";
 
 /** The inputs of a body of floats: one, or several. */
@@ -15,7 +13,6 @@ const severalHead = new RegExp(`^${space}\\{${space}"inputs"${space}:${space}\\[
  * Reads `[…]`, `{"input": […]}` or `{"inputs": [[…], …]}` straight into arrays of exactly `length` floats, each number
  * looked at once. Undefined for everything else, also for a wrong body: JSON.parse then finds the fault, and says how many
  * numbers there were.
- * @throws {Problem} 422 for a large body with one array that is too long: JSON.parse would take 0.1 s for 10 MB.
  */
 export function floatInputsOf(body: unknown, length: number, maxItems: number): FloatInputs | undefined {
   if (!Buffer.isBuffer(body)) return undefined;
@@ -27,16 +24,8 @@ export function floatInputsOf(body: unknown, length: number, maxItems: number): 
   const item = new Float32Array(length);
   const parsed = parseFloat32Json(body, one[0].length, item);
   const isEnvelope = one[0].includes("{");
-  if (!parsed.ok && parsed.reason === "too-long" && body.length > largeBytes) throw tooLong(isEnvelope, length);
   if (!parsed.ok || parsed.count !== length || !endsWith(body, parsed.end, isEnvelope ? "}" : "")) return undefined;
   return { item };
-}
-
-function tooLong(isEnvelope: boolean, length: number): Problem {
-  const param = isEnvelope ? "input" : undefined;
-  return new Problem("INVALID_INPUT", `${param ?? "The body"} must be an array of ${length} numbers, got more.`, {
-    param,
-  });
 }
 
 function severalOf(body: Buffer, start: number, length: number, maxItems: number): FloatInputs | undefined {

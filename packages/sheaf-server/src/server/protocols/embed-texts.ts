@@ -10,7 +10,6 @@ import { embedsTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { textSchema } from "../codec/inputs.ts";
-import { mostValuesOfTexts } from "../codec/most-values.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import { field, kindOf, modelThat, readLater, type Field, type Kind } from "./fields.ts";
@@ -56,7 +55,7 @@ export async function embedTexts(
 ): Promise<Embedded> {
   // The model is named in the body: a draining server says so before it reads one.
   models.refuseDraining();
-  const wanted = read(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
+  const wanted = read(jsonOf(request.body, models.settings));
   nameUser(request, wanted.user);
   const model = models.take(wanted.name, "model", embedsTexts);
   const items = readTexts(wanted, model);

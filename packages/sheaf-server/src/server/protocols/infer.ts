@@ -5,7 +5,6 @@ import { callOptionsOf, inferenceHeaders } from "../../http/call-options.ts";
 import { floatInputsOf } from "../codec/float-inputs.ts";
 import { itemSchema, objectOf, takesJson, takesObjects } from "../codec/inputs.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../codec/json-bytes.ts";
-import { mostValues } from "../codec/most-values.ts";
 import type { Served } from "../../cache/served.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
@@ -57,7 +56,7 @@ function readInput(body: unknown, model: ServedModel): Input {
     takes.kind === "floats" ? floatInputsOf(body, takes.length, Math.min(maxInputs, queueMaxSize)) : undefined;
   if (floats === undefined) {
     const { settings } = model;
-    if (!takesJson(takes)) return readJson(jsonOf(body, settings, mostValues(takes, settings)), model);
+    if (!takesJson(takes)) return readJson(jsonOf(body, settings), model);
     const { json, changed } = exactJsonOf(body, settings, settings.maxInputs);
     return readJson(json, model, changed);
   }

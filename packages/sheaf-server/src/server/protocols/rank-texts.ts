@@ -7,7 +7,6 @@ import { ranksTexts } from "../contract/model-definition.ts";
 import type { ServedModel } from "../models/served-model.ts";
 import type { Models } from "../models/models.ts";
 import { textSchema } from "../codec/inputs.ts";
-import { mostValuesOfTexts } from "../codec/most-values.ts";
 import { tokensOf, vectorOf } from "../codec/outputs.ts";
 import { invalid, Problem } from "../../problems/problem.ts";
 import type { Kind } from "./fields.ts";
@@ -55,7 +54,7 @@ export async function rankTexts<Wanted extends TextsToRank>(
 ): Promise<Ranked & { readonly wanted: Wanted }> {
   // The model is named in the body: a draining server says so before it reads one.
   models.refuseDraining();
-  const wanted = read(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
+  const wanted = read(jsonOf(request.body, models.settings));
   const model = models.take(wanted.name, "model", ranksTexts);
   if (!ranksTexts(model.definition)) {
     const message = `${model.name} cannot rank texts; serve a cross-encoder or a text embedding model.`;

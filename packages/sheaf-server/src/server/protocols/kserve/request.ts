@@ -3,7 +3,6 @@ import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
 import { Type, type Schema } from "../../../http/schema/json-schema.ts";
 import { jsonOf } from "../../../http/bodies/body.ts";
-import { mostValues } from "../../codec/most-values.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import { invalid, Problem } from "../../../problems/problem.ts";
 import { elements } from "../../../runners/tensors/elements.ts";
@@ -27,7 +26,7 @@ import { dataFromBytes, dataFromJson, malformed, type TensorData } from "./tenso
 /** The JSON of a request, and the bytes of binary tensors after it. */
 export function splitBody(
   { headers, body }: FastifyRequest,
-  { definition, settings }: ServedModel,
+  { settings }: ServedModel,
 ): { header: Record<string, unknown>; binary: Buffer } {
   if (!Buffer.isBuffer(body)) throw malformed("The body is empty.");
   const given = headers[headerLength];
@@ -38,7 +37,7 @@ export function splitBody(
     throw malformed(
       `Inference-Header-Content-Length must be the length of the JSON, at most the body's ${body.length} bytes, got ${String(given).slice(0, 40)}.`,
     );
-  const header = jsonOf(body.subarray(0, length), settings, mostValues(definition.input, settings));
+  const header = jsonOf(body.subarray(0, length), settings);
   if (!isObject(header)) throw malformed(`The request must be an object, got ${describe(header)}.`);
   return { header, binary: body.subarray(length) };
 }

@@ -5,7 +5,6 @@ import { errorResponses, json, type RouteSchema } from "../../../http/schema/rou
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf, inferenceHeaders } from "../../../http/call-options.ts";
 import { commaSeparated, jsonBytes } from "../../codec/json-bytes.ts";
-import { mostValuesOfTexts } from "../../codec/most-values.ts";
 import { outputJson } from "../../codec/outputs.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { Models } from "../../models/models.ts";
@@ -46,7 +45,7 @@ export const embedAllSchema = (models: Models): RouteSchema => ({
 /** The vectors of all tokens of each text. */
 export async function embedAll(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   models.refuseDraining();
-  const body = jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings));
+  const body = jsonOf(request.body, models.settings);
   const { inputs, model: name, truncate } = embedAllBody.read(body, "");
   const model = models.take(name, "model", givesTokenVectors);
   const { definition, settings } = model;

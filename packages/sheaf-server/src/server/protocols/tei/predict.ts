@@ -5,7 +5,6 @@ import { errorResponses, json, type RouteSchema } from "../../../http/schema/rou
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf, inferenceHeaders } from "../../../http/call-options.ts";
 import { textSchema } from "../../codec/inputs.ts";
-import { mostValuesOfTexts } from "../../codec/most-values.ts";
 import type { ModelDefinition } from "../../contract/model-definition.ts";
 import type { ServedModel } from "../../models/served-model.ts";
 import type { Models } from "../../models/models.ts";
@@ -112,7 +111,7 @@ export const predictSchema = (models: Models): RouteSchema => ({
 /** The labels of texts, each with its score, the likeliest first. */
 export async function predict(models: Models, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   models.refuseDraining();
-  const wanted = readPredict(jsonOf(request.body, models.settings, mostValuesOfTexts(models.settings)));
+  const wanted = readPredict(jsonOf(request.body, models.settings));
   const model = models.take(wanted.name, "model", classifies);
   const items = readItems(wanted, model);
   const served = await inferEvery(model, items, callOptionsOf(request, model.settings));
