@@ -12,7 +12,7 @@ import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
 import { hasTenants } from "../tenants/callers.ts";
-import type { Caller } from "../tenants/caller.ts";
+import { whileRunning, type Caller } from "../tenants/caller.ts";
 import type { Tenant } from "../tenants/tenants.ts";
 import { overloadOrderOf, strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
@@ -40,11 +40,14 @@ export class KeyBatcher {
     const { upstreamMaxReplyBytes: maxReplyBytes } = settings;
     this.#rateLimit = createRateLimit({ runs, weight });
     this.batcher = embeddingRequests(
-      async (body, { signal, call, onHeaders }) => {
-        const { url, headers } = call as RoutedCall;
-        const reply = await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes });
-        onHeaders(reply.headers);
-        return embeddingsReply(jsonOfReply(reply));
+      (body, { signal, calls, onHeaders }) => {
+        const { url, headers } = calls[0] as RoutedCall;
+        const callers = calls.map((call) => this.#callers.get(call));
+        return whileRunning(callers, async () => {
+          const reply = await post(url, headers, JSON.stringify(body), { signal, maxReplyBytes });
+          onHeaders(reply.headers);
+          return embeddingsReply(jsonOfReply(reply));
+        });
       },
       {
         name: laneName,

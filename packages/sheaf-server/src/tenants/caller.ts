@@ -49,6 +49,34 @@ export function runAs<Options extends Asking, T>(
   );
 }
 
+/** Counts the items of these callers as running until the run has ended. */
+export function whileRunning<T>(callers: readonly (Caller | undefined)[], run: () => T): T {
+  for (const caller of callers) caller?.runStarted();
+  const end = (): void => {
+    for (const caller of callers) caller?.runEnded();
+  };
+  try {
+    const running = run();
+    if (typeof (running as { then?: unknown } | undefined)?.then !== "function") {
+      end();
+      return running;
+    }
+    return (running as PromiseLike<unknown>).then(
+      (results) => {
+        end();
+        return results;
+      },
+      (error: unknown) => {
+        end();
+        throw error;
+      },
+    ) as T;
+  } catch (error) {
+    end();
+    throw error;
+  }
+}
+
 /** The sender of a request, with its tenant and its rights. */
 export class Caller {
   /** Undefined: the server asks for no key. */
@@ -59,6 +87,12 @@ export class Caller {
   readonly ofUser: ((user: unknown) => Caller) | undefined;
   /** The lane that a request was lowered to; undefined where it was not. */
   loweredTo: Priority | undefined;
+  /** Its items that are part of a run. */
+  #running = 0;
+  /** Those of them that count, though nobody waits for them any more. */
+  #abandoned = 0;
+  #isWaiting = false;
+  #startedAtMs = 0;
 
   constructor(tenants: Tenants, tenant: Tenant, key: ApiKey | undefined, ofUser?: (user: unknown) => Caller) {
     this.#tenants = tenants;
@@ -101,11 +135,41 @@ export class Caller {
     }
     for (const meter of meters) meter.enter(items, weight, startedAtMs);
     tenants.entered(tenant, items);
+    this.#startedAtMs = startedAtMs;
+    let waiting = items;
+    this.#isWaiting = true;
     return (outcome, ended) => {
-      const tookMs = performance.now() - startedAtMs;
-      for (const meter of meters) meter.leave(ended, tookMs);
-      tenants.left(tenant, outcome, ended);
+      waiting -= ended;
+      this.#isWaiting = waiting > 0;
+      tenants.count(tenant, outcome, ended);
+      const isOver = outcome === "ok" || outcome === "error";
+      const abandoned = isOver ? 0 : Math.min(ended, this.#running - this.#abandoned);
+      this.#abandoned += abandoned;
+      this.#leave(ended - abandoned);
     };
+  }
+
+  /** A run has one of its items, and counts until it ends: whoever hangs up does not make room for more. */
+  runStarted(): void {
+    this.#running++;
+    // Equal items share a run: one that nobody waits for here has taken its place in it.
+    if (this.#isWaiting) return;
+    this.#abandoned++;
+    for (const meter of this.#meters) meter.inFlight++;
+    this.#tenants.left(-1);
+  }
+
+  runEnded(): void {
+    this.#running--;
+    if (this.#abandoned <= this.#running) return;
+    this.#abandoned--;
+    this.#leave(1);
+  }
+
+  #leave(items: number): void {
+    const tookMs = performance.now() - this.#startedAtMs;
+    for (const meter of this.#meters) meter.leave(items, tookMs);
+    this.#tenants.left(items);
   }
 
   /** A key's bounds hold for all its tenants together, also for made-up ones. */

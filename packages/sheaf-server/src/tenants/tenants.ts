@@ -80,21 +80,20 @@ export class Tenants {
     return tenant;
   }
 
-  /** Items of this tenant wait or run, until they have left with an outcome. */
+  /** Items of this tenant wait or run, until they have left. */
   entered(tenant: Tenant, items: number): void {
     this.#inFlight += items;
     this.#asked(tenant, items);
   }
 
-  left(tenant: Tenant, outcome: ItemOutcome, items: number): void {
+  left(items: number): void {
     this.#inFlight -= items;
-    this.#count(tenant, outcome, items);
   }
 
   /** Its items were refused before they waited. */
   refused(tenant: Tenant, items: number): void {
     this.#asked(tenant, items);
-    this.#count(tenant, "rejected", items);
+    this.count(tenant, "rejected", items);
   }
 
   figures(): TenantsFigures {
@@ -109,8 +108,8 @@ export class Tenants {
     if (!tenant.isShown && tenant.name !== othersName) this.#show(tenant, nowMs);
   }
 
-  /** The counts of all tenants together only grow. */
-  #count(tenant: Tenant, outcome: ItemOutcome, items: number): void {
+  /** How items ended. The counts of all tenants together only grow. */
+  count(tenant: Tenant, outcome: ItemOutcome, items: number): void {
     (tenant.isShown ? tenant.items : this.#others)[outcome] += items;
   }
 

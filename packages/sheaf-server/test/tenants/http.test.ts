@@ -162,6 +162,35 @@ test("over a bound of its own a tenant gets 429 with its own Retry-After, and no
   assert.equal((await ask("sk-narrow")).status, 200);
 });
 
+test("an item counts until its run ends: who hangs up or gives up has no room for more", async (t) => {
+  for (const ending of ["hang up", "timeout"] as const) {
+    const model = gated();
+    const server = await servingKeys(t, [entry("a", { itemsInFlight: 2 })], model, { apiKey: "own" });
+    const controller = new AbortController();
+    const given = fetch(`${server.url}/infer`, {
+      method: "POST",
+      signal: controller.signal,
+      headers: { "content-type": "application/json", ...bearer("sk-a"), ...(ending === "timeout" && { "x-request-timeout-ms": "60" }) },
+      body: JSON.stringify({ inputs: [[1, 2, 3], [4, 5, 6]] }),
+    }).then(({ status }) => status, () => "gone"); // prettier-ignore
+    await model.started;
+    if (ending === "hang up") controller.abort();
+    assert.equal(await given, ending === "hang up" ? "gone" : 200);
+    // Its own outcome is there, and its run goes on.
+    await until(async () => {
+      const outcome = ending === "hang up" ? "aborted" : "timeout";
+      const { text } = await server.get("/metrics", bearer("own"));
+      return text.includes(`sheaf_tenant_items_total{tenant="a",outcome="${outcome}"} 2`);
+    });
+    assert.equal(await itemsIn(server), 2);
+    const refused = await server.post("/infer", [1, 2, 3], bearer("sk-a"));
+    assert.match(refused.json.error.message, /^a may send at most 2 items in flight, 2 are\./);
+    model.release();
+    await until(async () => (await itemsIn(server)) === 0);
+    assert.equal((await server.post("/infer", [1, 2, 3], bearer("sk-a"))).status, 200);
+  }
+});
+
 test("TENANT_ITEMS_IN_FLIGHT holds for every key that says nothing else", async (t) => {
   const model = gated();
   const server = await servingKeys(t, [entry("a"), entry("b", { itemsInFlight: 9 })], model, {

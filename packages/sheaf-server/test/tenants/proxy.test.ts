@@ -121,6 +121,27 @@ test("the limits of a key and model hold for any header and query that a caller 
   assert.equal(api.maxInFlight(), 2);
 });
 
+test("a text counts until the request that has it is answered, also when its caller has hung up", async (t) => {
+  const { proxy, release, waiting } = await heldProxy(t, {
+    maxBatchSize: 2,
+    maxWaitMs: 60_000,
+    tenantItemsInFlight: 1,
+  });
+  const controller = new AbortController();
+  const gone = proxy.embed("mine", { key: "sk-a", signal: controller.signal }).catch(() => "gone");
+  const other = proxy.embed("other", { key: "sk-b" });
+  await waiting("a", 1);
+  await waiting("b", 1);
+  controller.abort();
+  assert.equal(await gone, "gone");
+  while (!(await proxy.get("/metrics", bearer("sk-op"))).text.includes('{tenant="a",outcome="aborted"} 1'))
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal((await proxy.embed("more", { key: "sk-a" })).json.error.code, "TENANT_LIMIT");
+  release();
+  assert.equal((await other).status, 200);
+  await waiting("a", 0);
+});
+
 test("a caller who makes up models gets its share of the lanes, and leaves room for others", async (t) => {
   const keyBatchers = new KeyBatchers({ ...defaultSettings, ...proxyDefaults });
   t.after(() => keyBatchers.close(0));

@@ -7,7 +7,8 @@ const one = (): number => 1;
 
 function serve(tenants: Tenants, tenant: Tenant, items: number): void {
   tenants.entered(tenant, items);
-  tenants.left(tenant, "ok", items);
+  tenants.count(tenant, "ok", items);
+  tenants.left(items);
 }
 
 test("a rate lets a second's worth in at once, then says when the next item may come", () => {

@@ -3,7 +3,7 @@ import { wrapExecutor } from "sheaf/executors";
 import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { hasTenants } from "../../tenants/callers.ts";
-import type { Caller } from "../../tenants/caller.ts";
+import { whileRunning, type Caller } from "../../tenants/caller.ts";
 import type { Tenant } from "../../tenants/tenants.ts";
 
 /** An item as it waits in a batcher whose tenants take turns. */
@@ -49,9 +49,9 @@ export const turnKeys: Required<Pick<Keys, "fairKey" | "shareOf">> = {
 /** An executor of items, for items with their tenants. */
 export const tenantedExecutor = (inner: Executor<unknown, unknown>): Executor<unknown, unknown> =>
   wrapExecutor(inner, {
-    run: (held, handle) =>
-      inner.run(
-        (held as Tenanted[]).map(({ item }) => item),
-        handle,
-      ),
+    run(all, handle) {
+      const held = all as Tenanted[];
+      const items = held.map(({ item }) => item);
+      return whileRunning(held.map(({ caller }) => caller), () => inner.run(items, handle)); // prettier-ignore
+    },
   });

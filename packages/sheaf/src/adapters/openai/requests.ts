@@ -37,8 +37,8 @@ export type SendEmbeddings = (
   body: Readonly<Record<string, unknown>> & { readonly input: readonly unknown[] },
   options: {
     readonly signal: AbortSignal;
-    /** The first of the calls that share the request. */
-    readonly call: EmbeddingCall;
+    /** Those that share the request, in the order of their inputs. */
+    readonly calls: readonly EmbeddingCall[];
     /** Call it with the reply's headers, from which the limit is learned. */
     readonly onHeaders: (headers: HeadersLike) => void;
   },
@@ -75,8 +75,10 @@ export function embeddingRequests(
     const inputs = calls.map(({ input }) => input);
     let headers: HeadersLike | undefined;
     const onHeaders = (sent: HeadersLike): void => void (headers = sent);
-    const call = calls[0]!;
-    const reply = (await send({ ...call.parameters, input: inputs }, { signal, call, onHeaders })) as EmbeddingsReply;
+    const reply = (await send(
+      { ...calls[0]!.parameters, input: inputs },
+      { signal, calls, onHeaders },
+    )) as EmbeddingsReply;
     const counted = reply?.usage?.total_tokens ?? reply?.usage?.prompt_tokens;
     replied({ headers, tokens: counted });
     const embeddings = embeddingsOf(reply, inputs.length);
