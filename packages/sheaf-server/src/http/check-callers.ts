@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Problem } from "../problems/problem.ts";
 import type { Caller } from "../tenants/caller.ts";
 import type { Callers } from "../tenants/callers.ts";
@@ -19,13 +19,22 @@ export interface GuardedPaths {
 export function checkCallers(app: FastifyInstance, callers: Callers, paths: GuardedPaths): void {
   if (callers.isOpenToAll) return;
   const { prefix } = app;
-  app.addHook("onRequest", (request, _reply, done) => {
+  /** Replies to operators, which may last, such as the page's events. */
+  const open = new Map<FastifyReply, Caller>();
+  callers.onKeys(() => {
+    for (const [{ raw }, caller] of open) if (caller.isGone || !caller.isOperator) raw.destroy();
+  });
+  app.addHook("onRequest", (request, reply, done) => {
     const path = request.routeOptions.url?.slice(prefix.length);
     if (path !== undefined && paths.open.has(path)) return done();
     try {
       const caller = callers.identify((name) => request.headers[name]);
       if (caller !== undefined) {
-        if (!caller.isOperator && path !== undefined && paths.operators.has(path)) throw forOperators(path);
+        if (path !== undefined && paths.operators.has(path)) {
+          if (!caller.isOperator) throw forOperators(path);
+          open.set(reply, caller);
+          reply.raw.once("close", () => open.delete(reply));
+        }
         known.set(request, caller);
       }
       done();

@@ -8,8 +8,6 @@ export const digestOf = (key: string | Buffer): Buffer => createHash("sha256").u
 /** A key, or several of one name. It stays the same object while its terms change. */
 export class ApiKey {
   terms: KeyTerms;
-  /** Not in the file any more: requests that are open end, and no other begins. */
-  isRevoked = false;
   /** Of all its tenants together. */
   readonly meter: Meter;
 
@@ -17,13 +15,18 @@ export class ApiKey {
     this.terms = terms;
     this.meter = new Meter(terms.bounds);
   }
+
+  /** Whether this is still one of its keys: not replaced by another of the name, and not removed. */
+  has(digest: Buffer): boolean {
+    return this.terms.digests.some((known) => known.equals(digest));
+  }
 }
 
 /** The keys that open a server. */
 export class ApiKeys {
   readonly #own: KeyTerms | undefined;
   #byName: ReadonlyMap<string, ApiKey> = new Map();
-  #byPlace: ReadonlyMap<string, readonly Known[]> = new Map();
+  #byPlace: ReadonlyMap<string, readonly SentKey[]> = new Map();
   /** Nobody outside can tell the place of a digest, so the time of a look-up says nothing about a key. */
   readonly #salt = randomBytes(32);
 
@@ -36,7 +39,7 @@ export class ApiKeys {
   /** These keys from now on, beside API_KEY. */
   replace(keys: readonly KeyTerms[]): void {
     const byName = new Map<string, ApiKey>();
-    const byPlace = new Map<string, Known[]>();
+    const byPlace = new Map<string, SentKey[]>();
     for (const terms of this.#own === undefined ? keys : [this.#own, ...keys]) {
       const key = this.#byName.get(terms.name) ?? new ApiKey(terms);
       key.terms = terms;
@@ -47,15 +50,15 @@ export class ApiKeys {
         byPlace.set(place, [...(byPlace.get(place) ?? []), { digest, key }]);
       }
     }
-    for (const [name, key] of this.#byName) if (!byName.has(name)) key.isRevoked = true;
+    for (const [name, key] of this.#byName) if (!byName.has(name)) key.terms = { ...key.terms, digests: [] };
     this.#byName = byName;
     this.#byPlace = byPlace;
   }
 
   /** The key that a request sent; undefined where there is none like it. */
-  find(given: string): ApiKey | undefined {
+  find(given: string): SentKey | undefined {
     const digest = digestOf(given);
-    return this.#byPlace.get(this.#placeOf(digest))?.find((known) => timingSafeEqual(known.digest, digest))?.key;
+    return this.#byPlace.get(this.#placeOf(digest))?.find((known) => timingSafeEqual(known.digest, digest));
   }
 
   #placeOf(digest: Buffer): string {
@@ -63,7 +66,8 @@ export class ApiKeys {
   }
 }
 
-interface Known {
+/** A key as a request sent it: one of several of a name. */
+export interface SentKey {
   readonly digest: Buffer;
   readonly key: ApiKey;
 }

@@ -2,7 +2,7 @@ import { BatcherError, type Priority } from "sheaf";
 import { priorities } from "sheaf/adapters/http";
 import { Problem } from "../problems/problem.ts";
 import { withoutStack } from "../problems/without-stack.ts";
-import type { ApiKey } from "./api-keys.ts";
+import type { ApiKey, SentKey } from "./api-keys.ts";
 import type { Meter } from "./meter.ts";
 import type { ItemOutcome, Tenant, Tenants } from "./tenants.ts";
 
@@ -79,8 +79,7 @@ export function whileRunning<T>(callers: readonly (Caller | undefined)[], run: (
 
 /** The sender of a request, with its tenant and its rights. */
 export class Caller {
-  /** Undefined: the server asks for no key. */
-  readonly key: ApiKey | undefined;
+  readonly #sent: SentKey | undefined;
   readonly tenant: Tenant;
   readonly #tenants: Tenants;
   /** The caller of the same key whose request names this user; undefined where users are not tenants. */
@@ -94,16 +93,26 @@ export class Caller {
   #isWaiting = false;
   #startedAtMs = 0;
 
-  constructor(tenants: Tenants, tenant: Tenant, key: ApiKey | undefined, ofUser?: (user: unknown) => Caller) {
+  constructor(tenants: Tenants, tenant: Tenant, sent: SentKey | undefined, ofUser?: (user: unknown) => Caller) {
     this.#tenants = tenants;
     this.tenant = tenant;
-    this.key = key;
+    this.#sent = sent;
     this.ofUser = ofUser;
   }
 
   /** The same for another request of a stream. */
   again(): Caller {
-    return new Caller(this.#tenants, this.tenant, this.key);
+    return new Caller(this.#tenants, this.tenant, this.#sent);
+  }
+
+  /** Undefined: the server asks for no key. */
+  get key(): ApiKey | undefined {
+    return this.#sent?.key;
+  }
+
+  /** Whether its key was replaced or removed since it was sent: what is open ends, and nothing else begins. */
+  get isGone(): boolean {
+    return this.#sent !== undefined && !this.#sent.key.has(this.#sent.digest);
   }
 
   get isOperator(): boolean {
@@ -122,7 +131,7 @@ export class Caller {
    * @throws {Problem} 401 for a key that is gone, 429 over one of its bounds, with the time until that is over.
    */
   enter({ items, weight }: Load): (outcome: ItemOutcome, items: number) => void {
-    if (this.key?.isRevoked === true) throw new Problem("UNAUTHORIZED", "The key is no longer valid.");
+    if (this.isGone) throw keyIsGone();
     const startedAtMs = performance.now();
     const { tenant } = this;
     const tenants = this.#tenants;
@@ -186,6 +195,8 @@ function outcomeOf(error: unknown, signal: AbortSignal | undefined): Exclude<Ite
   if (error.code === "QUEUE_FULL" || error.code === "CLOSED") return "rejected";
   return error.code === "TIMEOUT" ? "timeout" : "error";
 }
+
+export const keyIsGone = (): Problem => new Problem("UNAUTHORIZED", "The key is no longer valid.");
 
 /** Those who were refused together come back a little apart. */
 const spread = 0.25;

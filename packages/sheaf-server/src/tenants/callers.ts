@@ -1,9 +1,9 @@
 import { unwatchFile, watchFile } from "node:fs";
 import { invalid, messageOf, Problem } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
-import { ApiKeys, type ApiKey } from "./api-keys.ts";
+import { ApiKeys, type SentKey } from "./api-keys.ts";
 import { Caller } from "./caller.ts";
-import { ownKeyName, readKeysFile } from "./keys-file.ts";
+import { readKeysFile } from "./keys-file.ts";
 import type { TenantBounds } from "./meter.ts";
 import { Tenants, type TenantsFigures } from "./tenants.ts";
 
@@ -47,6 +47,7 @@ export class Callers {
   readonly #keys: ApiKeys | undefined;
   readonly #bounds: TenantBounds;
   readonly #hasTenants: boolean;
+  readonly #listeners = new Set<() => void>();
   #close: (() => void) | undefined;
 
   /** @throws {ConfigError} where the file of keys is wrong; later, when it changes to a wrong one, the keys stay. */
@@ -80,22 +81,27 @@ export class Callers {
     return this.#callerOf(key, tenantBy === "header" ? nameIn(header(tenantHeader), tenantHeader) : undefined);
   }
 
+  /** Calls `listener` whenever keys were replaced or removed. */
+  onKeys(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
   close(): void {
     this.#close?.();
   }
 
-  #callerOf(key: ApiKey | undefined, name: string | undefined): Caller {
+  #callerOf(sent: SentKey | undefined, name: string | undefined): Caller {
     const tenants = this.#tenants;
+    const key = sent?.key;
     const share = key?.terms.share ?? 1;
     if (this.#settings.tenantBy === "key" && key !== undefined) {
       const bounds = { ...this.#bounds, ...key.terms.bounds };
-      return new Caller(tenants, tenants.of(key.terms.name, share, bounds), key);
+      return new Caller(tenants, tenants.of(key.terms.name, share, bounds), sent);
     }
-    // Two customers may have users of the same name. The only key of a server says nothing.
-    const prefix = key === undefined || key.terms.name === ownKeyName ? "" : `${key.terms.name}/`;
-    const ofUser = (user: unknown): Caller => this.#callerOf(key, nameIn(user ?? undefined, "user"));
+    const prefix = key === undefined || this.#settings.apiKeysFile === undefined ? "" : prefixOf(key.terms.name);
+    const ofUser = (user: unknown): Caller => this.#callerOf(sent, nameIn(user ?? undefined, "user"));
     const tenant = tenants.of(`${prefix}${name ?? noName}`, share, this.#bounds);
-    return new Caller(tenants, tenant, key, this.#settings.tenantBy === "user" ? ofUser : undefined);
+    return new Caller(tenants, tenant, sent, this.#settings.tenantBy === "user" ? ofUser : undefined);
   }
 
   #followFile(path: string, keys: ApiKeys, log: CallersLog): void {
@@ -104,6 +110,7 @@ export class Callers {
       try {
         const terms = readKeysFile(path);
         keys.replace(terms);
+        for (const listener of this.#listeners) listener();
         log.info({ keys: terms.length }, "the file of keys was read again");
       } catch (error) {
         log.error({}, `the keys stay as they were: ${messageOf(error)}`);
@@ -113,6 +120,12 @@ export class Callers {
     this.#close = () => unwatchFile(path, reread);
   }
 }
+
+/**
+ * Two customers may have users of the same name, and the names of keys and users may have slashes: up to the first one is
+ * the key's. The only key of a server says nothing.
+ */
+const prefixOf = (key: string): string => `${key.replaceAll("%", "%25").replaceAll("/", "%2F")}/`;
 
 function boundsOf(settings: CallerSettings): TenantBounds {
   const {
@@ -128,7 +141,7 @@ function boundsOf(settings: CallerSettings): TenantBounds {
 }
 
 /** @throws {Problem} 401 */
-function keyIn(keys: ApiKeys, authorization: unknown, place: string): ApiKey {
+function keyIn(keys: ApiKeys, authorization: unknown, place: string): SentKey {
   const given = typeof authorization === "string" ? /^Bearer +(.+)$/i.exec(authorization)?.[1] : undefined;
   const key = given === undefined ? undefined : keys.find(given);
   if (key !== undefined) return key;

@@ -3,7 +3,7 @@ import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
 import type { ModelDefinition, Settings } from "../../dist/index.js";
 import { serving, doubling, gated, measuringTexts, type Serving } from "../server/serving.js";
-import { bearer, entry, keysFile } from "./keys.js";
+import { bearer, entry, keysFile, sha256 } from "./keys.js";
 
 const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -271,6 +271,52 @@ test("a replaced file counts without a restart; a wrong one changes nothing; a r
   assert.equal(await statusOf("sk-b"), 200);
   file.write({ keys: [entry("b"), entry("c")] });
   await until(async () => (await statusOf("sk-c")) === 200);
+});
+
+test("the page's events end when the operator's key is replaced, or is an operator's no longer", async (t) => {
+  const file = keysFile(t, [
+    entry("a", { operator: true }),
+    entry("b", { operator: true }),
+    entry("c", { operator: true }),
+  ]);
+  const server = await serving(t, [doubling()], { apiKeysFile: file.path });
+  const events = await Promise.all(
+    ["a", "b", "c"].map(async (name) => {
+      const response = await fetch(`${server.url}/dashboard/events`, { headers: bearer(`sk-${name}`) });
+      assert.equal(response.status, 200);
+      return { response, ended: response.text().then(() => undefined, () => undefined) }; // prettier-ignore
+    }),
+  );
+  let isOpen = true;
+  void events[2]!.ended.then(() => (isOpen = false));
+  file.write({ keys: [{ ...entry("a", { operator: true }), sha256: sha256("sk-a2") }, entry("b"), entry("c", { operator: true })] }); // prettier-ignore
+  await Promise.all(events.slice(0, 2).map(({ ended }) => ended));
+  assert.equal((await server.get("/metrics", bearer("sk-a2"))).status, 200);
+  assert.ok(isOpen, "of a key that stays");
+});
+
+test("names with slashes are no other key's tenants", async (t) => {
+  const keys = [
+    entry("acme", { itemsPerSecond: 100 }),
+    entry("acme/eu"),
+    entry("acme%2Feu"),
+    entry("op", { operator: true }),
+  ];
+  const server = await servingKeys(t, keys, doubling(), {
+    tenantBy: "header",
+    apiKey: "own",
+    tenantItemsPerSecond: 0.01,
+  });
+  const pairs = [["sk-acme", "eu/c"], ["sk-acme/eu", "c"], ["sk-acme%2Feu", "c"], ["own", "acme/eu/c"], ["own", "c"]]; // prettier-ignore
+  for (const [key, tenant] of pairs) {
+    const { status, text } = await server.post("/infer", [1, 2, 3], { ...bearer(key!), "x-tenant": tenant! });
+    assert.equal(status, 200, text);
+  }
+  const { text } = await server.get("/metrics", bearer("sk-op"));
+  const names = [...text.matchAll(/^sheaf_tenant_items_total\{tenant="([^"]+)",outcome="ok"\} 1$/gm)].map(
+    ([, name]) => name,
+  );
+  assert.deepEqual(names.sort(), ["API_KEY/acme/eu/c", "API_KEY/c", "acme%252Feu/c", "acme%2Feu/c", "acme/eu/c"]);
 });
 
 test("TENANT_BY=header: a gateway names the tenant; callers with the same name in two products are two tenants", async (t) => {

@@ -62,17 +62,21 @@ test("a key is found by its hash, an old one until the file has it no more, and 
   const { path, write } = keysFile(t, [{ ...entry("a"), sha256: [sha256("old"), sha256("new")] }, entry("b")]);
   const keys = new ApiKeys("own");
   keys.replace(readKeysFile(path));
-  const a = keys.find("old");
-  assert.equal(a?.terms.name, "a");
-  assert.equal(keys.find("new"), a);
-  assert.equal(keys.find("own")?.terms.name, "API_KEY");
+  const old = keys.find("old")!;
+  const a = old.key;
+  assert.equal(a.terms.name, "a");
+  assert.equal(keys.find("new")?.key, a);
+  assert.equal(keys.find("own")?.key.terms.name, "API_KEY");
   for (const other of ["", "ol", "oldd", "OLD", sha256("old")]) assert.equal(keys.find(other), undefined, other);
   write({ keys: [{ ...entry("a"), sha256: sha256("new"), share: 3 }] });
-  const b = keys.find("sk-b");
+  const b = keys.find("sk-b")!;
   keys.replace(readKeysFile(path));
   assert.equal(keys.find("old"), undefined);
-  assert.equal(keys.find("new"), a);
-  assert.deepEqual([a!.terms.share, a!.isRevoked, b!.isRevoked], [3, false, true]);
+  const replaced = keys.find("new")!;
+  assert.equal(replaced.key, a);
+  assert.equal(a.terms.share, 3);
+  // A request that is open knows which one of the keys it has sent.
+  assert.deepEqual([old, replaced, b].map(({ key, digest }) => key.has(digest)), [false, true, false]); // prettier-ignore
 });
 
 test("sheaf key makes another key each time, and the entry that lets it in", async (t) => {
@@ -85,7 +89,7 @@ test("sheaf key makes another key each time, and the entry that lets it in", asy
   assert.notEqual(first.key, second.key);
   const keys = new ApiKeys(undefined);
   keys.replace(readKeysFile(keysFile(t, [first.entry]).path));
-  assert.equal(keys.find(first.key)?.terms.name, "acme");
+  assert.equal(keys.find(first.key)?.key.terms.name, "acme");
   assert.equal(keys.find(second.key), undefined);
   const streams = collected();
   assert.equal(await key(["acme"], streams), 0);

@@ -16,6 +16,7 @@ import { rawOrContents } from "./contents.ts";
 import { serviceName } from "./definition.ts";
 import { inferMessage, type InferMessage } from "./infer-request.ts";
 import { detailsOf, statusNameOf, statusOf } from "./status.ts";
+import { keyIsGone } from "../../../tenants/caller.ts";
 import { callerOf } from "./calls.ts";
 
 /** Most requests of one stream that run or wait; the next one is read when a reply has been taken. */
@@ -95,6 +96,7 @@ function stream(
   const controller = new AbortController();
   const headers = headersOf(call);
   let inFlight = 0;
+  let isOver = false;
   let lastReply: Promise<void> = Promise.resolve();
   const end = (problem?: Problem): void => {
     whenEnded();
@@ -106,6 +108,12 @@ function stream(
     controller.abort(clientClosedRequest());
   });
   call.on("data", (bytes: Buffer) => {
+    if (isOver) return;
+    if (callerOf(call)?.isGone === true) {
+      isOver = true;
+      void lastReply.then(() => end(keyIsGone()));
+      return;
+    }
     if (++inFlight >= maxInFlightPerStream) call.pause();
     const reply = answer(bytes);
     lastReply = lastReply.then(async () => {
@@ -115,7 +123,9 @@ function stream(
       if (!controller.signal.aborted) call.resume();
     });
   });
-  call.once("end", () => void lastReply.then(() => end()));
+  call.once("end", () => {
+    if (!isOver) void lastReply.then(() => end());
+  });
   return () => end(new Problem("DRAINING", "The server is shutting down; open a stream to another one."));
 
   /** Resolves once the client's window had room for it: one that does not read gets no more, and then none. */
