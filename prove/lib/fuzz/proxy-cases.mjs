@@ -17,6 +17,7 @@ export const cases = () =>
     { weight: 2, arbitrary: mutated(embedding.map(({ slices: [bytes] }) => bytes)).map((bytes) => ({ name: "mutated request", slices: [bytes], end: "end" })) },
     { weight: 2, arbitrary: embedding },
     { weight: 1, arbitrary: foreignHost },
+    { weight: 1, arbitrary: longConnection },
     { weight: 1, arbitrary: fc.uint8Array({ minLength: 1, maxLength: 200 }).map((bytes) => ({ name: "garbage", slices: [Buffer.from(bytes)], end: "end" })) },
   ); // prettier-ignore
 
@@ -58,6 +59,16 @@ const hostileInput = fc.tuple(key, hostileJson).map(([of, value]) => {
   const status = outcome === "kept" ? "(?:200|400)" : statusOf(outcome);
   return asking(`input ${outcome}`, of, `{"model":"tiny","input":${value.text}}`, status);
 });
+
+/** As many spaces as a header may have, and the names of headers that are not passed on. */
+const longConnection = fc
+  .tuple(key, fc.array(fc.constantFrom(" ", "\t", ",", " ,\t", "x-hop", "a"), { maxLength: 6 }), fc.nat(12_000))
+  .map(([of, parts, length]) => {
+    const value = ["a", ...parts].join(" ".repeat(length / (parts.length + 1)));
+    const body = JSON.stringify({ model: "tiny", input: of });
+    const lines = [`connection: ${value}, close`, "x-hop: 1", authorization(of)];
+    return { name: "long connection header", slices: [posting("/v1/embeddings", body, lines)], end: "wait", check: expecting("200") }; // prettier-ignore
+  });
 
 const foreignHost = fc.constantFrom("evil.example", "localhost.evil.example", "10.0.0.1").map((host) => ({
   name: "host",

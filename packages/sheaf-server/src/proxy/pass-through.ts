@@ -5,7 +5,7 @@ import { callerOf } from "../http/check-callers.ts";
 import { clientClosedRequest, Problem } from "../problems/problem.ts";
 import type { Settings } from "../settings/settings.ts";
 import { draining, type KeyBatchers } from "./key-batchers.ts";
-import { upstreamUrl, withoutCaller } from "./target.ts";
+import { namedByConnection, upstreamUrl, withoutCaller } from "./target.ts";
 import { unreachable } from "./upstream.ts";
 
 /**
@@ -69,9 +69,9 @@ const ofOneHop = [
 
 /** Passed on, `connection: close` of the upstream would end the client's connection, and `keep-alive` would keep it. */
 function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> {
-  const named = String(headers["connection"] ?? "").toLowerCase().split(/\s*,\s*/); // prettier-ignore
+  const named = namedByConnection(headers["connection"]);
   return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.includes(name)),
+    Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)),
   );
 }
 

@@ -42,10 +42,19 @@ export function keyOf(headers: UpstreamHeaders, { upstreamApiKey }: UpstreamSett
   return upstreamApiKey === undefined ? keyHeaders.map((name) => headers[name]) : [];
 }
 
+/** Names of the headers that `Connection` says are for one hop. Not split by an expression with spaces: that is quadratic. */
+export const namedByConnection = (header: unknown): ReadonlySet<string> =>
+  new Set(
+    String(header ?? "")
+      .toLowerCase()
+      .split(",")
+      .map((name) => name.trim()),
+  );
+
 /** The headers that go to the upstream, sorted by name: keys, organisation, project, and all that is not known. */
 export function upstreamHeaders(given: IncomingHttpHeaders, settings: UpstreamSettings): UpstreamHeaders {
   const headers: IncomingHttpHeaders = withoutCaller(given, settings);
-  const named = new Set((headers.connection ?? "").toLowerCase().split(/\s*,\s*/)); // prettier-ignore
+  const named = namedByConnection(headers.connection);
   const sent = Object.entries(headers)
     .filter(([name]) => !ownToEachRequest.has(name) && !named.has(name))
     .filter(([name]) => !ownPrefixes.some((prefix) => name.startsWith(prefix)))

@@ -142,7 +142,7 @@ function boundsOf(settings: CallerSettings): TenantBounds {
 
 /** @throws {Problem} 401 */
 function keyIn(keys: ApiKeys, authorization: unknown, place: string): SentKey {
-  const given = typeof authorization === "string" ? /^Bearer +(.+)$/i.exec(authorization)?.[1] : undefined;
+  const given = typeof authorization === "string" ? /^Bearer +(\S.*)$/is.exec(authorization)?.[1] : undefined;
   const key = given === undefined ? undefined : keys.find(given);
   if (key !== undefined) return key;
   throw new Problem(
