@@ -89,9 +89,9 @@ export function assembleBatcher<In, Out>(
     },
     weighed: (difference) => limiter.correct(clock.now(), difference),
     putBack: (batch, group, batchId, error) => putBack(putBackParts, batch, { group, batchId, error }),
-    ranAgain: (items, weight) => {
+    ranAgain: (items, weight, nowMs) => {
       statistics.bisectRuns++;
-      limiter.spend(clock.now(), items, weight);
+      limiter.spend(nowMs, items, weight);
     },
     answered: (chunk, index, result) => {
       if (result instanceof Error) pauseAfter(result);

@@ -9,8 +9,9 @@ export interface Bisection<In> {
   readonly shouldBisect: (error: unknown) => boolean;
   /** Extra runs at most; default 8·⌈log2 n⌉ for a batch of n. */
   readonly maxBisectRuns: number | undefined;
+  now(): number;
   /** Runs some of the items again, by their indices, and returns a result for each, or throws. */
-  runAgain(indices: readonly number[]): Promise<ArrayLike<unknown>>;
+  runAgain(indices: readonly number[], nowMs: number): Promise<ArrayLike<unknown>>;
   /** The part failed for no fault of its items: the rest of the batch goes back to the queue. */
   isPutBack(error: unknown): boolean;
   /** A run exceeded runTimeoutMs: the batch has lost its slot and none of it runs again. */
@@ -42,12 +43,14 @@ export async function bisect<In>(batch: Chunk<In>, error: unknown, how: Bisectio
 
   split([...batch.items.keys()], error);
   for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    // Before the look at who is left: a clock may call the batcher.
+    const nowMs = how.now();
     // Callers that have left meanwhile are not worth a run.
     const alive = part.filter((index) => batch.settlers[index] !== undefined);
     if (alive.length === 0) continue;
     if (runsLeft-- <= 0) return how.calls.failAll(batch, error);
     try {
-      const results = await how.runAgain(alive);
+      const results = await how.runAgain(alive, nowMs);
       alive.forEach((index, position) => how.calls.settle(batch, index, results[position]));
     } catch (partError) {
       if (how.isGivenUp()) return how.calls.failAll(batch, partError);

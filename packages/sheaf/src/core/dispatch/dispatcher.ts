@@ -19,7 +19,7 @@ export interface DispatchEvents<In> extends RunEvents<In> {
   /** A batch, a part of one or a single item failed with this error. */
   failed(error: unknown): void;
   /** A bisection runs some items of a batch again. */
-  ranAgain(items: number, weight: number): void;
+  ranAgain(items: number, weight: number, nowMs: number): void;
   /** A batch failed for no fault of its items; those that have not settled go back to the queue. */
   putBack(batch: Chunk<In>, group: unknown, batchId: number, error: unknown): void;
   /** A slot may be free again. */
@@ -222,10 +222,11 @@ export class Dispatcher<In, Out> {
         this.#putBack(run, partError);
         return true;
       },
-      runAgain: async (indices) => {
+      now: () => this.#settings.clock.now(),
+      runAgain: async (indices, nowMs) => {
         const { length } = indices;
         run.counted = (run.weight * length) / run.size;
-        this.#events.ranAgain(length, run.counted);
+        this.#events.ranAgain(length, run.counted, nowMs);
         const executor = length === 1 && one !== undefined ? one : this.#executor;
         const items = indices.map((index) => batch.items[index]!);
         const handle = run.part(indices);

@@ -103,7 +103,7 @@ export class Admission<In, Out> {
 
   /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
   hasRoomFor(tenant: Tenant<In> | undefined): boolean {
-    return this.hasRoom() && (tenant === undefined || (tenant.waiters === 0 && this.#hasShare(tenant)));
+    return this.hasRoom() && (tenant === undefined || ((tenant.waiters === 0 || this.#isAdmitting) && this.#hasShare(tenant)));
   }
 
   /** Leaves room for a newcomer, however much the others send. */

@@ -105,10 +105,12 @@ export class Settlement<In> implements Withdrawals<In> {
    * then takes its place.
    */
   withdraw(chunk: Chunk<In>, index: number, error: unknown, outcome: Outcome): void {
-    // First: a clock may call the batcher, which must not happen while an item is half gone.
-    const nowMs = chunk.laneQueue === undefined ? 0 : this.#clock.now();
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
+    // First: a clock may call the batcher, which must not happen while an item is half gone. Whoever it makes leave or move
+    // has left or moved already.
+    const nowMs = chunk.laneQueue === undefined ? 0 : this.#clock.now();
+    if (chunk.settlers[index] !== settler) return;
     this.tally[outcome]++;
     const epoch = chunk.epochOf(index);
     const isHanded = this.#handToSharer(chunk, index);
