@@ -11,24 +11,9 @@ import type { BatcherOptions } from "./contract/options.ts";
  * const embed = createBatcher(async (texts: string[]) => (await api.embed(texts)).vectors, { maxBatchSize: 100 });
  * const vector = await embed("hello");
  */
-export function createBatcher<In, Out>(
+export function createBatcher<In, Out, Missing extends "undefined" | "error" = "undefined" | "error">(
   run: BatchFunction<In, Out> | Executor<In, Out>,
-  options: BatcherOptions<In, Out> & { readonly onMissing: "error" },
-): Batcher<In, Exclude<Result<Out>, undefined>>;
-/**
- * Makes a batcher over a batch function or an executor.
- * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
- * @example
- * const embed = createBatcher(async (texts: string[]) => (await api.embed(texts)).vectors, { maxBatchSize: 100 });
- * const vector = await embed("hello");
- */
-export function createBatcher<In, Out>(
-  run: BatchFunction<In, Out> | Executor<In, Out>,
-  options?: BatcherOptions<In, Out>,
-): Batcher<In, Result<Out>>;
-export function createBatcher<In, Out>(
-  run: BatchFunction<In, Out> | Executor<In, Out>,
-  options: BatcherOptions<In, Out> = {},
-): Batcher<In, Result<Out>> {
-  return assembleBatcher(run, options, auto);
+  options: BatcherOptions<In, Out> & { readonly onMissing?: Missing | undefined } = {},
+): Batcher<In, [Missing] extends ["error"] ? Exclude<Result<Out>, undefined> : Result<Out>> {
+  return assembleBatcher(run, options, auto) as Batcher<In, never>;
 }

@@ -157,7 +157,7 @@ held("many, settle and map carry the result type", () => {
   const embed = createBatcher(async (texts: string[]) =>
     texts.map((text) => (text === "" ? new MyError("empty") : text.length)),
   );
-  expectTypeOf(embed.many).parameter(0).toEqualTypeOf<Iterable<string>>();
+  expectTypeOf(embed.many).parameter(0).toEqualTypeOf<Iterable<string> & object>();
   expectTypeOf(embed.many(["a"])).toEqualTypeOf<Promise<number[]>>();
   expectTypeOf(embed.settle(new Set(["a"]))).toEqualTypeOf<Promise<PromiseSettledResult<number>[]>>();
   expectTypeOf(embed.map(["a"])).toExtend<AsyncIterable<number>>();
@@ -167,6 +167,10 @@ held("many, settle and map carry the result type", () => {
   expectTypeOf(embed.map(source())).toExtend<AsyncIterable<number>>();
   // @ts-expect-error -- items of another type are refused
   void (() => embed.many([1]));
+  // @ts-expect-error -- a text is no list of its characters
+  void (() => embed.many("hello"));
+  // @ts-expect-error -- nor to settle or map
+  void (() => [embed.settle("hello"), embed.map("hello")]);
   // @ts-expect-error -- and so is one item of another type
   void (() => embed(1));
 });

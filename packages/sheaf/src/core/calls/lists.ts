@@ -64,8 +64,9 @@ export function listsOf<In, Out>(
 
 /** A copy: the caller may change its array while items wait for room. */
 export function arrayOf<In>(items: Iterable<In>): ArrayLike<In> {
-  if (typeof (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator] !== "function") {
-    throw new TypeError(`items must be an iterable, got ${describe(items)}`);
+  const iterator = (items as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator];
+  if (typeof items === "string" || typeof iterator !== "function") {
+    throw new TypeError(`items must be an array or another iterable, got ${describe(items)}`);
   }
   return [...items];
 }

@@ -1,3 +1,4 @@
+import { describe } from "../../shared/describe.ts";
 import type { CallOptions } from "../contract/options.ts";
 import type { AbortListeners } from "../runtime/abort-listeners.ts";
 import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts";
@@ -112,6 +113,6 @@ function iteratorOf<In>(source: Source<In>): Iterator<In> | AsyncIterator<In> {
   const asAsync = (source as Partial<AsyncIterable<In>> | null | undefined)?.[Symbol.asyncIterator];
   if (typeof asAsync === "function") return asAsync.call(source);
   const asSync = (source as Partial<Iterable<In>> | null | undefined)?.[Symbol.iterator];
-  if (typeof asSync === "function") return asSync.call(source);
-  throw new TypeError("items must be an iterable or async iterable");
+  if (typeof asSync === "function" && typeof source !== "string") return asSync.call(source);
+  throw new TypeError(`items must be an iterable or async iterable, got ${describe(source)}`);
 }

@@ -38,16 +38,19 @@ export interface Batcher<In, Out> {
   /** Like `batcher(item, options)`, but gives the result with its batch, its queue wait and its run time. */
   detailed(item: In, options?: CallOptions): Promise<DetailedResult<Out>>;
   /** Like `settle`, with the batch, the queue wait and the run time of each result. */
-  settleDetailed(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<DetailedResult<Out>>[]>;
-  /** Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. */
-  many(items: Iterable<In>, options?: CallOptions): Promise<Out[]>;
+  settleDetailed(items: Iterable<In> & object, options?: CallOptions): Promise<PromiseSettledResult<DetailedResult<Out>>[]>;
+  /**
+   * Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. A text is no list
+   * of its characters.
+   */
+  many(items: Iterable<In> & object, options?: CallOptions): Promise<Out[]>;
   /** Several items, every outcome in order; never rejects for an item. */
-  settle(items: Iterable<In>, options?: CallOptions): Promise<PromiseSettledResult<Out>[]>;
+  settle(items: Iterable<In> & object, options?: CallOptions): Promise<PromiseSettledResult<Out>[]>;
   /**
    * Any number of items in bounded memory: pulls only while there is room, yields results in order, ends on the first
    * error and closes its source. `timeoutMs` counts for each item from when it was pulled.
    */
-  map(items: Iterable<In> | AsyncIterable<In>, options?: CallOptions): AsyncGenerator<Out, void, void>;
+  map(items: (Iterable<In> & object) | AsyncIterable<In>, options?: CallOptions): AsyncGenerator<Out, void, void>;
   /** Sends the waiting items without further holding, as slots come free; resolves when they have settled. */
   flush(): Promise<void>;
   /** Flushes; resolves when everything accepted before it has settled. */

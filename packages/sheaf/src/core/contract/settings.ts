@@ -5,6 +5,7 @@ import {
   checkCount,
   checkCountOrInfinity,
   checkFunction,
+  checkNames,
   checkNotNegative,
   checkOptions,
   checkPositive,
@@ -112,12 +113,13 @@ function own(policy: Policy): Policy {
 }
 
 /** @throws {TypeError | RangeError} for options of one call. */
-export function checkCallOptions({ signal, timeoutMs, priority, alone, overloadOrder }: CallOptions): void {
-  if (signal !== undefined) checkSignal("signal", signal);
-  if (timeoutMs !== undefined) checkPositive("timeoutMs", timeoutMs);
-  if (priority !== undefined) checkPriority("priority", priority);
-  if (alone !== undefined) check(typeof alone === "boolean", "alone", "true or false", alone, TypeError);
-  if (overloadOrder !== undefined) check(overloadOrder === "arrival", "overloadOrder", '"arrival"', overloadOrder);
+export function checkCallOptions(options: CallOptions): void {
+  for (const name in options) {
+    const isRight = callChecks[name as keyof CallOptions];
+    const value = options[name as keyof CallOptions];
+    if (isRight === undefined) checkNames(options, callChecks);
+    else if (value !== undefined) isRight(name, value);
+  }
 }
 
 /** 0 immediate, 1 interactive, 2 bulk: lower goes first. */
@@ -138,7 +140,15 @@ export const choosesByWeight = (
 
 const checkSignal = withMethods("an AbortSignal", "addEventListener");
 
-const checkPriority = oneOf(...priorities);
+/** Without a prototype: every name that is not here is unknown. */
+const callChecks: Readonly<Record<keyof CallOptions, Check | undefined>> = Object.assign(Object.create(null), {
+  signal: checkSignal,
+  timeoutMs: checkPositive,
+  priority: oneOf(...priorities),
+  alone: (name, value) => check(typeof value === "boolean", name, "true or false", value, TypeError),
+  overloadOrder: (name, value) => check(value === "arrival", name, '"arrival"', value),
+  tag: () => undefined,
+} satisfies Record<keyof CallOptions, Check>);
 
 /** Of every option; an adapter adds its own. */
 export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {

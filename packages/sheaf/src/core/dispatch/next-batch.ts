@@ -97,6 +97,7 @@ export class NextBatch<In> {
     costs: Costs | undefined,
     onlyAlone: boolean = false,
   ): Chunk<In> | undefined {
+    if (group.waiting === 0) return undefined; // a policy may have aborted its items
     const most = Math.max(1, Math.min(limit, this.#limits.maxBatchSize));
     const batch = this.#takeRow(group, most, costs) ?? this.#takeChosen(group, most, nowMs, costs, onlyAlone);
     if (batch === undefined) return undefined;

@@ -73,12 +73,14 @@ export class Settlement<In> implements Withdrawals<In> {
     chunk: Chunk<In>,
     index: number,
     value: unknown,
-    nowMs: number = this.#clock.now(),
+    endedAtMs?: number,
     outcome: Outcome = value instanceof Error ? "error" : "ok",
   ): void {
     const settler = chunk.settlers[index];
     if (settler === undefined) return;
     this.cancellation.leave(chunk, index);
+    // Only now: a clock may call the batcher, and its caller can leave no more.
+    const nowMs = endedAtMs ?? this.#clock.now();
     this.tally[outcome]++;
     this.latencyMs.record(nowMs, nowMs - chunk.arrivedAtMs(index));
     if (outcome !== "ok") reject(settler, value);
