@@ -158,6 +158,8 @@ for (const [what, options] of [
   ["priority: 1", { priority: 1 }],
   ["signal: {}", { signal: {} }],
   ["signal: a controller", { signal: new AbortController() }],
+  ["unknown option timeout; did you mean timeoutMs\\?: a misspelt name", { timeout: 3 }],
+  ["unknown option constructor: an inherited name", { constructor: 3 }],
 ] as const) {
   test(`a call with ${what} is rejected with a message that names it, and never run`, async () => {
     const name = what.split(":")[0]!;
@@ -205,7 +207,7 @@ for (const listener of [undefined, null, 5, {}]) {
 }
 
 test("map of what is not iterable is a TypeError, at the call or at the first result", async () => {
-  for (const wrong of [undefined, null, 5, {}]) {
+  for (const wrong of [undefined, null, 5, {}, "hello"]) {
     await assert.rejects(
       async () =>
         heldBatcher()
@@ -362,4 +364,13 @@ test("what a key function does to the call that it is called for counts: close, 
         const { ok, error, timeout, aborted, rejected } = batcher.stats().items;
         assert.equal(ok + error + timeout + aborted + rejected, 8);
       }
+});
+
+test("a text is no list of its characters", async () => {
+  const batcher = createBatcher((texts: string[]) => texts);
+  for (const method of ["many", "settle", "settleDetailed"] as const)
+    await assert.rejects(batcher[method]("hello" as never), {
+      name: "TypeError",
+      message: 'items must be an array or another iterable, got "hello"',
+    });
 });
