@@ -52,7 +52,6 @@ const wrongValues: Record<string, readonly unknown[]> = {
   price: [5, "free", null, { perRun: "1" }, { perItem: Number.NaN }, { perWeight: {} }],
   name: [5, null, {}],
   clock: [5, null, {}, { now: 5, after: () => {} }, { now: () => 0 }],
-  signal: [5, null, {}, "abort", new AbortController()],
 };
 
 for (const [option, values] of Object.entries(wrongValues)) {

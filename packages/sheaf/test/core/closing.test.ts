@@ -235,25 +235,6 @@ test("`await using` closes", async () => {
   assertCode(refused, "CLOSED");
 });
 
-test("aborting the batcher's signal closes it: what is in is finished", async () => {
-  const controller = new AbortController();
-  const { batcher, clock, finishAll } = heldBatcher({ signal: controller.signal });
-  const call = watch(batcher(1));
-  await clock.settle();
-  controller.abort();
-  const refused = watch(batcher(2));
-  await finishAll();
-  assertCode(refused, "CLOSED");
-  assert.equal(call.value, 1);
-});
-
-test("a batcher whose signal is already aborted is closed from the start", async () => {
-  const { batcher, clock } = heldBatcher({ signal: AbortSignal.abort() });
-  const refused = watch(batcher(1));
-  await clock.settle();
-  assertCode(refused, "CLOSED");
-});
-
 /** An executor that echoes after 10 ms on the clock and counts its closings. */
 function countingExecutor(
   clock: ReturnType<typeof manualClock>,

@@ -68,15 +68,6 @@ test('overloadOrder: "arrival" keeps the order of arrival', async () => {
   assert.ok(isAscending(ran()));
 });
 
-test('a call with overloadOrder: "arrival" keeps its place', async () => {
-  const { stream, finish, ran, batches } = rig();
-  await stream(0.4, 2000, (item) => (item % 100 === 0 ? { overloadOrder: "arrival" } : undefined));
-  const marked = ran().filter((item) => item % 100 === 0);
-  assert.ok(isAscending(marked));
-  assert.ok(batches.length > 150 && marked.length === 50, `${marked.length} of 50 have run`);
-  await finish();
-});
-
 test("refuseLate lets in a call that will go next, and refuses one that newer items would keep waiting for too long", async () => {
   const { stream, finish, ended, called, call } = rig({ refuseLate: 0.85 });
   await stream(0.4, 1000);
@@ -259,7 +250,6 @@ for (let seed = 1; seed <= 40; seed++) {
     const optionsOf = (): CallOptions | undefined => ({
       ...(chance(0.2) && { priority: priorities[Math.floor(random() * 3)]! }),
       ...(chance(0.05) && { alone: true }),
-      ...(chance(0.1) && { overloadOrder: "arrival" as const }),
       ...(chance(0.2) && { timeoutMs: 20 + 500 * random() }),
     });
     let overloads = 0;

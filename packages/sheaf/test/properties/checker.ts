@@ -46,6 +46,8 @@ export interface RunNote {
   isAborted: boolean;
   /** It failed, and its items went back to the queue. */
   isPutBack: boolean;
+  /** It asked for that in the very moment of its timeout, and may have been heard or not. */
+  mayBePutBack?: boolean;
 }
 
 /** Moments are sums of fractions where a rate limit made them. */
@@ -283,7 +285,9 @@ export class Checker {
   /** Of a part of a bisection, with all that is left of its batch. The items of a run that was given up have left it. */
   #putBack(note: RunNote): void {
     const { runTimeoutMs = Infinity } = this.#scenario;
-    if (this.#now() - note.startedAtMs >= runTimeoutMs - roundingMs) return;
+    const ranMs = this.#now() - note.startedAtMs;
+    note.mayBePutBack = Math.abs(ranMs - runTimeoutMs) <= roundingMs;
+    if (ranMs >= runTimeoutMs - roundingMs) return;
     note.isPutBack = true;
     this.#putBackBatches.add(note.batchId);
     const whole = this.runs.find(({ batchId }) => batchId === note.batchId)!;

@@ -202,7 +202,6 @@ held("users of exactOptionalPropertyTypes may pass undefined for every option", 
   const options: BatcherOptions<string, string> = {
     maxBatchSize: fromEnvironment("32"),
     maxWaitMs: fromEnvironment(undefined),
-    signal: undefined,
     policy: undefined,
   };
   createBatcher((items: string[]) => items, options);

@@ -62,7 +62,6 @@ export interface ItemEndpointOptions<In>
       | "dedupeKey"
       | "name"
       | "clock"
-      | "signal"
     > {
   /**
    * Most items that run at once; integer >= 1.

@@ -38,7 +38,6 @@ export interface OpenAIEmbeddingsOptions
       | "maxPauseMs"
       | "price"
       | "clock"
-      | "signal"
     > {
   /**
    * Name of the model, sent with every request. Required.

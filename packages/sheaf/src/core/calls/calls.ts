@@ -95,7 +95,7 @@ export function callsOf<In, Out>(
 
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
     const isObject = typeof callOptions === "object" && callOptions !== null;
-    const { signal, timeoutMs, priority, tag, alone = false, overloadOrder } = isObject ? callOptions : {};
+    const { signal, timeoutMs, priority, tag, alone = false } = isObject ? callOptions : {};
     if (isObject) checkCallOptions(callOptions);
     const watched = signal as unknown as AbortSignalLike | undefined;
     admission.checkOpen(items, watched);
@@ -103,7 +103,7 @@ export function callsOf<In, Out>(
     const lane = laneOf(priority);
     const waitMs = timeoutMs ?? settings.timeoutMs ?? Infinity;
     const deadlineMs = arrivedAtMs + waitMs;
-    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone, keepsPlace: overloadOrder === "arrival" };
+    return { lane, signal: watched, deadlineMs, arrivedAtMs, tag, alone };
   };
 
   const detailed = (item: In, callOptions?: CallOptions): Promise<DetailedResult<Out>> =>

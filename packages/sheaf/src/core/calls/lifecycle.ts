@@ -24,14 +24,11 @@ export class Lifecycle<In, Out> {
 
   /** Starts; a batch function, unlike an executor, can run at once. */
   begin(executor: Pick<Executor<In, Out>, "ready"> | undefined): void {
-    const { signal } = this.#parts.settings;
     if (executor === undefined) this.#scheduler.open = true;
     else {
       this.readiness = (async () => this.#parts.cost.warmedUp((await executor.ready()) ?? []))();
       this.readiness.then(this.#open, this.#fail);
     }
-    if (signal?.aborted === true) this.#closeOnAbort();
-    else signal?.addEventListener("abort", this.#closeOnAbort, { once: true });
   }
 
   flush(): Promise<void> {
@@ -70,8 +67,6 @@ export class Lifecycle<In, Out> {
     return new BatcherError("CLOSED", `${this.#parts.settings.name}: ${message}`);
   }
 
-  readonly #closeOnAbort = (): void => void this.close().catch(() => undefined);
-
   readonly #open = (): void => {
     this.#scheduler.open = true;
     this.#scheduler.wake();
@@ -86,7 +81,6 @@ export class Lifecycle<In, Out> {
     await this.drain();
     await this.#parts.dispatcher.answeringRunsEnded();
     this.#scheduler.stop();
-    this.#parts.settings.signal?.removeEventListener("abort", this.#closeOnAbort);
     await this.#executor.close();
     this.#parts.dispatcher.stopTimers();
   }

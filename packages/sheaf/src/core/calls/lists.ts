@@ -49,15 +49,19 @@ export function listsOf<In, Out>(
 
     map: (items: Iterable<In> | AsyncIterable<In>, callOptions: CallOptions = {}) => {
       checkCallOptions(callOptions);
-      return mapOver<In, Out>(items, { ...callOptions }, {
-        window: Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1)),
-        aborts: settlement.cancellation.aborts,
-        hasRoom: () => admission.hasRoom(),
-        call: (item, options) => {
-          scheduler.arriving(1);
-          return enter(item, options, true);
+      return mapOver<In, Out>(
+        items,
+        { ...callOptions },
+        {
+          window: Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1)),
+          aborts: settlement.cancellation.aborts,
+          hasRoom: () => admission.hasRoom(),
+          call: (item, options) => {
+            scheduler.arriving(1);
+            return enter(item, options, true);
+          },
         },
-      });
+      );
     },
   };
 }

@@ -38,7 +38,10 @@ export interface Batcher<In, Out> {
   /** Like `batcher(item, options)`, but gives the result with its batch, its queue wait and its run time. */
   detailed(item: In, options?: CallOptions): Promise<DetailedResult<Out>>;
   /** Like `settle`, with the batch, the queue wait and the run time of each result. */
-  settleDetailed(items: Iterable<In> & object, options?: CallOptions): Promise<PromiseSettledResult<DetailedResult<Out>>[]>;
+  settleDetailed(
+    items: Iterable<In> & object,
+    options?: CallOptions,
+  ): Promise<PromiseSettledResult<DetailedResult<Out>>[]>;
   /**
    * Several items, results in order; rejects with the first error, the other items run on. `[]` gives `[]`. A text is no list
    * of its characters.

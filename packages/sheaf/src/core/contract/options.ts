@@ -29,12 +29,6 @@ export interface CallOptions {
    */
   readonly alone?: boolean | undefined;
   /**
-   * `"arrival"`: under standing overload this call goes in order of arrival, before the newest of the rest.
-   * @default the batcher's `overloadOrder`
-   * @see BatcherOptions.overloadOrder
-   */
-  readonly overloadOrder?: "arrival" | undefined;
-  /**
    * Any value. The record of the item's batch lists it under `tags`, so that an observer can tell the calls apart.
    * @default none
    */
@@ -267,11 +261,6 @@ export interface BatcherOptions<In, Out = unknown> {
    * @default the system's clock
    */
   readonly clock?: Clock | undefined;
-  /**
-   * Aborting it closes the batcher.
-   * @default none
-   */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** The default of an option that is not given. */

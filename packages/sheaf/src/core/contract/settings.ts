@@ -20,7 +20,6 @@ import {
 } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 import { systemClock, type Clock } from "../runtime/clock.ts";
-import type { AbortSignalLike } from "../runtime/globals.ts";
 import type { BatchFunction, Executor } from "./executor.ts";
 import { defaults, type BatcherOptions, type CallOptions, type Priority } from "./options.ts";
 import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
@@ -28,7 +27,7 @@ import type { RateLimit, SharedRateLimit } from "./rate-limit.ts";
 /** Options after validation, with the defaults filled in. */
 export interface Settings<In, Out> extends Omit<
   BatcherOptions<In, Out>,
-  "maxBatchSize" | "maxWaitMs" | "concurrency" | "maxQueueSize" | "maxPauseMs" | "clock" | "name" | "policy" | "signal"
+  "maxBatchSize" | "maxWaitMs" | "concurrency" | "maxQueueSize" | "maxPauseMs" | "clock" | "name" | "policy"
 > {
   readonly maxBatchSize: number;
   readonly maxWaitMs: number;
@@ -40,7 +39,6 @@ export interface Settings<In, Out> extends Omit<
   readonly clock: Clock;
   readonly name: string;
   readonly policy: Policy;
-  readonly signal: AbortSignalLike | undefined;
 }
 
 const policiesInUse = new WeakSet<Policy>();
@@ -99,7 +97,6 @@ export function settingsOf<In, Out>(
     price: options.price && { ...options.price },
     name: options.name ?? defaults.name,
     clock: options.clock ?? systemClock,
-    signal: options.signal as AbortSignalLike | undefined,
   } satisfies Required<Settings<In, Out>>;
 }
 
@@ -146,7 +143,6 @@ const callChecks: Readonly<Record<keyof CallOptions, Check | undefined>> = Objec
   timeoutMs: checkPositive,
   priority: oneOf(...priorities),
   alone: (name, value) => check(typeof value === "boolean", name, "true or false", value, TypeError),
-  overloadOrder: (name, value) => check(value === "arrival", name, '"arrival"', value),
   tag: () => undefined,
 } satisfies Record<keyof CallOptions, Check>);
 
@@ -186,7 +182,6 @@ export const batcherChecks: Record<keyof BatcherOptions<unknown>, Check> = {
     checkOptions(value, { perRun: checkNotNegative, perItem: checkNotNegative, perWeight: checkNotNegative }, name),
   name: checkText,
   clock: checkClock,
-  signal: checkSignal,
 };
 
 function checkTogether<In, Out>(options: BatcherOptions<In, Out>): void {

@@ -188,8 +188,7 @@ export class Scheduler<In, Out> {
 
   /** False once batches have followed each other for too long in one turn: timers and I/O must run too. */
   #isWithinTurn(nowMs: number): boolean {
-    if (this.#turnEndPending)
-      return nowMs - this.#turnStartedAtMs < longestTurnMs && ++this.#freedInTurn < mostInTurn;
+    if (this.#turnEndPending) return nowMs - this.#turnStartedAtMs < longestTurnMs && ++this.#freedInTurn < mostInTurn;
     this.#requestTurnEnd(nowMs);
     return true;
   }

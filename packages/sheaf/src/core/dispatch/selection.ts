@@ -202,7 +202,7 @@ class Place<In> implements Candidate {
   readonly order: unknown;
   readonly payer: Account | undefined;
 
-  /** `newestFirst`: age gives no precedence; entries that keep their place go first. */
+  /** `newestFirst`: age gives no precedence. */
   constructor(chunk: Chunk<In>, index: number, payer: Account | undefined, nowMs: number, newestFirst: boolean) {
     const lane = chunk.laneQueue!.lane;
     this.payer = payer;
@@ -213,8 +213,7 @@ class Place<In> implements Candidate {
     this.arrivedAtMs = newestFirst ? nowMs : arrivedAtMs;
     this.tier = lane === 2 && nowMs - arrivedAtMs >= bulkPromotionMs ? 1 : lane;
     this.deadlineMs = chunk.deadlinesMs?.[index] ?? Infinity;
-    const isFirst = chunk.keepsPlace?.[index] === true;
-    this.dueAtMs = !newestFirst ? chunk.duesMs![index]! : isFirst ? -Infinity : Infinity;
+    this.dueAtMs = newestFirst ? Infinity : chunk.duesMs![index]!;
     this.order = chunk.refs?.[index]?.order;
   }
 }

@@ -103,7 +103,10 @@ export class Admission<In, Out> {
 
   /** Whether the next item of this tenant has room; undefined without tenants, or where it is not known. */
   hasRoomFor(tenant: Tenant<In> | undefined): boolean {
-    return this.hasRoom() && (tenant === undefined || ((tenant.waiters === 0 || this.#isAdmitting) && this.#hasShare(tenant)));
+    return (
+      this.hasRoom() &&
+      (tenant === undefined || ((tenant.waiters === 0 || this.#isAdmitting) && this.#hasShare(tenant)))
+    );
   }
 
   /** Leaves room for a newcomer, however much the others send. */
@@ -308,8 +311,8 @@ export class Admission<In, Out> {
   }
 
   /** Whether standing overload changes its place, and arrivals alone decide how far. */
-  #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane, keepsPlace }: Terms): boolean {
-    if (lane !== 1 || keepsPlace || orderKey !== undefined || tenant !== undefined) return false;
+  #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane }: Terms): boolean {
+    if (lane !== 1 || orderKey !== undefined || tenant !== undefined) return false;
     return !choosesByWeight(this.#settings, this.#cost) && this.#queue.onlyGroup?.newestFirst === true;
   }
 
@@ -428,7 +431,7 @@ export class Admission<In, Out> {
 
   #push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
     const { item, weight, orderKey, dedupeKey, tenant } = arrival;
-    const { arrivedAtMs, lane, alone, keepsPlace } = terms;
+    const { arrivedAtMs, lane, alone } = terms;
     const group = this.#queue.groupOf(arrival.group);
     // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
     const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
@@ -442,7 +445,6 @@ export class Admission<In, Out> {
     }
     if (tenant !== undefined) this.#queue.tenants!.entered(chunk, index, tenant);
     if (alone) this.#queue.isolate(chunk, index);
-    if (keepsPlace) this.#queue.keepPlace(chunk, index);
     this.#note(chunk, index, terms);
     if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
 
@@ -485,8 +487,7 @@ export class Admission<In, Out> {
     epoch.unsettled++;
     this.#note(duplicates, duplicates.count - 1, terms);
     const { laneQueue } = ref.chunk;
-    if (arrival.tenant !== undefined)
-      this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
+    if (arrival.tenant !== undefined) this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
     if (laneQueue !== undefined && lane < laneQueue.lane) {
       if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);
       this.#queue.promote(ref.chunk, ref.index, lane);

@@ -22,6 +22,4 @@ export interface Terms {
   readonly arrivedAtMs: number;
   readonly tag: unknown;
   readonly alone: boolean;
-  /** No newer item overtakes it under standing overload. */
-  readonly keepsPlace: boolean;
 }

@@ -9,8 +9,6 @@ export class LaneQueue<In = unknown> extends ChunkList<In> implements LaneList<I
   readonly lane: Lane;
   /** Calls that wait here, blocked ones included. */
   live = 0;
-  /** Those of them that keep their place under standing overload. */
-  keeping = 0;
   /** Calls that their order key blocks; made when the first one is met while a batch is chosen. */
   blocked: BlockedList<In> | undefined;
   readonly turns: Turns<In> | undefined;

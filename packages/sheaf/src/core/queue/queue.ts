@@ -136,17 +136,10 @@ export class Queue<In> {
     this.alone++;
   }
 
-  /** No newer entry overtakes it under standing overload. */
-  keepPlace(chunk: Chunk<In>, index: number): void {
-    (chunk.keepsPlace ??= [])[index] = true;
-    chunk.laneQueue!.keeping++;
-  }
-
   /** An entry of a waiting chunk has been taken or has left, and its place is empty already. */
   removed(chunk: Chunk<In>, index: number): void {
     const laneQueue = chunk.laneQueue!;
     if (chunk.alone?.[index] === true) this.alone--;
-    if (chunk.keepsPlace?.[index] === true) laneQueue.keeping--;
     if (chunk.weights !== undefined) this.#weights[laneQueue.lane] -= chunk.weights[index]!;
     this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
@@ -193,7 +186,6 @@ export class Queue<In> {
       this.#weights[laneQueue.lane] -= head.weights.reduce((sum, weight) => sum + weight, 0);
     this.#count(laneQueue, head.epoch, -head.count);
     if (laneQueue.lane !== 1) head.lanes = new Array<Lane>(head.count).fill(laneQueue.lane);
-    if (laneQueue.keeping > 0) laneQueue.keeping -= head.keepsPlace?.filter(Boolean).length ?? 0;
     laneQueue.unlink(head);
     if (head.items.length > head.count) head.items.length = head.count; // there was room for more
     return head;
@@ -262,10 +254,6 @@ export class Queue<In> {
     if (from.tags?.[index] !== undefined) (to.tags ??= [])[at] = from.tags[index];
     if (from.alone?.[index] === true) (to.alone ??= [])[at] = true;
     if (from.putBacks?.[index] !== undefined) (to.putBacks ??= [])[at] = from.putBacks[index];
-    if (from.keepsPlace?.[index] === true) {
-      if (to.laneQueue !== undefined) this.keepPlace(to, at);
-      else (to.keepsPlace ??= [])[at] = true;
-    }
     if (from.refs !== undefined) {
       const ref = from.refs[index]!;
       (to.refs ??= [])[at] = ref;

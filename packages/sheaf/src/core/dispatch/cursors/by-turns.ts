@@ -57,7 +57,7 @@ export class ByTurns<In> extends Cursor<In> {
     const claim = row.at!;
     this.#payer = row.tenant;
     for (const shared of claim.all ?? []) (this.#met ??= new Set()).add(shared);
-    row.at = this.#after(claim);
+    row.at = after(claim);
     return claim;
   }
 
@@ -86,7 +86,7 @@ export class ByTurns<In> extends Cursor<In> {
       const row = this.#turns.top();
       if (row === undefined) return undefined;
       this.#read(row);
-      while (row.at !== undefined && this.#met?.has(row.at) === true) row.at = this.#after(row.at);
+      while (row.at !== undefined && this.#met?.has(row.at) === true) row.at = after(row.at);
       if (row.at !== undefined) return row;
       this.#turns.exhausted(row);
     }
@@ -97,29 +97,12 @@ export class ByTurns<In> extends Cursor<In> {
     if (row.choice === this.#turns.choice) return;
     row.choice = this.#turns.choice;
     row.fromNewest = this.#newestFirst && this.#hasWaitedTooLong(row.first);
-    row.at = row.fromNewest ? (this.#kept(row.first) ?? this.#older(row.last)) : row.first;
-  }
-
-  #after(claim: Claim<In>): Claim<In> | undefined {
-    if (!claim.row!.fromNewest) return claim.next;
-    return isKept(claim) ? (this.#kept(claim.next) ?? this.#older(claim.row!.last)) : this.#older(claim.previous);
+    row.at = row.fromNewest ? row.last : row.first;
   }
 
   #hasWaitedTooLong(oldest: Claim<In> | undefined): boolean {
     return oldest !== undefined && oldest.chunk.arrivedAtMs(oldest.index) < this.laneQueue.group.tooOldMs;
   }
-
-  /** The first from here on that keeps its place: those go before the newest. */
-  #kept(claim: Claim<In> | undefined): Claim<In> | undefined {
-    if (this.laneQueue.keeping === 0) return undefined;
-    while (claim !== undefined && !isKept(claim)) claim = claim.next;
-    return claim;
-  }
-
-  #older(claim: Claim<In> | undefined): Claim<In> | undefined {
-    while (claim !== undefined && isKept(claim)) claim = claim.previous;
-    return claim;
-  }
 }
 
-const isKept = <In>({ chunk, index }: Claim<In>): boolean => chunk.keepsPlace?.[index] === true;
+const after = <In>(claim: Claim<In>): Claim<In> | undefined => (claim.row!.fromNewest ? claim.previous : claim.next);

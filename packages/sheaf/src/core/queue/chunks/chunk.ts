@@ -88,7 +88,6 @@ export interface LaneList<In> extends List<In> {
   readonly group: LaneGroup<In>;
   readonly lane: Lane;
   live: number;
-  keeping: number;
   blocked: BlockedList<In> | undefined;
   /** `Turns`, with a `fairKey`. */
   readonly turns: unknown;
@@ -180,8 +179,6 @@ export class Chunk<In = unknown> {
   tags: unknown[] | undefined;
   /** True for an entry that shares its batch with no other. */
   alone: boolean[] | undefined;
-  /** True for an entry that no newer one overtakes under standing overload. */
-  keepsPlace: boolean[] | undefined;
   refs: ItemRef<In>[] | undefined;
   /** Of entries that were taken from another lane than the interactive one: to put them back. */
   lanes: Lane[] | undefined;
