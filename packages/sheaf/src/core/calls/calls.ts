@@ -64,7 +64,7 @@ export function callsOf<In, Out>(
   const callInTurn = (item: In, callOptions?: unknown): Promise<Out> => {
     scheduler.arriving(1);
     if (typeof callOptions === "object" && callOptions !== null)
-      return enter(item, callOptions as CallOptions | undefined, mayWait);
+      return enter(item, callOptions, mayWait);
     let tenant: Tenant<In>;
     try {
       tenant = admission.tenantOf(item);
