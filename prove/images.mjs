@@ -1,5 +1,6 @@
 /**
- * `npm run prove -- images [--image cpu,python,gpu]`: builds the images with a real engine and runs them. The base image is
+ * `npm run prove -- images [--image cpu,python,gpu]`: builds the images with a real engine and runs
+ * them; part of `npm run test:release`. The base image is
  * made here, under the name that FROM asks for: Debian with that Node from npm. Each image serves as its own user,
  * without capabilities and with a root file system that cannot be written, until its health check passes and its model
  * has answered; SIGTERM must end it with 0. Needs root, Debian's buildah, runc and mmdebstrap, and about 3 GB of disk.

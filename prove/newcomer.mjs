@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- newcomer [--without-tests]`: what README.md tells a newcomer to type, typed, with no environment but PATH
+ * `npm run prove -- newcomer [--without-tests]`, part of `npm run test:release`: what README.md tells a newcomer to type, typed, with no environment but PATH
  * and HOME: every shell block in a fresh clone, then the packed tarballs in an empty project: the README's TypeScript, the
  * server and its commands, those of the guide's first page on measuring too. Prints each step with its outcome and its seconds, and fails if one fails. Port 8000, the
  * README's, must be free. About a quarter of an hour with the test command, three minutes without.

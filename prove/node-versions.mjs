@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- node-versions [--versions 20,22,24,26] [word …]`: the suites of both packages on the versions of Node
+ * `npm run prove -- node-versions [--versions 20,22,24,26] [word …]`, part of `npm run test:release`: the suites of both packages on the versions of Node
  * that `engines` names, installed from npm into a temporary folder; with words, only the test files whose path holds one.
  * First it shows that the flags of the command bound the heaps there. A quarter of an hour a version on two cores.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- packages`: the packed tarballs in an empty project: every entry point imported and required, and the
+ * `npm run prove -- packages`, part of `npm run test:release`: the packed tarballs in an empty project: every entry point imported and required, and the
  * command with a model in a worker, on this Node and on Node 22, 24 and 26; their types from TypeScript 5.2 to the newest; and
  * what attw says of them. Adapters load without the clients that they adapt. Fails if one of these fails. About 2 minutes.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- release [--only managers,runtimes,examples] [--examples hello,…]`: publishes both packages to a registry on
+ * `npm run prove -- release [--only managers,runtimes,examples] [--examples hello,…]`, part of `npm run test:release`: publishes both packages to a registry on
  * this machine (verdaccio, which takes everything else from the registry that npm is configured for) and installs them as
  * users do. With npm, pnpm and yarn into empty folders; there, and on Node 20, 22, 24 and 26, Bun and Deno, it runs the
  * README's code, embeds the server, and serves until the first vector. Then each example, copied and installed. Needs

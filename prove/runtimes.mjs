@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- runtimes`: the built core and the batch endpoint, unchanged, on this Node, on Node 22, 24 and 26, Bun,
+ * `npm run prove -- runtimes [--only workerd]`, part of `npm run test:release`: the built core and the batch endpoint, unchanged, on this Node, on Node 22, 24 and 26, Bun,
  * Deno and Cloudflare's workerd, all installed from npm into a temporary folder; in workerd also requests one after
  * another. Fails if one behaviour fails on one of them.
  */
@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { root } from "../scripts/lib/files.mjs";
 import { outcomesOf } from "./lib/behaviours.mjs";
 import { installRuntimes } from "./lib/runtimes.mjs";
@@ -16,7 +17,8 @@ import { startWorkerd } from "./lib/workerd.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "sheaf-runtimes-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-const runtimes = installRuntimes(folder);
+const { values } = parseArgs({ options: { only: { type: "string" } } });
+const runtimes = installRuntimes(folder, values.only?.split(","));
 /** The module that each script holds to its behaviours. */
 const scripts = [
   ["core-behaviours.mjs", "index.js"],

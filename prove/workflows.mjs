@@ -1,5 +1,5 @@
 /**
- * `npm run prove -- workflows`: actionlint on the workflows of CI and of releases: syntax, expressions, and their shell lines.
+ * `npm run prove -- workflows`, part of `npm run test:release`: actionlint on the workflows of CI and of releases: syntax, expressions, and their shell lines.
  * It is built here by Go from its module proxy, for about a minute.
  */
 import { spawnSync } from "node:child_process";

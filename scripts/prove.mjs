@@ -1,4 +1,8 @@
-// `npm run prove -- NAME`: the long proofs that do not run on every change.
-import { runNamed } from "./lib/named.mjs";
+// `npm run prove -- NAME`: one of the long proofs, or without a name all of them but those of `npm run test:release`: hours.
+import { isForReleases, namesIn, runAll, runNamed } from "./lib/named.mjs";
 
-process.exitCode = runNamed("prove", process.argv.slice(2));
+const [name, ...parameters] = process.argv.slice(2);
+process.exitCode =
+  name === undefined
+    ? runAll("prove", namesIn("prove").filter((proof) => !isForReleases("prove", proof))) // prettier-ignore
+    : runNamed("prove", [name, ...parameters]);

@@ -1,14 +1,17 @@
-// `npm test [-- word …]`: builds, then runs every test file (or those whose path holds one
-// of the words, or whose suite is one of them) in one run.
+// `npm test`: builds, then runs the quick tests. `npm run test:e2e` and `npm run test:release` run theirs (`--only`), and with
+// words each runs only the test files whose path holds one, or whose suite is one; `npm test -- word` looks among all of them.
 import { spawnSync } from "node:child_process";
+import { parseArgs } from "node:util";
 import { root } from "./lib/files.mjs";
-import { testFiles, testOptions } from "./lib/suites.mjs";
+import { commandOf, testFiles, testOptions } from "./lib/suites.mjs";
 
-const words = process.argv.slice(2);
+const { values, positionals: words } = parseArgs({ options: { only: { type: "string" } }, allowPositionals: true });
+const command = values.only ?? (words.length === 0 ? "test" : undefined);
+
 const build = spawnSync(process.execPath, ["scripts/build.mjs", "--tests"], { cwd: root, stdio: "inherit" });
 if (build.status !== 0) process.exit(build.status ?? 1);
 
-const files = testFiles(words);
+const files = testFiles(words).filter((file) => command === undefined || commandOf(file) === command);
 if (files.length === 0) {
   console.error(`No test file's path holds ${words.join(" or ")}, nor is it a suite.`);
   process.exit(1);

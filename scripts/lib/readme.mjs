@@ -24,7 +24,7 @@ export function sheafSteps() {
 
 /**
  * The shell blocks of README.md in their order: `{ kind, command, output }`, the output undefined where the document shows
- * none. test/readme.test.mjs and test/tarballs.test.mjs run each kind but the installs, which `npm run prove -- release` types; `npm run prove -- newcomer` types the others.
+ * none. test/readme.check.test.mjs and test/tarballs.release.test.mjs run each kind but the installs, which `npm run prove -- release` types; `npm run prove -- newcomer` types the others.
  * @throws {Error} for a block that none of them would run.
  */
 export function readmeSteps(markdown = readFileSync(`${root}/README.md`, "utf8")) {

@@ -1,13 +1,19 @@
 import { relative } from "node:path";
 import { filesBelow, root } from "./files.mjs";
 
-/** The suite a test file belongs to: its package and, where there is one, the kind of test its folder names. */
+/** The package that a test file belongs to, or the repository. */
 export function suiteOf(file) {
   const path = relative(root, file);
-  const inPackage = /^packages\/([^/]+)\/dist-test\/(?:([^/]+)\/)?/.exec(path);
-  if (inPackage === null) return path.startsWith("test/") ? "repository" : path.split("/", 1)[0];
-  const [, name, folder] = inPackage;
-  return `${name} ${["properties", "simulation", "e2e"].includes(folder) ? folder : "unit"}`;
+  return /^packages\/([^/]+)\//.exec(path)?.[1] ?? (path.startsWith("test/") ? "repository" : path.split("/", 1)[0]);
+}
+
+/**
+ * The command that runs a test file: "check", "e2e" or "release" where a folder above it is called so or its name ends in
+ * `.e2e.test.ts` and the like, else "test".
+ */
+export function commandOf(file) {
+  const [, folder, suffix] = /\/(check|e2e|release)\/|\.(check|e2e|release)\.test\./.exec(relative(root, file)) ?? [];
+  return folder ?? suffix ?? "test";
 }
 
 /** Every test file that is built, or those whose path holds one of the words, or whose suite is one of them. */

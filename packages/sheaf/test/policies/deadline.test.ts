@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { auto, createBatcher, greedy, type Policy } from "../../dist/index.js";
 import { virtualClock } from "../../dist/testing/index.js";
 import { seededRandom, simulate, type SimulationResult } from "../../dist/tuning/index.js";
+import { inProof } from "../support/seeds.js";
 import { heldBatcher } from "../support/rig.js";
 
 const cost = { fixedMs: 60, perItemMs: 0.5 };
@@ -41,6 +42,8 @@ for (const concurrency of [1, 8])
       waits.forEach((waitMs, i) => assert.ok(Math.abs(waitMs - before[i]!) < 1, `${waitMs} ms, not ${before[i]} ms`));
     });
 
+const manyItems = inProof(80_000, 45_000);
+
 /** From few calls on, so that the cost is known before they are many. */
 const served = (load: number, options: { policy?: Policy; timeoutMs?: number }): Promise<SimulationResult> =>
   simulate({
@@ -49,7 +52,7 @@ const served = (load: number, options: { policy?: Policy; timeoutMs?: number }):
     concurrency: slots,
     maxBatchSize: 256,
     maxQueueSize: Infinity,
-    items: 80_000,
+    items: manyItems,
     ...options,
   });
 
@@ -58,7 +61,7 @@ test("at a rate that eager dispatch serves in time, a deadline changes no batch"
   assert.ok(eager.latencyMs.p99 <= sloMs, `${eager.latencyMs.p99} ms`);
   const without = await served(0.25, {});
   const told = await served(0.25, { timeoutMs: sloMs });
-  assert.equal(told.items.ok, 80_000);
+  assert.equal(told.items.ok, manyItems);
   assert.deepEqual(told.batchSizes, without.batchSizes);
   assert.deepEqual(told.latencyMs, without.latencyMs);
 });
@@ -67,7 +70,7 @@ test("at a rate that it does not serve in time, a deadline is the budget: 99 % a
   const eager = await served(0.9, { policy: greedy() });
   assert.ok(eager.latencyMs.p99 > sloMs, JSON.stringify(eager.latencyMs));
   const { items } = await served(0.9, { timeoutMs: sloMs });
-  assert.ok(items.ok >= 0.99 * 80_000, JSON.stringify(items));
+  assert.ok(items.ok >= 0.99 * manyItems, JSON.stringify(items));
 });
 
 test("a budget goes before the deadline", async () => {

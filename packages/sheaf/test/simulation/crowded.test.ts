@@ -4,11 +4,12 @@ import { auto, createBatcher, greedy, type Executor, type Policy } from "../../d
 import { virtualClock } from "../../dist/testing/index.js";
 import { seededRandom } from "../../dist/tuning/index.js";
 import { SharedCore } from "../support/shared-core.js";
+import { seedsTo } from "../support/seeds.js";
 
 const presses = 20;
 const callsEach = 200;
 const maxBatchSize = 32;
-const seeds = [1, 2, 3, 4, 5, 6];
+const seeds = seedsTo(6, 2);
 
 interface Cost {
   readonly fixedMs: number;

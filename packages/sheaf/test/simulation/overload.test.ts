@@ -5,12 +5,13 @@ import { queueBound } from "../../dist/core/observe/expected-latency.js";
 import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
 import { manualClock, virtualClock } from "../../dist/testing/index.js";
 import { simulate } from "../../dist/tuning/index.js";
+import { inProof } from "../support/seeds.js";
 
 const cost = { fixedMs: 10, perItemMs: 0.3 };
 const capacityPerS = (1000 * 32) / 19.6;
 
 for (const maxQueueSize of ["auto", 10_000] as const) {
-  for (const load of [1.2, 2, 4]) {
+  for (const load of inProof([1.2, 2, 4], [2])) {
     const queue = maxQueueSize === "auto" ? "a queue bounded by Little's law" : "a long queue";
     test(`${load} times too much, 100 ms to answer, ${queue}: goodput is at least 0.95 of capacity`, async () => {
       const { throughputPerS, latencyMs, items } = await simulate({

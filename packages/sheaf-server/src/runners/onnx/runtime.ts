@@ -1,4 +1,4 @@
-// The only importer of ONNX Runtime (enforced by test/boundaries.test.mjs): the variable must be set before it loads.
+// The only importer of ONNX Runtime (enforced by test/boundaries.check.test.mjs): the variable must be set before it loads.
 import "../../shared/without-telemetry.ts";
 
 export { env, InferenceSession, Tensor } from "onnxruntime-node";

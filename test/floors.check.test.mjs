@@ -1,4 +1,4 @@
-// The floor plan (scripts/lib/floors.mjs) against the folders; boundaries.test.mjs checks every import against it.
+// The floor plan (scripts/lib/floors.mjs) against the folders; boundaries.check.test.mjs checks every import against it.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";

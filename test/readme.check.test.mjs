@@ -1,4 +1,4 @@
-// README.md's TypeScript is run by test/docs.test.mjs, what needs the installed packages by test/tarballs.test.mjs.
+// README.md's TypeScript is run by test/docs.check.test.mjs, what needs the installed packages by test/tarballs.release.test.mjs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

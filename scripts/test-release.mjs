@@ -1,0 +1,27 @@
+// `npm run test:release [-- word …]`: what users get and where it runs, before a release: the test files of a release, the
+// site, and the proofs whose first lines name this command; with words only those whose path holds one.
+import { spawnSync } from "node:child_process";
+import { root } from "./lib/files.mjs";
+import { isForReleases, namesIn, runAll } from "./lib/named.mjs";
+import { commandOf, testFiles } from "./lib/suites.mjs";
+
+const words = process.argv.slice(2);
+const isAsked = (path) => words.length === 0 || words.some((word) => path.includes(word));
+const failed = [];
+
+if (isAsked("site")) step("npm", ["run", "site"]);
+// Also for the tests of the site, which share a browser with those of the packages.
+step(process.execPath, ["scripts/build.mjs", "--tests"]);
+if (isAsked("site")) step("npm", ["test"], `${root}/site`);
+if (testFiles(words).some((file) => commandOf(file) === "release"))
+  step(process.execPath, ["scripts/test.mjs", "--only", "release", ...words]);
+const proofs = namesIn("prove").filter((name) => isForReleases("prove", name) && isAsked(`prove/${name}`));
+if (runAll("prove", proofs) !== 0) failed.push("proofs");
+
+if (failed.length > 0) console.error(`✖ ${failed.join(", ")}`);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+function step(command, parameters, cwd = root) {
+  const { status } = spawnSync(command, parameters, { cwd, stdio: "inherit" });
+  if (status !== 0) failed.push([command, ...parameters].join(" "));
+}
