@@ -2,7 +2,7 @@
 export { wrapBatcher } from "./core/wrap-batcher.ts";
 export { gainAtStart } from "./core/observe/verdict.ts";
 export { within } from "./core/runtime/within.ts";
+export { canonicalJson } from "./shared/canonical-json.ts";
 // The wording of errors: one text in both packages.
-export { canonicalJson } from "./adapters/shared/canonical-json.ts";
 export { editsBetween, nearestOf } from "./shared/checks.ts";
 export { describe } from "./shared/describe.ts";

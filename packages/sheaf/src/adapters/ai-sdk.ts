@@ -6,7 +6,7 @@ import { settingsOf } from "../core/contract/settings.ts";
 import type { HeadersLike } from "../limits/told-limits.ts";
 import { greedy } from "../policies/greedy.ts";
 import { apiBatcher, apiDefaults, type RequestLimits } from "./shared/api-batcher.ts";
-import { canonicalJson } from "./shared/canonical-json.ts";
+import { canonicalJson } from "../shared/canonical-json.ts";
 import type { ApiRun } from "./shared/rate-limited.ts";
 import { estimateTokens, split } from "./shared/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";

@@ -1,7 +1,7 @@
 import type { Batcher } from "../../core/contract/batcher.ts";
 import type { BatcherOptions } from "../../core/contract/options.ts";
 import { errorHints } from "../shared/api-error.ts";
-import { canonicalJson } from "../shared/canonical-json.ts";
+import { canonicalJson } from "../../shared/canonical-json.ts";
 import { apiBatcher, type RequestLimits } from "../shared/api-batcher.ts";
 import type { ApiRun } from "../shared/rate-limited.ts";
 import type { HeadersLike } from "../../limits/told-limits.ts";
