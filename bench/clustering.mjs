@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { seededRandom } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({

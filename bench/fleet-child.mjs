@@ -3,7 +3,7 @@
 import { connect, headers } from "@nats-io/transport-node";
 import { natsFrontEnd, natsWorker } from "../packages/sheaf/dist/adapters/nats/index.js";
 import { createBatcher, fixedWindow } from "../packages/sheaf/dist/index.js";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 
 const [role, url, durability, policy] = process.argv.slice(2);
 const maxBatchSize = 32;

@@ -16,7 +16,7 @@ import { httpTarget } from "../packages/sheaf-server/dist/load/http/http-target.
 import { renderRequest } from "../packages/sheaf-server/dist/load/http/request.js";
 import { serveModel } from "../packages/sheaf-server/dist/load/http/server-process.js";
 import { systemClock } from "../packages/sheaf-server/dist/load/system-clock.js";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { root } from "../scripts/lib/files.mjs";
 import { writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { machine, median, table } from "./lib/machine.mjs";

@@ -13,7 +13,7 @@ import { chartSpec, logAxis, sizes } from "../packages/sheaf-server/dist/load/re
 import { renderCharts } from "../packages/sheaf-server/dist/load/report/render.js";
 import { readFolder } from "../packages/sheaf-server/dist/runners/text/folder-settings.js";
 import { loadTextModel, runTexts, runTogether, warmUpTexts } from "../packages/sheaf-server/dist/runners/text/model.js";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { miniLm, writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { machine, median, table } from "./lib/machine.mjs";
 import { classes, drawTexts } from "./text/texts.mjs";

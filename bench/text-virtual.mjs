@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { auto, createBatcher, greedy } from "../packages/sheaf/dist/index.js";
 import { PassCost, planPasses, runInPasses } from "../packages/sheaf/dist/models/index.js";
 import { virtualClock } from "../packages/sheaf/dist/testing/index.js";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { table } from "./lib/machine.mjs";
 import { classes } from "./text/texts.mjs";
 

@@ -17,7 +17,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { miniLm, writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { machine } from "./lib/machine.mjs";
 import { stealSeconds } from "./lib/process-cpu.mjs";

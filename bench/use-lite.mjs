@@ -5,7 +5,7 @@ import {
   embedTokens,
 } from "../packages/sheaf-server/dist/runners/use-lite/use-lite-worker.js";
 import { loadMlp, runMlp } from "../packages/sheaf-server/dist/runners/mlp-worker.js";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const sizes = [1, 2, 4, 8, 16, 32, 64];

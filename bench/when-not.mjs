@@ -6,7 +6,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { createBatcher, fixedWindow } from "sheaf";
-import { calibrate, recommend, seededRandom } from "sheaf/tuning";
+import { calibrate, recommend } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 import { machine, median, table } from "./lib/machine.mjs";
 
 const { values } = parseArgs({

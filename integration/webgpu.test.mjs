@@ -9,7 +9,7 @@ import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { runHandle } from "sheaf/executors";
-import { compareResults } from "sheaf/models";
+import { compareResults } from "sheaf/internal/models";
 import { workerProcess, workerThread } from "sheaf/node";
 import { writeEncoderFolder } from "../test/support/encoder-folder.mjs";
 import { OnnxGraph } from "../packages/sheaf-server/dist/runners/onnx/writer.js";

@@ -21,7 +21,7 @@ import { chaosOnServer } from "./lib/chaos/server-part.mjs";
 import { standstills } from "./lib/chaos/standstill.mjs";
 import { whyNoNats } from "../test/support/nats-server.mjs";
 import { skipWithoutPython } from "../test/support/python.mjs";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { drawing } from "./lib/random.mjs";
 
 const { values } = parseArgs({

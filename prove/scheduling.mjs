@@ -4,7 +4,8 @@
  */
 import { parseArgs } from "node:util";
 import { adaptive, auto, fixedWindow, greedy } from "sheaf";
-import { seededRandom, simulate } from "sheaf/tuning";
+import { simulate } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 import { machine } from "../bench/lib/machine.mjs";
 
 const { values } = parseArgs({ options: { items: { type: "string", default: "8000" } } });

@@ -8,7 +8,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { machine, median, table } from "../bench/lib/machine.mjs";
 import { mixedCalls } from "./lib/mixed-calls.mjs";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { drawing } from "./lib/random.mjs";
 import { soakServer } from "./lib/soak-server.mjs";
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { onDark } from "../packages/sheaf-server/dist/load/report/chart.js";
-import { seededRandom } from "../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../packages/sheaf/dist/internal/tuning.js";
 import { argumentsOf, codeOf } from "../playground/src/command.js";
 import { compute } from "../playground/src/compute.js";
 import { itemsOf, pointsOf, tableOf } from "../playground/src/model.js";

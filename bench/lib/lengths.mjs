@@ -3,7 +3,7 @@
  * 8,192. A run takes F + a · tokens ("summed") or F + a · longest · n ("padded"). An item has three or ten times its own
  * lone run to be answered in.
  */
-import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 import { Random } from "../../packages/sheaf/dist/tuning/traffic/random.js";
 import { weightsOf } from "../../packages/sheaf/dist/tuning/traffic/weights.js";
 

@@ -4,7 +4,7 @@ import { Tiktoken } from "js-tiktoken/lite";
 import cl100k from "js-tiktoken/ranks/cl100k_base";
 import { fakeEmbeddingsApi } from "../../test/fakes/limited-embeddings-api.mjs";
 import { manualClock, virtualClock } from "../../packages/sheaf/dist/testing/index.js";
-import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 import { filesBelow } from "../../scripts/lib/files.mjs";
 
 const tokenizer = new Tiktoken(cl100k);

@@ -1,5 +1,6 @@
 import { fixedWindow } from "../../packages/sheaf/dist/index.js";
-import { seededRandom, simulate } from "../../packages/sheaf/dist/tuning/index.js";
+import { simulate } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 
 /** Share of the calls that must be answered in time. */
 const share = 0.99;

@@ -1,5 +1,6 @@
 import { virtualClock } from "../../packages/sheaf/dist/testing/index.js";
-import { seededRandom, simulate } from "../../packages/sheaf/dist/tuning/index.js";
+import { simulate } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 
 /** Four seconds of calm, ten at three times that, seventeen of calm again. */
 const calmMs = 4000;

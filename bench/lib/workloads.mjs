@@ -1,4 +1,4 @@
-import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 
 /**
  * Workloads for the scheduling comparison: cost × arrivals × load. A workload is what `simulate` takes, with a name.

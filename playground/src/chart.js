@@ -1,6 +1,6 @@
 import { figures, shownMs } from "../../packages/sheaf-server/dist/shared/terminal.js";
 
-/** @import { SimulatedLatency } from "sheaf/tuning" */
+/** @import { SimulatedLatency } from "sheaf/internal/tuning" */
 
 const namespace = "http://www.w3.org/2000/svg";
 /** Steps of a distribution on its logarithmic axis. */

@@ -9,7 +9,7 @@ import { judge, seedsNeeded, seenIn } from "./verdict.js";
  * @import { Playback } from "./playback.js"
  * @import { Settings } from "./settings.js"
  * @import { Seen, Verdict } from "./verdict.js"
- * @import { SimulatedLatency } from "sheaf/tuning"
+ * @import { SimulatedLatency } from "sheaf/internal/tuning"
  * @typedef {{ latencyMs: SimulatedLatency, lost: number, batch: number, answeredPerS: readonly number[] | undefined }} Side
  * @typedef {{
  *   rows: string[][], sides: Side[], playbacks: Playback[], latenciesMs: Float32Array[],

@@ -3,7 +3,7 @@ import { tableOf } from "../../packages/sheaf-server/dist/load/simulate/table.js
 import { figures } from "../../packages/sheaf-server/dist/shared/terminal.js";
 
 /**
- * @import { Arrivals, SimulatedCall, SimulatedRun } from "sheaf/tuning"
+ * @import { Arrivals, SimulatedCall, SimulatedRun } from "sheaf/internal/tuning"
  * @import { WhatIf, WhatIfPoint } from "../../packages/sheaf-server/dist/load/simulate/what-if.js"
  * @import { Settings } from "./settings.js"
  * @typedef {{ calls: SimulatedCall[], runs: SimulatedRun[] }} Records

@@ -3,7 +3,7 @@ import { Agent } from "node:http";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { seededRandom } from "../../packages/sheaf/dist/tuning/index.js";
+import { seededRandom } from "../../packages/sheaf/dist/internal/tuning.js";
 import { load, post } from "../../test/support/fleet-load.mjs";
 import { editedModel, startFleet } from "../../test/support/fleet-processes.mjs";
 

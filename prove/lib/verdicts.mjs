@@ -1,6 +1,6 @@
 import { auto, createBatcher, greedy } from "sheaf";
 import { virtualClock } from "sheaf/testing";
-import { seededRandom } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 import { drawing } from "./random.mjs";
 
 /** When a verdict is asked for: milliseconds of virtual time, and a number of batches. */

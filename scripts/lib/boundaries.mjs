@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import { floorComplaint } from "./floors.mjs";
 import { importsOf, runtimeImportsOf } from "./imports.mjs";
+import { isInternal } from "./public-exports.mjs";
 
 // The areas of packages/sheaf/src that run only where Node's modules are; the others run in any JavaScript runtime.
 const nodeAreas = new Set(["node", "metrics", "adapters"]);
@@ -54,7 +55,7 @@ function complaintAboutModule(area, specifier) {
 function complaintAboutPackage(specifier, entries) {
   const isSheaf = specifier === "sheaf" || specifier.startsWith("sheaf/");
   if (!isSheaf) return undefined; // npm's packages: knip sees that they are declared.
-  return entries.includes(specifier) ? undefined : "it is not a public entry point of sheaf";
+  return entries.includes(specifier) || isInternal(specifier) ? undefined : "it is not a public entry point of sheaf";
 }
 
 /** The first folder below src; "index" for src/index.ts. */

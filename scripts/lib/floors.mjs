@@ -18,6 +18,7 @@ export const floorPlan = {
     ["examples", "packages"],
   ],
   "packages/sheaf/src": [
+    ["internal"],
     ["adapters", "metrics", "models", "node", "tuning"],
     [".", "testing"],
     ["limits"],

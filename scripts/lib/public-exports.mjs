@@ -3,8 +3,8 @@ import { Visitor } from "oxc-parser";
 import { root } from "./files.mjs";
 import { parsed } from "./imports.mjs";
 
-/** The entry point of sheaf that only sheaf-server imports. */
-export const internalEntry = "sheaf/internal";
+/** Whether it is one of sheaf's entry points for sheaf-server and our own tools. */
+export const isInternal = (specifier) => /^sheaf\/internal(?:\/[a-z]+)?$/.test(specifier);
 
 /** The public entry points of a package as its package.json declares them: specifier and declaration file. */
 export function entryPoints(name) {
@@ -15,7 +15,7 @@ export function entryPoints(name) {
       specifier: name + subpath.slice(1),
       types: `${root}/packages/${name}/${types}`,
     }))
-    .filter(({ specifier }) => specifier !== internalEntry);
+    .filter(({ specifier }) => !specifier.startsWith("sheaf/internal"));
 }
 
 /** Names that a module exports, sorted; types are marked so. `export *` is refused: a public list is explicit. */

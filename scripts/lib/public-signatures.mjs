@@ -1,9 +1,5 @@
-// The types and the options that a public signature names, read by the oldest compiler that we promise: the current one
-// has no API for it.
+// The options of public signatures, read by the oldest compiler that we promise: the current one has no API for it.
 import ts from "typescript-5.2";
-
-/** Every entry point builds on `sheaf`; and an `Executor`, which `sheaf` takes, gets a handle that its authors import. */
-const alsoImportable = ["sheaf", "sheaf/executors"];
 
 const compilerOptions = {
   module: ts.ModuleKind.NodeNext,
@@ -33,33 +29,6 @@ export function exportsOf(points) {
   const ofPoint = (point) => named(point).map(([, symbol]) => symbol);
   return { checker, resolved, named, ofPoint };
 }
-
-/**
- * For every entry point, its types that neither it nor `alsoImportable` exports, as "specifier: Name of exportedName".
- * Type parameters, and types of others than these packages, do not count.
- */
-export function unnameableTypes(points) {
-  const { checker, resolved, ofPoint } = exportsOf(points);
-  const common = points.filter(({ specifier }) => alsoImportable.includes(specifier)).flatMap(ofPoint);
-
-  return points.flatMap((point) => {
-    const exported = ofPoint(point);
-    const importable = new Set([...common, ...exported]);
-    const isMissing = (symbol) =>
-      !importable.has(symbol) && !(symbol.flags & ts.SymbolFlags.TypeParameter) && isOurs(symbol);
-    const missing = exported.flatMap(({ name, declarations = [] }) =>
-      declarations
-        .flatMap(namesOfTypes)
-        .map((node) => checker.getSymbolAtLocation(node))
-        .filter((symbol) => symbol !== undefined && isMissing(resolved(symbol)))
-        .map((symbol) => `${point.specifier}: ${symbol.name} of ${name}`),
-    );
-    return [...new Set(missing)];
-  });
-}
-
-/** Whether a node declares a method, of a class or of another type. */
-export const isMethod = (node) => ts.isMethodSignature(node) || ts.isMethodDeclaration(node);
 
 /** The names of types below a declaration. */
 export function namesOfTypes(node) {

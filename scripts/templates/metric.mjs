@@ -8,7 +8,7 @@ export function metric({ name, camel }) {
   const metricName = `sheaf_${name.replaceAll("-", "_")}`;
   return {
     created: {
-      [source]: `import type { MetricFamily } from "sheaf/metrics";
+      [source]: `import type { MetricFamily } from "sheaf/internal/metrics";
 import type { Models } from "../models/models.ts";
 import { gauge } from "../../observe/family.ts";
 

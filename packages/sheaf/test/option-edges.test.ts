@@ -171,7 +171,7 @@ for (const [what, wrong] of [
   ["maxMemoryMb 0", () => workerThread(moduleUrl, { maxMemoryMb: 0 })],
   ["heapLimitMb Infinity", () => workerThread(moduleUrl, { heapLimitMb: Infinity })],
   ["niceness 20", () => workerThread(moduleUrl, { niceness: 20 })],
-  ["encodeRows", () => workerThread(moduleUrl, { encodeRows: "constructor" as never })],
+  ["encodeRows", () => workerThread(moduleUrl, { encodeRows: "constructor" } as never)],
   ["resultRows", () => workerThread(moduleUrl, { resultRows: "constructor" as "own" })],
   ["closeTimeoutMs 0", () => workerThread(moduleUrl, { closeTimeoutMs: 0 })],
   ["a relative path", () => workerThread("./model.js")],

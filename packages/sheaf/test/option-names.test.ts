@@ -5,7 +5,7 @@ import { DataLoader } from "../dist/adapters/dataloader/index.js";
 import { natsFrontEnd, natsWorker } from "../dist/adapters/nats/index.js";
 import { insertBatcher, lookupBatcher, upsertBatcher } from "../dist/adapters/postgres/index.js";
 import { pgvectorStore, qdrantStore } from "../dist/adapters/vector-store/index.js";
-import { describe } from "../dist/internal.js";
+import { describe } from "../dist/internal/index.js";
 import { createBatcher } from "../dist/index.js";
 import { pipeline, workerThread } from "../dist/node/index.js";
 

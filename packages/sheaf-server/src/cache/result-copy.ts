@@ -1,4 +1,4 @@
-import { typedArrays } from "sheaf/node";
+import { typedArrays } from "sheaf/internal/node";
 
 /** A result in memory of its own. */
 export interface ResultCopy {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Retries, Weights } from "sheaf/tuning";
+import type { Retries, Weights } from "sheaf/internal/tuning";
 import { retriesOf, withClients } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import { hasTenants, withTenants, type TenantOptions } from "./shared/tenant-options.ts";

@@ -3,7 +3,7 @@ import { within } from "sheaf/internal";
 import { builtinModels } from "../runners/builtin.ts";
 import { ConfigError, type ModelEntry } from "../settings/config.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { SheafServer } from "../server/server.ts";
+import type { RunningServer } from "../server/server.ts";
 import { isModelsFolder } from "../server/models/repository/folder.ts";
 import { fileSource, nameOf } from "../server/models/file-source.ts";
 import { roleOf } from "../settings/role.ts";
@@ -79,7 +79,7 @@ async function serveModels({ entries, folder }: ServedEntries, settings: Setting
   const callers = new Callers(settings, app.log);
   const early = await listenDuringStartup(app, { settings, callers, models: names, holdMs });
   app.log.info({ models: names }, `listening on ${early.url}`);
-  let server: SheafServer;
+  let server: RunningServer;
   try {
     const { serverOn } = await import("../server/server.ts");
     const { warmUpHttp } = await import("../server/warm-up-http.ts");

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Arrivals, SimulatedCost } from "sheaf/tuning";
+import type { Arrivals, SimulatedCost } from "sheaf/internal/tuning";
 import { retriesOf, withClients } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
 import { scalingsOf, withScaling } from "./shared/scale-option.ts";

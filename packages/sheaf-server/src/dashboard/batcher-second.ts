@@ -1,5 +1,5 @@
 import type { BatchRecord, BatcherStats } from "sheaf";
-import { Histogram } from "sheaf/metrics";
+import { Histogram } from "sheaf/internal/metrics";
 import { countsBy } from "../shared/stats-sum.ts";
 import type { CacheFigures, DashboardBatcher } from "./observed.ts";
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { CallOptions, Priority } from "sheaf";
-import { priorities } from "sheaf/adapters/http";
+import { priorities } from "sheaf/internal/http";
 import { cacheUseOf, type CacheUse } from "../cache/cache-use.ts";
 import { traceparentOf } from "../observe/traceparent.ts";
 import { clientClosedRequest, invalid } from "../problems/problem.ts";

@@ -1,12 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import {
-  exposition,
-  expositionContentType,
-  prometheusMetrics,
-  type MeasuredBatcher,
-  type MetricFamily,
-  type PrometheusMetrics,
-} from "sheaf/metrics";
+import { prometheusMetrics, type PrometheusMetrics } from "sheaf/metrics";
+import { exposition, expositionContentType, type MeasuredBatcher, type MetricFamily } from "sheaf/internal/metrics";
 import { ProcessMetrics } from "../observe/process-metrics.ts";
 import { RequestMetrics } from "../observe/request-metrics.ts";
 import type { RouteSchema } from "./schema/route-schema.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "sheaf";
-import { Goodput, type Retries } from "sheaf/tuning";
+import { Goodput, type Retries } from "sheaf/internal/tuning";
 import { patientTarget } from "./patient-target.ts";
 import { phasesOf, poissonArrivals, surgeOf, type OpenPattern, type Phase } from "./pattern.ts";
 import { Recorder } from "./recorder.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "sheaf";
-import { Clients, gaveUp, type Retries } from "sheaf/tuning";
+import { Clients, gaveUp, type Retries } from "sheaf/internal/tuning";
 import { succeeded, type RequestEnd, type Target } from "./target.ts";
 
 /** A target whose requests are operations of clients that give up and try again. */

@@ -1,4 +1,4 @@
-import { seededRandom } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 
 export const openPatterns = ["steady", "burst", "ramp", "step", "surge"] as const;
 export type OpenPattern = (typeof openPatterns)[number];

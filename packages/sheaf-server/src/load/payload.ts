@@ -1,4 +1,4 @@
-import { seededRandom, weightsOf, type Weights } from "sheaf/tuning";
+import { seededRandom, weightsOf, type Weights } from "sheaf/internal/tuning";
 
 /** Different bodies sent in turn: enough that caches and deduplication do not flatter a server. */
 const variants = 64;

@@ -1,4 +1,4 @@
-import { Histogram } from "sheaf/metrics";
+import { Histogram } from "sheaf/internal/metrics";
 import type { Phase } from "./pattern.ts";
 import type { LatencyMs, LoadResult, PhaseResult, SenderResult, SeriesPoint } from "./result.ts";
 import { succeeded } from "./target.ts";

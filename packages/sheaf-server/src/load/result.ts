@@ -1,4 +1,4 @@
-import type { SimulatedGoodput } from "sheaf/tuning";
+import type { SimulatedGoodput } from "sheaf/internal/tuning";
 import type { Pattern } from "./pattern.ts";
 
 /**

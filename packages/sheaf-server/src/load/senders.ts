@@ -1,4 +1,4 @@
-import { seededRandom } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 
 /** Who sends each request, by its number, and under which names the senders are told apart in the result. */
 export interface Senders {

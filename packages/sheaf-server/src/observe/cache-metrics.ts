@@ -1,4 +1,4 @@
-import type { MetricFamily, MetricSample } from "sheaf/metrics";
+import type { MetricFamily, MetricSample } from "sheaf/internal/metrics";
 import type { CacheCounts, CachePart } from "../cache/cache-counts.ts";
 import { counter, gauge } from "./family.ts";
 

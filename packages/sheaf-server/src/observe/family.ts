@@ -1,4 +1,4 @@
-import type { MetricFamily, MetricSample } from "sheaf/metrics";
+import type { MetricFamily, MetricSample } from "sheaf/internal/metrics";
 
 export const counter = (name: string, help: string, samples: readonly MetricSample[]): MetricFamily => ({
   name,

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
-import type { MeasuredBatcher } from "sheaf/metrics";
-import type { WorkerLogLine } from "sheaf/node";
+import type { MeasuredBatcher } from "sheaf/internal/metrics";
+import type { WorkerLogLine } from "sheaf/internal/node";
 import type { Problem } from "../problems/problem.ts";
 import { traceIdOf } from "./traceparent.ts";
 

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay, type IntervalHistogram } from "node:perf_hooks";
-import type { MetricFamily, MetricSample } from "sheaf/metrics";
+import type { MetricFamily, MetricSample } from "sheaf/internal/metrics";
 import { counter, gauge } from "./family.ts";
 
 const nsPerS = 1e9;

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/metrics";
+import { Buckets, secondsBuckets, type MetricFamily } from "sheaf/internal/metrics";
 import { counter } from "./family.ts";
 
 /** Requests by route and status, over HTTP and gRPC. Routes are patterns, so the number of series is bounded. */

@@ -1,4 +1,4 @@
-import type { MetricFamily } from "sheaf/metrics";
+import type { MetricFamily } from "sheaf/internal/metrics";
 import type { Callers } from "../tenants/callers.ts";
 import { counter, gauge } from "./family.ts";
 

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { FastifyInstance } from "fastify";
 import type { Batcher } from "sheaf";
 import { wrapBatcher } from "sheaf/internal";
-import { openTelemetry, type SpanLike, type TraceLike } from "sheaf/metrics";
+import { openTelemetry } from "sheaf/metrics";
+import type { SpanLike, TraceLike } from "sheaf/internal/metrics";
 
 /** The part of @opentelemetry/api that is used. */
 interface Api {

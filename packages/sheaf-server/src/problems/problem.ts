@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { BatcherError, type ErrorCode } from "sheaf";
-import { httpStatusOf } from "sheaf/adapters/http";
+import { httpStatusOf } from "sheaf/internal/http";
 import { NatsQueueError } from "sheaf/adapters/nats";
 import { describe } from "sheaf/internal";
 import { typedMessage } from "../shared/typed-message.ts";

@@ -1,4 +1,4 @@
-import type { EmbeddingCall } from "sheaf/adapters/openai";
+import type { EmbeddingCall } from "sheaf/internal/openai";
 
 /** A request whose inputs may share others' requests. */
 export interface BatchableRequest {

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { BatcherError, type CallOptions } from "sheaf";
-import { namedInput, type EmbeddingPart } from "sheaf/adapters/openai";
+import { namedInput, type EmbeddingPart } from "sheaf/internal/openai";
 import { exactJsonOf } from "../http/bodies/body.ts";
 import { callOptionsOf, type InferOptions } from "../http/call-options.ts";
 import { nameUser } from "../http/check-callers.ts";

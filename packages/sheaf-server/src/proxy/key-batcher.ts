@@ -1,12 +1,7 @@
 import { hash } from "node:crypto";
 import { createRateLimit, type Batcher, type BatcherStats, type SharedRateLimit } from "sheaf";
-import {
-  embeddingRequests,
-  estimateTokens,
-  rateLimitHeaders,
-  type EmbeddingCall,
-  type EmbeddingPart,
-} from "sheaf/adapters/openai";
+import { estimateTokens, rateLimitHeaders } from "sheaf/adapters/openai";
+import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/internal/openai";
 import { canonicalJson } from "sheaf/internal";
 import type { ModelCache } from "../cache/model-cache.ts";
 import type { InferOptions } from "../http/call-options.ts";

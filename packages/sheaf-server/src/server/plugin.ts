@@ -41,7 +41,7 @@ import { tenantFamilies } from "../observe/tenant-metrics.ts";
 
 export interface SheafPluginOptions {
   /** The models to serve; the first answers `/infer`. At least one. Required. */
-  readonly models: readonly ModelDefinition[] | Models;
+  readonly models: readonly ModelDefinition[];
   /**
    * Settings that differ from those of `sheaf serve`. Those of a socket (host, port, connections …) have no effect:
    * the app's own count.
@@ -79,10 +79,10 @@ export interface SharedParts {
   readonly callers: Callers;
 }
 
-/** The same, with parts that another protocol uses too. */
+/** The same, with parts that another protocol uses too, and perhaps of models that are open already. */
 export async function serveHttp(
   app: FastifyInstance,
-  options: SheafPluginOptions,
+  options: Pick<SheafPluginOptions, "settings"> & { readonly models: readonly ModelDefinition[] | Models },
   { requests, callers }: SharedParts,
 ): Promise<void> {
   const settings = { ...defaultSettings, ...options.settings };

@@ -43,8 +43,6 @@ interface SourceOptions extends Omit<ServerOptions, "models"> {
 export interface SheafServer {
   /** The Fastify instance, for routes and hooks of your own before `listen`. */
   readonly app: FastifyInstance;
-  readonly models: Models;
-  readonly settings: Settings;
   /** `host:port` of gRPC, once the app is ready; undefined without GRPC_PORT. */
   readonly grpcAddress: string | undefined;
   /** Starts to listen; models go on loading. @returns the URL it listens on. */
@@ -64,6 +62,12 @@ export interface SheafServer {
   }): Promise<boolean>;
 }
 
+/** A server with the parts that commands and tests look at. */
+export interface RunningServer extends SheafServer {
+  readonly models: Models;
+  readonly settings: Settings;
+}
+
 /** The HTTP server over models. Nothing listens before `listen()`, models load at once. */
 export async function createServer(options: ServerOptions): Promise<SheafServer> {
   checkSome(options.models);
@@ -71,7 +75,7 @@ export async function createServer(options: ServerOptions): Promise<SheafServer>
 }
 
 /** The same on an app that is open already, and has no routes yet. */
-export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<SheafServer> {
+export async function serverOn(app: FastifyInstance, options: SourceOptions): Promise<RunningServer> {
   const settings = { ...defaultSettings, ...options.settings };
   // Only where they are asked for: the clients of NATS and gRPC take megabytes.
   const { joinFleet } = roleOf(settings) === "alone" ? {} : await import("./fleet/join-fleet.ts");

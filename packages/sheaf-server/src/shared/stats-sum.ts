@@ -1,11 +1,9 @@
-import {
-  createBatcher,
-  type BatcherStats,
-  type Distribution,
-  type RateLimitFigures,
-  type RateLimitStats,
-  type SlotsNeeded,
-} from "sheaf";
+import { createBatcher, type BatcherStats } from "sheaf";
+
+type Distribution = BatcherStats["runMs"];
+type RateLimitStats = NonNullable<BatcherStats["rateLimit"]>;
+type RateLimitFigures = RateLimitStats["runs"];
+type SlotsNeeded = NonNullable<BatcherStats["slotsNeeded"]>;
 
 const none = createBatcher(() => []).stats();
 

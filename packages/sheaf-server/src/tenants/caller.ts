@@ -1,5 +1,5 @@
 import { BatcherError, type Priority } from "sheaf";
-import { priorities } from "sheaf/adapters/http";
+import { priorities } from "sheaf/internal/http";
 import { Problem } from "../problems/problem.ts";
 import { withoutStack } from "../problems/without-stack.ts";
 import type { ApiKey, SentKey } from "./api-keys.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Priority } from "sheaf";
-import { priorities } from "sheaf/adapters/http";
+import { priorities } from "sheaf/internal/http";
 import { describe, nearestOf } from "sheaf/internal";
 import { ConfigError } from "../settings/config.ts";
 import type { TenantBounds } from "./meter.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { MeasuredPoint } from "sheaf/tuning";
+import type { MeasuredPoint } from "sheaf/internal/tuning";
 import { adviseOn, verdictLines } from "../../dist/load/tune/advice.js";
 
 const costOf = (fixedMs: number, perItemMs: number, sizes: readonly number[], error: number) => ({

@@ -1,5 +1,6 @@
 import type { TestContext } from "node:test";
-import { createProxy, type Settings, type SheafProxy } from "../../dist/index.js";
+import { createProxy, type SheafProxy } from "../../dist/index.js";
+import type { Settings } from "../../dist/settings/settings.js";
 
 export interface ApiRequest {
   readonly url: string;

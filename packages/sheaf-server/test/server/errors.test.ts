@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatcherError } from "sheaf";
-import { httpStatusOf } from "sheaf/adapters/http";
+import { httpStatusOf } from "sheaf/internal/http";
 import type { ModelDefinition } from "../../dist/index.js";
 import { problemOf, statusOfCode, type ProblemCode } from "../../dist/problems/problem.js";
 import { doubling, gated, measuringTexts, serving, type Reply } from "./serving.js";

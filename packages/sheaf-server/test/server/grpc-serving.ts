@@ -11,7 +11,8 @@ import {
   type ServiceClientConstructor,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import type { ModelDefinition, Settings } from "../../dist/index.js";
+import type { ModelDefinition } from "../../dist/index.js";
+import type { Settings } from "../../dist/settings/settings.js";
 import { atEnd } from "../at-end.js";
 import { serving, type Serving } from "./serving.js";
 

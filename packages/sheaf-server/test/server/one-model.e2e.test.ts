@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createServer, type ModelDefinition, type Settings, type SheafServer } from "../../dist/index.js";
+import { createServer, type ModelDefinition } from "../../dist/index.js";
+import type { RunningServer } from "../../dist/server/server.js";
+import type { Settings } from "../../dist/settings/settings.js";
 import { startNats, whyNoNats, type RunningNats } from "../../../../test/support/nats-server.mjs";
 import { atEnd } from "../at-end.js";
 import { gated, serving, type Reply, type Serving } from "./serving.js";
@@ -32,14 +34,18 @@ interface Place {
   /** Takes requests. */
   readonly server: Serving;
   /** Runs batches; the same one where there is no fleet. */
-  readonly runner: SheafServer;
+  readonly runner: RunningServer;
 }
 
 type Open = (t: TestContext, model: ModelDefinition, settings?: Partial<Settings>) => Promise<Place>;
 
-async function worker(t: TestContext, model: ModelDefinition, settings: Partial<Settings> = {}): Promise<SheafServer> {
+async function worker(
+  t: TestContext,
+  model: ModelDefinition,
+  settings: Partial<Settings> = {},
+): Promise<RunningServer> {
   const own = { natsUrl: nats.url, role: "worker", port: 0, logLevel: "silent", ...settings } as const;
-  const runner = await createServer({ models: [model], settings: own });
+  const runner = (await createServer({ models: [model], settings: own })) as RunningServer;
   atEnd(t, () => runner.close({ graceMs: 0 }));
   await runner.ready();
   return runner;

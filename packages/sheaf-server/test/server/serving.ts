@@ -1,5 +1,7 @@
 import type { TestContext } from "node:test";
-import { createServer, type ModelDefinition, type Settings, type SheafServer } from "../../dist/index.js";
+import { createServer, type ModelDefinition } from "../../dist/index.js";
+import type { RunningServer } from "../../dist/server/server.js";
+import type { Settings } from "../../dist/settings/settings.js";
 import { atEnd } from "../at-end.js";
 
 export interface Reply {
@@ -10,7 +12,7 @@ export interface Reply {
   readonly json: any;
 }
 
-export interface Serving extends SheafServer {
+export interface Serving extends RunningServer {
   readonly url: string;
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
   /** A body that is not a text is sent as JSON. */
@@ -23,7 +25,8 @@ export async function serving(
   models: readonly ModelDefinition[],
   settings: Partial<Settings> = {},
 ): Promise<Serving> {
-  const server = await createServer({ models, settings: { port: 0, logLevel: "silent", ...settings } });
+  const made = await createServer({ models, settings: { port: 0, logLevel: "silent", ...settings } });
+  const server = made as RunningServer;
   atEnd(t, () => server.close({ graceMs: 0 }));
   const url = await server.listen();
   const request = async (path: string, init: RequestInit): Promise<Reply> => {

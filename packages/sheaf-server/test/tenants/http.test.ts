@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
-import type { ModelDefinition, Settings } from "../../dist/index.js";
+import type { ModelDefinition } from "../../dist/index.js";
+import type { Settings } from "../../dist/settings/settings.js";
 import { serving, doubling, gated, measuringTexts, type Serving } from "../server/serving.js";
 import { bearer, entry, keysFile, sha256 } from "./keys.js";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { proxy } from "../../dist/cli/proxy.js";
-import { defaultSettings, type Settings } from "../../dist/index.js";
+import { defaultSettings } from "../../dist/index.js";
+import type { Settings } from "../../dist/settings/settings.js";
 import type { Problem } from "../../dist/problems/problem.js";
 import { KeyBatchers } from "../../dist/proxy/key-batchers.js";
 import { proxyDefaults } from "../../dist/settings/settings.js";

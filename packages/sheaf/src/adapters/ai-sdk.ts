@@ -11,23 +11,21 @@ import type { ApiRun } from "./shared/rate-limited.ts";
 import { estimateTokens, split } from "./shared/tokens/tokens.ts";
 import { vectorsOrErrors } from "./shared/vector.ts";
 
-export type { RequestLimits } from "./shared/api-batcher.ts";
-
 /** Parameters of one `doEmbed`, as `embed()` and `embedMany()` pass them; further ones (`dimensions`) separate groups. */
-export interface EmbedParams {
+interface EmbedParams {
   readonly values: string[];
   readonly abortSignal?: AbortSignal | undefined;
 }
 
 /** The result of `doEmbed`. */
-export interface EmbedResult {
+interface EmbedResult {
   embeddings: number[][];
   usage?: { tokens: number };
   warnings: never[];
 }
 
 /** An embedding model of the AI SDK: specification v3 (AI SDK 6) or v4 (AI SDK 7). */
-export interface EmbeddingModelLike {
+interface EmbeddingModelLike {
   readonly modelId: string;
   readonly maxEmbeddingsPerCall: PromiseLike<number | undefined> | number | undefined;
   doEmbed(params: never): PromiseLike<unknown>;

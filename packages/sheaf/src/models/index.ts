@@ -2,5 +2,4 @@ export { PassCost, type PassCosts } from "./pass-cost.ts";
 export { planPasses, type PassLimits } from "./plan-passes.ts";
 export { runInPasses, type PassOptions } from "./run-in-passes.ts";
 export { measurePasses, type MeasurePassesOptions } from "./measure-passes.ts";
-export { selfTest, largestSteadyRate, type SelfTest } from "./self-test.ts";
-export { compareResults, type OutputDifferences } from "./compare-results.ts";
+export { selfTest, type SelfTest } from "./self-test.ts";

@@ -1,5 +1,5 @@
 import type { DataOf, InOf, OutOf, WorkerDefinition } from "./contract/define-worker.ts";
-import { workerSettings, type WorkerOptions } from "./contract/options.ts";
+import { workerSettings, type EncodingWorkerOptions, type WorkerOptions } from "./contract/options.ts";
 import { Pool } from "./pool/pool.ts";
 import { openProcess } from "./pool/process-connection.ts";
 import type { WorkerExecutor } from "./contract/worker-executor.ts";
@@ -17,7 +17,10 @@ export function workerProcess<Worker extends WorkerDefinition<unknown, unknown>>
   options?: WorkerOptions<DataOf<Worker>>,
 ): WorkerExecutor<InOf<Worker>, OutOf<Worker>>;
 export function workerProcess<In, Out>(url: string | URL, options?: WorkerOptions): WorkerExecutor<In, Out>;
-export function workerProcess(url: string | URL, options: WorkerOptions = {}): WorkerExecutor<unknown, unknown> {
+export function workerProcess(
+  url: string | URL,
+  options: EncodingWorkerOptions = {},
+): WorkerExecutor<unknown, unknown> {
   const settings = workerSettings(url, options);
   const { data, niceness, heapLimitMb, rowEncoder, wantsEncoded } = settings;
   return new Pool({

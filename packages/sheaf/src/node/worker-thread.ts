@@ -1,5 +1,5 @@
 import type { DataOf, InOf, OutOf, WorkerDefinition } from "./contract/define-worker.ts";
-import { workerSettings, type WorkerOptions } from "./contract/options.ts";
+import { workerSettings, type EncodingWorkerOptions, type WorkerOptions } from "./contract/options.ts";
 import { Pool } from "./pool/pool.ts";
 import { openThread } from "./pool/thread-connection.ts";
 import type { WorkerExecutor } from "./contract/worker-executor.ts";
@@ -17,7 +17,7 @@ export function workerThread<Worker extends WorkerDefinition<unknown, unknown>>(
   options?: WorkerOptions<DataOf<Worker>>,
 ): WorkerExecutor<InOf<Worker>, OutOf<Worker>>;
 export function workerThread<In, Out>(url: string | URL, options?: WorkerOptions): WorkerExecutor<In, Out>;
-export function workerThread(url: string | URL, options: WorkerOptions = {}): WorkerExecutor<unknown, unknown> {
+export function workerThread(url: string | URL, options: EncodingWorkerOptions = {}): WorkerExecutor<unknown, unknown> {
   const settings = workerSettings(url, options);
   const { data, heapLimitMb, rowEncoder, wantsEncoded } = settings;
   // Elsewhere than on Linux this would lower the priority of the whole process.

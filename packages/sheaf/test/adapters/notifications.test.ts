@@ -1,7 +1,8 @@
 // What needs no push service; integration/expo.test.mjs has expo-server-sdk against a receiver.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expoPush, multicast, PushError, type PushTicketLike } from "../../dist/adapters/notifications/index.js";
+import { expoPush, multicast, PushError } from "../../dist/adapters/notifications/index.js";
+import type { PushTicketLike } from "../../dist/adapters/notifications/expo.js";
 import { manualClock } from "../../dist/testing/index.js";
 import { statuses, values, watch } from "../support/rig.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, type BatcherOptions } from "../../dist/index.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 
 /** A batcher that has learned that a run takes 10 ms and 0.1 ms for each unit of weight, and the weights of its batches. */
 async function learned(options: BatcherOptions<number, number>) {

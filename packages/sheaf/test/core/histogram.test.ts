@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Histogram } from "../../dist/metrics/index.js";
+import { Histogram } from "../../dist/internal/metrics.js";
 import { RollingHistogram } from "../../dist/core/observe/rolling-histogram.js";
 
 for (const [perOctave, error] of [

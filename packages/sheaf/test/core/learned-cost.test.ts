@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LearnedCost } from "../../dist/core/observe/learned-cost.js";
 import { nextSize } from "../../dist/policies/cost-model.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 
 const learned = (cost: (size: number) => number, sizes: number[], rounds = 30): LearnedCost => {
   const table = new LearnedCost();

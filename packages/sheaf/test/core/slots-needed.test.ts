@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, type BatcherOptions, type SlotsNeeded } from "../../dist/index.js";
+import { createBatcher, type BatcherOptions } from "../../dist/index.js";
+import type { SlotsNeeded } from "../../dist/core/contract/stats.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 
 /** A part of the load: calls a second for so long. */
 type Part = readonly [perS: number, forMs: number];

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher, fixedWindow, type BatcherOptions, type CallOptions } from "../../dist/index.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom, simulate } from "../../dist/tuning/index.js";
+import { simulate } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import { inProof, seedsTo } from "../support/seeds.js";
 
 /** Ten items in 10 ms, one batch at a time: 1,000 items a second. */

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBatcher, type OpenCause, type StartGain } from "../../dist/index.js";
+import { createBatcher } from "../../dist/index.js";
+import type { OpenCause, StartGain } from "../../dist/core/contract/stats.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
-import { gainAtStart } from "../../dist/internal.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
+import { gainAtStart } from "../../dist/internal/index.js";
 
 /** Pairs of runs of 1 and 32 items whose gain is 2.1, disturbed by a factor that depends on the number of the run. */
 const pairs = (count: number, factor: (run: number) => number): { size: number; runMs: number }[] =>

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createBatcher, type BatcherOptions } from "../../dist/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import { assertCode, heldBatcher, numbers, statuses, values, watch, watchAll, type Rig } from "../support/rig.js";
 import { seedsTo } from "../support/seeds.js";
 

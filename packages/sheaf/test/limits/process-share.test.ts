@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openaiEmbeddings, openaiFetch, type OpenAIEmbeddings } from "../../dist/adapters/openai/index.js";
-import { createRateLimit, type Clock, type RateShares } from "../../dist/index.js";
+import { createRateLimit, type Clock } from "../../dist/index.js";
+import type { RateShares } from "../../dist/limits/process-share.js";
 import { fakeEmbeddingsApi } from "../../../../test/fakes/limited-embeddings-api.mjs";
 import { virtualClock, type VirtualClock } from "../../dist/testing/index.js";
 

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Registry } from "prom-client";
 import { createBatcher, createRateLimit, greedy, type BatchContext, type Batcher } from "../../dist/index.js";
-import { exposition, prometheusMetrics } from "../../dist/metrics/index.js";
+import { prometheusMetrics } from "../../dist/metrics/index.js";
+import { exposition } from "../../dist/internal/metrics.js";
 import { manualClock } from "../../dist/testing/index.js";
 
 const doubling = (name: string): Batcher<number, number> =>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { measurePasses, PassCost, planPasses, type PassCosts } from "../../dist/models/index.js";
 import { manualClock } from "../../dist/testing/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 
 /** An encoder on two cores: a fixed part, positions, attention, and a cache that 600 positions fill. */
 const encoder: PassCosts = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planPasses, type PassCosts } from "../../dist/models/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 
 /** The cheapest time of all ways to cut the items in order of length. */
 function leastByTrial(lengths: readonly number[], cost: PassCosts, maxPaddedLength: number): number {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto } from "../../dist/policies/auto/index.js";
 import type { Decision, Policy } from "../../dist/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import { record, view, withCost, type Trained } from "./view.js";
 
 /** Feeds 40 batches of a straight cost, one caller after the other and far apart. */

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto, createBatcher, greedy, type Policy } from "../../dist/index.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom, simulate, type SimulationResult } from "../../dist/tuning/index.js";
+import { simulate, type SimulationResult } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import { inProof } from "../support/seeds.js";
 import { heldBatcher } from "../support/rig.js";
 

@@ -24,7 +24,7 @@ import {
   weightLimit,
   weightOf,
 } from "./checker.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import type { Action, ActionTerms, PolicyName, Scenario } from "./scenario.js";
 
 /** No item is to blame for it. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auto, createBatcher, greedy, type Executor, type Policy } from "../../dist/index.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import { SharedCore } from "../support/shared-core.js";
 import { seedsTo } from "../support/seeds.js";
 

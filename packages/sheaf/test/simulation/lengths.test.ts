@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBatcher } from "../../dist/index.js";
 import { virtualClock } from "../../dist/testing/index.js";
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 import { inProof } from "../support/seeds.js";
 
 const count = 4000;

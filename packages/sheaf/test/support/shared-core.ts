@@ -1,4 +1,4 @@
-import { seededRandom } from "../../dist/tuning/index.js";
+import { seededRandom } from "../../dist/internal/tuning.js";
 
 /** Spells in which a neighbour wants the core, and the pauses between them. */
 const spellMs = [50, 300] as const;

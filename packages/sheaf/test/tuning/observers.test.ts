@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { simulate, type SimulatedCall, type SimulatedRun, type SimulationOptions } from "../../dist/tuning/index.js";
+import { simulate, type SimulationOptions } from "../../dist/tuning/index.js";
+import type { SimulatedCall, SimulatedRun } from "../../dist/internal/tuning.js";
 
 const gpu = { cost: { fixedMs: 10, perItemMs: 0.3 }, concurrency: 1 } as const;
 

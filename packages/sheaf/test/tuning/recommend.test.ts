@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fitLine, recommend } from "../../dist/tuning/index.js";
+import { recommend } from "../../dist/tuning/index.js";
+import { fitLine } from "../../dist/internal/tuning.js";
 
 const gpu = { fixedMs: 10, perItemMs: 0.3 };
 

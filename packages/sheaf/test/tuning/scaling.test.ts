@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { simulate, type Scaling, type SimulationOptions, type SimulationResult } from "../../dist/tuning/index.js";
+import { simulate, type SimulationOptions, type SimulationResult } from "../../dist/tuning/index.js";
+import type { Scaling } from "../../dist/internal/tuning.js";
 
 /** A batch of n items takes 200 + 40 n ms; answers are due after 2 s. */
 const model = {

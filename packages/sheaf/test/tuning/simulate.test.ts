@@ -3,7 +3,8 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { auto, fixedWindow, greedy } from "../../dist/index.js";
-import { simulate, type Arrivals, type SimulationOptions } from "../../dist/tuning/index.js";
+import { simulate, type SimulationOptions } from "../../dist/tuning/index.js";
+import type { Arrivals } from "../../dist/internal/tuning.js";
 
 const gpu = { cost: { fixedMs: 10, perItemMs: 0.3 }, concurrency: 1 } as const;
 const poisson = (ratePerS: number): Arrivals => ({ pattern: "poisson", ratePerS });

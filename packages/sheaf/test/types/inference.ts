@@ -6,13 +6,13 @@ import {
   type BatchFunction,
   type BatchRecord,
   type Batcher,
-  type BatcherPending,
   type BatcherOptions,
   type BatcherStats,
   type CallOptions,
   createBatcher,
   type Executor,
 } from "../../dist/index.js";
+import type { BatcherPending } from "../../dist/core/contract/batcher.js";
 import type { RunHandle } from "../../dist/executors.js";
 
 const held = (_promise: string, _types: () => void): void => {};

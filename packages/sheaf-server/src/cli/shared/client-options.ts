@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
-import type { Retries } from "sheaf/tuning";
+import type { Retries } from "sheaf/internal/tuning";
 import { UsageError } from "../../shared/failure.ts";
 import { countUpTo, parseDurationMs } from "./command.ts";
 

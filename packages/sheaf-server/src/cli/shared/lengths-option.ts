@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Weights } from "sheaf/tuning";
+import type { Weights } from "sheaf/internal/tuning";
 import { UsageError } from "../../shared/failure.ts";
 import { textOf } from "./text-file.ts";
 

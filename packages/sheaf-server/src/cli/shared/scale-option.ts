@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
-import type { Scaling } from "sheaf/tuning";
+import type { Scaling } from "sheaf/internal/tuning";
 import { UsageError } from "../../shared/failure.ts";
 import { listOf, parseDurationMs } from "./command.ts";
 

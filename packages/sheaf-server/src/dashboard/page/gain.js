@@ -1,6 +1,10 @@
 import { duration, number, plural, times } from "./format.js";
 
-/** @import { BatcherStats, OpenCause, StartGain } from "sheaf" */
+/**
+ * @import { BatcherStats } from "sheaf"
+ * @typedef {NonNullable<BatcherStats["verdict"]["cause"]>} OpenCause
+ * @typedef {NonNullable<BatcherStats["verdict"]["start"]>} StartGain
+ */
 
 /**
  * The gain of batches, in words, as far as the runs support it. Until they do it is the gain measured at the start, and else

@@ -1,4 +1,5 @@
-import type { SimulatedEnds, SimulationResult } from "sheaf/tuning";
+import type { SimulationResult } from "sheaf/tuning";
+import type { SimulatedEnds } from "sheaf/internal/tuning";
 import { figures, percent, shownMs } from "../../shared/terminal.ts";
 import { floodOf, sharersOf, type WhatIfPoint } from "./what-if.ts";
 

@@ -1,15 +1,13 @@
-import {
-  simulate,
-  type Arrivals,
-  type Retries,
-  type Scaling,
-  type SimulatedCost,
-  type SimulatedTenantFigures,
-  type SimulatedTenants,
-  type SimulationOptions,
-  type SimulationResult,
-  type Weights,
-} from "sheaf/tuning";
+import { simulate, type SimulationOptions, type SimulationResult } from "sheaf/tuning";
+import type {
+  Arrivals,
+  Retries,
+  Scaling,
+  SimulatedCost,
+  SimulatedTenantFigures,
+  SimulatedTenants,
+  Weights,
+} from "sheaf/internal/tuning";
 import { overloadOrderOf, strategies } from "../../shared/strategies.ts";
 import type { ConfigurationName } from "./configurations.ts";
 

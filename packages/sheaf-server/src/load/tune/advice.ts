@@ -1,4 +1,5 @@
-import { recommend, type MeasuredCost, type MeasuredPoint, type Recommendation, type RecommendOptions } from "sheaf/tuning"; // prettier-ignore
+import { recommend, type Recommendation, type RecommendOptions } from "sheaf/tuning";
+import type { MeasuredCost, MeasuredPoint } from "sheaf/internal/tuning"; // prettier-ignore
 import type { BatchVerdict } from "../../runners/self-test/batch-verdict.ts";
 import { figures } from "../../shared/terminal.ts";
 import { gainError, gainSentence } from "./measured-gain.ts";

@@ -1,4 +1,5 @@
-import type { MeasuredCost, MeasuredPoint, Recommendation } from "sheaf/tuning";
+import type { Recommendation } from "sheaf/tuning";
+import type { MeasuredCost, MeasuredPoint } from "sheaf/internal/tuning";
 import { figures, shownMs } from "../../shared/terminal.ts";
 
 /**

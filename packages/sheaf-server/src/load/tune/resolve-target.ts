@@ -1,5 +1,5 @@
 import type { Executor } from "sheaf";
-import { seededRandom } from "sheaf/tuning";
+import { seededRandom } from "sheaf/internal/tuning";
 import { devicesOf } from "../../runners/contract/devices.ts";
 import { workersOn } from "../../runners/workers/workers-on.ts";
 import type { ModelInput, ModelSpec, RunnerSettings } from "../../runners/contract/model-spec.ts";

@@ -1,5 +1,6 @@
 import type { SelfTest } from "sheaf/models";
-import type { ElementType, WorkerExecutor } from "sheaf/node";
+import type { WorkerExecutor } from "sheaf/node";
+import type { ElementType } from "sheaf/internal/node";
 import type { PythonSettings } from "./python-settings.ts";
 
 /** A tensor's element type, by its name in the Open Inference Protocol. */

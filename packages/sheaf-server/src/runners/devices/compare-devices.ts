@@ -1,5 +1,6 @@
-import { runHandle, type Executor } from "sheaf/executors";
-import { compareResults, largestSteadyRate } from "sheaf/models";
+import type { Executor } from "sheaf";
+import { runHandle } from "sheaf/executors";
+import { compareResults, largestSteadyRate } from "sheaf/internal/models";
 import type { ModuleSpec, RunnerSettings } from "../contract/model-spec.ts";
 import { closedOn } from "../workers/inspection.ts";
 import { comparable } from "../tensors/comparable.ts";

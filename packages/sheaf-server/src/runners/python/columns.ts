@@ -1,4 +1,5 @@
-import { elementTypes, type WorkerColumn, type WorkerDeclaration } from "sheaf/node";
+import type { WorkerDeclaration } from "sheaf/node";
+import { elementTypes, type WorkerColumn } from "sheaf/internal/node";
 import type { ModelInput, ModelOutput, TensorSpec } from "../contract/model-spec.ts";
 import { elements } from "../tensors/elements.ts";
 import type { TensorItem } from "../tensors/tensor-item.ts";

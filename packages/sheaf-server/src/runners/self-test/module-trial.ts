@@ -1,4 +1,5 @@
-import { runHandle, type Executor } from "sheaf/executors";
+import type { Executor } from "sheaf";
+import { runHandle } from "sheaf/executors";
 import { selfTest } from "sheaf/models";
 import type { workerProcess, workerThread } from "sheaf/node";
 import { batchVerdict, type BatchVerdict } from "./batch-verdict.ts";

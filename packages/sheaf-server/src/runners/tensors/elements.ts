@@ -1,4 +1,4 @@
-import { elementTypes, type ElementType } from "sheaf/node";
+import { elementTypes, type ElementType } from "sheaf/internal/node";
 import type { TensorDatatype } from "../contract/model-spec.ts";
 import { halfOf, numberOfHalf } from "./half.ts";
 

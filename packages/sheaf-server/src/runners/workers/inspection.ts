@@ -1,5 +1,6 @@
 import { BatcherError } from "sheaf";
-import { runHandle, type Executor } from "sheaf/executors";
+import type { Executor } from "sheaf";
+import { runHandle } from "sheaf/executors";
 
 /** As long as a worker may take to load. */
 const longestAnswerMs = 600_000;

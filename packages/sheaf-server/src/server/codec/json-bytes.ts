@@ -1,4 +1,4 @@
-import { encodedRow } from "sheaf/node";
+import { encodedRow } from "sheaf/internal/node";
 import { maxFloat32JsonBytes, writeFloat32Json } from "./float32-json.ts";
 
 /** JSON in pieces: text as it is, and float arrays that are written straight into the bytes of the reply. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type NatsConnection as Client } from "@nats-io/transport-node";
-import type { NatsConnection, NatsMessage, NatsSubscription } from "sheaf/adapters/nats";
+import type { NatsConnection, NatsMessage, NatsSubscription } from "sheaf/internal/nats";
 import { within } from "sheaf/internal";
 import type { Settings } from "../../settings/settings.ts";
 import type { FleetLog } from "./fleet-log.ts";

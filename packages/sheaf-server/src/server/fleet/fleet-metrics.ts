@@ -1,5 +1,6 @@
-import type { NatsFrontEnd, WorkerCounts } from "sheaf/adapters/nats";
-import type { MetricFamily, MetricSample } from "sheaf/metrics";
+import type { NatsFrontEnd } from "sheaf/adapters/nats";
+import type { WorkerCounts } from "sheaf/internal/nats";
+import type { MetricFamily, MetricSample } from "sheaf/internal/metrics";
 import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
 

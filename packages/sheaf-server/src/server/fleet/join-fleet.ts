@@ -1,4 +1,5 @@
-import { binaryCodec, natsFrontEnd, type Codec } from "sheaf/adapters/nats";
+import { natsFrontEnd } from "sheaf/adapters/nats";
+import { binaryCodec, type Codec } from "sheaf/internal/nats";
 import { queueBatcher } from "../../observe/tracing.ts";
 import { roleOf } from "../../settings/role.ts";
 import type { Settings } from "../../settings/settings.ts";

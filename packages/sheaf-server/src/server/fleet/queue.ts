@@ -1,5 +1,5 @@
 import { headers } from "@nats-io/transport-node";
-import type { NatsConnection, NatsQueueOptions } from "sheaf/adapters/nats";
+import type { NatsConnection, NatsQueueOptions } from "sheaf/internal/nats";
 import type { FleetLog } from "./fleet-log.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
 import type { Settings } from "../../settings/settings.ts";

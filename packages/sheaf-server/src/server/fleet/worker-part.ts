@@ -1,4 +1,5 @@
-import { natsWorker, type NatsQueueOptions, type NatsWorker, type WorkerBatcher } from "sheaf/adapters/nats";
+import { natsWorker, type NatsWorker } from "sheaf/adapters/nats";
+import type { NatsQueueOptions, WorkerBatcher } from "sheaf/internal/nats";
 import { continuedTraces } from "../../observe/tracing.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ServedModel } from "../models/served-model.ts";

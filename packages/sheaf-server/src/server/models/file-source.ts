@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { WorkerLogLine } from "sheaf/node";
+import type { WorkerLogLine } from "sheaf/internal/node";
 import { contentHash } from "../../runners/content-hash.ts";
 import type { ModelSpec } from "../../runners/contract/model-spec.ts";
 import { modelName, resolveModel } from "../../runners/resolve-model.ts";

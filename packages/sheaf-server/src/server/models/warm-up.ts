@@ -1,5 +1,6 @@
-import { gainAtStart } from "sheaf/internal";
-import { runHandle, type Executor, type RunTime } from "sheaf/executors";
+import type { Executor } from "sheaf";
+import { gainAtStart, type RunTime } from "sheaf/internal";
+import { runHandle } from "sheaf/executors";
 import { doubling } from "../../shared/doubling.ts";
 
 /** How long one item and the largest size are compared: as a rule, where run times scatter, and where a run takes long. */

@@ -1,3 +1,4 @@
+import type { EncodingWorkerOptions } from "sheaf/internal/node";
 import { workerProcess, workerThread } from "sheaf/node";
 import { noThreadsBecause } from "../../runners/contract/devices.ts";
 import type { ModelSpec } from "../../runners/contract/model-spec.ts";
@@ -23,21 +24,19 @@ export function definitionOf(spec: ModelSpec, settings: Settings): ModelDefiniti
   const { workerUrl, data, sample, ...described } = spec;
   const isolated = { ...settings, ...(noThreadsBecause(spec.device) && ({ workerIsolation: "process" } as const)) };
   const jsonDemand = new JsonDemand();
+  const options: EncodingWorkerOptions = {
+    instances: settings.workers,
+    data,
+    name: spec.name,
+    niceness: settings.workerNiceness,
+    // A result is written into its reply and dropped: it needs no memory of its own.
+    resultRows: "view",
+    // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by
+    // its gateways.
+    encodeRows: roleOf(settings) === "alone" ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
+  };
   const run: ModelDefinition["run"] =
-    roleOf(settings) === "gateway"
-      ? noRun
-      : workersOf(isolated)<never, unknown>(workerUrl, {
-          instances: settings.workers,
-          data,
-          name: spec.name,
-          niceness: settings.workerNiceness,
-          // A result is written into its reply and dropped: it needs no memory of its own.
-          resultRows: "view",
-          // On the thread that has them in its cache, while the other one answers. The replies of a fleet are written by
-          // its gateways.
-          encodeRows:
-            roleOf(settings) === "alone" ? { module: jsonRowEncoderUrl, wanted: jsonDemand.isHigh } : undefined,
-        });
+    roleOf(settings) === "gateway" ? noRun : workersOf(isolated)<never, unknown>(workerUrl, options);
   const { workerIsolation } = isolated;
   return {
     ...described,

@@ -1,4 +1,4 @@
-import type { MetricFamily } from "sheaf/metrics";
+import type { MetricFamily } from "sheaf/internal/metrics";
 import type { Models } from "../models/models.ts";
 import { counter, gauge } from "../../observe/family.ts";
 

@@ -6,7 +6,7 @@ import type { TestContext } from "node:test";
 import { openApp } from "../../../dist/http/app.js";
 import type { ModelDefinition } from "../../../dist/index.js";
 import type { ModelSource } from "../../../dist/server/models/deployment.js";
-import { serverOn, type SheafServer } from "../../../dist/server/server.js";
+import { serverOn, type RunningServer } from "../../../dist/server/server.js";
 import { defaultSettings, type Settings } from "../../../dist/settings/settings.js";
 import { atEnd } from "../../at-end.js";
 
@@ -18,7 +18,7 @@ export interface Reply {
   readonly text: string;
 }
 
-export interface FolderServer extends SheafServer {
+export interface FolderServer extends RunningServer {
   readonly url: string;
   readonly folder: string;
   /** Writes a file of the folder, as a whole. */

@@ -1,4 +1,5 @@
-import type { BatchResults, Clock, Policy, RateLimit } from "../../index.ts";
+import type { Clock, Policy, RateLimit } from "../../index.ts";
+import type { BatchResults } from "../../core/contract/executor.ts";
 import { check, checkFunction, checkNames } from "../../shared/checks.ts";
 import { describe } from "../../shared/describe.ts";
 

@@ -5,6 +5,5 @@ export {
   type ExpoPushOptions,
   type PushMessageLike,
   type PushTicket,
-  type PushTicketLike,
 } from "./expo.ts";
 export { multicast, type Addressed, type MulticastOptions } from "./multicast.ts";

@@ -12,12 +12,8 @@ import { withHeaders, type EmbeddingInput, type EmbeddingsRequest, type OpenAILi
 import { vectorsOf } from "./vectors.ts";
 
 export { openaiFetch, OpenAIError } from "./client.ts";
-export type { EmbeddingInput, FetchOptions, OpenAILike, RequestOptions } from "./client.ts";
+export type { EmbeddingInput, OpenAILike } from "./client.ts";
 export { rateLimitHeaders } from "../../limits/limit-headers.ts";
-export type { HeadersLike } from "../../limits/told-limits.ts";
-export { embeddingRequests, namedInput } from "./requests.ts";
-export type { EmbeddingCall, EmbeddingPart, EmbeddingRequestsOptions, SendEmbeddings } from "./requests.ts";
-export type { RequestLimits } from "../shared/api-batcher.ts";
 export { estimateTokens } from "../shared/tokens/tokens.ts";
 
 /** OpenAI's API takes no more inputs in one request. */

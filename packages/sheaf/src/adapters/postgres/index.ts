@@ -1,7 +1,6 @@
-export type { PostgresClient, QueryClient, ResultRow, UnsafeClient } from "../shared/postgres/client.ts";
+export type { PostgresClient, ResultRow } from "../shared/postgres/client.ts";
 export { insertBatcher, type InsertOptions } from "../shared/postgres/insert.ts";
 export type { TableName } from "../shared/postgres/identifier.ts";
-export type { DatabaseBatcherOptions } from "../shared/postgres/options.ts";
 export { isRowError } from "../shared/postgres/row-error.ts";
 export type { Returning } from "../shared/postgres/statement.ts";
 export { upsertBatcher, type UpsertOptions } from "../shared/postgres/upsert.ts";

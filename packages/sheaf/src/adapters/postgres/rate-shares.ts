@@ -1,4 +1,4 @@
-import type { RateShares } from "../../index.ts";
+import type { RateShares } from "../../limits/process-share.ts";
 import { checkOptions, checkText, type Check } from "../../shared/checks.ts";
 import { connectionOf, type PostgresClient } from "../shared/postgres/client.ts";
 import { qualified, type TableName } from "../shared/postgres/identifier.ts";

@@ -20,7 +20,7 @@ export interface WorkerLogLine {
 }
 
 /** Options of `workerCommand`. Validated once, at the call. */
-export interface CommandOptions<Data = unknown> extends Omit<WorkerOptions<Data>, "heapLimitMb" | "encodeRows"> {
+export interface CommandOptions<Data = unknown> extends Omit<WorkerOptions<Data>, "heapLimitMb"> {
   /** The program to start: a path, or a name that is looked up on PATH. */
   readonly command: string;
   /** @default none */

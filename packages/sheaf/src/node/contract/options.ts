@@ -76,13 +76,6 @@ export interface WorkerOptions<Data = unknown> {
    */
   readonly resultRows?: "own" | "view" | undefined;
   /**
-   * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do
-   * it next. `module` is the URL of a module that exports the members of a `RowEncoder`; `wanted` is asked for each
-   * batch. The results stay as they are; `encodedRow(row)` gives the bytes of one.
-   * @default none
-   */
-  readonly encodeRows?: EncodeRows | undefined;
-  /**
    * How long an instance may load and warm up. Past it `ready()` rejects, or, of one that is started again, it
    * counts as a crash. Milliseconds > 0, or Infinity.
    * @default 600000
@@ -97,7 +90,18 @@ export interface WorkerOptions<Data = unknown> {
   readonly clock?: Clock | undefined;
 }
 
-/** @see WorkerOptions.encodeRows */
+/** With what sheaf-server asks for besides. */
+export interface EncodingWorkerOptions<Data = unknown> extends WorkerOptions<Data> {
+  /**
+   * Has workers make bytes of each row of float32 among their results, such as its JSON, for a caller who would do
+   * it next. `module` is the URL of a module that exports the members of a `RowEncoder`; `wanted` is asked for each
+   * batch. The results stay as they are; `encodedRow(row)` gives the bytes of one.
+   * @default none
+   */
+  readonly encodeRows?: EncodeRows | undefined;
+}
+
+/** @see EncodingWorkerOptions.encodeRows */
 export interface EncodeRows {
   readonly module: string | URL;
   /** @default always */
@@ -127,7 +131,7 @@ export interface WorkerSettings extends PoolSettings {
   readonly wantsEncoded: (() => boolean) | undefined;
 }
 
-export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb" | "encodeRows">, Check> = {
+export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb">, Check> = {
   instances: checkCount,
   data: () => undefined,
   name: checkText,
@@ -142,7 +146,7 @@ export const poolChecks: Record<Exclude<keyof WorkerOptions, "heapLimitMb" | "en
   clock: checkClock,
 };
 
-const workerChecks: Record<keyof WorkerOptions, Check> = {
+const workerChecks: Record<keyof EncodingWorkerOptions, Check> = {
   ...poolChecks,
   encodeRows: (name, value) =>
     check(typeof value === "object" && value !== null && "module" in value, name, "an object with a module", value),
@@ -154,7 +158,7 @@ const workerChecks: Record<keyof WorkerOptions, Check> = {
  * Checks the options and fills in the defaults.
  * @throws {TypeError | RangeError} naming the option and its value.
  */
-export function workerSettings(url: string | URL, options: WorkerOptions): WorkerSettings {
+export function workerSettings(url: string | URL, options: EncodingWorkerOptions): WorkerSettings {
   const moduleUrl = moduleUrlOf(url);
   checkOptions(options, workerChecks);
   const { data, heapLimitMb, encodeRows } = options;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { binaryCodec } from "../../../dist/adapters/nats/index.js";
+import { binaryCodec } from "../../../dist/internal/nats.js";
 
 const { encode, decode } = binaryCodec;
 const seed = 20_260_701;

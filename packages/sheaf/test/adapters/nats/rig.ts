@@ -7,10 +7,10 @@ import {
   natsWorker,
   type NatsFrontEnd,
   type NatsFrontEndOptions,
-  type NatsQueueOptions,
   type NatsWorker,
   type NatsWorkerOptions,
 } from "../../../dist/adapters/nats/index.js";
+import type { NatsQueueOptions } from "../../../dist/internal/nats.js";
 import { createBatcher, type BatcherOptions, type BatchFunction, type Executor } from "../../../dist/index.js";
 import { startNats, whyNoNats, type RunningNats } from "../../../../../test/support/nats-server.mjs";
 

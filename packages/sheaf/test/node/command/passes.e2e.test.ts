@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { createBatcher } from "../../../dist/index.js";
 import { PassCost, planPasses } from "../../../dist/models/index.js";
 import { workerCommand } from "../../../dist/node/index.js";
-import { seededRandom } from "../../../dist/tuning/index.js";
+import { seededRandom } from "../../../dist/internal/tuning.js";
 import { skipWithoutPython } from "./setup.js";
 
 const worker = (code: string): Parameters<typeof workerCommand>[0] => ({

@@ -1,12 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { createBatcher, type Batcher, type BatcherOptions } from "../../../dist/index.js";
-import {
-  workerCommand,
-  type CommandExecutor,
-  type CommandOptions,
-  type WorkerLogLine,
-} from "../../../dist/node/index.js";
+import { workerCommand, type CommandExecutor, type CommandOptions } from "../../../dist/node/index.js";
+import type { WorkerLogLine } from "../../../dist/internal/node.js";
 
 export { skipWithoutPython } from "../../../../../test/support/python.mjs";
 

@@ -1,0 +1,9 @@
+// For sheaf-server only. Not public; it may change in any release.
+export type { RunTime } from "../core/contract/executor.ts";
+export { wrapBatcher } from "../core/wrap-batcher.ts";
+export { gainAtStart } from "../core/observe/verdict.ts";
+export { within } from "../core/runtime/within.ts";
+// The wording of errors: one text in both packages.
+export { canonicalJson } from "../shared/canonical-json.ts";
+export { editsBetween, nearestOf } from "../shared/checks.ts";
+export { describe } from "../shared/describe.ts";

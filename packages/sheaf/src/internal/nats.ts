@@ -1,0 +1,6 @@
+export type { LaneFigures } from "../adapters/nats/queue/lane-figures.ts";
+export type { NatsQueueOptions } from "../adapters/nats/queue/options.ts";
+export type { WorkerInfo } from "../adapters/nats/queue/worker-registry.ts";
+export type { NatsConnection, NatsMessage, NatsSubscription } from "../adapters/nats/wire/client.ts";
+export { binaryCodec, type Codec } from "../adapters/nats/wire/codec.ts";
+export type { WorkerBatcher, WorkerCounts } from "../adapters/nats/worker/worker.ts";

@@ -1,0 +1,8 @@
+export { embeddingRequests, namedInput } from "../adapters/openai/requests.ts";
+export type {
+  EmbeddingCall,
+  EmbeddingPart,
+  SendEmbeddings,
+  EmbeddingRequestsOptions,
+} from "../adapters/openai/requests.ts";
+export type { HeadersLike } from "../limits/told-limits.ts";
