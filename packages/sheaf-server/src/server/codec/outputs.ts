@@ -1,5 +1,6 @@
 import type { ModelOutput, TensorSpec } from "../../runners/contract/model-spec.ts";
 import { shownElements } from "../../runners/tensors/elements.ts";
+import { checkElements } from "./result-faults.ts";
 import type { JsonParts } from "./json-bytes.ts";
 
 /** A worker's result for one item, as far as replies look into it. A model of JSON may give anything, also null. */
@@ -47,7 +48,7 @@ export function outputJson(output: unknown, kind: ModelOutput): JsonParts {
 /** Any value as JSON. */
 export const jsonText = (output: unknown): string => JSON.stringify(output, plainArrays) ?? "null";
 
-/** Typed arrays as arrays, 64-bit integers as numbers. */
+/** Typed arrays as arrays, 64-bit integers as numbers: checkResult() has refused those that would change. */
 function plainArrays(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
   return ArrayBuffer.isView(value) && !(value instanceof DataView)
@@ -60,6 +61,7 @@ function tensorsJson(output: Record<string, unknown>, tensors: readonly TensorSp
   const nested = tensors.map(({ name, shape, datatype, isJson }) => {
     if (isJson === true) return [name, output[name]];
     const held = output[name];
+    checkElements(held as ArrayLike<unknown>, datatype, name);
     const data =
       datatype === "BYTES" ? (held as string[]) : shownElements(held as ArrayLike<number | bigint>, datatype);
     const actual = output[`shape:${name}`] as ArrayLike<number> | undefined;

@@ -5,6 +5,7 @@ import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
 import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
+import { checkResult } from "../codec/result-faults.ts";
 import { inputParser, type InputParser } from "../codec/inputs.ts";
 import type { FleetPart } from "../contract/fleet-part.ts";
 import type { ModelDefinition } from "../contract/model-definition.ts";
@@ -196,6 +197,7 @@ export class ServedModel {
     try {
       const served = await withoutStack(() => this.batcher.detailed(this.#waiting(item, options), options));
       if (this.#hasMore) await this.#turnEnd.reached();
+      checkResult(served.value, this.definition.output);
       return served;
     } catch (error) {
       this.#note(item, error);
@@ -213,7 +215,16 @@ export class ServedModel {
     for (const [index, outcome] of outcomes.entries())
       if (outcome.status === "rejected") this.#note(items[index], outcome.reason);
     if (this.#hasMore) await this.#turnEnd.reached();
-    return outcomes;
+    return outcomes.map((outcome) => this.#checked(outcome));
+  }
+
+  #checked(outcome: PromiseSettledResult<Served>): PromiseSettledResult<Served> {
+    try {
+      if (outcome.status === "fulfilled") checkResult(outcome.value.value, this.definition.output);
+      return outcome;
+    } catch (reason) {
+      return { status: "rejected", reason };
+    }
   }
 
   /** Several items, without those that are refused. */

@@ -143,7 +143,11 @@ function severalJson(
     queueMs = Math.max(queueMs, outcome.value.queueMs);
     runMs = Math.max(runMs, outcome.value.runMs);
     batchSize = Math.max(batchSize, outcome.value.batchSize);
-    return outputJson(outcome.value.value, definition.output);
+    try {
+      return outputJson(outcome.value.value, definition.output);
+    } catch (error) {
+      return [errorJson(error)];
+    }
   });
   return [`"outputs":[`, ...commaSeparated(outputs), `],${timing(queueMs, runMs, batchSize)}`];
 }

@@ -3,6 +3,7 @@ import { runAs, type Load } from "../../tenants/caller.ts";
 import type { Served } from "../../cache/served.ts";
 import type { InferOptions } from "../../http/call-options.ts";
 import type { ServedModel } from "../models/served-model.ts";
+import { Problem } from "../../problems/problem.ts";
 import { problemFor } from "../../http/replies.ts";
 
 type Settled = PromiseSettledResult<Served>[];
@@ -70,9 +71,13 @@ function loadOf({ definition }: ServedModel, items: readonly unknown[]): Load {
   };
 }
 
-function valueOf(outcome: PromiseSettledResult<Served>): Served {
-  if (outcome.status === "rejected") throw outcome.reason;
-  return outcome.value;
+function valueOf(outcome: PromiseSettledResult<Served>, index: number): Served {
+  if (outcome.status === "fulfilled") return outcome.value;
+  const reason: unknown = outcome.reason;
+  // The request has no other place for it.
+  if (reason instanceof Problem && reason.code === "MODEL_ERROR")
+    throw new Problem("MODEL_ERROR", `Input ${index}: ${reason.message}`);
+  throw reason;
 }
 
 function answered({ statistics }: ServedModel, startedAtMs: number, served: readonly Served[]): void {

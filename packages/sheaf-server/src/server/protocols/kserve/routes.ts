@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { jsonOf } from "../../../http/bodies/body.ts";
 import { callOptionsOf } from "../../../http/call-options.ts";
 import type { JsonLimits } from "../../../http/bodies/json-bounds.ts";
+import { checkElements } from "../../codec/result-faults.ts";
 import { commaSeparated, jsonBytes, type JsonParts } from "../../codec/json-bytes.ts";
 import { logProblem } from "../../../observe/log.ts";
 import type { ServedModel } from "../../models/served-model.ts";
@@ -97,7 +98,10 @@ function sendOutputs(reply: FastifyReply, { model, id, outputs }: TensorReply & 
   const binary: Buffer[] = [];
   const described = outputs.map(({ value, isBinary }): JsonParts => {
     const head = `{"name":${JSON.stringify(value.name)},"datatype":"${value.datatype}","shape":[${value.shape.join()}]`;
-    if (!isBinary) return [`${head},"data":`, jsonOfData(value.data, value.datatype), "}"];
+    if (!isBinary) {
+      checkElements(value.data, value.datatype, value.name);
+      return [`${head},"data":`, jsonOfData(value.data, value.datatype), "}"];
+    }
     const bytes = bytesOf(value.data);
     binary.push(bytes);
     return [`${head},"parameters":{"binary_data_size":${bytes.length}}}`];
