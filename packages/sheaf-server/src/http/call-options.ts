@@ -26,6 +26,11 @@ export interface InferOptions extends CallOptions {
   readonly caller?: Caller | undefined;
 }
 
+/** The part of them that a batcher takes. */
+export function forBatcher({ cacheUse: _cacheUse, caller: _caller, ...options }: InferOptions): CallOptions {
+  return options;
+}
+
 /**
  * The call options in a request's headers: `X-Sheaf-Priority`, and `X-Request-Timeout-Ms` up to
  * REQUEST_TIMEOUT_MS. Its signal aborts when the client hangs up.

@@ -4,7 +4,7 @@ import { estimateTokens, rateLimitHeaders } from "sheaf/adapters/openai";
 import { embeddingRequests, type EmbeddingCall, type EmbeddingPart } from "sheaf/internal/openai";
 import { canonicalJson } from "sheaf/internal";
 import type { ModelCache } from "../cache/model-cache.ts";
-import type { InferOptions } from "../http/call-options.ts";
+import { forBatcher, type InferOptions } from "../http/call-options.ts";
 import type { Settings } from "../settings/settings.ts";
 import { hasTenants } from "../tenants/callers.ts";
 import { whileRunning, type Caller } from "../tenants/caller.ts";
@@ -70,9 +70,9 @@ export class KeyBatcher {
   async settle(calls: readonly RoutedCall[], options: InferOptions): Promise<PromiseSettledResult<EmbeddingPart>[]> {
     const { caller } = options;
     if (caller !== undefined) for (const call of calls) this.#callers.set(call, caller);
-    if (this.#cache === undefined) return this.batcher.settle(calls, options);
+    if (this.#cache === undefined) return this.batcher.settle(calls, forBatcher(options));
     const outcomes = await this.#cache.inferAll(calls, options, (missing) =>
-      this.batcher.settleDetailed(missing, options),
+      this.batcher.settleDetailed(missing, forBatcher(options)),
     );
     return outcomes.map((outcome) =>
       outcome.status === "rejected" ? outcome : { status: "fulfilled", value: outcome.value.value as EmbeddingPart },

@@ -2,7 +2,7 @@ import { BatcherError, type Batcher, type BatchRecord, type BatcherStats } from 
 import type { WorkerExecutor } from "sheaf/node";
 import type { ModelCache } from "../../cache/model-cache.ts";
 import type { Served } from "../../cache/served.ts";
-import type { InferOptions } from "../../http/call-options.ts";
+import { forBatcher, type InferOptions } from "../../http/call-options.ts";
 import { withoutStack } from "../../problems/without-stack.ts";
 import { defaultBatchSize, type Settings } from "../../settings/settings.ts";
 import { checkResult } from "../codec/result-faults.ts";
@@ -195,7 +195,7 @@ export class ServedModel {
     const refusal = this.#crashedInputs?.refusal(item);
     if (refusal !== undefined) throw refusal;
     try {
-      const served = await withoutStack(() => this.batcher.detailed(this.#waiting(item, options), options));
+      const served = await withoutStack(() => this.batcher.detailed(this.#waiting(item, options), forBatcher(options)));
       if (this.#hasMore) await this.#turnEnd.reached();
       checkResult(served.value, this.definition.output);
       return served;
@@ -211,7 +211,7 @@ export class ServedModel {
       if (refusals.some((refusal) => refusal !== undefined)) return this.#runOthers(items, refusals, options);
     }
     const waiting = this.#isTenanted ? items.map((item) => this.#waiting(item, options)) : items;
-    const outcomes = await withoutStack(() => this.batcher.settleDetailed(waiting, options));
+    const outcomes = await withoutStack(() => this.batcher.settleDetailed(waiting, forBatcher(options)));
     for (const [index, outcome] of outcomes.entries())
       if (outcome.status === "rejected") this.#note(items[index], outcome.reason);
     if (this.#hasMore) await this.#turnEnd.reached();
