@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { commonJsUses, strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
+import { commonJsOptions, commonJsUse, node10Options, strictestOptions, useOfTypes } from "../scripts/lib/consumer.mjs";
 import { root } from "../scripts/lib/files.mjs";
 import { entryPoints, publicExports } from "../scripts/lib/public-exports.mjs";
 
@@ -76,12 +76,14 @@ for (const [compiler, version] of [
     assert.doesNotMatch(declarations, /: any\b|\/dist\//);
   });
 
-  for (const [file, { module, since, text }] of Object.entries(commonJsUses)) {
-    if (compiler === "typescript-5.2" && since > 5.2) continue;
-    test(`${compiler} compiles a CommonJS module that ${file.replace(".cts", "").replaceAll("-", " ")}, with ${module}`, async () => {
-      const project = `${folder}/${module}-${file}.json`;
-      writeFileSync(`${folder}/${file}`, text);
-      writeFileSync(project, JSON.stringify({ compilerOptions: { ...strictestOptions, module }, files: [file] }));
+  for (const given of compiler === "typescript-5.2" ? [...commonJsOptions, node10Options] : commonJsOptions) {
+    test(`${compiler} compiles a CommonJS module with ${Object.values(given).join(" and ")}`, async () => {
+      const project = `${folder}/${given.module}.json`;
+      writeFileSync(`${folder}/use.cts`, commonJsUse);
+      writeFileSync(
+        project,
+        JSON.stringify({ compilerOptions: { ...strictestOptions, ...given }, files: ["use.cts"] }),
+      );
       const { status, stdout } = await tsc("-p", project);
       assert.equal(status, 0, stdout);
     });

@@ -27,7 +27,7 @@ test("a tarball holds the build, its sources, a README and the license, and noth
     for (const name of ["README.md", "LICENSE", "package.json", "dist/index.js", "src/index.ts"])
       assert.ok(files.includes(name), name);
     const allowed =
-      /^(bin\/sheaf\.js|dist\/.+\.(js|d\.ts|js\.map|d\.ts\.map)|src\/.+|python\/sheaf_worker\.py|README\.md|LICENSE|NOTICE|package\.json)$/;
+      /^(bin\/sheaf\.js|cjs\/.+\.(js|d\.ts)|cjs\/package\.json|dist\/.+\.(js|d\.ts|js\.map|d\.ts\.map)|src\/.+|python\/sheaf_worker\.py|README\.md|LICENSE|NOTICE|package\.json)$/;
     const other = files.filter((file) => !allowed.test(file) && !file.startsWith("dist/dashboard/"));
     assert.deepEqual(other, []);
   }

@@ -17,39 +17,16 @@ void [length, lengths, same, policy, manualClock, BatcherError, ${specifiers.map
 `;
 }
 
-/**
- * A user's CommonJS modules, by file name, with the `module` option that each compiles with: what docs/guide/runtimes.md
- * shows. `since` is the first TypeScript that takes it.
- */
-export const commonJsUses = {
-  "imports.cts": {
-    module: "nodenext",
-    since: 5.8,
-    text: `import { createBatcher, type Batcher } from "sheaf";
+/** A user's CommonJS module, and the options that such a project has. */
+export const commonJsUse = `import { createBatcher, type Batcher } from "sheaf";
+import { openaiEmbeddings } from "sheaf/adapters/openai";
+import { manualClock } from "sheaf/testing";
 const double: Batcher<number, number> = createBatcher((numbers: number[]) => numbers.map((n) => 2 * n));
-void double;
-`,
-  },
-  "loads.cts": {
-    module: "node16",
-    since: 5.2,
-    text: `async function main(): Promise<number> {
-  const { createBatcher } = await import("sheaf");
-  return createBatcher((numbers: number[]) => numbers.map((n) => 2 * n))(21);
-}
-void main();
-`,
-  },
-  "names-a-type.cts": {
-    module: "node16",
-    since: 5.3,
-    text: `import type { Batcher } from "sheaf" with { "resolution-mode": "import" };
-declare const double: Batcher<number, number>;
-const result: Promise<number> = double(21);
-void result;
-`,
-  },
-};
+void [double, openaiEmbeddings, manualClock];
+`;
+export const commonJsOptions = [{ module: "nodenext" }, { module: "node16" }];
+/** As older projects and Nest's have it; TypeScript 7 no longer takes it. */
+export const node10Options = { module: "commonjs", moduleResolution: "node10" };
 
 /** The strictest options a user may have; declarations are checked too, and no runtime's types are there. */
 export const strictestOptions = {

@@ -11,9 +11,9 @@ export function entryPoints(name) {
   const { exports } = JSON.parse(readFileSync(`${root}/packages/${name}/package.json`, "utf8"));
   return Object.entries(exports)
     .filter(([, target]) => typeof target === "object")
-    .map(([subpath, { types }]) => ({
+    .map(([subpath, target]) => ({
       specifier: name + subpath.slice(1),
-      types: `${root}/packages/${name}/${types}`,
+      types: `${root}/packages/${name}/${(target.import ?? target).types}`,
     }))
     .filter(({ specifier }) => !specifier.startsWith("sheaf/internal"));
 }

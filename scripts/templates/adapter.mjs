@@ -78,7 +78,11 @@ The other options are those of [createBatcher](../reference/options.md).
     changed: {
       [manifest]: (text) => {
         const json = JSON.parse(text);
-        const target = { types: `./dist/adapters/${name}.d.ts`, default: `./dist/adapters/${name}.js` };
+        const built = (folder) => ({
+          types: `./${folder}/adapters/${name}.d.ts`,
+          default: `./${folder}/adapters/${name}.js`,
+        });
+        const target = { import: built("dist"), require: built("cjs") };
         json.exports = withEntry(json.exports, `./adapters/${name}`, target, (key) => key.startsWith("./adapters/"));
         return JSON.stringify(json);
       },

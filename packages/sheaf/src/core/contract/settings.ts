@@ -41,7 +41,9 @@ export interface Settings<In, Out> extends Omit<
   readonly policy: Policy;
 }
 
-const policiesInUse = new WeakSet<Policy>();
+const inUse = Symbol.for("sheaf.policiesInUse");
+// One for the whole process: a program may load this package by `import` here and by `require` there.
+const policiesInUse = ((globalThis as { [inUse]?: WeakSet<Policy> })[inUse] ??= new WeakSet<Policy>());
 
 /** @throws {TypeError | RangeError} naming the wrong option, the allowed values, and the one it got. */
 export function settingsOf<In, Out>(

@@ -55,7 +55,7 @@ export function encodeRows(rows: ArrayLike<Float32Array>, encoder: RowEncoder): 
   return { bytes: padded(lengths.length * 4) + padded(text.length), lengths, text };
 }
 
-const encoded: unique symbol = Symbol("sheaf.encodedRow");
+const encoded: unique symbol = Symbol.for("sheaf.encodedRow");
 
 interface Encoded {
   [encoded]?: Uint8Array;
