@@ -57,6 +57,10 @@ export function sumOfStats(name: string, parts: readonly BatcherStats[]): Batche
     costModel: busiest.costModel,
     verdict: busiest.verdict,
     overload: longest.overload,
+    concurrency: busiest.concurrency && {
+      ...busiest.concurrency,
+      now: sum(({ concurrency }) => concurrency?.now ?? 0),
+    },
     rateLimit: sumOfLimits(parts, busiest),
     slotsNeeded: sumOfSlots(parts.flatMap(({ slotsNeeded }) => slotsNeeded ?? [])),
     // The tenants of a server have counts of its own.

@@ -7,6 +7,7 @@ import { listsOf } from "./calls/lists.ts";
 import { Dispatcher } from "./dispatch/dispatcher.ts";
 import { NextBatch } from "./dispatch/next-batch.ts";
 import { putBack } from "./dispatch/put-back.ts";
+import { LearnedConcurrency, mostConcurrency } from "./dispatch/limits/learned-concurrency.ts";
 import { RateLimiter } from "./dispatch/limits/rate-limit.ts";
 import { Scheduler } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
@@ -17,16 +18,15 @@ import { OrderKeys } from "./queue/order-keys.ts";
 import { Queue } from "./queue/queue.ts";
 import { Settlement } from "./queue/settlement.ts";
 import { Demand } from "./observe/load/demand.ts";
+import { CrowdedCost } from "./observe/crowded-cost.ts";
 import { LearnedCost } from "./observe/learned-cost.ts";
 import { Statistics } from "./observe/stats.ts";
 import { Subscribers } from "./observe/subscribers.ts";
-import { UtilisationMeter } from "./observe/utilisation.ts";
 import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
 import { isShared, settingsOf } from "./contract/settings.ts";
-import { systemClock } from "./runtime/clock.ts";
 import type { Policy } from "../policies/policy.ts";
 
 /**
@@ -39,9 +39,12 @@ export function assembleBatcher<In, Out>(
   defaultPolicy: () => Policy,
   stallWarningMs: number = defaultStallWarningMs,
 ): Batcher<In, Result<Out>> {
-  const settings = settingsOf(run, options, defaultPolicy);
+  const learned =
+    typeof run === "function" && options?.concurrency === undefined ? new LearnedConcurrency() : undefined;
+  const fixedBy = typeof run === "function" || options?.concurrency !== undefined ? "option" : "slots";
+  const settings = settingsOf(run, options, defaultPolicy, learned);
   const { clock, name } = settings;
-  const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run, settings.concurrency) : run;
+  const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run) : run;
 
   const { rateLimit, weigh, maxBatchWeight = Infinity } = settings;
   const limiter = isShared(rateLimit) ? rateLimit.join(() => scheduler.look()) : new RateLimiter(rateLimit);
@@ -58,7 +61,8 @@ export function assembleBatcher<In, Out>(
   const queue = new Queue<In>(settings, epochs, settlement.cancellation, order);
   settlement.attach(queue);
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
-  const cost = settings.weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
+  const alone = settings.weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
+  const cost = learned === undefined ? alone : new CrowdedCost(alone, learned.contention);
   const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, {
     restsMs: (nowMs) => dispatcher.restsMs(cost, nowMs),
     overload: (nowMs) => overload?.view(nowMs) ?? null,
@@ -71,6 +75,7 @@ export function assembleBatcher<In, Out>(
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
     recorded: (record, nowMs) => {
+      learned?.ended(record, nowMs, queue.size >= settings.maxBatchSize && dispatcher.inFlight >= learned.limit);
       scheduler.observe(record, nowMs);
       if (record.outcome !== "refused") statistics.observe(record);
       demand.arrived(nowMs, arrived());
@@ -108,9 +113,7 @@ export function assembleBatcher<In, Out>(
   const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload, demand };
   const scheduler = new Scheduler<In, Out>(parts, stallWarningMs);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
-  // With a clock of its own, as in a simulation, a batcher reports nothing about this process.
-  const utilisation = clock === systemClock ? new UtilisationMeter(settings.concurrency) : undefined;
-  const statistics = new Statistics(limits, settings.price, cost, utilisation);
+  const statistics = new Statistics(limits, settings.price, cost);
 
   const calls = callsOf(parts, scheduler);
   const { settleDetailed, many, settle, map } = listsOf(parts, scheduler, calls);
@@ -131,6 +134,7 @@ export function assembleBatcher<In, Out>(
         name,
         queued: queue.size,
         inFlight: dispatcher.inFlight,
+        concurrency: { now: settings.concurrency, cause: learned?.cause ?? fixedBy },
         abandonedRuns: dispatcher.abandonedRuns,
         rateLimit: rateLimit === undefined ? null : limiter.stats(nowMs),
         tenants: queue.tenants?.stats() ?? null,
@@ -139,7 +143,10 @@ export function assembleBatcher<In, Out>(
       return statistics.snapshot(nowMs, counts, settlement, overload?.view(nowMs), slotsNeeded);
     },
     subscribe: (listener: Parameters<Subscribers["add"]>[0]) => subscribers.add(listener),
-    capacity: { maxBatchSize: settings.maxBatchSize, concurrency: settings.concurrency },
+    capacity: {
+      maxBatchSize: settings.maxBatchSize,
+      concurrency: learned === undefined ? settings.concurrency : mostConcurrency,
+    },
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 

@@ -170,6 +170,11 @@ const table: readonly Row[] = [
   ),
   gauge("sheaf_in_flight_batches", "Batches running now.", ({ inFlight }) => inFlight),
   gauge(
+    "sheaf_concurrency_batches",
+    "Batches that may run at once now: learned from their run times where no number is set.",
+    ({ concurrency }) => concurrency?.now,
+  ),
+  gauge(
     "sheaf_speedup_ratio",
     "Run time of recent items one by one over the run time they took, as estimated; absent until it can be.",
     ({ verdict }) => verdict.speedup,

@@ -107,6 +107,8 @@ export interface BatchRecord {
   readonly startedAtMs: number;
   /** Arrival → dispatch. */
   readonly queueWaitMs: { readonly mean: number; readonly max: number };
+  /** Batches in flight while it ran, itself included: the mean over its time. Undefined where a worker of a fleet ran it. */
+  readonly inFlight?: number | undefined;
   /** Dispatch → results, or as measured by the executor. */
   readonly runMs: number;
   /** Dispatch → results as the callers saw it: with the way to the executor and back. */

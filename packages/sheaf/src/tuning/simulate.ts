@@ -2,7 +2,7 @@ import type { Batcher } from "../core/contract/batcher.ts";
 import type { Executor } from "../core/contract/executor.ts";
 import { assembleBatcher } from "../core/assemble-batcher.ts";
 import { BatcherError } from "../core/contract/errors.ts";
-import type { BatcherOptions } from "../core/contract/options.ts";
+import { defaults, type BatcherOptions } from "../core/contract/options.ts";
 import { laneOf, priorities, type Lane } from "../core/contract/settings.ts";
 import { oneOf } from "../shared/checks.ts";
 import { describe } from "../shared/describe.ts";
@@ -146,6 +146,8 @@ class Simulation {
     const settings: BatcherOptions<number, number> = {
       ...(this.#weights !== undefined && { weigh: this.#weights.of }),
       ...(this.#tenants !== undefined && tenantKey !== "none" && { [tenantKey]: this.#tenants.keyOf }),
+      // The run times of a simulation know of no other runs: a learned number would only rise.
+      ...(scaling === undefined && { concurrency: defaults.concurrency }),
       ...batcherOptions,
       clock: this.#clock,
     };
@@ -320,7 +322,7 @@ class Simulation {
   #result(): SimulationResult {
     const from = Math.floor(this.#called * (this.#options.warmUp ?? 0.1));
     const durationMs = this.#lastAtMs - this.#firstAtMs;
-    const { concurrency = 4, scaling } = this.#options;
+    const { concurrency = defaults.concurrency, scaling } = this.#options;
     const workers = this.#autoscaler?.workers(this.#lastAtMs);
     const slotMs =
       workers === undefined ? durationMs * concurrency : 1000 * workers.workerSeconds * (scaling?.slotsPerWorker ?? 1);

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { advise, type AdviceInput } from "../../dist/core/observe/advice.js";
-import { createBatcher } from "../../dist/index.js";
 
-const spread = (p50: number): AdviceInput["runMs"] => ({ p50, p95: p50, p99: p50, max: p50 });
+const spread = (p50: number): AdviceInput["queueWaitMs"] => ({ p50, p95: p50, p99: p50, max: p50 });
 const noStart = { cause: null, start: null };
 
 /** A batcher that works: half full, twice as fast, no wait to speak of. */
@@ -12,7 +10,6 @@ const healthy: AdviceInput = {
   batches: 1000,
   fillRate: 0.5,
   queueWaitMs: spread(2),
-  runMs: spread(10),
   costModel: {
     fixedMs: 5,
     perItemMs: 0.3,
@@ -23,7 +20,6 @@ const healthy: AdviceInput = {
   },
   verdict: { verdict: "gains", batchSize: 16, speedup: 8.6, low: 7, high: 10, runs: 300, ...noStart },
   overload: null,
-  utilisation: { cpuCores: 0.1, slotShare: 0.9 },
 };
 const adviceFor = (changed: Partial<AdviceInput>): string => advise({ ...healthy, ...changed }).join("\n");
 
@@ -53,17 +49,6 @@ test("a low fill is no reason for advice: it costs nothing", () => {
   assert.equal(adviceFor({ fillRate: 0.02 }), "");
 });
 
-test("a wait longer than the run, with all slots taken and little CPU used, is slot-bound", () => {
-  const waiting = { queueWaitMs: spread(25) };
-  assert.match(
-    adviceFor(waiting),
-    /Items wait 25\.0 ms for runs of 10\.0 ms: every slot is taken while this process uses 10 % of a core/,
-  );
-  for (const utilisation of [{ cpuCores: 0.9, slotShare: 0.9 }, { cpuCores: 0.1, slotShare: 0.3 }, null])
-    // prettier-ignore
-    assert.equal(adviceFor({ ...waiting, utilisation }), "");
-});
-
 test("where the whole range says so, batching gains nothing, and the range is named", () => {
   const verdict = {
     verdict: "gains-nothing",
@@ -77,10 +62,4 @@ test("where the whole range says so, batching gains nothing, and the range is na
   assert.match(adviceFor({ verdict }), /^Do not batch: with 8\.0 items .* 0\.95 to 1\.08 times .* gains nothing\.$/);
   assert.equal(adviceFor({ verdict: { ...verdict, verdict: "measuring" } }), "");
   assert.equal(adviceFor({ verdict: { ...verdict, batchSize: 1.4 } }), "", "nothing is batched");
-});
-
-test("a batcher that waits for a slow service in its only slot gets advice", async () => {
-  const lookUp = createBatcher(async (ids: number[]) => (await sleep(5), ids), { maxBatchSize: 4, concurrency: 1 });
-  await lookUp.many(Array.from({ length: 240 }, (_, id) => id));
-  assert.match(lookUp.stats().advice.join("\n"), /every slot is taken while this process uses \d+ % of a core/);
 });

@@ -53,7 +53,9 @@ export function listsOf<In, Out>(
         items,
         { ...callOptions },
         {
-          window: Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1)),
+          get window() {
+            return Math.min(admission.maxQueueSize, settings.maxBatchSize * (settings.concurrency + 1));
+          },
           aborts: settlement.cancellation.aborts,
           hasRoom: () => admission.hasRoom(),
           call: (item, options) => {

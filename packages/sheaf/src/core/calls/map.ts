@@ -5,12 +5,15 @@ import { newAbortController, type AbortSignalLike } from "../runtime/globals.ts"
 
 /** How `map` reaches its batcher. */
 export interface MapTarget<In, Out> {
-  /** Calls that may be under way at once, at most 4096: enough to fill every slot and the batches behind them. */
+  /** Calls that may be under way at once: enough to fill every slot and the batches behind them. */
   readonly window: number;
   readonly aborts: AbortListeners;
   hasRoom(): boolean;
   call(item: In, options: CallOptions): Promise<Out>;
 }
+
+/** However many slots there are. */
+const mostUnderWay = 4096;
 
 type Source<In> = Iterable<In> | AsyncIterable<In>;
 
@@ -24,7 +27,6 @@ export async function* mapOver<In, Out>(
   target: MapTarget<In, Out>,
 ): AsyncGenerator<Out, void, void> {
   const iterator = iteratorOf(source);
-  const window = Math.min(target.window, 4096);
   // Its own signal cancels waiting items when the consumer leaves early; the caller's signal is forwarded to it.
   const controller = newAbortController();
   const own = { ...options, signal: controller.signal };
@@ -60,7 +62,10 @@ export async function* mapOver<In, Out>(
   try {
     for (;;) {
       const head = underWay[0];
-      if (end === undefined && (head === undefined || (underWay.length < window && target.hasRoom()))) {
+      if (
+        end === undefined &&
+        (head === undefined || (underWay.length < Math.min(target.window, mostUnderWay) && target.hasRoom()))
+      ) {
         try {
           const step = pulling ?? iterator.next();
           if (!isPromise(step)) {

@@ -20,7 +20,7 @@ export interface BatcherPending {
 export interface BatcherCapacity {
   /** Most items in a batch. */
   readonly maxBatchSize: number;
-  /** Most batches in flight. */
+  /** Most batches in flight; where the number is learned, its bound (256), and `stats().concurrency` has the number now. */
   readonly concurrency: number;
 }
 

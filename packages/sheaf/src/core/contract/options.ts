@@ -71,8 +71,8 @@ export interface BatcherOptions<In, Out = unknown> {
    */
   readonly maxWaitMs?: number | undefined;
   /**
-   * Most batches in flight; integer >= 1. Use 1 for compute on this machine, 8 and up for remote APIs.
-   * @default the executor's slots; 4 for a function
+   * Most batches in flight; integer >= 1. A function without it begins with 4, and the number follows what its runs show.
+   * @default the executor's slots; learned for a function
    */
   readonly concurrency?: number | undefined;
   /**

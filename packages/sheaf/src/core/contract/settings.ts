@@ -50,6 +50,7 @@ export function settingsOf<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,
   options: BatcherOptions<In, Out>,
   defaultPolicy: () => Policy,
+  learned: { readonly limit: number } = { limit: defaults.concurrency },
 ): Settings<In, Out> {
   if (typeof run !== "function" && !hasMethods(run, "ready", "run", "close")) {
     throw new TypeError(
@@ -59,16 +60,15 @@ export function settingsOf<In, Out>(
   checkOptions(options, batcherChecks);
   checkTogether(options);
 
-  const slots = typeof run === "function" ? defaults.concurrency : run.slots;
-  checkCount("the executor's slots", slots);
+  if (typeof run !== "function") checkCount("the executor's slots", run.slots);
   const { concurrency } = options;
   // One by one: a spread takes as long as the rest of making a batcher, and some live for one request only.
   return {
     maxBatchSize: options.maxBatchSize ?? defaults.maxBatchSize,
     maxWaitMs: options.maxWaitMs ?? Infinity,
-    // Not the slots of now: an executor may get more, or lose some.
+    // Not the number of now: an executor may get more slots, or lose some.
     get concurrency() {
-      return concurrency ?? (typeof run === "function" ? slots : run.slots);
+      return concurrency ?? (typeof run === "function" ? learned.limit : run.slots);
     },
     prefetch: typeof run === "function" || concurrency !== undefined ? 0 : (run.prefetch ?? 0),
     maxQueueSize: options.maxQueueSize ?? defaults.maxQueueSize,

@@ -79,6 +79,13 @@ export interface SlotsNeeded {
   readonly withinMs: number;
 }
 
+/**
+ * Why the number of batches in flight is what it is. `"option"`: the `concurrency` option. `"slots"`: the executor's. Where it is
+ * learned, `"start"`: it has not changed yet. `"demand"`: full batches waited, and runs hardly got longer. `"queue"`: runs waited for
+ * each other on the other side. `"probe"`: fewer are tried, to see whether runs get shorter. `"failure"`: runs failed.
+ */
+export type ConcurrencyCause = "option" | "slots" | "start" | "demand" | "queue" | "probe" | "failure";
+
 /** Items of one tenant, or of several together. */
 export interface TenantStats {
   /** Items waiting. */
@@ -104,6 +111,8 @@ export interface BatcherStats {
   readonly queued: number;
   /** Batches in flight. */
   readonly inFlight: number;
+  /** Most batches in flight now, and why; null for a fleet, whose workers have numbers of their own. */
+  readonly concurrency: { readonly now: number; readonly cause: ConcurrencyCause } | null;
   readonly items: {
     readonly ok: number;
     readonly error: number;

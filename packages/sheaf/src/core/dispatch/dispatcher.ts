@@ -47,6 +47,9 @@ export class Dispatcher<In, Out> {
   readonly #order: OrderKeys<In> | undefined;
   readonly #events: DispatchEvents<In>;
   readonly #runs: Run<In>[] = []; // in no order; each knows its place
+  /** Milliseconds that all runs have taken together, until the moment of the last change. */
+  #togetherMs = 0;
+  #changedAtMs = 0;
   readonly #inOrder: (results: unknown, items: readonly In[], handle: BaseRunHandle) => ArrayLike<unknown>;
   readonly #warn = warnOnce();
   #isClosed = false;
@@ -83,6 +86,7 @@ export class Dispatcher<In, Out> {
     if (batch.weights !== undefined) run.weights = { sum: sumOf(batch.weights), heaviest: batch.heaviest };
     batch.run = run;
     this.running += run.size;
+    run.msBefore = this.#together(nowMs);
     run.place = this.#runs.push(run) - 1;
     // An await in a function of its own would take half as long again.
     this.#attempt(run, run, batch.items, this.#executor).then(
@@ -182,6 +186,7 @@ export class Dispatcher<In, Out> {
 
   #end(run: Run<In>, nowMs: number): void {
     run.whenOver?.();
+    this.#together(nowMs);
     const last = this.#runs.pop()!;
     if (last !== run) this.#runs[(last.place = run.place)] = last;
     this.running -= run.size;
@@ -303,6 +308,12 @@ export class Dispatcher<In, Out> {
     this.#events.freed(this.#settings.clock.now());
   }
 
+  #together(nowMs: number): number {
+    this.#togetherMs += this.#runs.length * Math.max(0, nowMs - this.#changedAtMs);
+    this.#changedAtMs = nowMs;
+    return this.#togetherMs;
+  }
+
   #record(run: Run<In>, nowMs: number, outcome: BatchRecord["outcome"], error?: unknown): void {
     const { calls: batch, startedAtMs } = run;
     const record: BatchRecord = {
@@ -315,6 +326,7 @@ export class Dispatcher<In, Out> {
       group: run.group,
       startedAtMs,
       queueWaitMs: queueWait(batch, startedAtMs),
+      inFlight: nowMs > startedAtMs ? (this.#together(nowMs) - run.msBefore) / (nowMs - startedAtMs) : this.inFlight,
       runMs: (run.runMs ??= nowMs - run.beganAtMs),
       tookMs: nowMs - startedAtMs,
       outcome,

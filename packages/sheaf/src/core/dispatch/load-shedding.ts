@@ -29,9 +29,9 @@ export class LoadShedding<In, Out> {
   }
 
   /** Feeds the cost model with the batch, and compares the two. */
-  observe({ size, runMs, outcome, weights = { sum: size, heaviest: 1 } }: BatchRecord): void {
+  observe({ size, runMs, outcome, inFlight, weights = { sum: size, heaviest: 1 } }: BatchRecord): void {
     if (outcome !== "ok") return;
-    const expectedMs = this.#cost.observe(size, runMs, weights);
+    const expectedMs = this.#cost.observe(size, runMs, weights, inFlight);
     // When all else is dropped, only small batches are left to show that large ones are fast again.
     if (expectedMs > 0) this.#pace += 0.3 * (Math.min(1.5, runMs / expectedMs) - this.#pace);
     const { maxQueueSize, timeoutMs } = this.#settings;

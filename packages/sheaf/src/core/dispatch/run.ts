@@ -32,6 +32,8 @@ export class Run<In> extends BaseRunHandle {
   hasBegun = false;
   /** With `weigh`. */
   weights: BatchRecord["weights"];
+  /** Milliseconds of all runs together until it started. */
+  msBefore = 0;
   /** Its index among the runs in flight. */
   place = 0;
   /** Past runTimeoutMs: its callers have their error, and its slot is free for others. */

@@ -25,7 +25,7 @@ export class StallWatch extends Alarm {
       if (started() > this.#startedBefore) return this.watchFrom(nowMs);
       warn(
         `${name}: no progress for ${afterMs / 1000} s: items wait, and no slot is free. Does the batch function ` +
-          "call its own batcher and wait for it? Set runTimeoutMs to bound a run, or raise concurrency.",
+          "call its own batcher and wait for it? Set runTimeoutMs to bound a run.",
       );
     });
     this.#afterMs = afterMs;

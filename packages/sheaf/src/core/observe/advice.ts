@@ -1,4 +1,3 @@
-import type { Utilisation } from "./utilisation.ts";
 import type { BatcherStats, CostEstimate, Distribution, Verdict } from "../contract/stats.ts";
 
 /** The figures behind advice; see BatcherStats. */
@@ -6,12 +5,9 @@ export interface AdviceInput {
   readonly batches: number;
   readonly fillRate: number;
   readonly queueWaitMs: Distribution;
-  readonly runMs: Distribution;
   readonly costModel: CostEstimate | null;
   readonly verdict: Verdict;
   readonly overload: BatcherStats["overload"];
-  /** Null where it is not known. */
-  readonly utilisation: Utilisation | null;
 }
 
 const batchesNeeded = 50;
@@ -19,7 +15,7 @@ const batchesNeeded = 50;
 /** Sentences that say what the figures mean and what to do; none before 50 batches. */
 export function advise(stats: AdviceInput): string[] {
   if (stats.batches < batchesNeeded) return [];
-  return [overloaded, bottleneck, slotBound, gainsNothing].flatMap((rule) => rule(stats) ?? []);
+  return [overloaded, bottleneck, gainsNothing].flatMap((rule) => rule(stats) ?? []);
 }
 
 type Rule = (stats: AdviceInput) => string | undefined;
@@ -41,13 +37,6 @@ const bottleneck: Rule = ({ fillRate, queueWaitMs, costModel, verdict }) => {
         "bottleneck, raise it if the run allows."
     : undefined;
 };
-
-/** A hold or a rate limit makes items wait too, but leaves slots free. */
-const slotBound: Rule = ({ queueWaitMs, runMs, utilisation }) =>
-  utilisation !== null && utilisation.slotShare > 0.8 && utilisation.cpuCores < 0.5 && queueWaitMs.p50 > runMs.p50
-    ? `Items wait ${queueWaitMs.p50.toFixed(1)} ms for runs of ${runMs.p50.toFixed(1)} ms: every slot is taken while this ` +
-      `process uses ${percent(utilisation.cpuCores)} of a core. Raise concurrency, if the service behind the runs can take more.`
-    : undefined;
 
 /** Where batches hold hardly more than one item there is nothing to give up. */
 const gainsNothing: Rule = ({ verdict: { verdict, batchSize, low, high, runs } }) =>

@@ -1,6 +1,5 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
 import { advise } from "./advice.ts";
-import type { UtilisationMeter } from "./utilisation.ts";
 import { RollingHistogram } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
@@ -20,20 +19,15 @@ export class Statistics {
   #items = 0;
   #weight = 0;
   #fillSum = 0;
-  #runMs = 0;
-  readonly #utilisation: UtilisationMeter | undefined;
 
-  /** Without `busy` slots and CPU are left out. */
   constructor(
     limits: { readonly maxBatchSize: number; readonly maxBatchWeight: number },
     price: Price | undefined,
     learned: Pick<LearnedCost, "judgement">,
-    utilisation?: UtilisationMeter,
   ) {
     this.#limits = limits;
     this.#price = price;
     this.#learned = learned;
-    this.#utilisation = utilisation;
   }
 
   observe({ reason, size, weight, startedAtMs, queueWaitMs, runMs }: BatchRecord): void {
@@ -44,13 +38,15 @@ export class Statistics {
     this.#reasons[reason]++;
     this.queueWaitMs.record(startedAtMs, queueWaitMs.mean);
     this.runMs.record(startedAtMs + runMs, runMs);
-    this.#runMs += runMs;
   }
 
   /** `counts` and `calls` are the part of a snapshot that batch records do not tell. */
   snapshot(
     nowMs: number,
-    counts: Pick<BatcherStats, "name" | "queued" | "inFlight" | "abandonedRuns" | "rateLimit" | "tenants">,
+    counts: Pick<
+      BatcherStats,
+      "name" | "queued" | "inFlight" | "concurrency" | "abandonedRuns" | "rateLimit" | "tenants"
+    >,
     calls: { readonly tally: BatcherStats["items"]; readonly latencyMs: RollingHistogram },
     overload: BatcherStats["overload"] = null,
     slotsNeeded: BatcherStats["slotsNeeded"] = null,
@@ -74,7 +70,7 @@ export class Statistics {
       items: { ...calls.tally },
       latencyMs: calls.latencyMs.distribution(nowMs),
       ...derived,
-      advice: advise({ ...derived, utilisation: this.#utilisation?.look(this.#runMs) ?? null }),
+      advice: advise(derived),
     };
   }
 

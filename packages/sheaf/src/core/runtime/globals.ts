@@ -21,7 +21,6 @@ declare function clearTimeout(timer: unknown): void;
 declare const setImmediate: ((callback: () => void) => unknown) | undefined;
 declare const clearImmediate: (immediate: unknown) => void;
 declare const AbortController: new () => { readonly signal: AbortSignal; abort(reason?: unknown): void };
-declare const process: { cpuUsage?(): { readonly user: number; readonly system: number } } | undefined;
 declare const navigator: { readonly userAgent?: string } | undefined;
 declare const console: { warn(message: string, ...more: unknown[]): void };
 
@@ -103,12 +102,6 @@ export function setImmediateOrSoon(callback: () => void): () => void {
 
 export const newAbortController = (): { readonly signal: AbortSignal; abort(reason?: unknown): void } =>
   new AbortController();
-
-/** CPU time of the process so far, all its threads together, in milliseconds; undefined where the runtime keeps none. */
-export function processCpuMs(): number | undefined {
-  const used = typeof process === "object" ? process.cpuUsage?.() : undefined;
-  return used && (used.user + used.system) / 1000;
-}
 
 /** Whether this is Cloudflare's workerd: it drops the timers and continuations of a request that has ended. */
 export const isBoundToRequests = (): boolean =>

@@ -72,7 +72,15 @@ export class SeenBatches {
   }
 
   stats(queued: number, nowMs: number): BatcherStats {
-    const counts = { name: this.#name, queued, inFlight: 0, abandonedRuns: 0, rateLimit: null, tenants: null };
+    const counts = {
+      name: this.#name,
+      queued,
+      inFlight: 0,
+      abandonedRuns: 0,
+      concurrency: null,
+      rateLimit: null,
+      tenants: null,
+    };
     const slotsNeeded = this.#demand.slotsNeeded(nowMs, this.#arrived, this.#cost, this.#maxBatchSize);
     return this.#statistics.snapshot(nowMs, counts, this, null, slotsNeeded);
   }

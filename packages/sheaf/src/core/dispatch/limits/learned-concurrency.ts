@@ -1,0 +1,159 @@
+import type { BatchRecord } from "../../../policies/policy.ts";
+import type { ConcurrencyCause } from "../../contract/stats.ts";
+import { defaults } from "../../contract/options.ts";
+import { Contention, elasticity, type ContentionFit } from "../../observe/contention.ts";
+
+/** Most batches in flight, however well it goes: sockets and memory have an end. */
+export const mostConcurrency = 256;
+/** Runs that succeeded before the number grows, and at least half of them under each number. */
+const leastRuns = 8;
+/** Up to here longer runs are worth it: four fifths of what is added to a run is queueing; while full batches wait, nine tenths. */
+const mostAtEase = 0.8;
+const mostPressed = 0.9;
+/** Below it runs hardly get longer: the number doubles. */
+const free = 0.2;
+const nearlyFree = 0.5;
+/** Runs to wait after a probe that did not pay; twice as many after each. */
+const firstPause = 16;
+const longestPause = 1024;
+/** Runs that all met the same number before fewer are tried; twice as many each time. */
+const firstLook = 12;
+const longestLook = 2048;
+const lookAt = 0.67;
+/** Levels that differ by less say nothing about how runs slow each other down. */
+const apart = 1.4;
+/** A number this much above the right one is near enough. */
+const nearEnough = 1.1;
+/** No probing after a failure. */
+const afterFailureMs = 60_000;
+/** Once nothing changes, the number is looked at after so many runs. */
+const longestInterval = 16;
+/** A shorter run has no proportions: the clock's resolution. */
+const shortestMs = 0.5;
+
+/**
+ * Learns how many batches may be in flight, from runs alone. It climbs only while full batches wait and no slot is free, as long as
+ * runs do not get longer, and falls when they wait for each other on the other side.
+ */
+export class LearnedConcurrency {
+  limit: number = defaults.concurrency;
+  cause: ConcurrencyCause = "start";
+  readonly contention: Contention = new Contention();
+  #changedAtMs = -Infinity;
+  /** Runs so far; under this limit, and those of them at whose end a full batch waited and no slot was free. */
+  #total = 0;
+  #runs = 0;
+  #pressed = 0;
+  #crowded = 0;
+  #lookAgain = leastRuns;
+  #interval = 2;
+  /** The number that was tried last, and for how many runs none is tried again. */
+  #probed = 0;
+  #pause = 0;
+  #pauseAfter = firstPause;
+  #quietUntilMs = -Infinity;
+  /** The number before fewer were tried. */
+  #before = 0;
+  #look = firstLook;
+  #lookAfter = firstLook;
+
+  /** A batch ended. `isPressed`: a full batch waits, and no slot is free. */
+  ended(
+    { startedAtMs, runMs, size, weights, outcome, inFlight = 1 }: BatchRecord,
+    nowMs: number,
+    isPressed: boolean,
+  ): void {
+    if (outcome === "refused") return;
+    // Began under another limit, it tells what runs cost but not how it goes now.
+    const isOwn = startedAtMs >= this.#changedAtMs;
+    if (outcome === "error") return this.#failed(nowMs, isOwn);
+    if (!(runMs >= shortestMs)) return;
+    this.#total++;
+    this.contention.observe(inFlight, weights?.sum || size, runMs);
+    if (!isOwn) return;
+    this.#runs++;
+    if (isPressed) this.#pressed++;
+    if (inFlight > 1.05) this.#crowded++;
+    this.#pause--;
+    this.#look--;
+    if (--this.#lookAgain > 0) return;
+    // Runs that meet no other have nothing to tell.
+    if (this.#pressed + this.#crowded > 0) this.#decide(nowMs);
+    this.#lookAgain = Math.ceil(this.#interval);
+    this.#interval = Math.min(longestInterval, 1.5 * this.#interval);
+  }
+
+  #failed(nowMs: number, isOwn: boolean): void {
+    this.#quietUntilMs = nowMs + afterFailureMs;
+    // What a batcher had before it learned anything is safe.
+    if (isOwn && this.limit > defaults.concurrency)
+      this.#set(Math.max(defaults.concurrency, this.limit / 2), "failure", nowMs);
+  }
+
+  #set(limit: number, cause: ConcurrencyCause, nowMs: number): void {
+    const next = Math.max(1, Math.min(mostConcurrency, Math.round(limit)));
+    if (next === this.limit) return;
+    this.limit = next;
+    this.cause = cause;
+    this.#changedAtMs = nowMs;
+    this.#runs = this.#pressed = this.#crowded = 0;
+    this.#lookAgain = Math.min(4, next);
+    this.#interval = Math.max(2, next / 4);
+  }
+
+  #decide(nowMs: number): void {
+    const { limit } = this;
+    const contention = this.contention;
+    const fit = contention.fit(limit);
+    if (fit === undefined) return;
+    const isPressed = this.#pressed > 0.5 * this.#runs;
+    const size = contention.sizeAbove(0.6 * limit) ?? 1;
+    const most = isPressed ? mostPressed : mostAtEase;
+    const target = targetOf(fit, size, most);
+    const isKnown = contention.most > apart * contention.least;
+    if (isKnown && limit > nearEnough * target) {
+      if (this.#probed === limit) this.#probeFailed();
+      return this.#set(Math.max(target, limit / 2), "queue", nowMs);
+    }
+    if (this.#total < leastRuns || this.#runs < Math.max(4, limit / 2)) return;
+    if (this.#before > 0) {
+      const before = this.#before;
+      this.#before = 0;
+      if (target >= 0.9 * before) return this.#set(before, "demand", nowMs);
+    }
+    const cost = elasticity(fit, limit, size);
+    const mayProbe = isPressed && this.#pause <= 0 && nowMs >= this.#quietUntilMs;
+    const isFree = mayProbe && cost < nearlyFree;
+    const isOpen = fit.places === Infinity || contention.least > 1.2 * lookAt * limit;
+    if (!isFree && limit > 1 && isOpen && this.#crowded > 0.8 * this.#runs && this.#look <= 0) {
+      this.#look = this.#lookAfter = Math.min(longestLook, 2 * this.#lookAfter);
+      this.#before = limit;
+      return this.#set(Math.floor(lookAt * limit), "probe", nowMs);
+    }
+    if (!isPressed || nowMs < this.#quietUntilMs) return;
+    // As many have run before, and did not wait for each other.
+    const proven = Math.min(target, contention.most);
+    if (limit < 0.95 * proven) return this.#set(Math.min(proven, 2 * limit), "demand", nowMs);
+    if (!mayProbe) return;
+    if (cost < most) {
+      if (cost > nearlyFree && this.#runs < Math.max(2 * leastRuns, limit)) return;
+      this.#probed = Math.ceil(limit * (cost < free ? 2 : cost < nearlyFree ? 1.5 : 1.25));
+    } else {
+      this.#probeFailed();
+      this.#probed = Math.ceil(1.25 * limit);
+    }
+    this.#set(this.#probed, "demand", nowMs);
+  }
+
+  #probeFailed(): void {
+    this.#pauseAfter = Math.min(longestPause, 2 * this.#pauseAfter);
+    this.#pause = this.#pauseAfter;
+  }
+}
+
+/** The largest number at which waiting on the other side is not yet nearly all that one more run adds. */
+function targetOf(fit: ContentionFit, size: number, most: number): number {
+  let target = fit.places;
+  while (target < mostConcurrency && elasticity(fit, 1.02 * target, size) < most) target *= 1.06;
+  return Math.min(mostConcurrency, target);
+}
