@@ -1,0 +1,360 @@
+import assert from "node:assert/strict";
+import { rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createBatcher } from "../../dist/index.js";
+import type { Command } from "./probe-worker.js";
+import { double, impatient, patientFrom, kinds, probeUrl, setUp, until, withoutPauses, type KindOfWorker } from "./probe.js"; // prettier-ignore
+
+const poisoned = (poison: Command, size: number): Command[] =>
+  Array.from({ length: size }, (_, i) => (i === 2 ? poison : double(i)));
+
+/** What a worker of each kind survives, and the size of the batch that it happens to. */
+const poisons: Record<KindOfWorker, readonly (readonly [Command["do"], number])[]> = {
+  thread: [
+    ["exit", 32],
+    ["uncaught", 4],
+    ["fill-heap", 4],
+  ],
+  process: [
+    ["segfault", 32],
+    ["exit", 4],
+    ["uncaught", 4],
+    ["fill-heap", 4],
+    ["abort-process", 4],
+  ],
+};
+
+for (const kind of ["thread", "process"] as const) {
+  describe(`in a ${kind}`, { concurrency: false }, () => {
+    for (const [name, size] of poisons[kind]) {
+      test(`${name}: one poison item among ${size - 1} good ones costs one error and no result`, async () => {
+        const { executor, call } = await setUp(kind, { heapLimitMb: 24 });
+        const outcomes = await call.settle(poisoned({ do: name } as Command, size));
+        const failed = outcomes.flatMap((outcome, i) => (outcome.status === "rejected" ? [i] : []));
+        assert.deepEqual(failed, [2]);
+        assert.equal((outcomes[2] as PromiseRejectedResult).reason.code, "WORKER_CRASHED");
+        outcomes.forEach((outcome, i) => {
+          if (outcome.status === "fulfilled") assert.equal(outcome.value, i * 2);
+        });
+        assert.equal(await call(double(50)), 100);
+        assert.deepEqual([call.stats().items.ok, call.stats().items.error], [size, 1]);
+        await call.close();
+        assert.deepEqual(executor.instances(), []);
+      });
+    }
+
+    test("a batch of poison costs ⌈log2 n⌉ + 2 crashes at most, none of them counted against the limit of restarts", async () => {
+      const { executor, call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 8 });
+      const opened = new Set<number>();
+      executor.onInstance(({ instance }) => instance.role === "quarantined" && opened.add(instance.id));
+      const outcomes = await call.settle(Array.from({ length: 8 }, () => ({ do: "exit" as const })));
+      for (const outcome of outcomes) assert.equal((outcome as PromiseRejectedResult).reason.code, "WORKER_CRASHED");
+      assert.equal(opened.size, 3 + 2);
+      assert.match(
+        (outcomes[7] as PromiseRejectedResult).reason.message,
+        /a part of \d items that could not be told apart \(5 crashes/,
+      );
+      assert.equal(executor.restarts, 1);
+      assert.equal(await call(double(1)), 2);
+      await call.close();
+    });
+
+    test("a throw costs its batch the error, and the instance goes on", async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 2 });
+      const outcomes = await call.settle([{ do: "throw", message: "teapot" }, double(1), double(2)]);
+      for (const outcome of outcomes.slice(0, 2)) {
+        const { name, message, status } = (outcome as PromiseRejectedResult).reason;
+        assert.deepEqual([name, message, status], ["RangeError", "teapot", 418]);
+      }
+      assert.deepEqual(outcomes[2], { status: "fulfilled", value: 4 });
+      assert.equal(await call({ do: "loads" }), 1);
+      assert.equal(executor.restarts, 0);
+      await call.close();
+    });
+
+    test('with onWorkerCrash: "fail" the batch of a crash gets WORKER_CRASHED and is not run again', async () => {
+      const { call } = await setUp(kind, { onWorkerCrash: "fail" }, { maxBatchSize: 3 });
+      const outcomes = await call.settle([double(1), { do: "exit" }, double(2)]);
+      assert.deepEqual(
+        outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason?.code),
+        ["WORKER_CRASHED", "WORKER_CRASHED", "WORKER_CRASHED"],
+      );
+      assert.equal(await call(double(3)), 6);
+      await call.close();
+    });
+
+    test("the others serve while a suspect is in quarantine", async () => {
+      const { executor, call } = await setUp(kind, { instances: 2 }, { maxBatchSize: 2 });
+      const seen = new Set<string>();
+      let servedDuringQuarantine = 0;
+      executor.onInstance(({ instance }) => seen.add(`${instance.role} ${instance.state}`));
+      const suspect = call.settle([double(1), { do: "exit" }]).then((outcomes) => {
+        for (const { status } of outcomes) seen.add(status);
+      });
+      while (!seen.has("rejected")) {
+        assert.equal(await call(double(4)), 8);
+        if (executor.instances().some(({ role }) => role === "quarantined")) servedDuringQuarantine++;
+      }
+      await suspect;
+      assert.ok(seen.has("fulfilled") && seen.has("quarantined busy"), [...seen].join());
+      assert.ok(servedDuringQuarantine > 0);
+      await call.close();
+    });
+
+    test("a crash loop under load: every call settles, then all are refused until a pause is over, and served again", async () => {
+      const clock = patientFrom(3200);
+      const { executor, call } = await setUp(kind, { instances: 2, onWorkerCrash: "fail", clock }, { maxBatchSize: 1 });
+      // The sixth crash refuses every call, even while the other instance is about to restart: that one has to crash too.
+      while (clock.held < 2) {
+        const outcomes = await call.settle(Array.from({ length: 40 }, () => ({ do: "exit" as const })));
+        for (const outcome of outcomes) assert.equal((outcome as PromiseRejectedResult).reason?.code, "WORKER_CRASHED");
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const { restartInMs, error } = executor.outage!;
+      assert.ok(restartInMs > 0 && restartInMs <= 6400, `${restartInMs}`);
+      const message =
+        /no worker is left; they crashed more than 5 times, less than 60 s apart\. The next one starts in \d s\. The last crash: .*ended/;
+      assert.match(error.message, message);
+      await assert.rejects(executor.ready(), { code: "WORKER_CRASHED", message });
+      await assert.rejects(call(double(1)), { code: "WORKER_CRASHED", message });
+      assert.deepEqual(
+        executor.instances().map(({ state }) => state),
+        ["dead", "dead"],
+      );
+      assert.equal(executor.restarts, 5);
+
+      clock.letGo();
+      assert.equal(executor.outage, undefined, "an instance loads, and a call waits for it");
+      assert.equal(await call(double(1)), 2);
+      assert.equal(executor.restarts, 7);
+      await executor.ready();
+      await call.close();
+    });
+
+    test("a hang costs its own batch RUN_TIMEOUT; the next is served by another instance", async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs: 3000 });
+      const events: string[] = [];
+      executor.onInstance(({ instance, why }) => why !== undefined && events.push(`${instance.id}: ${why}`));
+      const [before] = executor.instances();
+      // A thread that spins forever would keep this test run alive: it spins until well after the timeout.
+      const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 5000 };
+      await assert.rejects(call(hang), { code: "RUN_TIMEOUT" });
+      assert.equal(await call(double(2)), 4);
+      const serving = executor.instances().filter(({ role }) => role === "serving");
+      assert.equal(serving.length, 1);
+      assert.notEqual(serving[0]!.id, before!.id);
+      assert.match(events.join("\n"), /1: .*runTimeoutMs/);
+      await call.close();
+    });
+
+    test("a hang whose caller has gone before the timeout costs its instance too: the next is served by another", async () => {
+      const { executor, call } = await setUp(kind, {}, { maxBatchSize: 1, runTimeoutMs: 2000 });
+      const [before] = executor.instances();
+      const hang: Command = kind === "process" ? { do: "hang" } : { do: "spin", ms: 4000 };
+      const controller = new AbortController();
+      const gone = call(hang, { signal: controller.signal });
+      setTimeout(() => controller.abort(new Error("gone")), 100);
+      await assert.rejects(gone, /gone/);
+      assert.equal(await call(double(2), { timeoutMs: 30_000 }), 4);
+      const serving = executor.instances().filter(({ role }) => role === "serving");
+      assert.notEqual(serving[0]!.id, before!.id);
+      await call.close();
+    });
+
+    test("a batch whose callers have gone is not looked into after a crash: what hangs there would hold up close()", async () => {
+      const { executor, call } = await setUp(kind, { clock: impatient }, { maxBatchSize: 1 });
+      const controller = new AbortController();
+      const gone = call({ do: "exit-later", ms: 300 }, { signal: controller.signal });
+      setTimeout(() => controller.abort(new Error("gone")), 100);
+      await assert.rejects(gone, /gone/);
+      assert.equal(await call(double(2)), 4);
+      assert.equal(executor.restarts, 1);
+      await call.close();
+    });
+
+    test("every instance dead at once, under load: no call is lost or answered twice", async () => {
+      const { executor, call } = await setUp(kind, { instances: 2, clock: impatient }, { maxBatchSize: 8 });
+      const settled = new Map<number, number>();
+      const calls = Array.from({ length: 200 }, async (_, i) => {
+        const outcome = await call(i === 20 || i === 30 ? { do: "exit" } : double(i)).catch((error) => error.code);
+        settled.set(i, (settled.get(i) ?? 0) + 1);
+        return outcome as unknown;
+      });
+      const results = await Promise.all(calls);
+      results.forEach((result, i) => assert.equal(result, i === 20 || i === 30 ? "WORKER_CRASHED" : i * 2));
+      assert.deepEqual([settled.size, Math.max(...settled.values())], [200, 1]);
+      assert.ok(executor.restarts >= 2, `${executor.restarts} restarts`);
+      assert.deepEqual([call.stats().items.ok, call.stats().items.error], [198, 2]);
+      await call.close();
+    });
+
+    test("a hung run keeps its orderKey blocked until it has ended; other keys are served meanwhile", async () => {
+      const { executor, call } = await setUp(
+        kind,
+        { clock: impatient },
+        { maxBatchSize: 1, runTimeoutMs: 1500, orderKey: (item) => ("key" in item ? item.key : undefined) },
+      );
+      const ended: string[] = [];
+      executor.onInstance(({ instance: { id, state } }) => state === "dead" && ended.push(`instance ${id}`));
+      const hung = call({ do: "spin", ms: 4000, key: "a" });
+      // A hung thread alone does not keep a program alive; a deadline does.
+      const next = call({ do: "double", n: 1, key: "a" }, { timeoutMs: 60_000 });
+      const isNext = next.then(() => ended.push("next of its key"));
+      await assert.rejects(hung, { code: "RUN_TIMEOUT" });
+      assert.equal(await call({ do: "double", n: 2, key: "b" }), 4);
+      await isNext;
+      assert.deepEqual(ended.slice(0, 2), ["instance 1", "next of its key"]);
+      await call.close();
+    });
+
+    test("a batch that waits for an instance to come back, or behind a hung one, is timed from its own start", async () => {
+      const { call } = await setUp(
+        kind,
+        { data: { loadMs: 3500 }, onWorkerCrash: "fail" },
+        { maxBatchSize: 1, runTimeoutMs: 3000, clock: withoutPauses() },
+      );
+      await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
+      assert.equal(await call(double(1)), 2);
+      // The second goes ahead to the instance that the first hangs in.
+      const [hung, behind] = await call.settle([
+        { do: "spin", ms: 10_000 },
+        { do: "wait", ms: 400 },
+      ]);
+      assert.equal((hung as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
+      assert.deepEqual(behind, { status: "fulfilled", value: "waited" });
+      assert.equal(call.stats().abandonedRuns, 1);
+      await call.close();
+    });
+
+    test("a load that does not end within loadTimeoutMs rejects ready() and every call, and says what to do", async () => {
+      const executor = kinds[kind](probeUrl, { data: { loadMs: 5000 }, loadTimeoutMs: 500 });
+      const call = createBatcher(executor);
+      const refusal = { code: "WORKER_CRASHED", message: /not ready after 500 ms \(loadTimeoutMs\).*raise/s };
+      await assert.rejects(call.ready(), refusal);
+      await assert.rejects(call(double(1)), refusal);
+      await call.close();
+    });
+
+    test("close() while a load does not end: ready() rejects with CLOSED, and nothing keeps the program alive", async () => {
+      const executor = kinds[kind](probeUrl, { data: { loadMs: 60_000 }, closeTimeoutMs: 300 });
+      const ready = assert.rejects(executor.ready(), { code: "CLOSED" });
+      await executor.close();
+      await ready;
+    });
+
+    // A hung process is killed.
+    if (kind === "thread") {
+      test("close() does not wait for a hung thread beside instances that end", async () => {
+        const { executor, call } = await setUp(
+          kind,
+          { instances: 2, closeTimeoutMs: 100_000 },
+          { maxBatchSize: 1, runTimeoutMs: 2000 },
+        );
+        await assert.rejects(call({ do: "spin", ms: 8000 }), { code: "RUN_TIMEOUT" });
+        assert.equal(await call(double(1)), 2);
+        await executor.close();
+        assert.deepEqual(
+          executor.instances().map(({ role }) => role),
+          ["hung"],
+        );
+      });
+    }
+
+    test("a restart whose load does not end counts as a crash, and the next one serves", async () => {
+      const flag = `${process.pid}-${kind}-${Date.now()}`;
+      const file = join(tmpdir(), `sheaf-slow-second-load-${flag}`);
+      // A good load may take long on a crowded machine: the time is over when the test says so.
+      const loadTimeoutMs = 20_000;
+      const clock = patientFrom(loadTimeoutMs);
+      const { executor, call } = await setUp(kind, {
+        data: { slowLoad: { file, load: 2, ms: 600_000 } },
+        loadTimeoutMs,
+        clock,
+        onWorkerCrash: "fail",
+      });
+      const why: string[] = [];
+      executor.onInstance((event) => event.why !== undefined && why.push(event.why));
+      await assert.rejects(call({ do: "exit" }), { code: "WORKER_CRASHED" });
+      const next = call(double(1));
+      while (statSync(file).size < 2) await sleep(10);
+      clock.letGo();
+      assert.equal(await next, 2);
+      assert.match(why.join("\n"), /not ready after 20000 ms \(loadTimeoutMs\)/);
+      assert.equal(executor.restarts, 2);
+      await call.close();
+      rmSync(file);
+    });
+
+    test("a worker that ends while it loads rejects ready()", async () => {
+      const executor = kinds[kind]("data:text/javascript,process.exit(7)");
+      await assert.rejects(executor.ready(), { code: "WORKER_CRASHED", message: /before it was ready: exit code 7/ });
+      await executor.close();
+    });
+
+    test("an instance is replaced after recycleAfterBatches, and no call is lost", async () => {
+      const { executor, call } = await setUp(kind, { recycleAfterBatches: 5 }, { maxBatchSize: 4 });
+      const results: unknown[] = [];
+      const ids = new Set<number>();
+      while (ids.size < 4) {
+        results.push(...(await call.many([1, 2, 3].map(double))));
+        for (const { id, role } of executor.instances()) if (role === "serving") ids.add(id);
+        assert.ok(executor.instances().some(({ state, role }) => role === "serving" && state !== "starting"));
+      }
+      assert.ok(results.every((result, i) => result === ((i % 3) + 1) * 2));
+      assert.equal(executor.restarts, 0);
+      await call.close();
+    });
+
+    test("an instance past maxMemoryMb is replaced, once it has served 10 s", async () => {
+      let nowMs = 0;
+      const clock = { ...impatient, now: () => nowMs };
+      const { executor, call } = await setUp(kind, { maxMemoryMb: 1, clock }, { maxBatchSize: 4 });
+      const reasons: string[] = [];
+      executor.onInstance(({ why }) => why !== undefined && reasons.push(why));
+      nowMs = 9_999;
+      for (let i = 0; i < 20; i++) await call(double(1));
+      assert.deepEqual(reasons, []);
+      nowMs = 10_000;
+      while (executor.instances().every(({ id }) => id === 1)) await call(double(1));
+      assert.match(reasons.join(), /being replaced after \d+ MB \(maxMemoryMb\)/);
+      await call.close();
+    });
+  });
+}
+
+test("kill -9 of a process mid-batch: every caller gets its result from a second attempt", async () => {
+  const { executor, call } = await setUp("process", {}, { maxBatchSize: 3 });
+  const records: number[] = [];
+  call.subscribe(({ attempt }) => records.push(attempt));
+  const results = call.many([double(1), { do: "wait", ms: 200 }, { do: "attempt" }]);
+  await until(executor, "busy");
+  process.kill(executor.instances()[0]!.pid!, "SIGKILL");
+  assert.deepEqual(await results, [2, "waited", 2]);
+  assert.deepEqual(records, [2]);
+  await call.close();
+});
+
+test("a process that is stopped mid-batch is killed at runTimeoutMs and its successor serves", async () => {
+  const { executor, call } = await setUp("process", {}, { maxBatchSize: 2, runTimeoutMs: 3000 });
+  const results = call.settle([double(1), { do: "wait", ms: 200 }]);
+  await until(executor, "busy");
+  process.kill(executor.instances()[0]!.pid!, "SIGSTOP");
+  for (const outcome of await results) assert.equal((outcome as PromiseRejectedResult).reason.code, "RUN_TIMEOUT");
+  assert.equal(await call(double(5)), 10);
+  assert.equal(executor.restarts, 1);
+  await call.close();
+});
+
+test("every process killed at once, under load: no call is lost or answered twice", async () => {
+  const { executor, call } = await setUp("process", { instances: 2 }, { maxBatchSize: 8 });
+  const calls = Array.from({ length: 200 }, (_, i) => call(i % 10 === 0 ? { do: "wait", ms: 2 } : double(i)));
+  await until(executor, "busy");
+  for (const { pid } of executor.instances()) process.kill(pid!, "SIGKILL");
+  const results = await Promise.all(calls);
+  results.forEach((result, i) => assert.equal(result, i % 10 === 0 ? "waited" : i * 2));
+  assert.equal(call.stats().items.ok, 200);
+  await call.close();
+});
