@@ -93,13 +93,11 @@ test("closed arrivals go by callers", async () => {
 
 const storm = ["--fixed", "40", "--per-item", "1.2", "--arrivals", "surge", "--load", "0.8", "--patience", "1s"];
 
-test("clients that try again: auto is back after the surge, fifo never; the same seed gives the same answer", async () => {
-  const first = await run(...storm, "--policy", "fifo,auto");
+test("clients that try again: the table says when auto is back after the surge", async () => {
+  const first = await run(...storm, "--policy", "auto");
   assert.equal(first.code, 0, first.err);
-  assert.equal((await run(...storm, "--policy", "fifo,auto")).out, first.out);
-  const [head, fifo, auto] = first.out.split("\n");
+  const [head, auto] = first.out.split("\n");
   assert.match(head!, /lost +attempts +back after$/);
-  assert.match(fifo!, / never$/);
   assert.match(auto!, / \d+(\.\d+)? m?s$/);
   const { points } = JSON.parse((await run(...storm, "--policy", "auto", "--attempts", "1", "--json")).out) as {
     points: { result: { goodput: { attemptsPerOperation: number; begunPerS: number[] } } }[];
@@ -119,11 +117,9 @@ interface SimulatedTenants {
   }[];
 }
 
-test("tenants beside a flood: with fairKey none of their calls is refused; the same seed gives the same answer", async () => {
+test("tenants beside a flood: with fairKey none of their calls is refused", async () => {
   const first = await run(...shared, "--flood", "5");
   assert.equal(first.code, 0, first.err);
-  assert.equal((await run(...shared, "--flood", "5")).out, first.out);
-  assert.notEqual((await run(...shared, "--flood", "5", "--seed", "2")).out, first.out);
   const [head, ...rows] = first.out.split("\n");
   assert.match(head!, /^load +policy +tenants by +calls\/s .* lost +flood's p99 ms +its lost$/);
   assert.match(rows[0]!, / auto +none /);
@@ -240,7 +236,7 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
 test("workers come and go over a day by each way to scale, and the table says what they cost", async () => {
   const day = ["--arrivals", "day", "--day", "10m", "--rate", "40", "--timeout", "2s", "--start-up", "5s"];
   const cost = ["--fixed", "200", "--per-item", "40"];
-  const { code, out, err } = await run(...cost, ...day, "--scale", "slots-needed,queue:5,cpu:0.6");
+  const { code, out, err } = await run(...cost, ...day, "--scale", "slots-needed,cpu:0.6");
   assert.equal(code, 0, err);
   const lines = out.trim().split("\n");
   assert.match(lines[0]!, /^load +policy +scaled by +worker hours +most workers/);
@@ -248,7 +244,6 @@ test("workers come and go over a day by each way to scale, and the table says wh
     lines.slice(1, -1).map((row) => row.split(/ {2,}/).slice(1, 3)),
     [
       ["auto", "slots-needed"],
-      ["auto", "queue:5"],
       ["auto", "cpu:0.6"],
     ],
   );
