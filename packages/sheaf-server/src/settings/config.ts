@@ -51,22 +51,7 @@ const byteOrderMark = /^\uFEFF/;
 /** The model that is served by default. */
 const defaultModels: readonly ModelEntry[] = [{ model: "use-lite", settings: {} }];
 const defaultFiles = ["sheaf.config.json", "sheaf.config.js", "sheaf.config.mjs"];
-const perModel: ReadonlySet<string> = new Set<keyof Settings>([
-  "maxBatchSize",
-  "maxWaitMs",
-  "queueMaxSize",
-  "inferenceDevice",
-  "schedulerStrategy",
-  "overloadOrder",
-  "adaptiveTargetLatencyMs",
-  "latencyBudgetMs",
-  "batchDependent",
-  "warmupBatches",
-  "runTimeoutMs",
-  "workers",
-  "workerIsolation",
-  "python",
-]);
+const perModel = settingsTable.filter(({ isPerModel }) => isPerModel);
 
 /**
  * Resolves every setting: flag > environment > config file > default.
@@ -170,9 +155,11 @@ function modelEntry(entry: unknown, label: string): ModelEntry {
     throw new ConfigError(`${label} must be a name, a path, or { model, name?, …settings }, got ${describe(entry)}.`);
   const settings: Record<string, unknown> = {};
   for (const [key, raw] of Object.entries(rest)) {
-    const setting = settingsTable.find((candidate) => candidate.name === key);
-    if (setting === undefined || !perModel.has(key))
-      throw new ConfigError(`${key} of ${label} is not a setting of a model; ${nearestOf(key, ["name", ...perModel])}`);
+    const setting = perModel.find((candidate) => candidate.name === key);
+    if (setting === undefined) {
+      const known = ["name", ...perModel.map((own) => own.name)];
+      throw new ConfigError(`${key} of ${label} is not a setting of a model; ${nearestOf(key, known)}`);
+    }
     settings[key] = parsed(setting, `${key} of ${label}`, raw);
   }
   return { model, name, settings };

@@ -1,7 +1,10 @@
 import { strategyNames, type StrategyName } from "../shared/strategies.ts";
 import { devicesExpected, devicesOf } from "../runners/contract/devices.ts";
 
-/** Every setting of `sheaf serve`, resolved; the table below says what each does. Times in milliseconds, sizes in bytes. */
+/**
+ * Every setting of `sheaf serve`, resolved, as an editor shows it; its row in the table below has the rest. Times in
+ * milliseconds, sizes in bytes.
+ */
 export interface Settings {
   /** @default 32, and 128 for text models in folders */
   readonly maxBatchSize: number | undefined;
@@ -179,52 +182,48 @@ export interface Setting<T = SettingValue> {
   readonly description: string;
   /** A secret is not printed. */
   readonly isSecret: boolean;
+  /** Whether a model may have a value of its own in the config file. */
+  readonly isPerModel: boolean;
   /** The value, or undefined where `raw` (text of a flag or variable, or a value of a config file) is not one. */
   parse(raw: unknown): T | undefined;
 }
 
-interface Row<T> {
-  readonly default: T;
-  readonly valueName: string;
-  readonly range?: string | undefined;
-  readonly expects: string;
-  readonly description: string;
-  readonly isSecret?: boolean;
-  parse(raw: unknown): T | undefined;
-}
+type Row<T> = Pick<Setting<T>, "default" | "valueName" | "range" | "expects" | "description" | "parse"> &
+  Partial<Pick<Setting<T>, "isSecret" | "isPerModel">>;
 
 const longestMs = 86_400_000;
 
 const rows = {
   ...inGroup("Batching", {
-    maxBatchSize: {
-      ...optional(integer(1, 1, 65_536, "")),
-      description: "Maximum number of items in a batch. Default: 32, and 128 for text models in folders.",
-    },
-    maxWaitMs: integer(50, 0, 60_000, "Maximum time to hold an item while a slot is free; the window of fifo."),
-    queueMaxSize: integer(
-      1000,
-      1,
-      10_000_000,
-      "Maximum number of waiting items per model; further ones are refused at once.",
+    maxBatchSize: perModel(
+      integer(
+        undefined,
+        1,
+        65_536,
+        "Maximum number of items in a batch. Default: 32, and 128 for text models in folders.",
+      ),
     ),
-    queueFullStatus: {
-      ...choice<429 | 503>([429, 503], 429, "HTTP status of a request when the queue is full."),
-      parse: (raw) => ([429, 503] as const).find((status) => String(status) === String(raw).trim()),
-    },
-    schedulerStrategy: choice(strategyNames, "auto", "Policy that decides when a batch is sent."),
-    overloadOrder: optional(
+    maxWaitMs: perModel(
+      integer(50, 0, 60_000, "Maximum time to hold an item while a slot is free; the window of fifo."),
+    ),
+    queueMaxSize: perModel(
+      integer(1000, 1, 10_000_000, "Maximum number of waiting items per model; further ones are refused at once."),
+    ),
+    queueFullStatus: choice<429 | 503>([429, 503], 429, "HTTP status of a request when the queue is full."),
+    schedulerStrategy: perModel(choice(strategyNames, "auto", "Policy that decides when a batch is sent.")),
+    overloadOrder: perModel(
       choice(
         ["newest", "arrival"],
-        "newest",
+        undefined,
         "Items that go first under standing overload: newest, or by arrival. With fifo: arrival.",
       ),
     ),
-    adaptiveTargetLatencyMs: integer(100, 1, longestMs, "Target run time of the adaptive strategy, in milliseconds."),
-    latencyBudgetMs: {
-      ...optional(integer(1, 1, longestMs, "")),
-      description: "The auto strategy may hold items up to this latency to save runs.",
-    },
+    adaptiveTargetLatencyMs: perModel(
+      integer(100, 1, longestMs, "Target run time of the adaptive strategy, in milliseconds."),
+    ),
+    latencyBudgetMs: perModel(
+      integer(undefined, 1, longestMs, "The auto strategy may hold items up to this latency to save runs."),
+    ),
   }),
   ...inGroup("Cache", {
     cacheMaxBytes: integer(
@@ -233,43 +232,53 @@ const rows = {
       1_099_511_627_776,
       "Memory for cached results of all models together; 0 turns the cache off.",
     ),
-    cacheTtlMs: {
-      ...optional(integer(1, 1, 31_536_000_000, "")),
-      description: "Maximum age of a cached result, in milliseconds.",
-    },
-    cacheExcept: {
+    cacheTtlMs: integer(undefined, 1, 31_536_000_000, "Maximum age of a cached result, in milliseconds."),
+    cacheExcept: row<readonly string[]>({
       default: [],
       valueName: "models",
       expects: "names of models with commas",
       description: "Models whose results are not cached, separated by commas.",
       parse: (raw) => names(raw),
-    },
+    }),
   }),
   ...inGroup("Models and workers", {
-    inferenceDevice: {
-      default: "cpu",
-      valueName: "devices",
-      expects: devicesExpected,
-      description: "Devices that run models: auto, or a list of cpu, cuda:0 and webgpu that is tried in order.",
-      parse: devices,
-    },
-    batchDependent: choice(
-      ["single", "exact", "batch"],
-      "single",
-      "When results depend on the batch: single runs items alone if they differ by over 5 %, exact if at all, batch never.",
+    inferenceDevice: perModel(
+      row({
+        default: "cpu",
+        valueName: "devices",
+        expects: devicesExpected,
+        description: "Devices that run models: auto, or a list of cpu, cuda:0 and webgpu that is tried in order.",
+        parse: devices,
+      }),
     ),
-    warmupBatches: integer(10, 0, 10_000, "Warm-up batches before a model is ready, spread over sizes 1, 2, 4 … max."),
-    workers: integer(1, 1, 256, "Instances of each model, each in a worker of its own."),
-    workerIsolation: choice(["thread", "process"], "thread", "Run each model instance in a thread or a process."),
-    workerThreads: {
-      ...optional(integer(1, 1, 1024, "")),
-      description: "Threads of one run in a worker (ONNX and Python models). Default: cores / WORKERS, at least 1.",
-    },
+    batchDependent: perModel(
+      choice(
+        ["single", "exact", "batch"],
+        "single",
+        "When results depend on the batch: single runs items alone if they differ by over 5 %, exact if at all, batch never.",
+      ),
+    ),
+    warmupBatches: perModel(
+      integer(10, 0, 10_000, "Warm-up batches before a model is ready, spread over sizes 1, 2, 4 … max."),
+    ),
+    workers: perModel(integer(1, 1, 256, "Instances of each model, each in a worker of its own.")),
+    workerIsolation: perModel(
+      choice(["thread", "process"], "thread", "Run each model instance in a thread or a process."),
+    ),
+    workerThreads: integer(
+      undefined,
+      1,
+      1024,
+      "Threads of one run in a worker (ONNX and Python models). Default: cores / WORKERS, at least 1.",
+    ),
     workerNiceness: integer(0, 0, 19, "Lower the workers' scheduling priority by this much; 0 leaves it unchanged."),
-    python: {
-      ...optional(text("path", "", "")),
-      description: "Python interpreter for .py models. Default: .venv or venv beside the file, else python3.",
-    },
+    python: perModel(
+      text(
+        "path",
+        undefined,
+        "Python interpreter for .py models. Default: .venv or venv beside the file, else python3.",
+      ),
+    ),
     watch: yesNo(
       "Watch the folder of models: load new and changed ones once their files are stable, unload removed ones.",
     ),
@@ -277,7 +286,9 @@ const rows = {
   }),
   ...inGroup("Requests", {
     requestTimeoutMs: integer(30_000, 1, longestMs, "Maximum wait of a request; a caller may set a shorter one."),
-    runTimeoutMs: integer(60_000, 1, longestMs, "Maximum run time of one batch; after it the batch is abandoned."),
+    runTimeoutMs: perModel(
+      integer(60_000, 1, longestMs, "Maximum run time of one batch; after it the batch is abandoned."),
+    ),
     crashedInputMs: integer(
       600_000,
       0,
@@ -301,59 +312,54 @@ const rows = {
     uploadTimeoutMs: integer(30_000, 100, longestMs, "Maximum time for a request to arrive."),
     replyTimeoutMs: integer(120_000, 100, longestMs, "Maximum time for a client to read its reply."),
     keepAliveTimeoutMs: integer(72_000, 1, longestMs, "How long to keep an idle connection open."),
-    corsOrigins: {
+    corsOrigins: row<readonly string[]>({
       default: [],
       valueName: "origins",
       range: 'https://example.org, several with commas, or "*"',
       expects: 'origins with commas (https://example.org), or "*"',
       description: "Origins whose pages may call the server. Default: none, and no CORS headers.",
       parse: (raw) => origins(raw),
-    },
-    allowedHosts: {
+    }),
+    allowedHosts: row<readonly string[]>({
       default: [],
       valueName: "hosts",
       range: 'example.org, several with commas, or "*"',
       expects: 'host names with commas, or "*"',
       description: "Accepted host names, beside loopback ones. Not set: any host, unless bound to loopback.",
       parse: (raw) => names(raw),
-    },
+    }),
   }),
   ...inGroup("Tenants", {
-    apiKeysFile: optional(
-      text("file", "", "JSON file of API keys, each with a name, a share and bounds; read again when it changes."),
+    apiKeysFile: text(
+      "file",
+      undefined,
+      "JSON file of API keys, each with a name, a share and bounds; read again when it changes.",
     ),
     tenantBy: choice(
       ["key", "header", "user"],
       "key",
       "Source of a request's tenant: its key, TENANT_HEADER, or the user field of OpenAI's API.",
     ),
-    tenantHeader: {
+    tenantHeader: row({
       default: "x-tenant",
       valueName: "name",
       expects: "the name of a header",
       description: "Header in which a trusted gateway names the tenant, with TENANT_BY=header.",
       parse: (raw) => headerName(raw),
-    },
-    tenantItemsPerSecond: {
-      ...optional(integer(1, 1, 1_000_000_000, "")),
-      description: "Maximum items per second of a tenant.",
-    },
-    tenantWeightPerSecond: {
-      ...optional(integer(1, 1, 1_000_000_000, "")),
-      description: "Maximum weight (tokens of a text model) per second of a tenant.",
-    },
-    tenantItemsInFlight: {
-      ...optional(integer(1, 1, 10_000_000, "")),
-      description: "Maximum items of a tenant that wait or run.",
-    },
+    }),
+    tenantItemsPerSecond: integer(undefined, 1, 1_000_000_000, "Maximum items per second of a tenant."),
+    tenantWeightPerSecond: integer(
+      undefined,
+      1,
+      1_000_000_000,
+      "Maximum weight (tokens of a text model) per second of a tenant.",
+    ),
+    tenantItemsInFlight: integer(undefined, 1, 10_000_000, "Maximum items of a tenant that wait or run."),
   }),
   ...inGroup("Process", {
     host: text("address", "127.0.0.1", "Address to listen on."),
     port: integer(8000, 0, 65_535, "Port to listen on; 0 picks a free one."),
-    grpcPort: {
-      ...optional(integer(0, 0, 65_535, "")),
-      description: "Port for gRPC, beside HTTP; 0 picks a free one. Default: no gRPC.",
-    },
+    grpcPort: integer(undefined, 0, 65_535, "Port for gRPC, beside HTTP; 0 picks a free one. Default: no gRPC."),
     logLevel: {
       ...choice(
         ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
@@ -363,33 +369,33 @@ const rows = {
       valueName: "level",
       range: "trace, debug, info, warn, error, fatal or silent",
     },
-    apiKey: {
-      ...optional(text("key", "", "Bearer key required by every route except health.")),
-      isSecret: true,
-    },
+    apiKey: secret(text("key", undefined, "Bearer key required by every route except health.")),
     shutdownGraceMs: integer(25_000, 0, longestMs, "Time for accepted requests to finish at shutdown."),
   }),
   ...inGroup("Upstream", {
-    upstream: {
+    upstream: row<string | undefined>({
       default: undefined,
       valueName: "url",
       expects: "an http or https URL without user, query or fragment",
       description: "Base URL of the API behind sheaf proxy.",
       parse: (raw) => baseUrl(raw),
-    },
-    upstreamApiKey: {
-      ...optional(text("key", "", "Key for the upstream, in place of the callers' own; needed with API_KEYS_FILE.")),
-      isSecret: true,
-    },
+    }),
+    upstreamApiKey: secret(
+      text("key", undefined, "Key for the upstream, in place of the callers' own; needed with API_KEYS_FILE."),
+    ),
     upstreamConcurrency: integer(8, 1, 1000, "Maximum concurrent requests to the upstream, per key and model."),
-    upstreamRequestsPerMinute: {
-      ...optional(integer(1, 1, 1_000_000_000, "")),
-      description: "Maximum requests per minute to the upstream, per key and model.",
-    },
-    upstreamTokensPerMinute: {
-      ...optional(integer(1, 1, 1_000_000_000, "")),
-      description: "Maximum estimated tokens per minute to the upstream, per key and model.",
-    },
+    upstreamRequestsPerMinute: integer(
+      undefined,
+      1,
+      1_000_000_000,
+      "Maximum requests per minute to the upstream, per key and model.",
+    ),
+    upstreamTokensPerMinute: integer(
+      undefined,
+      1,
+      1_000_000_000,
+      "Maximum estimated tokens per minute to the upstream, per key and model.",
+    ),
     upstreamMaxReplyBytes: integer(
       67_108_864,
       1024,
@@ -404,14 +410,14 @@ const rows = {
       "all",
       "With NATS_URL: accept requests (gateway), run models (worker), or both (all).",
     ),
-    natsUrl: optional(text("url", "", "NATS servers of the fleet's queue, separated by commas: nats://host:4222.")),
-    natsUser: optional(text("name", "", "User name for the NATS server.")),
-    natsPassword: { ...optional(text("password", "", "Password for the NATS server.")), isSecret: true },
-    natsToken: { ...optional(text("token", "", "Token for the NATS server.")), isSecret: true },
-    natsCredsFile: optional(text("file", "", "Credentials file (.creds) for the NATS server.")),
-    natsTlsCaFile: optional(text("file", "", "CA certificate for the NATS server; setting it turns TLS on.")),
-    natsTlsCertFile: optional(text("file", "", "Client certificate for the NATS server.")),
-    natsTlsKeyFile: optional(text("file", "", "Private key of NATS_TLS_CERT_FILE.")),
+    natsUrl: text("url", undefined, "NATS servers of the fleet's queue, separated by commas: nats://host:4222."),
+    natsUser: text("name", undefined, "User name for the NATS server."),
+    natsPassword: secret(text("password", undefined, "Password for the NATS server.")),
+    natsToken: secret(text("token", undefined, "Token for the NATS server.")),
+    natsCredsFile: text("file", undefined, "Credentials file (.creds) for the NATS server."),
+    natsTlsCaFile: text("file", undefined, "CA certificate for the NATS server; setting it turns TLS on."),
+    natsTlsCertFile: text("file", undefined, "Client certificate for the NATS server."),
+    natsTlsKeyFile: text("file", undefined, "Private key of NATS_TLS_CERT_FILE."),
     natsDurability: choice(
       ["file", "memory", "none"],
       "file",
@@ -426,7 +432,7 @@ const rows = {
       60_000,
       "How long requests wait for NATS to come back, or to elect a leader, before they get 503.",
     ),
-    modelVersion: optional(text("version", "", "Version of the worker's model. Default: a hash of its content.")),
+    modelVersion: text("version", undefined, "Version of the worker's model. Default: a hash of its content."),
   }),
 };
 
@@ -438,6 +444,7 @@ export const settingsTable: readonly Setting[] = (Object.keys(table) as (keyof S
   env: name.replaceAll(/[A-Z]/g, "_$&").toUpperCase(),
   flag: `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
   isSecret: false,
+  isPerModel: false,
   ...table[name],
   valueName: valueNameOf(name),
 }));
@@ -480,7 +487,22 @@ function inGroup<Rows extends Readonly<Record<string, Row<unknown>>>>(
   return Object.fromEntries(entries) as ReturnType<typeof inGroup<Rows>>;
 }
 
-function integer(value: number, min: number, max: number, description: string): Row<number> {
+/** A row as it is. */
+function row<T>(own: Row<T>): Row<T> {
+  return own;
+}
+
+function perModel<T>(own: Row<T>): Row<T> {
+  return { ...own, isPerModel: true };
+}
+
+function secret<T>(own: Row<T>): Row<T> {
+  return { ...own, isSecret: true };
+}
+
+function integer(value: number, min: number, max: number, description: string): Row<number>;
+function integer(value: undefined, min: number, max: number, description: string): Row<number | undefined>;
+function integer(value: number | undefined, min: number, max: number, description: string): Row<number | undefined> {
   return {
     default: value,
     valueName: "n",
@@ -508,17 +530,32 @@ function yesNo(description: string): Row<boolean> {
   };
 }
 
-function choice<const T extends string | number>(values: readonly T[], value: T, description: string): Row<T> {
+function choice<const T extends string | number>(values: readonly T[], value: T, description: string): Row<T>;
+function choice<const T extends string>(
+  values: readonly T[],
+  value: undefined,
+  description: string,
+): Row<T | undefined>;
+function choice<T extends string | number>(
+  values: readonly T[],
+  value: T | undefined,
+  description: string,
+): Row<T | undefined> {
   return {
     default: value,
     valueName: values.join("|"),
     expects: `one of ${values.join(", ")}`,
     description,
-    parse: (raw) => (values.includes(raw as T) ? (raw as T) : undefined),
+    parse: (raw) =>
+      typeof raw === "string" || typeof raw === "number"
+        ? values.find((one) => String(one) === String(raw).trim())
+        : undefined,
   };
 }
 
-function text(valueName: string, value: string, description: string): Row<string> {
+function text(valueName: string, value: string, description: string): Row<string>;
+function text(valueName: string, value: undefined, description: string): Row<string | undefined>;
+function text(valueName: string, value: string | undefined, description: string): Row<string | undefined> {
   return {
     default: value,
     valueName,
@@ -534,10 +571,6 @@ function devices(raw: unknown): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function optional<T>(row: Row<T>): Row<T | undefined> {
-  return { ...row, default: undefined };
 }
 
 function baseUrl(raw: unknown): string | undefined {
