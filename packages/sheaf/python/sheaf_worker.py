@@ -878,7 +878,9 @@ def _memory_bytes() -> int:
 def _leave_signals_to_the_parent() -> None:
     """A supervisor may signal every process; the parent drains and then closes this one. Not SIG_IGN, which programs that
     it starts would inherit; and children that it forks get the handlers of before, so that `terminate()` ends them."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+    # Windows has not all of them.
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
 
     def ignore(*_: Any) -> None:
         return None

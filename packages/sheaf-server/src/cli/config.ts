@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { LoadedConfig } from "../settings/config.ts";
 import { settingsTable } from "../settings/settings.ts";
+import { masked } from "../shared/masked.ts";
 import type { CommandStreams } from "../shared/terminal.ts";
 import { running, type RunCommand } from "./shared/command.ts";
 import { commandWithSettings, configOf } from "./shared/setting-options.ts";
@@ -35,7 +36,8 @@ export function configCommand(streams: CommandStreams): Command {
 function rowsOf({ settings, origins }: LoadedConfig): Row[] {
   return settingsTable.map(({ name, env, isSecret }) => {
     const value = settings[name];
-    return { name, env, value: isSecret && value !== undefined ? "(set)" : (value ?? null), origin: origins[name] };
+    const shown = typeof value === "string" ? masked(value) : value;
+    return { name, env, value: isSecret && value !== undefined ? "(set)" : (shown ?? null), origin: origins[name] };
   });
 }
 

@@ -10,11 +10,14 @@ export interface Stoppable extends Pick<SheafServer, "app" | "ready" | "close"> 
   abandon(): Promise<unknown>;
 }
 
+/** A terminal that closes (SIGHUP) or quits (SIGQUIT) cuts no request off. */
+const endSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
+
 /** How long a batch in a worker may still take once the process has to end. */
 const lastRunMs = 2000;
 
 /**
- * Listens, and drains on SIGTERM or SIGINT; a second signal ends at once with 1.
+ * Listens, and drains on SIGTERM, SIGINT, SIGHUP or SIGQUIT; a second signal ends at once with 1.
  * @throws {Error} why a model failed to load, once the server is closed.
  */
 export async function serveUntilSignal(server: Stoppable): Promise<number> {
@@ -32,7 +35,7 @@ export async function serveUntilSignal(server: Stoppable): Promise<number> {
         },
       );
     };
-    process.on("SIGTERM", stop).on("SIGINT", stop);
+    for (const signal of endSignals) process.on(signal, stop);
   });
   await server.listen();
   const failed = server.ready().then(

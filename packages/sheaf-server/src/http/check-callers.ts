@@ -49,6 +49,15 @@ export function checkCallers(app: FastifyInstance, callers: Callers, paths: Guar
   });
 }
 
+/** Whether a request to an open route comes from an operator, or where there are no keys. */
+export function isOperator(callers: Callers, { headers }: FastifyRequest): boolean {
+  try {
+    return callers.identify((name) => headers[name])?.isOperator ?? true;
+  } catch {
+    return false;
+  }
+}
+
 /** A request names its user only in its body: it is that one's from now on. @throws {Problem} 422 */
 export function nameUser(request: FastifyRequest, user: unknown): void {
   const caller = known.get(request)?.ofUser?.(user);

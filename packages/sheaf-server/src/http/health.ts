@@ -37,11 +37,11 @@ export interface Health {
 }
 
 /** `/livez` says the process answers; `/health` and `/readyz` say whether requests are served, 503 when not. */
-export function healthRoutes(app: FastifyInstance, health: () => Health): void {
+export function healthRoutes(app: FastifyInstance, health: (request: FastifyRequest) => Health): void {
   app.get("/livez", { schema: liveSchema, logLevel: "warn" }, () => ({ status: "ok" }));
 
-  const ready = (_request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const now = health();
+  const ready = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const now = health(request);
     if (now.status === "warming") reply.header("retry-after", "1");
     return reply.code(now.status === "ok" ? 200 : 503).send(now);
   };

@@ -87,8 +87,13 @@ export function problemOf(error: unknown, deadline = "X-Request-Timeout-Ms"): Pr
   const fastifyProblem = problemOfFastify(error);
   if (fastifyProblem !== undefined) return fastifyProblem;
   const message = error instanceof Error ? typedMessage(error) : describe(error);
-  return new Problem("MODEL_ERROR", `The model failed: ${message}`, { cause: error });
+  // Each item of a batch gets it.
+  const shown = message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message;
+  return new Problem("MODEL_ERROR", `The model failed: ${shown}`, { cause: error });
 }
+
+/** More than a worker's error brings along. */
+const longestMessage = 10_000;
 
 function problemOfBatcher(error: BatcherError, deadline: string): Problem {
   // In bytes it is NATS' limit of a message, not the model's of an item.

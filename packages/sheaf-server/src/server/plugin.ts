@@ -5,7 +5,7 @@ import { OverloadLog } from "./observe/overload-log.ts";
 import { sendCacheUse } from "../cache/cache-use.ts";
 import { cacheOpener } from "./models/open-cache.ts";
 import { answerProblems } from "../http/app.ts";
-import { checkCallers } from "../http/check-callers.ts";
+import { checkCallers, isOperator } from "../http/check-callers.ts";
 import { showSchemasOnly, takeJsonAsBytes } from "../http/bodies/body.ts";
 import { cacheFamilies } from "../observe/cache-metrics.ts";
 import { logModel } from "./observe/model-log.ts";
@@ -103,7 +103,7 @@ export async function serveHttp(
   const logs = [AdviceLog, OverloadLog].map((Log) => new Log(app.log, () => models.deployments));
   app.addHook("onClose", async () => logs.forEach((log) => log.close()));
   traceRequests(app);
-  healthRoutes(app, () => healthOf(models));
+  healthRoutes(app, (request) => healthOf(models, isOperator(callers, request)));
   wellKnownRoutes(app, models);
   // A worker of a fleet takes its items from the queue: a request here would pass by everyone who waits there.
   if (roleOf(settings) !== "worker") {

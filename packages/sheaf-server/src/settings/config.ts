@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, nearestOf } from "sheaf/internal";
+import { masked } from "../shared/masked.ts";
 import { devicesOf, noThreadsBecause } from "../runners/contract/devices.ts";
 import { settingsTable, type Setting, type Settings } from "./settings.ts";
 
@@ -105,8 +106,7 @@ function refuseThreads({ inferenceDevice, workerIsolation }: Asked): void {
 function parsed(setting: Setting, label: string, raw: unknown): unknown {
   const value = setting.parse(raw);
   if (value !== undefined) return value;
-  // An address may hold a password.
-  const shown = typeof raw === "string" ? raw.replace(/\/\/[^/@]*@/, "//…@") : raw;
+  const shown = typeof raw === "string" ? masked(raw) : raw;
   const got = setting.isSecret ? "something else" : describe(shown);
   throw new ConfigError(`${label} must be ${setting.expects}, got ${got}.`);
 }

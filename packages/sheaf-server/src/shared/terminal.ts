@@ -1,3 +1,4 @@
+import { maskedWords } from "./masked.ts";
 /** The part of a stream that output needs; `process.stdout` and `process.stderr` are two. */
 export interface Output {
   write(text: string): unknown;
@@ -44,12 +45,12 @@ export function figures(value: number): string {
 
 export const percent = (share: number): string => `${figures(100 * share)} %`;
 
-/** A command as one would type it. */
+/** A command as one would type it, without secrets. */
 export const shownCommand = (name: string, args: readonly string[]): string =>
   [
     "sheaf",
     name,
-    ...args.map((word) => (/^[\w./:,=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)),
+    ...maskedWords(args).map((word) => (/^[\w./:,=@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)),
   ].join(" ");
 
 /** Progress of a long command: a bar on a terminal, a line per step elsewhere. */

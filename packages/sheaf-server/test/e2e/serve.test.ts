@@ -95,6 +95,18 @@ test("SIGTERM under load: every accepted request is answered, and the exit code 
   assert.ok(statuses.get(200)! > 4, "work was accepted when the signal came");
 });
 
+for (const signal of ["SIGHUP", "SIGQUIT"] as const)
+  test(`${signal} drains as SIGTERM does: what is in flight is answered, and the exit code is 0`, async (t) => {
+    const served = sheaf(t, ["serve", "mlp", "--port", "0", "--max-batch-size", "1"]);
+    const url = await ready(served);
+    const body = JSON.stringify({ inputs: Array.from({ length: 300 }, () => new Array(768).fill(0.5)) });
+    const reply = fetch(`${url}/infer`, { method: "POST", body, headers: { "content-type": "application/json" } });
+    while ((await metric(url, "sheaf_queue_items")) === 0);
+    served.child.kill(signal);
+    assert.equal(((await (await reply).json()) as any).outputs.length, 300);
+    assert.equal(await served.ended, 0);
+  });
+
 test("what the grace period cuts off gets 503, and the exit code is 1", async (t) => {
   const served = sheaf(t, ["serve", "mlp", "--port", "0", "--max-batch-size", "1", "--shutdown-grace-ms", "0"]);
   const url = await ready(served);

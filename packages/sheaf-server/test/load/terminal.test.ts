@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { figures, progressOn, shownMs, textTable } from "../../dist/shared/terminal.js";
+import { masked } from "../../dist/shared/masked.js";
+import { figures, progressOn, shownMs, textTable, shownCommand } from "../../dist/shared/terminal.js";
 
 test("figures have three digits, no exponent, and their unit", () => {
   assert.deepEqual([0, 0.01234, 1.005, 12.34, 123.4, 12345.6].map(figures), [
@@ -40,4 +41,33 @@ test("progress is a bar that redraws its line on a terminal, and a line a step e
       .split("\r")
       .every((line) => line.length < 70),
   );
+});
+
+test("a command, a URL and an address are shown without their secrets, wherever these stand", () => {
+  const words = [
+    "http://me:s3cret@host:8000/infer?api-key=s3cret&v=1#x",
+    ...["--header", "authorization: Bearer s3cret"],
+    ...["--header", "X-Api-Key: s3cret"],
+    ...["--header", "x-unknown: s3cret"],
+    ...["--header", "content-type: text/plain"],
+    "--header=cookie: s3cret",
+    ...["--upstream-api-key", "s3cret"],
+    "--nats-password=s3cret",
+    ...["--api-keys-file", "keys.json"],
+    "--nats-url=nats://me:s3cret@one:4222,tls://s3cret@two:4222",
+  ];
+  const shown = shownCommand("bench", words);
+  assert.doesNotMatch(shown, /s3cret|me:/);
+  for (const kept of [
+    "host:8000/infer",
+    "v=1#x",
+    "authorization: …",
+    "x-unknown: …",
+    "content-type: text/plain",
+    "keys.json",
+    "one:4222",
+    "two:4222",
+  ])
+    assert.ok(shown.includes(kept), `${kept} in ${shown}`);
+  assert.equal(masked("nats://host:4222"), "nats://host:4222");
 });

@@ -280,3 +280,41 @@ test("a deadline that the queue is too long for gets 429 at once; a higher prior
   assert.equal((await urgent).status, 200);
   for (const { status } of await Promise.all(accepted)) assert.equal(status, 200);
 });
+
+test("an error of a model is told up to a bound: a list has a copy of it for each item", async (t) => {
+  const failing: ModelDefinition = {
+    name: "long",
+    input: { kind: "json" },
+    output: { kind: "json" },
+    settings: { maxBatchSize: 32 },
+    run: () => {
+      throw new Error("E".repeat(5_000_000));
+    },
+  };
+  const server = await serving(t, [failing]);
+  const { status, text, json } = await server.post("/infer", { inputs: Array(32).fill(1) });
+  assert.equal(status, 200);
+  assert.match(json.outputs[31].error.message, /^The model failed: E{10000}…$/);
+  assert.ok(text.length < 400_000, String(text.length));
+});
+
+test("/readyz says why a model cannot run to those who may know: it may name paths of the server", async (t) => {
+  const broken = {
+    slots: 1,
+    ready: () => Promise.reject(new Error("no file /srv/models/secret.onnx")),
+    run: () => Promise.resolve([]),
+    close: () => Promise.resolve(),
+  };
+  const model: ModelDefinition = { name: "broken", input: { kind: "json" }, output: { kind: "json" }, run: broken };
+  for (const [settings, headers, isTold] of [
+    [{ apiKey: "own" }, {}, false],
+    [{ apiKey: "own" }, { authorization: "Bearer wrong" }, false],
+    [{ apiKey: "own" }, { authorization: "Bearer own" }, true],
+    [{}, {}, true],
+  ] as const) {
+    const server = await serving(t, [model], settings);
+    await assert.rejects(server.ready());
+    const { status, json, text } = await server.get("/readyz", headers);
+    assert.deepEqual([status, json.models[0].state, text.includes("secret.onnx")], [503, "failed", isTold], text);
+  }
+});

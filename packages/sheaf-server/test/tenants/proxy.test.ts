@@ -122,6 +122,39 @@ test("the limits of a key and model hold for any header and query that a caller 
   assert.equal(api.maxInFlight(), 2);
 });
 
+test("a 429, a text that is asked for twice and a first caller who hangs up end nothing: the second is answered", async (t) => {
+  let refusals = 1;
+  const fault = (): object | undefined =>
+    refusals-- > 0 ? { status: 429, headers: { "retry-after-ms": "1500" } } : undefined;
+  let release!: () => void;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const api = await embeddingApi(t, { fault, latencyMs: () => released });
+  const { path: apiKeysFile } = keysFile(t, [entry("a"), entry("op", { operator: true })]);
+  const settings = {
+    apiKeysFile,
+    upstreamApiKey: "sk-upstream",
+    cacheMaxBytes: 1_000_000,
+    maxWaitMs: 60_000,
+    maxBatchSize: 2,
+  };
+  const proxy = await proxying(t, api.baseURL, settings);
+  const until = async (line: string): Promise<void> => {
+    while (!(await proxy.get("/metrics", bearer("sk-op"))).text.includes(line))
+      await new Promise((resolve) => setTimeout(resolve, 2));
+  };
+  const controller = new AbortController();
+  const other = proxy.embed("another text", { key: "sk-a" });
+  const first = proxy.embed("the same text", { key: "sk-a", signal: controller.signal }).catch(() => "gone");
+  const second = proxy.embed("the same text", { key: "sk-a" });
+  await until('sheaf_tenant_in_flight_items{tenant="a"} 3');
+  await until('sheaf_rate_limit_refusals_total{batcher="upstream"} 1');
+  controller.abort();
+  assert.equal(await first, "gone");
+  release();
+  for (const { status, json } of await Promise.all([other, second]))
+    assert.deepEqual([status, json.data.length], [200, 1]);
+});
+
 test("a text counts until the request that has it is answered, also when its caller has hung up", async (t) => {
   const { proxy, release, waiting } = await heldProxy(t, {
     maxBatchSize: 2,

@@ -69,3 +69,18 @@ test("an abridged error keeps its name, the start of its message and its short p
   const { name, message, plain } = abridged(describeError(Object.assign(new RangeError(long), { code: "LONG", long })));
   assert.deepEqual([name, message.length < 1000, plain], ["RangeError", true, { code: "LONG" }]);
 });
+
+test("the texts of an error have a bound", () => {
+  const long = "x".repeat(1_000_000);
+  const error = Object.assign(new Error(long, { cause: new RangeError(long) }), { code: long, name: long });
+  const wire = describeError(error);
+  for (const text of [
+    wire.name,
+    wire.message,
+    wire.stack,
+    wire.plain?.["code"],
+    wire.cause?.message,
+    describeError(long).message,
+  ])
+    assert.match(text as string, /^.{8192}… \(\d+ characters\)$/su);
+});

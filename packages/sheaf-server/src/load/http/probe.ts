@@ -1,3 +1,4 @@
+import { masked } from "../../shared/masked.ts";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { CommandFailure, UsageError } from "../../shared/failure.ts";
@@ -50,7 +51,7 @@ export async function probe(method: string, url: URL, request: Buffer, timeoutMs
   target.close();
   const { status, body } = outcome;
   if (succeeded(status)) return;
-  const address = `${method} ${url.href}`;
+  const address = `${method} ${masked(url.href)}`;
   if (status === "timeout") throw silent(address, timeoutMs);
   if (typeof status === "string") throw unreachable(address, status);
   const detail = body === undefined || body === "" ? "" : `: ${oneLine(body)}`;

@@ -1,3 +1,4 @@
+import { masked } from "../../shared/masked.ts";
 import { CommandFailure, parsedUrl } from "../../shared/failure.ts";
 import { templateFor } from "../http/probe.ts";
 import { itemsFromTemplate } from "../payload.ts";
@@ -32,7 +33,7 @@ export async function urlBatches(options: UrlBatchesOptions): Promise<TuneTarget
     const results = (openai ? reply.data : reply.outputs) ?? [];
     return results.map((result) => {
       const error = (result as { error?: { message?: string } } | null)?.error;
-      return error === undefined ? result : new CommandFailure(`${url.href} refused an item: ${error.message}`);
+      return error === undefined ? result : new CommandFailure(`${masked(url.href)} refused an item: ${error.message}`);
     });
   }
   return {
@@ -54,10 +55,10 @@ async function post(url: URL, body: string, signal: AbortSignal, timeoutMs: numb
   } catch (error) {
     const { name, cause } = error as { name?: string; cause?: { code?: string } };
     const how = name === "TimeoutError" ? `no answer within ${timeoutMs} ms` : (cause?.code ?? String(error));
-    throw new CommandFailure(`POST ${url.href} cannot be reached: ${how}.`);
+    throw new CommandFailure(`POST ${masked(url.href)} cannot be reached: ${how}.`);
   }
   if (reply.ok) return text;
-  throw new CommandFailure(`POST ${url.href} answered ${reply.status}: ${oneLine(text)}`);
+  throw new CommandFailure(`POST ${masked(url.href)} answered ${reply.status}: ${oneLine(text)}`);
 }
 
 async function askedItems(url: URL, { timeoutMs, seed }: UrlBatchesOptions): Promise<unknown[]> {

@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { credsAuthenticator, type ConnectionOptions } from "@nats-io/transport-node";
+import { masked } from "../../shared/masked.ts";
 import type { Settings } from "../../settings/settings.ts";
 
 const connectTimeoutMs = 5000;
@@ -48,7 +49,7 @@ function serversOf(natsUrl: string): Servers {
       const url = /^(nats|tls):\/\//.test(text) && URL.canParse(text) ? new URL(text) : undefined;
       if (url !== undefined && url.hostname !== "") return url;
       throw new Error(
-        `NATS_URL must be addresses such as nats://host:4222 or tls://host:4222, got "${withoutPassword(server)}".`,
+        `NATS_URL must be addresses such as nats://host:4222 or tls://host:4222, got "${masked(server)}".`,
       );
     });
   if (urls.length === 0) throw new Error("NATS_URL is empty.");
@@ -60,9 +61,6 @@ function serversOf(natsUrl: string): Servers {
     password: textOf(known?.password),
   };
 }
-
-/** For logs and messages. */
-export const withoutPassword = (natsUrl: string): string => natsUrl.replaceAll(/\/\/[^/@,\s]*@/g, "//");
 
 async function credentialsOf(file: string): Promise<ReturnType<typeof credsAuthenticator>> {
   const authenticator = credsAuthenticator(await bytesOf("NATS_CREDS_FILE", file));

@@ -11,7 +11,7 @@ import { cacheOpener } from "../models/open-cache.ts";
 import { batchSizeOf, ServedModel } from "../models/served-model.ts";
 import { turnKeys, type Tenanted } from "../models/tenanted.ts";
 import { announcedModels } from "./announced-model.ts";
-import { withoutPassword } from "./connection-options.ts";
+import { masked } from "../../shared/masked.ts";
 import { FleetConnection } from "./connection.ts";
 import type { FleetLog } from "./fleet-log.ts";
 import { GatewayPart } from "./gateway-part.ts";
@@ -38,7 +38,7 @@ export function joinFleet(
   log: FleetLog,
 ): Fleet {
   const role = roleOf(settings);
-  log.info({ role, nats: withoutPassword(settings.natsUrl ?? "") }, "joining a fleet");
+  log.info({ role, nats: masked(settings.natsUrl ?? "") }, "joining a fleet");
   const isTenanted = hasTenants(settings);
   const connection = new FleetConnection(settings, log);
   const openCache = cacheOpener(settings);

@@ -17,6 +17,8 @@ export interface WireError {
 
 const maxPlainProperties = 32;
 const maxCauses = 4;
+/** Of a message, a stack or a property that is a text: an error goes to every item of a batch, and each gets a copy of it. */
+const longestText = 8192;
 const builtIn: Readonly<Record<string, ErrorConstructor>> = {
   TypeError,
   RangeError,
@@ -29,13 +31,14 @@ const builtIn: Readonly<Record<string, ErrorConstructor>> = {
 /** Anything thrown, described. Never throws: an error whose own getters throw is described as one that cannot be read. */
 export function describeError(thrown: unknown, causes: number = maxCauses): WireError {
   try {
-    if (typeof thrown !== "object" || thrown === null) return { name: "Error", message: `Thrown: ${String(thrown)}` };
+    if (typeof thrown !== "object" || thrown === null)
+      return { name: "Error", message: cut(`Thrown: ${String(thrown)}`) };
     const { name, message, stack, cause, details } = thrown as Partial<BatcherError>;
     return {
       // A field of an error that user code threw can hold anything.
-      name: textOf(name, "Error"),
-      message: textOf(message, "Thrown: an object without a message"),
-      stack: typeof stack === "string" ? stack : undefined,
+      name: cut(textOf(name, "Error")),
+      message: cut(textOf(message, "Thrown: an object without a message")),
+      stack: typeof stack === "string" ? cut(stack) : undefined,
       plain: plainOf(thrown),
       // Not by class: a worker may have its own copy of Sheaf.
       details: name === "BatcherError" ? plainOf(details) : undefined,
@@ -88,10 +91,14 @@ function plainOf(properties: unknown): Plain {
   if (typeof properties !== "object" || properties === null) return plain;
   for (const [key, value] of Object.entries(properties).slice(0, maxPlainProperties)) {
     if (key === "name" || key === "message" || key === "stack" || key === "cause" || key === "__proto__") continue;
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") plain[key] = value;
+    if (typeof value === "string") plain[key] = cut(value);
+    else if (typeof value === "number" || typeof value === "boolean") plain[key] = value;
   }
   return plain;
 }
+
+const cut = (text: string): string =>
+  text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
 
 const textOf = (value: unknown, absent: string): string =>
   typeof value === "string" ? value : value === undefined ? absent : describe(value);

@@ -38,7 +38,7 @@ pipe.on("error", () => process.exit(0));
 pipe.resume();
 
 // Ctrl-C in a terminal and some supervisors signal the whole group; the parent drains and then ends this process.
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) process.on(signal, () => undefined);
 
 // The parent gives the callers this reason, as for a thread; the exit code alone says little.
 process.on("uncaughtException", (error) => {
