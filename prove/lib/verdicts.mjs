@@ -188,7 +188,7 @@ export async function count(some, { firstSeed, seeds }) {
           aloneless: 0,
           gave: 0,
         });
-        const isShown = answer.verdict !== "measuring";
+        const isShown = answer.speedup !== null && answer.verdict !== "measuring";
         entry.asked++;
         if (isShown) entry.shown++;
         if (isWrong(answer)) {
@@ -218,7 +218,7 @@ export const isOutside = ({ low, high, truth }) => truth < low / 1.1 || truth > 
 
 /** Whether a verdict contradicts the truth by more than a tenth. */
 export function isWrong({ verdict, truth, ...range }) {
-  if (verdict === "measuring") return false;
+  if (verdict === "measuring" || verdict === "nothing-to-batch") return false;
   return isOutside({ ...range, truth }) || (verdict === "gains" ? truth < 1 : truth > 1.1 * 1.1);
 }
 

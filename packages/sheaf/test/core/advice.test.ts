@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createBatcher } from "../../dist/index.js";
 import { advise, type AdviceInput } from "../../dist/core/observe/advice.js";
 
 const spread = (p50: number): AdviceInput["queueWaitMs"] => ({ p50, p95: p50, p99: p50, max: p50 });
@@ -62,4 +63,24 @@ test("where the whole range says so, batching gains nothing, and the range is na
   assert.match(adviceFor({ verdict }), /^Do not batch: with 8\.0 items .* 0\.95 to 1\.08 times .* gains nothing\.$/);
   assert.equal(adviceFor({ verdict: { ...verdict, verdict: "measuring" } }), "");
   assert.equal(adviceFor({ verdict: { ...verdict, batchSize: 1.4 } }), "", "nothing is batched");
+});
+
+test("an await in a loop closes the verdict, and the advice names the two usual mistakes", async () => {
+  const double = createBatcher((numbers: number[]) => numbers.map((number) => 2 * number));
+  for (let call = 0; call < 49; call++) await double(call);
+  assert.deepEqual(double.stats().advice, []);
+  await double(49);
+  const { verdict, advice } = double.stats();
+  assert.deepEqual(
+    { verdict: verdict.verdict, speedup: verdict.speedup, low: verdict.low, cause: verdict.cause },
+    { verdict: "nothing-to-batch", speedup: null, low: null, cause: null },
+  );
+  assert.match(
+    advice.join(),
+    /^Items come one at a time: each of 50 runs held one, .*outside the handler.*Promise\.all/,
+  );
+
+  await Promise.all([double(1), double(2)]);
+  assert.equal(double.stats().verdict.verdict, "measuring");
+  assert.deepEqual(double.stats().advice, []);
 });

@@ -8,13 +8,14 @@ import { duration, number, plural, times } from "./format.js";
 
 /**
  * The gain of batches, in words, as far as the runs support it. Until they do it is the gain measured at the start, and else
- * `measuring`.
+ * `measuring`; a gain at the start is no headline above items that come one at a time.
  * @param {Pick<BatcherStats, "verdict" | "costModel">} stats
  * @returns {{ kind: "measuring" | "start" | "gains" | "nothing", headline: string, basis: string, figure: string, range: string }}
  *   `headline` is one line without a full stop, `basis` the method in sentences; `figure` and `range` are empty while it is measured.
  */
 export function gainOf({ verdict, costModel }) {
   const { verdict: kind, batchSize, speedup, low, high, runs, start } = verdict;
+  if (kind === "nothing-to-batch") return { kind: "nothing", headline: "Nothing to batch: items come one at a time", basis: `No item has shared a run yet.${start === null ? "" : ` ${atStart(start)}`}`, figure: "", range: "" }; // prettier-ignore
   if (kind === "measuring" || speedup === null || low === null || high === null) return withoutVerdict(verdict);
   const range = rangeOf(low, high);
   const measured = `Measured over the last ${plural(runs, "run")}, of ${number(batchSize)} items on average: one by one they would take ${times(speedup)} as long (95 % range ${range}).`;

@@ -48,8 +48,11 @@ export type OpenCause = "few-runs" | "one-size" | "scatter" | "pace" | "close";
 
 /** The gain of batching, as far as recent batches support it. */
 export interface Verdict {
-  /** `"gains"` (at least 1.1 times) and `"gains-nothing"` (less) only where the whole range supports it. */
-  readonly verdict: "measuring" | "gains" | "gains-nothing";
+  /**
+   * `"gains"` (at least 1.1 times) and `"gains-nothing"` (less) only where the whole range supports it.
+   * `"nothing-to-batch"`: after 50 batches no item has shared a run, so there is no gain to speak of.
+   */
+  readonly verdict: "measuring" | "gains" | "gains-nothing" | "nothing-to-batch";
   /** Mean size of the batches it rests on; 0 without any. */
   readonly batchSize: number;
   /** Items × the run time of an item alone ÷ the time their batches ran; null while nothing supports an estimate. */

@@ -10,15 +10,24 @@ export interface AdviceInput {
   readonly overload: BatcherStats["overload"];
 }
 
-const batchesNeeded = 50;
+/** Batches before the figures are put into words. */
+export const batchesNeeded = 50;
 
 /** Sentences that say what the figures mean and what to do; none before 50 batches. */
 export function advise(stats: AdviceInput): string[] {
   if (stats.batches < batchesNeeded) return [];
-  return [overloaded, bottleneck, gainsNothing].flatMap((rule) => rule(stats) ?? []);
+  return [alone, overloaded, bottleneck, gainsNothing].flatMap((rule) => rule(stats) ?? []);
 }
 
 type Rule = (stats: AdviceInput) => string | undefined;
+
+/** The commonest mistakes: an `await` in a loop, and a batcher made inside a handler. */
+const alone: Rule = ({ verdict, batches }) =>
+  verdict.verdict === "nothing-to-batch"
+    ? `Items come one at a time: each of ${batches} runs held one, so there is nothing to batch. Calls share a run only if ` +
+      "they wait together: make the batcher once, outside the handler, and start calls with Promise.all instead of " +
+      "awaiting each in a loop."
+    : undefined;
 
 const overloaded: Rule = ({ overload }) =>
   overload === null

@@ -1,9 +1,9 @@
 import type { BatchRecord, DispatchReason } from "../../policies/policy.ts";
-import { advise } from "./advice.ts";
+import { advise, batchesNeeded } from "./advice.ts";
 import { RollingHistogram } from "./rolling-histogram.ts";
 import type { LearnedCost } from "./learned-cost.ts";
 import type { Price } from "../contract/options.ts";
-import type { BatcherStats } from "../contract/stats.ts";
+import type { BatcherStats, Verdict } from "../contract/stats.ts";
 
 /** Everything statistical, derived from batch records. */
 export class Statistics {
@@ -51,6 +51,8 @@ export class Statistics {
     overload: BatcherStats["overload"] = null,
     slotsNeeded: BatcherStats["slotsNeeded"] = null,
   ): BatcherStats {
+    const judgement = this.#learned.judgement();
+    const cameAlone = this.#batches >= batchesNeeded && this.#items === this.#batches;
     const derived = {
       batches: this.#batches,
       bisectRuns: this.bisectRuns,
@@ -59,7 +61,8 @@ export class Statistics {
       fillRate: this.#fillSum / this.#batches || 0,
       queueWaitMs: this.queueWaitMs.distribution(nowMs),
       runMs: this.runMs.distribution(nowMs),
-      ...this.#learned.judgement(),
+      ...judgement,
+      verdict: cameAlone ? nothingToBatch(judgement.verdict) : judgement.verdict,
       overload,
       slotsNeeded,
       cost: this.#costs(),
@@ -83,6 +86,17 @@ export class Statistics {
     return { total, perItem: total / this.#items, perItemUnbatched: perRun + ofItems / this.#items };
   }
 }
+
+/** One size only: no number of runs would show what a batch gains. */
+const nothingToBatch = (verdict: Verdict): Verdict => ({
+  ...verdict,
+  verdict: "nothing-to-batch",
+  batchSize: 1,
+  speedup: null,
+  low: null,
+  high: null,
+  cause: null,
+});
 
 /** Every dispatch reason, with a count of 0. */
 export const noReasons = (): Record<DispatchReason, number> => ({
