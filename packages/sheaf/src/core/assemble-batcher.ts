@@ -9,7 +9,7 @@ import { NextBatch } from "./dispatch/next-batch.ts";
 import { putBack } from "./dispatch/put-back.ts";
 import { LearnedConcurrency, mostConcurrency } from "./dispatch/limits/learned-concurrency.ts";
 import { RateLimiter } from "./dispatch/limits/rate-limit.ts";
-import { Scheduler } from "./dispatch/scheduler.ts";
+import { Scheduler, type SchedulerParts } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Admission } from "./queue/admission.ts";
@@ -26,6 +26,7 @@ import { WeighedCost } from "./observe/weighed-cost.ts";
 import type { Batcher, Result } from "./contract/batcher.ts";
 import type { BatchFunction, Executor } from "./contract/executor.ts";
 import type { BatcherOptions } from "./contract/options.ts";
+import type { RateLimit, RateLimitSeat } from "./contract/rate-limit.ts";
 import { isShared, settingsOf } from "./contract/settings.ts";
 import type { Policy } from "../policies/policy.ts";
 
@@ -47,11 +48,15 @@ export function assembleBatcher<In, Out>(
   const executor: Executor<In, Out> = typeof run === "function" ? executorOf(run) : run;
 
   const { rateLimit, weigh, maxBatchWeight = Infinity } = settings;
-  const limiter = isShared(rateLimit) ? rateLimit.join(() => scheduler.look()) : new RateLimiter(rateLimit);
+  const joined = isShared(rateLimit) ? rateLimit.join(() => scheduler.look()) : undefined;
+  let limiter: RateLimitSeat | undefined =
+    joined ?? (rateLimit === undefined ? undefined : new RateLimiter(rateLimit as RateLimit));
+  /** Without a limit only for pauses, from the first one on. */
+  const limiterOf = (): RateLimitSeat => (limiter ??= parts.limiter = new RateLimiter(undefined));
   const limits = {
     maxBatchSize: settings.maxBatchSize,
     get maxBatchWeight() {
-      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, limiter.maxWeight);
+      return weigh === undefined ? maxBatchWeight : Math.min(maxBatchWeight, limiter?.maxWeight ?? Infinity);
     },
     padded: settings.batchWeight === "padded",
   };
@@ -67,10 +72,9 @@ export function assembleBatcher<In, Out>(
     restsMs: (nowMs) => dispatcher.restsMs(cost, nowMs),
     overload: (nowMs) => overload?.view(nowMs) ?? null,
   });
-  const putBackParts = { queue, settlement, admission, limiter, maxPauseMs: settings.maxPauseMs };
   const pauseAfter = (error: unknown): void => {
     const retryAfterMs = propertyOf(error, "retryAfterMs");
-    if (retryAfterMs !== undefined) limiter.pause(clock.now(), retryAfterMs as number);
+    if (retryAfterMs !== undefined) limiterOf().pause(clock.now(), retryAfterMs as number);
   };
   const subscribers = new Subscribers(name);
   const dispatcher = new Dispatcher<In, Out>(executor, settings, settlement, order, {
@@ -86,17 +90,22 @@ export function assembleBatcher<In, Out>(
       scheduler.began();
       return clock.now();
     },
-    paused: (durationMs) => limiter.pause(clock.now(), durationMs),
+    paused: (durationMs) => limiterOf().pause(clock.now(), durationMs),
     retried: (items, weight) => {
       const nowMs = clock.now();
-      limiter.spend(nowMs, items, weight);
+      limiter?.spend(nowMs, items, weight);
       return nowMs;
     },
-    weighed: (difference) => limiter.correct(clock.now(), difference),
-    putBack: (batch, group, batchId, error) => putBack(putBackParts, batch, { group, batchId, error }),
+    weighed: (difference) => limiter?.correct(clock.now(), difference),
+    putBack: (batch, group, batchId, error) =>
+      putBack({ queue, settlement, admission, limiter: limiterOf(), maxPauseMs: settings.maxPauseMs }, batch, {
+        group,
+        batchId,
+        error,
+      }),
     ranAgain: (items, weight, nowMs) => {
       statistics.bisectRuns++;
-      limiter.spend(nowMs, items, weight);
+      limiter?.spend(nowMs, items, weight);
     },
     answered: (chunk, index, result) => {
       if (result instanceof Error) pauseAfter(result);
@@ -110,7 +119,19 @@ export function assembleBatcher<In, Out>(
       : new StandingOverload<In>(settings.maxBatchSize, queue, settlement, cost);
   const demand = new Demand();
   const arrived = (): number => queue.arrived + settlement.tally.rejected;
-  const parts = { settings, queue, next, settlement, admission, dispatcher, limiter, cost, epochs, overload, demand };
+  const parts: SchedulerParts<In, Out> = {
+    settings,
+    queue,
+    next,
+    settlement,
+    admission,
+    dispatcher,
+    limiter,
+    cost,
+    epochs,
+    overload,
+    demand,
+  };
   const scheduler = new Scheduler<In, Out>(parts, stallWarningMs);
   const lifecycle = new Lifecycle<In, Out>(parts, scheduler, executor);
   const statistics = new Statistics(limits, settings.price, cost);
@@ -136,7 +157,7 @@ export function assembleBatcher<In, Out>(
         inFlight: dispatcher.inFlight,
         concurrency: { now: settings.concurrency, cause: learned?.cause ?? fixedBy },
         abandonedRuns: dispatcher.abandonedRuns,
-        rateLimit: rateLimit === undefined ? null : limiter.stats(nowMs),
+        rateLimit: rateLimit === undefined ? null : limiter!.stats(nowMs),
         tenants: queue.tenants?.stats() ?? null,
       };
       const slotsNeeded = demand.slotsNeeded(nowMs, arrived(), cost, settings.maxBatchSize);

@@ -33,7 +33,8 @@ export class NextBatch<In> {
   readonly #queue: Queue<In>;
   readonly #order: OrderKeys<In> | undefined;
   readonly #sharesRuns: boolean;
-  readonly #selection: Selection<In>;
+  /** Made when the first batch needs a choice item by item. */
+  #selection: Selection<In> | undefined;
 
   /** `sharesRuns`: an item that runs can be joined until it is settled. */
   constructor(limits: BatchLimits, queue: Queue<In>, order: OrderKeys<In> | undefined, sharesRuns: boolean) {
@@ -41,7 +42,6 @@ export class NextBatch<In> {
     this.#queue = queue;
     this.#order = order;
     this.#sharesRuns = sharesRuns;
-    this.#selection = new Selection(limits, queue.tenants, (chunk, index) => queue.setAside(chunk, index));
   }
 
   /** The next batch of this group, as it could be; `waiting` is 0 where all are blocked. `costs`: where weights explain them. */
@@ -58,7 +58,7 @@ export class NextBatch<In> {
         withImmediate: group.laneQueue(0).live > 0,
       };
     }
-    const selection = this.#selection;
+    const selection = this.#chooser();
     const count = selection.choose(group, maxBatchSize, nowMs, costs);
     const { closedByWeight, weight, withImmediate, isAlone } = selection;
     const capacity = closedByWeight || isAlone ? count : maxBatchSize;
@@ -76,6 +76,7 @@ export class NextBatch<In> {
 
   /** The expected run time of the first `size` items of the last preview. */
   nextMs(cost: CostModel, size: number): number {
+    if (this.#selection === undefined) return cost.at(size);
     const { chunks, indices } = this.#selection;
     let sum = 0;
     let heaviest = 0;
@@ -104,6 +105,10 @@ export class NextBatch<In> {
     if (batch.refs !== undefined) this.#leaveKeys(batch);
     this.#queue.served(group, batch.count);
     return batch;
+  }
+
+  #chooser(): Selection<In> {
+    return (this.#selection ??= new Selection(this.#limits, this.#queue));
   }
 
   /** Everything in front can go, in one batch. */
@@ -168,8 +173,10 @@ export class NextBatch<In> {
     costs: Costs | undefined,
     onlyAlone: boolean,
   ): Chunk<In> | undefined {
-    const { chunks, indices, payers } = this.#selection;
-    const count = this.#selection.choose(group, limit, nowMs, costs, onlyAlone);
+    const selection = this.#chooser();
+    const { chunks, indices, payers } = selection;
+    const count =
+      selection.chosen(group, limit, costs, onlyAlone) ?? selection.choose(group, limit, nowMs, costs, onlyAlone);
     if (count === 0) return undefined;
     const batch = new Chunk<In>(chunks[0]!.epoch, undefined, count);
     for (let i = 0; i < count; i++) {
@@ -178,7 +185,7 @@ export class NextBatch<In> {
       this.#queue.tenants?.charge(payers[i]!, chunk.weights?.[index] ?? 1);
       this.#queue.move(chunk, index, batch);
     }
-    chunks.length = 0;
+    selection.taken();
     return batch;
   }
 

@@ -33,7 +33,8 @@ export interface SchedulerParts<In, Out> {
   readonly settlement: Settlement<In>;
   readonly admission: Admission<In, Out>;
   readonly dispatcher: Dispatcher<In, Out>;
-  readonly limiter: RateLimitSeat;
+  /** `undefined` without a rate limit, until a run asks for a pause. */
+  limiter: RateLimitSeat | undefined;
   readonly cost: BatchCost;
   readonly epochs: Epochs;
   /** `undefined` where the order of arrival is always kept. */
@@ -136,7 +137,7 @@ export class Scheduler<In, Out> {
     this.#nextLook.set(Infinity);
     this.#deadlines.set(Infinity);
     this.#stallWatch.set(Infinity);
-    this.#parts.limiter.leave();
+    this.#parts.limiter?.leave();
     this.wake();
   }
 
@@ -250,13 +251,13 @@ export class Scheduler<In, Out> {
     const costs = this.#decisions.costs(nowMs, freeSlots);
     const preview = next.preview(group, nowMs, costs);
     if (preview.waiting === 0) return Infinity;
-    const capacity = Math.min(preview.capacity, limiter.maxItems, admission.maxQueueSize);
+    const capacity = Math.min(preview.capacity, limiter?.maxItems ?? Infinity, admission.maxQueueSize);
     preview.capacity = capacity;
     // With fewer items waiting than the policy wants, the batch goes on filling until a slot is free.
     const enough = isAhead ? Math.min(capacity, this.#decisions.aheadSize) : 1;
     if (isAhead && (preview.isAlone || preview.waiting < enough)) return Infinity;
-    const readyAtMs = limiter.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
-    if (readyAtMs > nowMs) return readyAtMs;
+    const readyAtMs = limiter?.readyAtMs(nowMs, Math.min(preview.waiting, capacity), preview.weight);
+    if (readyAtMs !== undefined && readyAtMs > nowMs) return readyAtMs;
     const decision = this.#decisions.decide(group, preview, nowMs, freeSlots, dropped);
     if (isAhead && !("run" in decision)) return Infinity;
     const goes = "run" in decision;
@@ -266,7 +267,7 @@ export class Scheduler<In, Out> {
     const batch = goes || takesAlone ? next.take(group, run, nowMs, costs, takesAlone) : undefined;
     if (batch === undefined) return goes ? Infinity : decision.waitUntilMs;
     const weight = weightOf(batch.weights, batch.count, settings.batchWeight === "padded");
-    limiter.spend(nowMs, batch.count, weight);
+    limiter?.spend(nowMs, batch.count, weight);
     group.held = false;
     const firstDeadlineMs = batch.deadlinesMs?.[0];
     if (firstDeadlineMs !== undefined) demand.due(firstDeadlineMs - batch.arrivedAtMs(0));

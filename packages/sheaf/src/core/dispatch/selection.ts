@@ -1,6 +1,7 @@
 import type { Account, Chunk } from "../queue/chunks/chunk.ts";
 import { bulkPromotionMs, type Group } from "../queue/group.ts";
 import type { LaneQueue } from "../queue/lane-queue.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { Tenants } from "../queue/tenants/tenants.ts";
 import { ByTurns } from "./cursors/by-turns.ts";
 import { Cursor } from "./cursors/cursor.ts";
@@ -33,17 +34,32 @@ export class Selection<In> {
   oldestAtMs: number = Infinity;
   readonly #limits: BatchLimits;
   readonly #tenants: Tenants<In> | undefined;
-  readonly #setAside: (chunk: Chunk<In>, index: number) => void;
+  readonly #queue: Queue<In>;
   #choice = 0;
+  /** What was chosen last. */
+  #last: { readonly group: Group<In>; readonly seen: number; readonly count: number; readonly version: number } | undefined;
 
-  constructor(
-    limits: BatchLimits,
-    tenants: Tenants<In> | undefined,
-    setAside: (chunk: Chunk<In>, index: number) => void,
-  ) {
+  constructor(limits: BatchLimits, queue: Queue<In>) {
     this.#limits = limits;
-    this.#tenants = tenants;
-    this.#setAside = setAside;
+    this.#queue = queue;
+    this.#tenants = queue.tenants;
+  }
+
+  /**
+   * How many entries of the last choice are those that `choose` would find now; undefined where it must choose again: for other
+   * candidates, or because a policy has called the batcher since.
+   */
+  chosen(group: Group<In>, limit: number, costs: Costs | undefined, onlyAlone: boolean): number | undefined {
+    const last = this.#last;
+    if (onlyAlone || last?.group !== group || last.version !== this.#queue.version) return undefined;
+    if (costs !== undefined && candidatesFor(limit, group.newestFirst) !== last.seen) return undefined;
+    return Math.min(limit, last.count);
+  }
+
+  /** The chosen entries have left the queue. */
+  taken(): void {
+    this.chunks.length = 0;
+    this.#last = undefined;
   }
 
   /**
@@ -127,6 +143,7 @@ export class Selection<In> {
     }
     this.oldestAtMs = oldestAtMs;
     if (costs === undefined) this.weight = weight;
+    this.#last = { group, seen, count, version: this.#queue.version };
     return count;
   }
 
@@ -177,7 +194,7 @@ export class Selection<In> {
     const ref = chunk.refs?.[index];
     if (ref?.order === undefined) return true;
     if (!ref.order.admits(ref, this.#choice)) {
-      this.#setAside(chunk, index);
+      this.#queue.setAside(chunk, index);
       return false;
     }
     // The one behind it may follow in the same batch. A scan of the lane queue finds it there, but not among blocked

@@ -16,6 +16,8 @@ import { Tenants } from "./tenants/tenants.ts";
 export class Queue<In> {
   /** Items waiting. */
   size = 0;
+  /** Counts every change of what waits, and where. */
+  version = 0;
   /** Items that have been taken as part of a batch. */
   taken = 0;
   /** Items that have left without running. */
@@ -34,7 +36,8 @@ export class Queue<In> {
   readonly #order: OrderKeys<In> | undefined;
   /** The one group of a batcher without groupKey, which is never forgotten. */
   readonly onlyGroup: Group<In> | undefined;
-  readonly #groups: Groups<In>;
+  /** With `groupKey`. */
+  readonly #groups: Groups<In> | undefined;
   /** With `fairKey`. */
   readonly tenants: Tenants<In> | undefined;
 
@@ -51,7 +54,7 @@ export class Queue<In> {
     this.#order = order;
     const byTurns = fairKey !== undefined;
     this.tenants = byTurns ? new Tenants<In>() : undefined;
-    this.#groups = new Groups(byTurns);
+    this.#groups = groupKey === undefined ? undefined : new Groups(byTurns);
     this.onlyGroup = groupKey === undefined ? new Group<In>(undefined, byTurns) : undefined;
   }
 
@@ -61,7 +64,7 @@ export class Queue<In> {
   }
 
   groupOf(key: unknown): Group<In> {
-    return this.onlyGroup ?? this.#groups.of(key);
+    return this.onlyGroup ?? this.#groups!.of(key);
   }
 
   /** Items in a lane and the lanes above it. */
@@ -90,13 +93,13 @@ export class Queue<In> {
   }
 
   #groupsInTurn(lane: number): Iterable<Group<In>> {
-    return this.tenants === undefined ? this.#groups.inTurn() : this.#groups.byTurns(lane as Lane);
+    return this.tenants === undefined ? this.#groups!.inTurn() : this.#groups!.byTurns(lane as Lane);
   }
 
   /** A batch of this group has been taken. */
   served(group: Group<In>, items: number): void {
     this.taken += items;
-    if (this.onlyGroup === undefined) this.#groups.served(group);
+    this.#groups?.served(group);
   }
 
   /** Appends an item, at `count - 1` of the returned chunk. */
@@ -144,7 +147,7 @@ export class Queue<In> {
     this.#count(laneQueue, chunk.epoch, -1);
     if (chunk.live > 0) return;
     chunk.list!.unlink(chunk);
-    if (this.onlyGroup === undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
+    if (this.#groups !== undefined && laneQueue.group.waiting === 0) this.#groups.forget(laneQueue.group);
   }
 
   /** The last caller of a waiting entry has left it after so long; its place is empty already. */
@@ -296,7 +299,7 @@ export class Queue<In> {
 
   #everyGroup(visit: (group: Group<In>) => void): void {
     if (this.onlyGroup !== undefined) visit(this.onlyGroup);
-    else for (const group of this.#groups.all()) visit(group);
+    else for (const group of this.#groups!.all()) visit(group);
   }
 
   #moveWithin(chunk: Chunk<In>, index: number, laneQueue: LaneList<In>, row: List<In>): void {
@@ -310,6 +313,7 @@ export class Queue<In> {
   }
 
   #count(laneQueue: LaneList<In>, epoch: Epoch, calls: number): void {
+    this.version++;
     this.size += calls;
     laneQueue.count(calls);
     this.#inLane[laneQueue.lane] += calls;
