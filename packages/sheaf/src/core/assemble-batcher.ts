@@ -13,6 +13,8 @@ import { Scheduler, type SchedulerParts } from "./dispatch/scheduler.ts";
 import { defaultStallWarningMs } from "./dispatch/stall-watch.ts";
 import { StandingOverload } from "./dispatch/standing-overload.ts";
 import { Admission } from "./queue/admission.ts";
+import { Entrance } from "./queue/entrance.ts";
+import { lateGate, type Ahead } from "./queue/late-gate.ts";
 import { Epochs } from "./queue/chunks/epoch.ts";
 import { OrderKeys } from "./queue/order-keys.ts";
 import { Queue } from "./queue/queue.ts";
@@ -68,10 +70,15 @@ export function assembleBatcher<In, Out>(
   const next = new NextBatch<In>(limits, queue, order, settings.dedupe === "running");
   const alone = settings.weigh === undefined ? new LearnedCost() : new WeighedCost(settings.batchWeight === "apart");
   const cost = learned === undefined ? alone : new CrowdedCost(alone, learned.contention);
-  const admission = new Admission<In, Out>(settings, queue, settlement, epochs, order, cost, {
+  const admission = new Admission<In, Out>(settings, queue, settlement, cost);
+  const ahead: Ahead = {
     restsMs: (nowMs) => dispatcher.restsMs(cost, nowMs),
     overload: (nowMs) => overload?.view(nowMs) ?? null,
-  });
+  };
+  const gates = settings.refuseLate === undefined ? [] : [lateGate(settings, admission, queue, cost, ahead)];
+  let made: Entrance<In, Out> | undefined;
+  const entrance = (): Entrance<In, Out> =>
+    (made ??= new Entrance<In, Out>({ settings, admission, queue, settlement, epochs, order, cost, gates }));
   const pauseAfter = (error: unknown): void => {
     const retryAfterMs = propertyOf(error, "retryAfterMs");
     if (retryAfterMs !== undefined) limiterOf().pause(clock.now(), retryAfterMs as number);
@@ -98,11 +105,15 @@ export function assembleBatcher<In, Out>(
     },
     weighed: (difference) => limiter?.correct(clock.now(), difference),
     putBack: (batch, group, batchId, error) =>
-      putBack({ queue, settlement, admission, limiter: limiterOf(), maxPauseMs: settings.maxPauseMs }, batch, {
-        group,
-        batchId,
-        error,
-      }),
+      putBack(
+        { queue, settlement, entrance: entrance(), limiter: limiterOf(), maxPauseMs: settings.maxPauseMs },
+        batch,
+        {
+          group,
+          batchId,
+          error,
+        },
+      ),
     ranAgain: (items, weight, nowMs) => {
       statistics.bisectRuns++;
       limiter?.spend(nowMs, items, weight);
@@ -125,6 +136,8 @@ export function assembleBatcher<In, Out>(
     next,
     settlement,
     admission,
+    entrance,
+    gates,
     dispatcher,
     limiter,
     cost,

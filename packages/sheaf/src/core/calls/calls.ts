@@ -31,7 +31,7 @@ export interface Calls<In, Out> {
 
 /** One item at a time: the steps of each call before its item waits in the queue. */
 export function callsOf<In, Out>(
-  { settings, queue, admission, epochs }: SchedulerParts<In, Out>,
+  { settings, queue, admission, entrance, epochs }: SchedulerParts<In, Out>,
   scheduler: Scheduler<In, Out>,
 ): Calls<In, Out> {
   const laneQueue = queue.onlyGroup?.laneQueue(1);
@@ -67,7 +67,7 @@ export function callsOf<In, Out>(
       return enter(item, callOptions, mayWait);
     let tenant: Tenant<In>;
     try {
-      tenant = admission.tenantOf(item);
+      tenant = entrance().tenantOf(item);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -83,14 +83,14 @@ export function callsOf<In, Out>(
   const holdInTurn = (item: In, tenant: Tenant<In>): Promise<Out> =>
     new Promise<Out>((resolve) => {
       const arrival = { item, weight: 1, group: undefined, orderKey: undefined, dedupeKey: undefined, tenant };
-      admission.hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);
+      entrance().hold(arrival, resolve as Settler, termsOf(undefined, 1), mayWait);
     });
 
   /** Call it after `scheduler.arriving`. */
   const enter = (item: In, callOptions: CallOptions | number | null | undefined, waits: boolean): Promise<Out> =>
     new Promise<Out>((resolve) => {
       // A throw here rejects the promise, as in any promise executor.
-      admission.enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
+      entrance().enter(item, resolve as Settler, termsOf(callOptions, 1), waits);
     });
 
   const termsOf = (callOptions: CallOptions | number | null | undefined, items: number): Terms => {
@@ -110,7 +110,7 @@ export function callsOf<In, Out>(
     new Promise((resolve, reject) => {
       scheduler.arriving(1);
       const settler: Settler = { fulfil: (...outcome) => resolve(detailedResultOf<Out>(...outcome)), reject };
-      admission.enter(item, settler, termsOf(callOptions, 1), mayWait);
+      entrance().enter(item, settler, termsOf(callOptions, 1), mayWait);
     });
 
   return { call: hasTerms || isPlain ? call : callInTurn, detailed, enter, termsOf };

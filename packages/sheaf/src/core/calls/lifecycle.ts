@@ -33,10 +33,10 @@ export class Lifecycle<In, Out> {
 
   flush(): Promise<void> {
     const { queue, admission } = this.#parts;
-    if (queue.size === 0 && admission.waiters.size === 0) return Promise.resolve();
+    if (queue.size === 0 && (admission.waiters?.size ?? 0) === 0) return Promise.resolve();
     const epoch = this.#parts.epochs.separate();
     queue.relabel(epoch);
-    admission.relabelWaiters(epoch);
+    admission.waiters?.relabel(epoch);
     this.#scheduler.wake();
     return this.#parts.epochs.settlement(epoch, false);
   }
@@ -93,7 +93,7 @@ export class Lifecycle<In, Out> {
 
   #withdrawAll(error: unknown): void {
     const { admission, queue, settlement } = this.#parts;
-    admission.rejectWaiters(error);
+    admission.waiters?.rejectAll(error);
     queue.everyChunk((chunk) => {
       for (let i = 0; i < chunk.count; i++) {
         while (chunk.settlers[i] !== undefined) settlement.withdraw(chunk, i, error, "rejected");

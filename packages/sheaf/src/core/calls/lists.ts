@@ -10,7 +10,7 @@ import { describe } from "../../shared/describe.ts";
 
 /** Several items of one caller. */
 export function listsOf<In, Out>(
-  { settings, settlement, admission }: SchedulerParts<In, Out>,
+  { settings, settlement, admission, entrance, gates }: SchedulerParts<In, Out>,
   scheduler: Scheduler<In, Out>,
   { enter, termsOf }: Calls<In, Out>,
 ): Pick<Batcher<In, Out>, "settleDetailed" | "many" | "settle" | "map"> {
@@ -26,9 +26,9 @@ export function listsOf<In, Out>(
       if (array.length === 0) return resolve([] as T);
       scheduler.arriving(array.length);
       const terms = termsOf(callOptions, array.length);
-      if (settings.refuseLate !== undefined) admission.refuseLate(array.length, terms);
+      for (const gate of gates) gate(array.length, terms);
       // Throws before anything is enqueued, so the whole list is refused.
-      admission.enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
+      entrance().enterList(array, listOf(array.length, resolve, reject), terms, mayWait);
     });
 
   return {

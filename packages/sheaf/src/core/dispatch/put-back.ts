@@ -1,5 +1,5 @@
 import type { RateLimitSeat } from "../contract/rate-limit.ts";
-import type { Admission } from "../queue/admission.ts";
+import type { Entrance } from "../queue/entrance.ts";
 import type { Chunk } from "../queue/chunks/chunk.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Settlement } from "../queue/settlement.ts";
@@ -10,7 +10,7 @@ const maxPutBacks = 1000;
 interface Parts<In> {
   readonly queue: Queue<In>;
   readonly settlement: Settlement<In>;
-  readonly admission: Pick<Admission<In, never>, "rejoin">;
+  readonly entrance: Pick<Entrance<In, never>, "rejoin">;
   readonly limiter: RateLimitSeat;
   readonly maxPauseMs: number;
 }
@@ -21,7 +21,7 @@ interface Parts<In> {
  * `maxPauseMs`.
  */
 export function putBack<In>(
-  { queue, settlement, admission, limiter, maxPauseMs }: Parts<In>,
+  { queue, settlement, entrance, limiter, maxPauseMs }: Parts<In>,
   batch: Chunk<In>,
   { group, batchId, error }: { readonly group: unknown; readonly batchId: number; readonly error: unknown },
 ): void {
@@ -36,7 +36,7 @@ export function putBack<In>(
     for (let i = 0; i < chunk.count; i++) while (isOver(chunk, i)) settlement.withdraw(chunk, i, error, "error");
   };
   endIn(batch);
-  admission.rejoin(batch);
+  entrance.rejoin(batch);
   queue.putBack(batch, group, batchId);
   const isDue = settlement.cancellation.nextDeadlineMs <= limiter.pausedUntilMs;
   if (isDue || limiter.pausedMsSince(-Infinity) > maxPauseMs) queue.everyChunk(endIn);

@@ -1,5 +1,6 @@
 import type { BatchRecord } from "../../policies/policy.ts";
-import type { Admission } from "../queue/admission.ts";
+import type { Admission, Gate } from "../queue/admission.ts";
+import type { Entrance } from "../queue/entrance.ts";
 import type { Settlement } from "../queue/settlement.ts";
 import { Alarm } from "../runtime/alarm.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -32,6 +33,9 @@ export interface SchedulerParts<In, Out> {
   readonly next: NextBatch<In>;
   readonly settlement: Settlement<In>;
   readonly admission: Admission<In, Out>;
+  /** Made when the first call with options or keys comes. */
+  readonly entrance: () => Entrance<In, Out>;
+  readonly gates: readonly Gate<In>[];
   readonly dispatcher: Dispatcher<In, Out>;
   /** `undefined` without a rate limit, until a run asks for a pause. */
   limiter: RateLimitSeat | undefined;
@@ -80,7 +84,7 @@ export class Scheduler<In, Out> {
     this.#nextLook = new Alarm(settings.clock, (nowMs) => this.#dispatchAll(nowMs));
     this.#deadlines = new Alarm(settings.clock, (nowMs) => {
       settlement.cancellation.expire(nowMs);
-      admission.expire(nowMs);
+      admission.waiters?.expire(nowMs);
       this.#keepDeadlines();
     });
     this.#stallWatch = new StallWatch(settings, stallWarningMs, () => dispatcher.started);
@@ -172,7 +176,7 @@ export class Scheduler<In, Out> {
   #atTurnEnd(nowMs: number): void {
     const { queue, admission } = this.#parts;
     if (this.#turnEndPending || this.#stopped) return;
-    if (queue.size === 0 && admission.waiters.size === 0) return;
+    if (queue.size === 0 && (admission.waiters?.size ?? 0) === 0) return;
     if (this.#freeSlots() <= 0 && !this.#mayGoAhead()) return;
     this.#requestTurnEnd(nowMs);
   }
@@ -216,9 +220,9 @@ export class Scheduler<In, Out> {
 
   #dispatchAll(nowMs: number): void {
     const { admission, queue } = this.#parts;
-    admission.admitWaiters();
+    admission.waiters?.admit();
     while ((this.#freeSlots() > 0 ? queue.size > 0 : this.#mayGoAhead()) && this.#dispatchOne(nowMs)) {
-      admission.admitWaiters();
+      admission.waiters?.admit();
       // A batch function may have worked before it returned; without a free slot the time is not needed.
       if (this.#freeSlots() > 0) nowMs = this.#clock.now();
     }
@@ -280,7 +284,7 @@ export class Scheduler<In, Out> {
   /** Called whenever the earliest deadline may have changed, of calls that wait, run, or wait for room. */
   #keepDeadlines(): void {
     const { settlement, admission } = this.#parts;
-    const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters.earliestDeadlineMs);
+    const atMs = Math.min(settlement.cancellation.nextDeadlineMs, admission.waiters?.earliestDeadlineMs ?? Infinity);
     // A timer that is no longer needed must not keep the process alive; one that is merely early may fire.
     if ((atMs < this.#deadlines.atMs || atMs === Infinity) && !this.#stopped) this.#deadlines.set(atMs);
   }

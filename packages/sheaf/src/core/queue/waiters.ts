@@ -1,7 +1,8 @@
 import type { AbortListeners } from "../runtime/abort-listeners.ts";
 import type { Arrival, Terms } from "./arrival.ts";
-import type { Settler } from "./chunks/chunk.ts";
-import type { Epoch } from "./chunks/epoch.ts";
+import { reject, type Settler } from "./chunks/chunk.ts";
+import type { Epoch, Epochs } from "./chunks/epoch.ts";
+import { timeoutError, type Outcome, type Settlement } from "./settlement.ts";
 import { mayHold, type Tenant } from "./tenants/tenants.ts";
 
 /** Waits for room in the queue: a list that is longer than the room, or one call with onQueueFull "wait". */
@@ -24,6 +25,19 @@ export interface Waiter<In> extends Terms {
   onAbort?: () => void;
 }
 
+/** The room that they wait for. */
+interface RoomAhead<In> {
+  readonly maxQueueSize: number;
+  hasShare(tenant: Tenant<In>): boolean;
+}
+
+/** Where they enter the queue. */
+interface Entry<In> {
+  arrivalOf(item: In, alone: boolean): Arrival<In>;
+  share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean;
+  push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void;
+}
+
 /**
  * Calls that wait for room, admitted in order of arrival as room appears. The items of a list stay in its array.
  */
@@ -39,9 +53,38 @@ export class Waiters<In> {
   /** With tenants: those of each, the tenant whose turn is next first. */
   readonly #lines: Map<Tenant<In>, Set<Waiter<In>>> = new Map();
   readonly #aborts: AbortListeners;
+  /** Tenants take turns in waiting for room. */
+  readonly byTurns: boolean;
+  isAdmitting = false;
+  readonly #name: string;
+  readonly #admission: RoomAhead<In>;
+  readonly #entrance: Entry<In>;
+  readonly #queue: { readonly size: number };
+  readonly #calls: Settlement<In>;
+  readonly #epochs: Epochs;
 
-  constructor(aborts: AbortListeners) {
-    this.#aborts = aborts;
+  constructor(
+    name: string,
+    byTurns: boolean,
+    admission: RoomAhead<In>,
+    entrance: Entry<In>,
+    queue: { readonly size: number },
+    calls: Settlement<In>,
+    epochs: Epochs,
+  ) {
+    this.#name = name;
+    this.byTurns = byTurns;
+    this.#admission = admission;
+    this.#entrance = entrance;
+    this.#queue = queue;
+    this.#calls = calls;
+    this.#epochs = epochs;
+    this.#aborts = calls.cancellation.aborts;
+  }
+
+  /** Whether a call that has room need not stand behind them. */
+  get letsPass(): boolean {
+    return this.size === 0 || this.byTurns || this.isAdmitting;
   }
 
   /** Whether one more may wait; a tenant as in the queue. */
@@ -50,18 +93,21 @@ export class Waiters<In> {
     return free > 0 && (tenant === undefined || mayHold(tenant.waiters, free));
   }
 
-  add(waiter: Waiter<In>, onAbort: () => void): void {
+  add(waiter: Waiter<In>): void {
+    waiter.epoch.unsettled += waiter.items.length - waiter.position;
     this.#waiting.add(waiter);
     waiter.isIn = true;
     this.items += waiter.items.length - waiter.position;
     this.size = this.#waiting.size;
     if (waiter.deadlineMs < this.earliestDeadlineMs) this.earliestDeadlineMs = waiter.deadlineMs;
-    if (waiter.signal === undefined) return;
-    waiter.onAbort = onAbort;
-    this.#aborts.add(waiter.signal, onAbort);
+    if (this.byTurns) this.#joinLine(waiter);
+    const { signal } = waiter;
+    if (signal === undefined) return;
+    waiter.onAbort = () => this.#dismiss(waiter, signal.reason, "aborted");
+    this.#aborts.add(signal, waiter.onAbort);
   }
 
-  remove(waiter: Waiter<In>): void {
+  #remove(waiter: Waiter<In>): void {
     this.#waiting.delete(waiter);
     waiter.isIn = false;
     this.#leaveLine(waiter);
@@ -73,17 +119,17 @@ export class Waiters<In> {
   }
 
   /** The index of the next item of this waiter, which has room now. */
-  next(waiter: Waiter<In>): number {
+  #next(waiter: Waiter<In>): number {
     this.items--;
     return waiter.position++;
   }
 
-  first(): Waiter<In> | undefined {
+  #first(): Waiter<In> | undefined {
     return this.#waiting.values().next().value;
   }
 
   /** With tenants: the first of the tenant whose turn is next and that may hold more; other tenants go before it then. */
-  takeTurn(mayHoldMore: (tenant: Tenant<In>) => boolean): Waiter<In> | undefined {
+  #takeTurn(mayHoldMore: (tenant: Tenant<In>) => boolean): Waiter<In> | undefined {
     for (const [tenant, line] of this.#lines) {
       if (!mayHoldMore(tenant)) continue;
       this.#lines.delete(tenant);
@@ -94,7 +140,7 @@ export class Waiters<In> {
   }
 
   /** Lets it stand in the line of its next item's tenant. */
-  joinLine(waiter: Waiter<In>): void {
+  #joinLine(waiter: Waiter<In>): void {
     const tenant = waiter.arrival?.tenant;
     if (tenant === undefined || tenant === waiter.tenant) return;
     this.#leaveLine(waiter);
@@ -115,17 +161,115 @@ export class Waiters<In> {
     tenant.waiters--;
   }
 
-  all(): Waiter<In>[] {
+  #all(): Waiter<In>[] {
     return [...this.#waiting];
   }
 
-  /** Those whose deadline has passed. The code that calls this removes them. */
-  expired(nowMs: number): Waiter<In>[] {
+  /** Those whose deadline has passed. */
+  #expired(nowMs: number): Waiter<In>[] {
     if (this.earliestDeadlineMs > nowMs) return [];
     this.earliestDeadlineMs = Infinity;
-    return this.all().filter(({ deadlineMs }) => {
+    return this.#all().filter(({ deadlineMs }) => {
       if (deadlineMs > nowMs) this.earliestDeadlineMs = Math.min(this.earliestDeadlineMs, deadlineMs);
       return deadlineMs <= nowMs;
     });
+  }
+
+  /** Admits those who wait for room, in order of arrival; tenants by turns, unless order keys must hold across them. */
+  admit(): void {
+    // A key function that calls the batcher must not admit the items behind its own first.
+    if (this.size === 0 || this.isAdmitting) return;
+    this.isAdmitting = true;
+    try {
+      if (this.byTurns) this.#admitByTurns();
+      else this.#admitInOrder();
+    } finally {
+      this.isAdmitting = false;
+    }
+  }
+
+  #admitInOrder(): void {
+    for (let waiter = this.#first(); waiter !== undefined; waiter = this.#first()) {
+      for (;;) {
+        if (this.#queue.size >= this.#admission.maxQueueSize) return;
+        if (!this.knowsNext(waiter)) break;
+        // A key function may have called the batcher.
+        if (this.#queue.size >= this.#admission.maxQueueSize) return;
+        this.#admitNext(waiter);
+      }
+      this.#remove(waiter);
+    }
+  }
+
+  #admitByTurns(): void {
+    const hasShare = (tenant: Tenant<In>): boolean => this.#admission.hasShare(tenant);
+    while (this.#queue.size < this.#admission.maxQueueSize) {
+      const waiter = this.#takeTurn(hasShare);
+      if (waiter === undefined) return;
+      this.#admitNext(waiter);
+      if (this.knowsNext(waiter)) this.#joinLine(waiter);
+      else this.#remove(waiter);
+    }
+  }
+
+  #admitNext(waiter: Waiter<In>): void {
+    const index = this.#next(waiter);
+    const settler = waiter.settlerAt(index);
+    const { epoch } = waiter;
+    const arrival = waiter.arrival!;
+    waiter.arrival = undefined;
+    try {
+      if (!this.#entrance.share(arrival, settler, waiter)) this.#entrance.push(arrival, settler, waiter, epoch);
+    } catch (error) {
+      reject(settler, error);
+    }
+    epoch.settled(1); // it counts in the queue now
+  }
+
+  /** Computes the keys of a list's next item; one whose keys throw fails here. False where none is left. */
+  knowsNext(waiter: Waiter<In>): boolean {
+    const { isIn } = waiter;
+    while (waiter.arrival === undefined && waiter.position < waiter.items.length) {
+      try {
+        waiter.arrival = this.#entrance.arrivalOf(waiter.items[waiter.position]!, waiter.alone);
+      } catch (error) {
+        // Unless the key function has aborted the list.
+        if (waiter.isIn !== isIn) return false;
+        const index = isIn ? this.#next(waiter) : waiter.position++;
+        reject(waiter.settlerAt(index), error);
+        if (isIn) waiter.epoch.settled(1);
+      }
+    }
+    return waiter.isIn === isIn && waiter.arrival !== undefined;
+  }
+
+  /** Rejects with `TIMEOUT` those whose deadline passed while they waited for room. */
+  expire(nowMs: number): void {
+    for (const waiter of this.#expired(nowMs)) {
+      const error = timeoutError(this.#name, waiter.deadlineMs - waiter.arrivedAtMs, true);
+      this.#dismiss(waiter, error, "timeout");
+    }
+  }
+
+  /** Rejects everyone who waits for room. */
+  rejectAll(error: unknown): void {
+    for (const waiter of this.#all()) this.#dismiss(waiter, error, "rejected");
+  }
+
+  /** Moves everyone who waits for room to this epoch. */
+  relabel(epoch: Epoch): void {
+    for (const waiter of this.#all()) {
+      this.#epochs.takeOver(waiter.epoch, epoch, waiter.items.length - waiter.position);
+      waiter.epoch = epoch;
+    }
+  }
+
+  #dismiss(waiter: Waiter<In>, error: unknown, outcome: Outcome): void {
+    this.#remove(waiter);
+    for (; waiter.position < waiter.items.length; waiter.position++) {
+      this.#calls.tally[outcome]++;
+      reject(waiter.settlerAt(waiter.position), error);
+      waiter.epoch.settled(1);
+    }
   }
 }

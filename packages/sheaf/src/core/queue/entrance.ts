@@ -1,0 +1,256 @@
+import type { Admission, Gate } from "./admission.ts";
+import type { Arrival, Terms } from "./arrival.ts";
+import { Chunk, type KeyOrder, type LaneGroup, type Settler, type ItemRef } from "./chunks/chunk.ts";
+import type { Settlement } from "./settlement.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import { Waiters, type Waiter } from "./waiters.ts";
+import type { Epoch, Epochs } from "./chunks/epoch.ts";
+import { BatcherError } from "../contract/errors.ts";
+import { dueAtMs } from "../../policies/overtaking.ts";
+import type { OrderKeys } from "./order-keys.ts";
+import type { Queue } from "./queue.ts";
+import type { Tenant } from "./tenants/tenants.ts";
+import { describe } from "../../shared/describe.ts";
+import type { Lane, Settings } from "../contract/settings.ts";
+
+/** The parts that an entrance brings together. */
+export interface EntranceParts<In, Out> {
+  readonly settings: Settings<In, Out>;
+  readonly admission: Admission<In, Out>;
+  readonly queue: Queue<In>;
+  readonly settlement: Settlement<In>;
+  readonly epochs: Epochs;
+  readonly order: OrderKeys<In> | undefined;
+  readonly cost: CostModel;
+  readonly gates: readonly Gate<In>[];
+}
+
+/** Where calls with options or keys enter the queue: calls the key functions, lets equal items share a place, asks the gates. */
+export class Entrance<In, Out> {
+  readonly #settings: Settings<In, Out>;
+  readonly #admission: Admission<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #calls: Settlement<In>;
+  readonly #epochs: Epochs;
+  readonly #order: OrderKeys<In> | undefined;
+  readonly #cost: CostModel;
+  readonly #gates: readonly Gate<In>[];
+  /** Items that an equal call joins, by dedupe key. */
+  readonly #equal: Map<unknown, ItemRef<In>> = new Map();
+  readonly #leaveDedupe = (ref: ItemRef<In>): void => {
+    ref.leaveDedupe = undefined;
+    if (this.#equal.get(ref.dedupeKey) === ref) this.#equal.delete(ref.dedupeKey);
+  };
+
+  constructor({ settings, admission, queue, settlement, epochs, order, cost, gates }: EntranceParts<In, Out>) {
+    this.#settings = settings;
+    this.#admission = admission;
+    this.#queue = queue;
+    this.#calls = settlement;
+    this.#epochs = epochs;
+    this.#order = order;
+    this.#cost = cost;
+    this.#gates = gates;
+  }
+
+  /**
+   * Admits one call, lets it share an equal item, or lets it wait for room.
+   * @throws why it is refused: an item that is too large, what a key function threw, or `QUEUE_FULL`.
+   */
+  enter(item: In, settler: Settler, terms: Terms, mayWait: boolean): void {
+    const arrival = this.arrivalOf(item, terms.alone);
+    this.#admission.checkOpen(1, terms.signal);
+    for (const gate of this.#gates) gate(1, terms, arrival);
+    if (this.share(arrival, settler, terms)) return;
+    if (this.#admission.hasRoomFor(arrival.tenant)) this.push(arrival, settler, terms, this.#epochs.current);
+    else this.hold(arrival, settler, terms, mayWait);
+  }
+
+  /**
+   * Lets a call wait for room. A method of its own: a closure in `enter` would cost every call a context.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  hold(arrival: Arrival<In>, settler: Settler, terms: Terms, mayWait: boolean): void {
+    this.enterList([arrival.item], () => settler, terms, mayWait, arrival);
+  }
+
+  /** The tenant of an item that has no other key. @throws what a key function threw. */
+  tenantOf(item: In): Tenant<In> {
+    let tenant: Tenant<In>;
+    try {
+      tenant = this.#tenantOf(this.#settings.fairKey!(item));
+    } catch (error) {
+      this.#calls.tally.rejected++;
+      throw error;
+    }
+    this.#admission.checkOpen(1, undefined);
+    return tenant;
+  }
+
+  /**
+   * Admits as much of a list as there is room for; the rest waits for room.
+   * @throws {BatcherError} `QUEUE_FULL` when there is room for none of it.
+   */
+  enterList(
+    items: ArrayLike<In>,
+    settlerAt: (index: number) => Settler,
+    terms: Terms,
+    mayWait: boolean,
+    arrival?: Arrival<In>,
+  ): void {
+    const { signal } = terms;
+    const waiter: Waiter<In> = {
+      items,
+      position: 0,
+      settlerAt,
+      arrival,
+      epoch: this.#epochs.current,
+      isIn: false,
+      ...terms,
+    };
+    const waiters = (this.#admission.waiters ??= this.#newWaiters());
+    if (waiters.byTurns && !waiters.knowsNext(waiter)) return;
+    this.#admission.checkOpen(items.length - waiter.position, signal);
+    waiter.epoch = this.#epochs.current;
+    const tenant = waiter.arrival?.tenant;
+    if (!this.#admission.hasRoomFor(tenant) && !(mayWait && waiters.hasRoom(this.#admission.maxQueueSize, tenant))) {
+      this.#admission.refuseFull(items.length - waiter.position, tenant);
+    }
+    waiters.add(waiter);
+    waiters.admit();
+  }
+
+  #newWaiters(): Waiters<In> {
+    const byTurns = this.#queue.tenants !== undefined && this.#order === undefined;
+    return new Waiters(this.#settings.name, byTurns, this.#admission, this, this.#queue, this.#calls, this.#epochs);
+  }
+
+  /** Calls the key functions. @throws what one threw, or that the item is too large. */
+  arrivalOf(item: In, alone: boolean): Arrival<In> {
+    const { weigh, groupKey, orderKey, dedupeKey, fairKey, maxItemWeight = Infinity, name } = this.#settings;
+    try {
+      const weight = weigh === undefined ? 1 : weigh(item);
+      if (typeof weight !== "number" || !(weight >= 0) || weight === Infinity) {
+        throw new TypeError(`${name}: weigh(item) must return a finite number >= 0, got ${describe(weight)}`);
+      }
+      if (weight > maxItemWeight) {
+        throw new BatcherError(
+          "ITEM_TOO_LARGE",
+          `${name}: the item weighs ${weight}, more than one item may (maxItemWeight ${maxItemWeight}). ` +
+            "Split it, or raise maxItemWeight.",
+          { weight, maxItemWeight },
+        );
+      }
+      return {
+        item,
+        weight,
+        group: groupKey?.(item),
+        orderKey: orderKey?.(item),
+        dedupeKey: alone ? undefined : dedupeKey?.(item),
+        tenant: fairKey === undefined ? undefined : this.#tenantOf(fairKey(item)),
+      };
+    } catch (error) {
+      this.#calls.tally.rejected++;
+      throw error;
+    }
+  }
+
+  #tenantOf(key: unknown): Tenant<In> {
+    const { shareOf, name } = this.#settings;
+    if (shareOf === undefined) return this.#queue.tenants!.of(key, 1);
+    const share = shareOf(key);
+    if (typeof share !== "number" || !(share > 0) || share === Infinity) {
+      throw new TypeError(`${name}: shareOf(key) must return a finite number > 0, got ${describe(share)}`);
+    }
+    return this.#queue.tenants!.of(key, share);
+  }
+
+  push(arrival: Arrival<In>, settler: Settler, terms: Terms, epoch: Epoch): void {
+    const { item, weight, orderKey, dedupeKey, tenant } = arrival;
+    const { arrivedAtMs, lane, alone } = terms;
+    const group = this.#queue.groupOf(arrival.group);
+    // It must not overtake an earlier item of its key, so those move to its lane too, ahead of it.
+    const ahead = orderKey === undefined ? undefined : this.#order!.get(orderKey);
+    if (ahead !== undefined) this.#lift(ahead, undefined, group, lane);
+
+    const chunk = this.#queue.push(item, settler, arrivedAtMs, group.laneQueue(lane), epoch);
+    const index = chunk.count - 1;
+    if (this.#settings.weigh !== undefined) {
+      const waiting = { items: this.#queue.size - 1, weight: this.#queue.weight };
+      this.#queue.weigh(chunk, weight, dueAtMs(this.#cost, this.#settings, waiting, weight, arrivedAtMs));
+    }
+    if (tenant !== undefined) this.#queue.tenants!.entered(chunk, index, tenant);
+    if (alone) this.#queue.isolate(chunk, index);
+    this.#note(chunk, index, terms);
+    if (this.#settings.orderKey === undefined && this.#settings.dedupeKey === undefined) return;
+
+    const leaveDedupe = dedupeKey === undefined ? undefined : this.#leaveDedupe;
+    const ref: ItemRef<In> = {
+      chunk,
+      index,
+      order: undefined,
+      previous: undefined,
+      next: undefined,
+      place: this.#order?.nextPlace() ?? 0,
+      dedupeKey,
+      duplicates: undefined,
+      leaveDedupe,
+    };
+    (chunk.refs ??= [])[index] = ref;
+    if (dedupeKey !== undefined) this.#equal.set(dedupeKey, ref);
+    if (orderKey !== undefined) this.#order!.enter(ref, orderKey, lane);
+  }
+
+  /** Items of a batch that did not run can be joined again, where no equal item has come meanwhile. */
+  rejoin({ refs, settlers }: Chunk<In>): void {
+    refs?.forEach((ref, index) => {
+      if (settlers[index] === undefined || ref.dedupeKey === undefined || this.#equal.has(ref.dedupeKey)) return;
+      ref.leaveDedupe = this.#leaveDedupe;
+      this.#equal.set(ref.dedupeKey, ref);
+    });
+  }
+
+  /** Joins an equal item: takes no room of its own, and a waiting item gets the higher priority of the two. */
+  share(arrival: Arrival<In>, settler: Settler, terms: Terms): boolean {
+    const { dedupeKey } = arrival;
+    const ref = dedupeKey === undefined ? undefined : this.#equal.get(dedupeKey);
+    if (ref === undefined) return false;
+    const { arrivedAtMs, lane } = terms;
+    const epoch = ref.chunk.epochOf(ref.index);
+    if (ref.duplicates === undefined || ref.duplicates.live === 0) ref.duplicates = new Chunk<In>(epoch, undefined);
+    const { duplicates } = ref;
+    duplicates.push(arrival.item, settler, arrivedAtMs);
+    epoch.unsettled++;
+    this.#note(duplicates, duplicates.count - 1, terms);
+    const { laneQueue } = ref.chunk;
+    if (arrival.tenant !== undefined) this.#queue.tenants!.joined(ref.chunk, ref.index, arrival.tenant, duplicates);
+    if (laneQueue !== undefined && lane < laneQueue.lane) {
+      if (ref.order !== undefined) this.#lift(ref.order, ref, laneQueue.group, lane);
+      this.#queue.promote(ref.chunk, ref.index, lane);
+    } else if (laneQueue?.group.newestFirst === true && ref.order === undefined) {
+      // Under standing overload its place is that of the latest caller who shares it.
+      this.#queue.renew(ref.chunk, ref.index);
+    }
+    return true;
+  }
+
+  #note(chunk: Chunk<In>, index: number, { signal, deadlineMs, tag }: Terms): void {
+    if (signal !== undefined) this.#calls.cancellation.signal(chunk, index, signal);
+    if (deadlineMs !== Infinity) this.#calls.cancellation.deadline(chunk, index, deadlineMs);
+    if (tag !== undefined) (chunk.tags ??= [])[index] = tag;
+  }
+
+  /** Promotes the waiting items of an order key, those before `last` in the same group, to a lane. */
+  #lift(order: KeyOrder<In>, last: ItemRef<In> | undefined, group: LaneGroup<In>, lane: Lane): void {
+    if (order.first === undefined || order.lowestLane <= lane) return;
+    let lowestLane: Lane = lane;
+    for (let ref: ItemRef<In> | undefined = order.first; ref !== undefined; ref = ref.next) {
+      const laneQueue = ref.chunk.laneQueue!;
+      if (last === undefined && laneQueue.group !== group)
+        lowestLane = laneQueue.lane > lowestLane ? laneQueue.lane : lowestLane;
+      if (ref === last) return;
+      if (laneQueue.group === group && laneQueue.lane > lane) this.#queue.promote(ref.chunk, ref.index, lane);
+    }
+    order.lowestLane = lowestLane;
+  }
+}

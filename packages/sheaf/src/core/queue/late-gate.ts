@@ -1,0 +1,125 @@
+import type { Arrival, Terms } from "./arrival.ts";
+import type { Admission, Gate } from "./admission.ts";
+import type { Queue } from "./queue.ts";
+import type { BatcherStats } from "../contract/stats.ts";
+import { choosesByWeight, type Lane, type Settings } from "../contract/settings.ts";
+import {
+  expectedByWeightMs,
+  expectedLatencyMs,
+  expectedNewestFirstMs,
+  mayBeWithin,
+} from "../observe/expected-latency.ts";
+import type { CostModel } from "../../policies/cost-model.ts";
+import { urgency } from "../../policies/overtaking.ts";
+
+/** The state of the rest of the batcher, for estimates. */
+export interface Ahead {
+  /** Rests of the runs in flight, in milliseconds. */
+  restsMs(nowMs: number): readonly number[];
+  /** Null while there is no standing overload. */
+  overload(nowMs: number): BatcherStats["overload"];
+}
+
+/** Waiting items looked at for an estimate. */
+const maxScanned = 1024;
+
+/** The gate of `refuseLate`. */
+export function lateGate<In, Out>(
+  settings: Settings<In, Out>,
+  admission: Admission<In, Out>,
+  queue: Queue<In>,
+  cost: CostModel,
+  ahead: Ahead,
+): Gate<In> {
+  const late = new LateGate(settings, admission, queue, cost, ahead);
+  return (items, terms, arrival) => late.check(items, terms, arrival);
+}
+
+class LateGate<In, Out> {
+  readonly #settings: Settings<In, Out>;
+  readonly #admission: Admission<In, Out>;
+  readonly #queue: Queue<In>;
+  readonly #cost: CostModel;
+  readonly #aheadOf: Ahead;
+
+  constructor(
+    settings: Settings<In, Out>,
+    admission: Admission<In, Out>,
+    queue: Queue<In>,
+    cost: CostModel,
+    ahead: Ahead,
+  ) {
+    this.#settings = settings;
+    this.#admission = admission;
+    this.#queue = queue;
+    this.#cost = cost;
+    this.#aheadOf = ahead;
+  }
+
+  /**
+   * Refuses what would probably not be answered in time, judged by the last of `items`: a quick refusal helps a caller
+   * more than a late answer, and a queue that is older than its deadlines serves no caller. `arrival`: of a single item.
+   * @throws {BatcherError} `QUEUE_FULL`
+   */
+  check(items: number, terms: Terms, arrival: Arrival<In> | undefined): void {
+    const { lane, arrivedAtMs, deadlineMs } = terms;
+    const { refuseLate = Infinity } = this.#settings;
+    const { weight, tenant } = arrival ?? {};
+    if (refuseLate === Infinity || deadlineMs === Infinity || !this.#admission.hasRoomFor(tenant)) return;
+    const inLane = this.#queue.ahead(lane) + (this.#admission.waiters?.items ?? 0);
+    const ahead = tenant === undefined ? inLane : Math.min(inLane, this.#queue.tenants!.ahead(tenant, items));
+    const restsMs = this.#aheadOf.restsMs(arrivedAtMs);
+    // With a slot free it goes at once: its run corrects an estimate that is too high.
+    if (ahead === 0 && restsMs.length < this.#settings.concurrency) return;
+    const bySize = weight === undefined || this.#cost.perWeightMs === 0;
+    const inOrderMs = bySize
+      ? expectedLatencyMs(this.#cost, this.#settings, ahead + items - 1, restsMs)
+      : this.#expectedMs(weight, lane, arrivedAtMs, restsMs);
+    const overload =
+      arrival !== undefined && this.#goesNewestFirst(arrival, terms) && this.#aheadOf.overload(arrivedAtMs);
+    const expectedMs =
+      overload && inOrderMs !== undefined
+        ? expectedNewestFirstMs(this.#cost, this.#settings, overload, inOrderMs, restsMs)
+        : inOrderMs;
+    const timeoutMs = Math.round((deadlineMs - arrivedAtMs) * 1000) / 1000;
+    const limitMs = refuseLate * timeoutMs;
+    if (expectedMs === undefined || expectedMs <= limitMs) return;
+    if (bySize && !overload && mayBeWithin(limitMs, this.#cost, this.#settings, ahead + items - 1, restsMs)) return;
+    this.#admission.refuse(
+      items,
+      `a result is expected after ${Math.round(expectedMs)} ms, too late for ${timeoutMs} ms (timeoutMs): ` +
+        (overload ? "newer items will go before it" : `${ahead} items wait before it`) +
+        ". Retry later, raise timeoutMs or add capacity.",
+      { expectedMs, timeoutMs },
+      tenant,
+    );
+  }
+
+  /** Whether standing overload changes its place, and arrivals alone decide how far. */
+  #goesNewestFirst({ orderKey, tenant }: Arrival<In>, { lane }: Terms): boolean {
+    if (lane !== 1 || orderKey !== undefined || tenant !== undefined) return false;
+    return !choosesByWeight(this.#settings, this.#cost) && this.#queue.onlyGroup?.newestFirst === true;
+  }
+
+  /** Of an item of this weight: shorter ones go before it, or all that came before. */
+  #expectedMs(weight: number, lane: Lane, nowMs: number, restsMs: readonly number[]): number {
+    let items = 0;
+    let before = 0;
+    let seen = 0;
+    const loneMs = this.#cost.of(1, weight, weight);
+    const own = urgency(loneMs, 0);
+    const byWeight = choosesByWeight(this.#settings, this.#cost);
+    this.#queue.everyChunk((chunk) => {
+      if (chunk.laneQueue!.lane > lane || seen > maxScanned) return;
+      for (let i = chunk.head; i < chunk.count; i++) {
+        if (chunk.settlers[i] === undefined) continue;
+        seen++;
+        const its = chunk.weights![i]!;
+        if (byWeight && urgency(this.#cost.of(1, its, its), nowMs - chunk.arrivedAtMs(i)) < own) continue;
+        items++;
+        before += its;
+      }
+    });
+    return expectedByWeightMs(this.#cost, this.#settings, { items, weight: before }, weight, restsMs);
+  }
+}
