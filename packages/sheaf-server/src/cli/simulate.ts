@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import type { Arrivals, SimulatedCost } from "sheaf/internal/tuning";
 import { retriesOf, withClients } from "./shared/client-options.ts";
 import { lengthsOf, withLengths } from "./shared/lengths-option.ts";
-import { scalingsOf, withScaling } from "./shared/scale-option.ts";
 import { hasTenants, withTenants, type TenantOptions } from "./shared/tenant-options.ts";
 import { textOf } from "./shared/text-file.ts";
 import {
@@ -41,7 +40,7 @@ import {
   type WhatIfPoint,
 } from "../load/simulate/what-if.ts";
 
-const patterns = ["poisson", "periodic", "burst", "clump", "surge", "day", "closed"] as const;
+const patterns = ["poisson", "periodic", "burst", "clump", "surge", "closed"] as const;
 
 /** A surge: for 10 s more calls come than before and after. */
 const surge = { atMs: 4000, forMs: 10_000, afterMs: 17_000 };
@@ -67,7 +66,6 @@ interface SimulateOptions extends OutputOptions, TenantOptions {
   readonly tenantKey: TenantKey[];
   readonly arrivals: (typeof patterns)[number];
   readonly trace?: string;
-  readonly day: number;
   readonly load: number[];
   readonly rate?: number[];
   readonly callers: number[];
@@ -104,7 +102,6 @@ export function simulateCommand(streams: CommandStreams): Command {
     )
     .option("--arrivals <pattern>", patterns.join(", "), oneOf(patterns), "poisson")
     .option("--surge-factor <n>", "surge: how many times the rate comes from second 4 to 14", numberFrom(1, 1000), 3)
-    .option("--day <time>", "day: how long it is, with its 24 bursts", parseDurationMs, 1_440 * 60_000)
     .option("--trace <file>", "recorded arrivals instead: one moment in milliseconds a line, ascending")
     .option(
       "--load <list>",
@@ -125,7 +122,7 @@ export function simulateCommand(streams: CommandStreams): Command {
     .option("--noise <share>", "coefficient of variation of run times", numberFrom(0, 10), 0)
     .option(
       "--items <n>",
-      "calls of every run; of a surge those of 31 s, of a day all, with a flood those of 5 s",
+      "calls of every run; of a surge those of 31 s, with a flood those of 5 s",
       countUpTo(maxItems),
       10_000,
     )
@@ -137,21 +134,17 @@ export function simulateCommand(streams: CommandStreams): Command {
     listOf(oneOf(tenantKeys)),
     ["none", "fairKey"],
   );
-  return withOutputs(withScaling(withClients(command)));
+  return withOutputs(withClients(command));
 }
 
 async function runSimulate(command: Command, streams: CommandStreams, args: readonly string[]): Promise<number> {
   const options = command.opts<SimulateOptions>();
   if (options.slots * options.maxBatchSize > maxInFlight)
     throw new UsageError(`--slots times --max-batch-size must be at most ${maxInFlight}.`);
-  if (options.timeout === 0 || options.budget === 0 || options.target === 0 || options.day === 0)
-    throw new UsageError("--timeout, --budget, --target and --day must be above 0.");
-  const scalings = scalingsOf(command) ?? [{ name: undefined, scaling: undefined }];
-  const isScaled = scalings[0]!.scaling !== undefined;
-  if (isScaled && options.timeout === undefined)
-    throw new UsageError("--scale needs --timeout: by when answers are due.");
+  if (options.timeout === 0 || options.budget === 0 || options.target === 0)
+    throw new UsageError("--timeout, --budget and --target must be above 0.");
   const keys = tenantKeysOf(command, options);
-  const isOfAuto = isScaled || keys[0] !== undefined;
+  const isOfAuto = keys[0] !== undefined;
   const policies = isOfAuto && command.getOptionValueSource("policy") !== "cli" ? (["auto"] as const) : options.policy;
   const whatIf: WhatIf = {
     retries: retriesOf(command),
@@ -177,17 +170,15 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   progress.start("Simulating");
   const hasItems = command.getOptionValueSource("items") === "cli";
   const runs = loads.flatMap((one) =>
-    policies.flatMap((policy) =>
-      keys.flatMap((tenantKey) => scalings.map((way) => ({ ...one, policy, tenantKey, ...way }))),
-    ),
+    policies.flatMap((policy) => keys.map((tenantKey) => ({ ...one, policy, tenantKey }))),
   );
   const floodPerS = options.flood === undefined ? undefined : options.flood * capacity;
-  for (const { label, load, arrivals, policy, tenantKey, name: scaledBy, scaling } of runs) {
+  for (const { label, load, arrivals, policy, tenantKey } of runs) {
     streams.signal?.throwIfAborted();
     const items = hasItems ? options.items : itemsOf(arrivals, options, floodPerS);
     const tenants = tenantKey && { count: options.tenants!, floodPerS, key: tenantKey };
-    const result = await settled(() => simulatePolicy(policy, arrivals, { ...whatIf, items, scaling, tenants }));
-    const point = { policy, tenantKey, scaledBy, label, load, result };
+    const result = await settled(() => simulatePolicy(policy, arrivals, { ...whatIf, items, tenants }));
+    const point = { policy, tenantKey, label, load, result };
     points.push(point);
     progress.update(points.length / runs.length, `${lineOf(point)}, ${label}`);
     // A virtual clock leaves no turn for signals and the bar.
@@ -198,9 +189,8 @@ async function runSimulate(command: Command, streams: CommandStreams, args: read
   return exitCode.ok;
 }
 
-/** Of a surge all calls until long after it, of a day all; with a flood those of some seconds. */
-function itemsOf(arrivals: Arrivals, { items }: SimulateOptions, floodPerS: number | undefined): number | undefined {
-  if (arrivals.pattern === "day") return undefined;
+/** Of a surge all calls until long after it; with a flood those of some seconds. */
+function itemsOf(arrivals: Arrivals, { items }: SimulateOptions, floodPerS: number | undefined): number {
   if (!("ratePerS" in arrivals)) return items;
   const perS = arrivals.ratePerS + (floodPerS ?? 0);
   const ofSpan = (ms: number): number => Math.ceil(Math.min(maxItems, (perS * ms) / 1000));
@@ -214,8 +204,8 @@ function tenantKeysOf(
   { tenantKey, arrivals, trace }: SimulateOptions,
 ): readonly (TenantKey | undefined)[] {
   if (!hasTenants(command, { tenantKey: "--tenant-key" })) return [undefined];
-  if (trace !== undefined || arrivals === "closed" || arrivals === "day")
-    throw new UsageError("--tenants needs arrivals with a rate: without --trace, and neither closed nor a day.");
+  if (trace !== undefined || arrivals === "closed")
+    throw new UsageError("--tenants needs arrivals with a rate: without --trace, and not closed.");
   return tenantKey;
 }
 
@@ -250,12 +240,8 @@ async function loadsOf(options: SimulateOptions, capacity: number): Promise<Load
 function arrivalsOf(
   pattern: Exclude<SimulateOptions["arrivals"], "closed">,
   ratePerS: number,
-  { surgeFactor: factor, day }: SimulateOptions,
+  { surgeFactor: factor }: SimulateOptions,
 ): Arrivals {
-  if (pattern === "day") {
-    // Bursts are as long, of a day, as five minutes are of 24 hours.
-    return { pattern, ratePerS, lengthMs: day, bursts: { count: 24, factor: 2, riseMs: day / 1440, forMs: day / 288 } };
-  }
   if (pattern === "surge") return { pattern, ratePerS, factor, atMs: surge.atMs, forMs: surge.forMs };
   // A burst: 100 ms at four times the rate, 300 ms of nothing, on average.
   return pattern === "burst" ? { pattern, ratePerS, onMs: 100, offMs: 300 } : { pattern, ratePerS };

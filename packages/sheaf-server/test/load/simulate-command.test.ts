@@ -232,37 +232,3 @@ test("a wrong command line ends with exit 2 and names what is wrong", async () =
     assert.equal(code, 2, err);
   }
 });
-
-test("workers come and go over a day by each way to scale, and the table says what they cost", async () => {
-  const day = ["--arrivals", "day", "--day", "10m", "--rate", "40", "--timeout", "2s", "--start-up", "5s"];
-  const cost = ["--fixed", "200", "--per-item", "40"];
-  const { code, out, err } = await run(...cost, ...day, "--scale", "slots-needed,cpu:0.6");
-  assert.equal(code, 0, err);
-  const lines = out.trim().split("\n");
-  assert.match(lines[0]!, /^load +policy +scaled by +worker hours +most workers/);
-  assert.deepEqual(
-    lines.slice(1, -1).map((row) => row.split(/ {2,}/).slice(1, 3)),
-    [
-      ["auto", "slots-needed"],
-      ["auto", "cpu:0.6"],
-    ],
-  );
-  const { points } = JSON.parse((await run(...cost, ...day, "--scale", "cpu", "--json")).out) as {
-    points: { scaledBy: string; result: { workers: { workerSeconds: number } } }[];
-  };
-  assert.equal(points[0]!.scaledBy, "cpu");
-  assert.ok(points[0]!.result.workers.workerSeconds > 600);
-});
-
-test("--scale says which flags it needs, and which ways there are", async () => {
-  const refused = async (message: RegExp, ...args: string[]): Promise<void> => {
-    const { code, err } = await run(...line, ...args);
-    assert.equal(code, 2, err);
-    assert.match(err, message);
-  };
-  await refused(/--scale needs --timeout/, "--scale", "cpu");
-  await refused(/--start-up needs --scale/, "--start-up", "5s");
-  await refused(/slots-needed, queue, cpu/, "--scale", "luck", "--timeout", "1s");
-  await refused(/slots-needed, queue, cpu/, "--scale", "queue:0", "--timeout", "1s");
-  await refused(/must be above 0/, "--day", "0s");
-});

@@ -1,4 +1,3 @@
-import type { SimulationResult } from "sheaf/tuning";
 import type { SimulatedEnds } from "sheaf/internal/tuning";
 import { figures, percent, shownMs } from "../../shared/terminal.ts";
 import { floodOf, sharersOf, type WhatIfPoint } from "./what-if.ts";
@@ -6,13 +5,12 @@ import { floodOf, sharersOf, type WhatIfPoint } from "./what-if.ts";
 const latencies = ["mean", "p50", "p95", "p99"] as const;
 
 /**
- * A row for each point; columns of tenants, clients, surges and workers only where there are some. With tenants latencies and
+ * A row for each point; columns of tenants, clients and surges only where there are some. With tenants latencies and
  * lost calls are theirs, without the flood's.
  */
 export function tableOf(points: readonly WhatIfPoint[]): string[][] {
   const hasClients = points.some(({ result }) => result.goodput !== undefined);
   const hasSurge = points.some(({ result }) => result.goodput?.recoveryMs !== undefined);
-  const isScaled = points.some(({ scaledBy }) => scaledBy !== undefined);
   const byTenants = points.some(({ tenantKey }) => tenantKey !== undefined);
   const hasFlood = points.some((point) => floodOf(point) !== undefined);
   return [
@@ -20,7 +18,6 @@ export function tableOf(points: readonly WhatIfPoint[]): string[][] {
       "load",
       "policy",
       ...(byTenants ? ["tenants by"] : []),
-      ...(isScaled ? ["scaled by", "worker hours", "most workers"] : []),
       "calls/s",
       ...latencies.map((name) => `${name} ms`),
       "mean batch",
@@ -31,7 +28,7 @@ export function tableOf(points: readonly WhatIfPoint[]): string[][] {
       ...(hasSurge ? ["back after"] : []),
     ],
     ...points.map((point) => {
-      const { policy, tenantKey = "", label, scaledBy = "", result } = point;
+      const { policy, tenantKey = "", label, result } = point;
       const { latencyMs, items } = sharersOf(point);
       const flood = floodOf(point);
       const { attemptsPerOperation = 0, recoveryMs = Infinity } = result.goodput ?? {};
@@ -39,7 +36,6 @@ export function tableOf(points: readonly WhatIfPoint[]): string[][] {
         label,
         policy,
         ...(byTenants ? [tenantKey] : []),
-        ...(isScaled ? [scaledBy, ...workersOf(result)] : []),
         figures(result.throughputPerS),
         ...latencies.map((name) => figures(latencyMs[name])),
         figures(result.meanBatchSize),
@@ -51,11 +47,6 @@ export function tableOf(points: readonly WhatIfPoint[]): string[][] {
       ];
     }),
   ];
-}
-
-function workersOf({ workers }: SimulationResult): string[] {
-  const { workerSeconds = 0, changes = [] } = workers ?? {};
-  return [figures(workerSeconds / 3600), String(Math.max(0, ...changes.map(([, count]) => count)))];
 }
 
 /** Share of the calls that got no result, 0…1. */

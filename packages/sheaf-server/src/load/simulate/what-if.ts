@@ -2,7 +2,6 @@ import { simulate, type SimulationOptions, type SimulationResult } from "sheaf/t
 import type {
   Arrivals,
   Retries,
-  Scaling,
   SimulatedCost,
   SimulatedTenantFigures,
   SimulatedTenants,
@@ -28,9 +27,7 @@ export interface WhatIf {
   readonly maxBatchWeight?: number | undefined;
   readonly retries?: Retries | undefined;
   readonly tenants?: WhatIfTenants | undefined;
-  /** Workers that come and go, of `slots` each. */
-  readonly scaling?: Scaling | undefined;
-  /** Undefined: all of a day or a trace. */
+  /** Undefined: all of a trace. */
   readonly items: number | undefined;
   readonly seed: number;
   /** Sees the calls and the runs of each simulation. */
@@ -52,8 +49,6 @@ export type TenantKey = (typeof tenantKeys)[number];
 /** One point: a policy under one load. */
 export interface WhatIfPoint {
   readonly policy: ConfigurationName;
-  /** The way to scale, where workers come and go. */
-  readonly scaledBy?: string | undefined;
   /** Where the load comes from tenants. */
   readonly tenantKey?: TenantKey | undefined;
   /** Rate, callers, or the trace, for people. */
@@ -64,8 +59,8 @@ export interface WhatIfPoint {
 }
 
 /** The name of a line of points over the loads. */
-export const lineOf = ({ policy, tenantKey, scaledBy }: WhatIfPoint): string =>
-  [policy, tenantKey, scaledBy].filter((part) => part !== undefined).join(", ");
+export const lineOf = ({ policy, tenantKey }: WhatIfPoint): string =>
+  [policy, tenantKey].filter((part) => part !== undefined).join(", ");
 
 /** The figures of all calls; where tenants share the load, of theirs without the flood. */
 export const sharersOf = ({ result }: WhatIfPoint): Pick<SimulatedTenantFigures, "items" | "latencyMs"> =>
@@ -81,11 +76,11 @@ export function simulatePolicy(
   whatIf: WhatIf,
 ): Promise<SimulationResult> {
   const { cost, slots, maxBatchSize, maxWaitMs, maxQueueSize, timeoutMs, noise, items, seed } = whatIf;
-  const { weights, maxBatchWeight, retries, scaling, tenants, observer } = whatIf;
+  const { weights, maxBatchWeight, retries, tenants, observer } = whatIf;
   const shared: SimulationOptions = {
     ...(tenants === undefined ? { arrivals } : { tenants: kindsOf(arrivals, tenants), tenantKey: tenants.key }),
     cost,
-    ...(scaling === undefined ? { concurrency: slots } : { scaling: { ...scaling, slotsPerWorker: slots } }),
+    concurrency: slots,
     maxBatchSize,
     maxWaitMs,
     maxQueueSize,
