@@ -27,6 +27,16 @@ test("the declarations of every entry point are the recorded ones", async () => 
   }
 });
 
+test("functions and classes are marked experimental where docs/stability.md says so, and nowhere else", () => {
+  const stated = tableRows(page, "experimental").flatMap(([cell]) => cell.replaceAll("`", "").split(", "));
+  for (const file of filesBelow(declarationsFolder, ".d.ts")) {
+    const specifier = file.slice(`${root}/${declarationsFolder}/`.length, -".d.ts".length);
+    const declared = /(\/\*\* @experimental .*\n)?export declare (?:function|class|const) (\w+)/g;
+    for (const [, mark, name] of readFileSync(file, "utf8").matchAll(declared))
+      assert.equal(mark !== undefined, stated.includes(specifier) || stated.includes(name), `${specifier} ${name}`);
+  }
+});
+
 test("docs/stability.md has a row for every version of Node that the packages allow, in the words of `engines`", () => {
   const stated = tableRows(page, "Node").map(([range]) => range);
   for (const name of ["sheaf", "sheaf-server"]) {

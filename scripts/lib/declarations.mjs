@@ -18,7 +18,7 @@ export async function publicDeclarations() {
 
 /**
  * `[specifier, text]` of each entry point. A type that another entry point declares is imported from there, and one that
- * none exports is declared without `export`. Of the comments only `@default` and `@deprecated` are kept.
+ * none exports is declared without `export`. Of the comments only `@default`, `@deprecated` and `@experimental` are kept.
  */
 function declarationsOf(points) {
   const { checker, resolved, named } = exportsOf(points);
@@ -77,7 +77,7 @@ const statementsOf = ({ declarations = [] }) =>
 const withoutProse = (text) =>
   text
     .replaceAll(/\/\*\*[^]*?\*\//g, (comment) => {
-      const tags = comment.match(/@(?:default|deprecated)\b.*?(?=\s*(?:\*\/)?$)/gm) ?? [];
+      const tags = comment.match(/@(?:default|deprecated|experimental)\b.*?(?=\s*(?:\*\/)?$)/gm) ?? [];
       return tags.length === 0 ? "" : `/** ${tags.join(" ")} */`;
     })
     .replaceAll(/^\/\/.*$/gm, "")

@@ -52,6 +52,7 @@ const contentPolicy =
 /**
  * Fastify plugin with the live page: `GET /`, its files at `/dashboard/…`, and `/dashboard/events`, which sends every
  * viewer the same snapshot once a second as server-sent events.
+ * @experimental It may change in any minor version.
  */
 export async function dashboardPlugin(app: FastifyInstance, options: DashboardOptions): Promise<void> {
   const { batchers, title = "Sheaf", version = "", links = [], maxViewers = 32 } = options;

@@ -36,6 +36,7 @@ const mostRounds = 3;
 /**
  * Teaches a cost what passes of common sizes take, at a model's start: `run` runs the model once on `size` made-up items of
  * `length`. The first pass is not counted, the second one always is, and one that would not end within the budget is left out.
+ * @experimental It may change in any minor version.
  */
 export async function measurePasses(
   cost: Pick<PassCost, "of" | "learn">,

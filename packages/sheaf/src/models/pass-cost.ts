@@ -28,6 +28,7 @@ const guessMsPerPosition = 0.1;
  * Learns how long passes take on this machine: for a fixed part, for each position, and for caches that large passes no longer
  * fit in. It keeps a level (the logarithm of measured ÷ guessed time) at each place of a grid over padded length and length;
  * a pass moves the places near it. Bounded memory (3 kB), and a single slow pass hardly moves it.
+ * @experimental It may change in any minor version.
  */
 export class PassCost implements PassCosts {
   readonly #levels: Float64Array = new Float64Array(paddedLevels * lengthLevels);

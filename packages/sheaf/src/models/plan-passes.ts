@@ -20,6 +20,7 @@ const mostItems = 512;
  * @param lengths of the items, each > 0
  * @returns the indices of the items of each pass, rising; every index is in exactly one. Passes of short items come first.
  * @throws {RangeError} a length that is not a number > 0.
+ * @experimental It may change in any minor version.
  */
 export function planPasses(
   lengths: readonly number[],

@@ -32,6 +32,7 @@ export interface PassOptions<In, Out> extends PassLimits {
  * them that has answered the others.
  * @throws the error of a pass: items of the passes before it keep their answers. The reason of `signal`. {RangeError} `lengths` has another length
  * than `items`. {BatcherError} `RESULT_COUNT` when a pass does not give one result for each of its items.
+ * @experimental It may change in any minor version.
  */
 export async function runInPasses<In, Out>(
   items: readonly In[],

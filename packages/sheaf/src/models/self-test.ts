@@ -29,6 +29,7 @@ type Run = (items: readonly unknown[]) => Promise<ArrayLike<unknown>>;
  * `3 * items.length + 4` runs: 13 for three items.
  * @param maxBatchSize the most items in a run. Default 8, which is the most that it uses.
  * @throws {Error} the error of a run; a run that does not give one result for each item.
+ * @experimental It may change in any minor version.
  */
 export async function selfTest(
   run: (items: readonly unknown[]) => Promise<ArrayLike<unknown>>,

@@ -87,6 +87,7 @@ const withinTheBest = 0.95;
  * Measures run time over batch sizes: every round runs each size once at each concurrency, in a new order, so that a slow
  * moment of the machine touches all of them; medians, until their error is small enough.
  * @throws {RangeError} for options out of range; the run's own error, or that of a single item, as it is.
+ * @experimental It may change in any minor version.
  */
 export async function calibrate<In, Out>(
   run: BatchFunction<In, Out> | Executor<In, Out>,

@@ -59,6 +59,7 @@ const risesNoMore = 0.95;
  * Advice from a measured cost for a rate and a latency budget, or "do not batch" with the inequality behind it. Pure.
  * Run times come from the table where the cost has one (costs are staircases), else from the line.
  * @throws {RangeError} for options out of range.
+ * @experimental It may change in any minor version.
  */
 export function recommend(costModel: CostLine, options: RecommendOptions): Recommendation {
   const { ratePerS, latencyBudgetMs = Infinity, slots = 1, order = "free" } = options;

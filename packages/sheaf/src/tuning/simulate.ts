@@ -28,6 +28,7 @@ import { virtualClock, type VirtualClock } from "../testing/virtual-clock.ts";
  * Runs the real batcher on a virtual clock: `arrivals` call it, a batch takes what `cost` says. Seconds of traffic take
  * milliseconds, and the same seed gives the same result.
  * @throws {RangeError} on arrivals, costs or options that make no sense.
+ * @experimental It may change in any minor version.
  */
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
   const simulation = new Simulation(options);

@@ -113,6 +113,7 @@ const frontEndChecks = {
 /**
  * The side of a NATS queue where callers are: publishes single items, hands every caller its own result. At-least-once:
  * an item may run twice after a fault, its caller is answered once.
+ * @experimental It may change in any minor version.
  */
 export function natsFrontEnd<In, Out>(options: NatsFrontEndOptions<In>): NatsFrontEnd<In, Out> {
   const settings = queueSettings(options, frontEndChecks);

@@ -3,7 +3,10 @@ import { rebuildError, type WireError } from "../../../core/contract/wire-error.
 /** `UNAVAILABLE`: NATS or its workers cannot be reached. `DEAD_LETTERED`: the item was given up; `deadLetterId` finds it. */
 export type NatsQueueErrorCode = "UNAVAILABLE" | "DEAD_LETTERED";
 
-/** The errors of a call that only a queue between machines has. Everything else is a `BatcherError`, as on one machine. */
+/**
+ * The errors of a call that only a queue between machines has. Everything else is a `BatcherError`, as on one machine.
+ * @experimental It may change in any minor version.
+ */
 export class NatsQueueError extends Error {
   override readonly name = "NatsQueueError";
   readonly code: NatsQueueErrorCode;

@@ -81,6 +81,7 @@ export type WorkerBatcher<In, Out> = Pick<
  * The side of a NATS queue where batches run: answers callers with the batcher's results. Takes no
  * more than its free slots can run, so that items wait where every worker can take them.
  * @throws {TypeError | RangeError} for a wrong option; the message quotes its value.
+ * @experimental It may change in any minor version.
  */
 export const natsWorker = <In, Out>(batcher: WorkerBatcher<In, Out>, options: NatsWorkerOptions): NatsWorker =>
   new QueueWorker(batcher, options);
