@@ -1,5 +1,5 @@
 // Every number in auto's rules, by rule, with the measurement that chose it. "½ a %, 2 b %": half or double of it makes the mean latency that
-// much longer over the 184 workloads of `npm run bench -- auto-constants`, "at worst" in one of them. Numbers "for noise" are
+// much longer over the 184 workloads of `npm run bench -- scheduling`, "at worst" in one of them. Numbers "for noise" are
 // held by `npm run prove -- scheduling`: those workloads have none. A bundler inlines the constants of a file without imports.
 
 // How fast callers come (arrival-rate.ts).
