@@ -9,14 +9,20 @@ const words = process.argv.slice(2);
 const isAsked = (path) => words.length === 0 || words.some((word) => path.includes(word));
 const failed = [];
 
-if (isAsked("site")) step("npm", ["run", "site"]);
-// Also for the tests of the site, which share a browser with those of the packages.
-step(process.execPath, ["scripts/build.mjs", "--tests"]);
-if (isAsked("site")) step("npm", ["test"], `${root}/site`);
-if (testFiles(words).some((file) => commandOf(file) === "release"))
-  step(process.execPath, ["scripts/test.mjs", "--only", "release", ...words]);
+const hasFiles = testFiles(words).some((file) => commandOf(file) === "release");
 const proofs = namesIn("prove").filter((name) => isForReleases("prove", name) && isAsked(`prove/${name}`));
-if (runAll("prove", proofs) !== 0) failed.push("proofs");
+if (!isAsked("site") && !hasFiles && proofs.length === 0) {
+  console.error(`No test of a release has a path that holds ${words.join(" or ")}.`);
+  process.exit(1);
+}
+if (isAsked("site")) {
+  step("npm", ["run", "site"]);
+  // They share a browser with the tests of the packages.
+  step(process.execPath, ["scripts/build.mjs", "--tests"]);
+  step("npm", ["test"], `${root}/site`);
+}
+if (hasFiles) step(process.execPath, ["scripts/test.mjs", "--only", "release", ...words]);
+if (runAll("prove", proofs) !== 0) failed.push("a proof");
 
 if (failed.length > 0) console.error(`✖ ${failed.join(", ")}`);
 process.exitCode = failed.length === 0 ? 0 : 1;

@@ -70,9 +70,7 @@ const ofOneHop = [
 /** Passed on, `connection: close` of the upstream would end the client's connection, and `keep-alive` would keep it. */
 function withoutHop<T>(headers: Readonly<Record<string, T>>): Record<string, T> {
   const named = namedByConnection(headers["connection"]);
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)),
-  );
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneHop.includes(name) && !named.has(name)));
 }
 
 function problemOfLoss(error: Error, { raw }: FastifyRequest, { runTimeoutMs }: Settings): Problem {

@@ -54,14 +54,7 @@ export interface ItemEndpointOptions<In>
     EndpointOptions<In>,
     Pick<
       BatcherOptions<In>,
-      | "maxQueueSize"
-      | "timeoutMs"
-      | "runTimeoutMs"
-      | "rateLimit"
-      | "orderKey"
-      | "dedupeKey"
-      | "name"
-      | "clock"
+      "maxQueueSize" | "timeoutMs" | "runTimeoutMs" | "rateLimit" | "orderKey" | "dedupeKey" | "name" | "clock"
     > {
   /**
    * Most items that run at once; integer >= 1.

@@ -63,8 +63,7 @@ export function callsOf<In, Out>(
   /** The same with tenants and nothing else. */
   const callInTurn = (item: In, callOptions?: unknown): Promise<Out> => {
     scheduler.arriving(1);
-    if (typeof callOptions === "object" && callOptions !== null)
-      return enter(item, callOptions, mayWait);
+    if (typeof callOptions === "object" && callOptions !== null) return enter(item, callOptions, mayWait);
     let tenant: Tenant<In>;
     try {
       tenant = entrance().tenantOf(item);
