@@ -11,7 +11,7 @@ import { whileRunning, type Caller } from "../tenants/caller.ts";
 import type { Tenant } from "../tenants/tenants.ts";
 import { overloadOrderOf, strategies } from "../shared/strategies.ts";
 import { embeddingsReply } from "./embeddings-reply.ts";
-import { jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
+import { blamesInputs, jsonOfReply, post, type UpstreamHeaders } from "./upstream.ts";
 
 /** The batcher of one key and one model. Its calls share requests, a rate budget and a pause after 429. */
 export class KeyBatcher {
@@ -62,6 +62,7 @@ export class KeyBatcher {
         dedupeKey: cache && ((call) => cache.keyOf(call, this.#callers.get(call)?.key)),
         dedupe: cache && "running",
         rateLimit: this.#rateLimit,
+        shouldBisect: blamesInputs,
       },
     );
   }

@@ -30,6 +30,10 @@ export class UpstreamError extends Error {
   }
 }
 
+/** The upstream's own words about a request: not a connection that was lost, nor a reply that is none. */
+export const blamesInputs = (error: unknown): boolean =>
+  error instanceof UpstreamError && (error.status >= 500 || [400, 413, 422].includes(error.status));
+
 export interface PostOptions {
   readonly signal: AbortSignal;
   /** UPSTREAM_MAX_REPLY_BYTES, unpacked. */

@@ -130,7 +130,7 @@ for (const [name, fault, status, code] of [
   ["too few vectors", "short", 502, "UPSTREAM_ERROR"],
   ["a connection that is reset", "reset", 502, "UPSTREAM_UNREACHABLE"],
 ] as const) {
-  test(`the upstream answers with ${name}: every caller of the batch gets ${status}, nothing is repeated`, async (t) => {
+  test(`the upstream answers with ${name}: every caller of the batch gets ${status}, no batch is repeated`, async (t) => {
     const api = await embeddingApi(t, { fault: () => fault, latencyMs: 1 });
     const proxy = await proxying(t, api.baseURL);
     const replies = await Promise.all(texts(40).map((text) => proxy.embed(text)));
@@ -140,9 +140,33 @@ for (const [name, fault, status, code] of [
       assert.ok(reply.json.error.message.length > 5);
     }
     const inputs = api.requests.flatMap((request) => request.inputs);
-    assert.equal(inputs.length, new Set(inputs).size, "no text was sent twice");
+    // After a 500 one text of a batch shows that the others would fail as well.
+    const batches = api.requests.filter((request) => request.inputs.length > 1).length;
+    const repeated = inputs.length - new Set(inputs).size;
+    assert.ok(repeated <= (status === 500 ? batches : 0), `${repeated} texts were sent twice`);
   });
 }
+
+test("three texts for which the upstream answers 500 fail alone among 200", async (t) => {
+  const isBad = (text: string): boolean => text.startsWith("LONG");
+  const fault = ({ inputs }: { inputs: string[] }) => (inputs.some(isBad) ? { status: 500 } : undefined);
+  const api = await embeddingApi(t, { fault, latencyMs: 1 });
+  const proxy = await proxying(t, api.baseURL);
+  const all = texts(200).map((text, i) => (i % 67 === 50 ? `LONG ${text}` : text));
+  const replies = await Promise.all(all.map((text) => proxy.embed(text)));
+  assert.deepEqual(
+    replies.map(({ status }) => status),
+    all.map((text) => (isBad(text) ? 500 : 200)),
+  );
+});
+
+test("200 texts pass to an upstream that takes ten in a request and says so to nobody", async (t) => {
+  const fault = ({ inputs }: { inputs: string[] }) => (inputs.length > 10 ? { status: 413, body: "" } : undefined);
+  const api = await embeddingApi(t, { fault, latencyMs: 1 });
+  const proxy = await proxying(t, api.baseURL);
+  const replies = await Promise.all(texts(200).map((text) => proxy.embed(text)));
+  assert.ok(replies.every(({ status }) => status === 200));
+});
 
 test("an upstream that is not there: 502 for everybody", async (t) => {
   const blocker = createServer().listen(0, "127.0.0.1");

@@ -98,8 +98,9 @@ export function assembleBatcher<In, Out>(
       return clock.now();
     },
     paused: (durationMs) => limiterOf().pause(clock.now(), durationMs),
-    retried: (items, weight) => {
+    retried: (items, weight, isPart) => {
       const nowMs = clock.now();
+      if (isPart) statistics.bisectRuns++;
       limiter?.spend(nowMs, items, weight);
       return nowMs;
     },

@@ -4,7 +4,7 @@ import { systemClock, type Clock } from "../core/runtime/clock.ts";
 import { Budget } from "./budget.ts";
 import { Pace } from "./pace.ts";
 import { ProcessShare, type DemandView, type RateShares } from "./process-share.ts";
-import { SizeCaps, type NamedCap } from "./size-caps.ts";
+import { RequestSizes, type RequestSize } from "./request-sizes.ts";
 import type { ToldLimits } from "./told-limits.ts";
 import { Turns, type Amounts, type Turn } from "./turns.ts";
 
@@ -35,17 +35,19 @@ export interface GivenLimits {
 
 /** One request to the service, from its start. */
 export interface SentRequest {
-  readonly items: number;
-  readonly weight: number;
+  readonly size: RequestSize;
   readonly sentAtMs: number;
   readonly number: number;
 }
 
 const kinds = ["runs", "items", "weight"] as const;
+const noAmounts: Amounts = { runs: 0, items: 0, weight: 0 };
 
 /** The limit of one key and model, which batchers share: given numbers, and lessons from the service's replies. */
 export class LearnedRateLimit implements SharedRateLimit {
-  readonly caps: SizeCaps = new SizeCaps();
+  readonly sizes: RequestSizes = new RequestSizes();
+  /** Requests that the service took. */
+  passes = 0;
   readonly #budgets: Readonly<Record<(typeof kinds)[number], Budget>>;
   readonly #givenItems: number;
   readonly #clock: Clock;
@@ -53,8 +55,6 @@ export class LearnedRateLimit implements SharedRateLimit {
   readonly #pauses = new Pauses();
   readonly #turns = new Turns();
   readonly #processShare: ProcessShare | undefined;
-  /** Weight of the run that was started last. */
-  #spent = 0;
   /** Requests under way. */
   readonly #sent = new Set<SentRequest>();
   /** By what share true weights exceed their estimates, seldom more: so much is kept in hand. */
@@ -65,6 +65,8 @@ export class LearnedRateLimit implements SharedRateLimit {
   #refusedInARow = 0;
   #refusedAtMs = -Infinity;
   #acceptedSince = 0;
+  /** Of recent requests: batches are filled by weight. */
+  #tokensPerByte = 0.25;
   /** Bound on a request where the service's bucket seems to hold less. */
   #maxWeight: number = Infinity;
 
@@ -94,17 +96,24 @@ export class LearnedRateLimit implements SharedRateLimit {
   }
 
   get maxItems(): number {
-    return Math.max(1, Math.floor(Math.min(this.#givenItems, this.caps.items)));
+    return Math.max(1, Math.floor(Math.min(this.#givenItems, this.sizes.most.items)));
   }
 
   get maxWeight(): number {
-    return Math.min(this.caps.weight, this.#maxWeight, bucketShare * this.#budgets.weight.holds(Infinity));
+    const { tokens, bytes } = this.sizes.most;
+    const held = bucketShare * this.#budgets.weight.holds(Infinity);
+    return Math.min(tokens, bytes * this.#tokensPerByte, this.#maxWeight, held);
   }
 
   readyAtMs(turn: Turn, nowMs: number, items: number, weight: number): number {
     this.#processShare?.touch(nowMs);
+    const readyAtMs = this.#readyAtMs(nowMs, items, weight, this.#turns.ahead(turn, nowMs));
+    this.#turns.look(turn, nowMs, readyAtMs, items, weight);
+    return readyAtMs;
+  }
+
+  #readyAtMs(nowMs: number, items: number, weight: number, ahead: Amounts): number {
     let readyAtMs = this.#pauses.untilMs;
-    const ahead = this.#turns.ahead(turn, nowMs);
     for (const kind of kinds) {
       const amount = { runs: 1, items, weight: weight * (1 + this.#excess) }[kind];
       readyAtMs = Math.max(
@@ -112,13 +121,11 @@ export class LearnedRateLimit implements SharedRateLimit {
         this.#budgets[kind].readyAtMs(nowMs, amount, ahead[kind], this.#paceOf(kind, nowMs)),
       );
     }
-    this.#turns.look(turn, nowMs, readyAtMs, items, weight);
     return readyAtMs;
   }
 
   spend(turn: Turn, nowMs: number, items: number, weight: number): void {
     this.#turns.went(turn, weight);
-    this.#spent = weight;
     this.#take(nowMs, { runs: 1, items, weight });
   }
 
@@ -139,20 +146,30 @@ export class LearnedRateLimit implements SharedRateLimit {
     return this.#pauses.since(atMs);
   }
 
-  /** A request goes to the service: the one for which a seat has just spent. */
-  sent(nowMs: number, items: number): SentRequest {
-    const request = { items, weight: this.#spent, sentAtMs: nowMs, number: ++this.#numbers };
+  /** From when on a part of a batch may go, which a batcher has taken out of the queue: before those that wait. */
+  partReadyAtMs(nowMs: number, items: number, weight: number): number {
+    return this.#readyAtMs(nowMs, items, weight, noAmounts);
+  }
+
+  /** A request goes to the service. */
+  sent(nowMs: number, size: RequestSize): SentRequest {
+    const request = { size, sentAtMs: nowMs, number: ++this.#numbers };
     this.#sent.add(request);
     return request;
   }
 
-  /** The service took a request, whose true weight is `weight`. */
-  accepted(request: SentRequest, nowMs: number, weight: number, told: ToldLimits | undefined): void {
+  /** The service took a request; `tokens` as it counted them. */
+  accepted(request: SentRequest, nowMs: number, tokens: number | undefined, told: ToldLimits | undefined): void {
     this.#sent.delete(request);
+    this.passes++;
+    const { size } = request;
+    const weight = tokens ?? size.tokens;
+    // Estimates are too high at first.
+    this.sizes.passed({ ...size, tokens: Math.min(size.tokens, weight) });
+    if (size.bytes > 0) this.#tokensPerByte += 0.1 * (weight / size.bytes - this.#tokensPerByte);
     this.#pace.accepted(weight);
-    const excess = Math.min(mostExcess, weight / Math.max(1, request.weight) - 1);
+    const excess = Math.min(mostExcess, weight / Math.max(1, size.tokens) - 1);
     this.#excess = excess > this.#excess ? this.#excess + 0.5 * (excess - this.#excess) : 0.98 * this.#excess;
-    this.caps.accepted();
     this.#refusedInARow = 0;
     if (this.#maxWeight < Infinity && ++this.#acceptedSince >= successesForSize) {
       this.#acceptedSince = 0;
@@ -183,23 +200,18 @@ export class LearnedRateLimit implements SharedRateLimit {
     this.#excess = Math.min(mostExcess, this.#excess + excessOfRefusal);
     if (!isTold) this.#pace.refused(request.sentAtMs, nowMs);
     this.#learn(request, nowMs, told);
-    if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize) && request.items > 1) {
-      this.#maxWeight = Math.max(1, Math.min(this.#maxWeight, request.weight / 2));
+    if (this.#refusedInARow >= (told === undefined ? refusalsForSize : toldRefusalsForSize) && request.size.items > 1) {
+      this.#maxWeight = Math.max(1, Math.min(this.#maxWeight, request.size.tokens / 2));
       this.#acceptedSince = 0;
     }
     const pace = this.#pace.at(nowMs);
-    const flowsInMs = pace < Infinity ? request.weight / pace : 1000;
+    const flowsInMs = pace < Infinity ? request.size.tokens / pace : 1000;
     const doubled = 2 ** Math.min(10, this.#refusedInARow - 1);
     const namedMs = retryAfterMs ?? Math.min(longestPauseMs, Math.max(shortestPauseMs, flowsInMs) * doubled);
     // A service that names short waits and refuses all the same is asked less and less often.
     const pauseMs = this.#refusedInARow > 2 ? Math.max(namedMs, Math.min(longestPauseMs, (shortestPauseMs / 4) * doubled)) : namedMs; // prettier-ignore
-    if (!isTold) this.#budgets.weight.refused(nowMs, request.weight, nowMs + pauseMs, pace);
+    if (!isTold) this.#budgets.weight.refused(nowMs, request.size.tokens, nowMs + pauseMs, pace);
     return pauseMs;
-  }
-
-  /** The service refused a request as too large. @returns whether smaller ones will follow. */
-  tooLarge(request: SentRequest, named: NamedCap): boolean {
-    return this.caps.refused(request.items, request.weight, named);
   }
 
   stats(nowMs: number = this.#clock.now()): RateLimitStats {
@@ -237,7 +249,7 @@ export class LearnedRateLimit implements SharedRateLimit {
     let weight = 0;
     for (const other of this.#sent) {
       runs++;
-      weight += other.weight;
+      weight += other.size.tokens;
     }
     this.#budgets.runs.told(told.runs, nowMs, runs, Infinity);
     this.#budgets.weight.told(told.weight, nowMs, weight, this.#pace.at(nowMs));

@@ -148,25 +148,29 @@ test("a longer pause reported to another batch holds a batch back that was to go
   assert.equal(requests.length, 4);
 });
 
-for (const [name, error] of [
-  ["500", apiError(500)],
+for (const [name, error, sizes] of [
+  ["500", apiError(500), [50, 50, 1, 1]],
   [
     "a lost connection",
     new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code: "ECONNRESET" }) }),
+    [50, 50, 50],
   ],
 ] as const) {
-  test(`${name}: at most maxRetries further requests, at growing distances, then every caller gets the error`, async () => {
+  test(`${name}: requests of ${sizes.join(", ")} texts, at growing distances, then every caller gets the error`, async () => {
     const { clock, embed, requests } = rig({ maxRetries: 2 });
     const calls = watchAll(embed, texts(50));
     const startedAtMs: number[] = [];
-    for (let i = 0; i < 3; i++) {
-      await clock.advanceAsync([0, 500, 1000][i]!);
+    for (let i = 0; i < sizes.length; i++) {
+      await clock.advanceAsync([0, 500, 1000, 500][i]!);
       assert.equal(requests.length, i + 1);
       startedAtMs.push(clock.now());
       requests[i]!.answer(error);
     }
     await clock.advanceAsync(60_000);
-    assert.equal(requests.length, 3);
+    assert.deepEqual(
+      requests.map(({ body }) => body.input.length),
+      sizes,
+    );
     assert.ok(calls.every(({ reason }) => reason === error));
   });
 }

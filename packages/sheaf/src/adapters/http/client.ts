@@ -12,6 +12,7 @@ import {
   type Result,
 } from "../../index.ts";
 import { withRetries } from "../shared/retries.ts";
+import { utf8Bytes } from "../shared/utf8-bytes.ts";
 import { boundedText, NotUtf8, TooLarge, webSource } from "./bounded-text.ts";
 import { connectionErrorOf, HttpError } from "./http-error.ts";
 import { errorOfReply, resultsOf } from "./reply.ts";
@@ -229,15 +230,4 @@ async function replyText(response: Response, maxBytes: number): Promise<string> 
     if (!(error instanceof TooLarge)) throw error;
     throw new HttpError(502, "BAD_REPLY", `The endpoint's reply is larger than ${maxBytes} bytes (maxReplyBytes).`);
   }
-}
-
-/** Bytes of a text in UTF-8, without encoding it. */
-function utf8Bytes(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    // A surrogate is half of a character of four bytes.
-    if (unit > 0x7f) bytes += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
-  }
-  return bytes;
 }

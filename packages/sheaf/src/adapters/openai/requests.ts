@@ -56,7 +56,6 @@ export interface EmbeddingRequestsOptions
       | "groupKey"
       | "orderKey"
       | "onBatchError"
-      | "shouldBisect"
       | "runOne"
       | "resultKey"
       | "onMissing"

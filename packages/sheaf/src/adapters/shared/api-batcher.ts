@@ -5,12 +5,14 @@ import { defaults, type BatcherOptions } from "../../core/contract/options.ts";
 import type { RateLimit, SharedRateLimit } from "../../core/contract/rate-limit.ts";
 import { batcherChecks, isShared } from "../../core/contract/settings.ts";
 import { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
-import { check } from "../../shared/checks.ts";
-import { blamesInputs } from "./api-error.ts";
+import type { RequestSize } from "../../limits/request-sizes.ts";
+import { check, checkFunction } from "../../shared/checks.ts";
 import { defined } from "./defined.ts";
+import { blames, withIsolation } from "./isolation.ts";
 import { withRateLimit, type ApiRun } from "./rate-limited.ts";
-import { withRetries, type Retries } from "./retries.ts";
+import { ServiceHealth, withRetries } from "./retries.ts";
 import { TokenScale } from "./tokens/token-scale.ts";
+import { utf8Bytes } from "./utf8-bytes.ts";
 
 /** Limits of the requests to an embeddings API, with defaults that suit one. */
 export interface RequestLimits {
@@ -43,6 +45,12 @@ export interface RequestLimits {
    * @see maxBatchWeight
    */
   readonly maxItemWeight?: number | undefined;
+  /**
+   * Whether an error of a request may be the fault of one of its texts, which is looked for then. With a status of 500 or more only
+   * where other requests get through.
+   * @default true for the statuses 400, 413 and 422, and from 500 on without `Retry-After`
+   */
+  readonly shouldBisect?: ((error: unknown) => boolean) | undefined;
 }
 
 /**
@@ -57,39 +65,61 @@ export const apiDefaults = {
 } as const;
 
 /** How an adapter's items are counted and its requests retried. */
-export interface ApiUse<In> extends Partial<Omit<Retries, "after" | "clock">> {
+export interface ApiUse<In> {
   /** The text of an item, by whose kind estimates are scaled. */
   readonly textOf: (item: In) => unknown;
   /** Tokens of an item; scaled by the API's counts. */
   readonly estimate: (item: In) => number;
+  /** Runs after the first of a batch that the API failed. Default 0. */
+  readonly maxRetries?: number | undefined;
+  /** Retries that each success pays for. Default 0.2. */
+  readonly budget?: number | undefined;
+  /** 0 to 1, for the jitter. Default `Math.random`. */
+  readonly random?: (() => number) | undefined;
 }
 
 /**
- * A batcher whose batches are requests to an API, at the rate that it allows: one that the API failed goes again, and one that
- * it calls wrong is bisected. An option given as `undefined` keeps its default.
+ * A batcher whose batches are requests to an API, at the rate and of the size that it allows: one that the API failed goes
+ * again, and one that it calls wrong is taken apart. An option given as `undefined` keeps its default.
  */
 export function apiBatcher<In, Out>(
   run: ApiRun<In, Out>,
-  { clock = systemClock, rateLimit, ...options }: BatcherOptions<In, Out>,
-  { textOf, estimate, maxRetries = 0, budget, random }: ApiUse<In>,
+  { clock = systemClock, rateLimit, shouldBisect, ...options }: BatcherOptions<In, Out>,
+  { textOf, estimate, maxRetries = 0, budget, random = Math.random }: ApiUse<In>,
 ): Batcher<In, Result<Out>> {
   const given = defined(options);
+  const { name = defaults.name, maxPauseMs = defaults.maxPauseMs } = given;
+  if (shouldBisect !== undefined) checkFunction("shouldBisect", shouldBisect);
   const limit = limitOf(rateLimit, clock);
   const scale = new TokenScale();
-  const { maxPauseMs = defaults.maxPauseMs } = given;
-  const once = withRateLimit(run, { limit, scale, textOf, estimate, maxPauseMs, clock });
-  return createBatcher<In, Out>(withRetries(once, { maxRetries, after: "failed", budget, random, clock }), {
-    ...apiDefaults,
-    // A text that alone is more than a request may hold: the API would refuse it.
-    maxItemWeight: given.maxBatchWeight ?? apiDefaults.maxBatchWeight,
-    ...given,
-    weigh: (item) => scale.weigh(textOf(item), estimate(item)),
-    rateLimit: limit,
-    clock,
-    onBatchError: "bisect",
-    shouldBisect: blamesInputs,
+  const health = new ServiceHealth(budget, random);
+  const weigh = (item: In): number => scale.weigh(textOf(item), estimate(item));
+  const sizeOf = (items: readonly In[]): RequestSize => ({
+    items: items.length,
+    tokens: items.reduce((sum, item) => sum + weigh(item), 0),
+    bytes: items.reduce((sum, item) => sum + bytesOf(textOf(item)), 0),
   });
+  const once = withRateLimit(run, { limit, scale, textOf, estimate, sizeOf, maxPauseMs, clock });
+  const blameOf = blames(shouldBisect);
+  const leavesLast = (error: unknown): boolean => blameOf(error) === "failure";
+  const patiently = withRetries(once, { maxRetries, after: "failed", health, leavesLast, random, clock });
+  return createBatcher<In, Out>(
+    withIsolation({ name, limit, health, clock, random, sizeOf, textOf, blameOf, once, patiently }),
+    {
+      ...apiDefaults,
+      // A text that alone is more than a request may hold: the API would refuse it.
+      maxItemWeight: given.maxBatchWeight ?? apiDefaults.maxBatchWeight,
+      ...given,
+      weigh,
+      rateLimit: limit,
+      clock,
+    },
+  );
 }
+
+/** Of a text in a request's body. */
+const bytesOf = (text: unknown): number =>
+  utf8Bytes(typeof text === "string" ? text : (JSON.stringify(text) ?? "")) + 3;
 
 /** The limit that was given, or one of its own that learns, with given numbers as upper bounds. */
 function limitOf(rateLimit: RateLimit | SharedRateLimit | undefined, clock: Clock): LearnedRateLimit {

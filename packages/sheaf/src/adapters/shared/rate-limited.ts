@@ -2,9 +2,10 @@ import type { BatchContext } from "../../core/contract/batch-context.ts";
 import type { BatchFunction, BatchResults } from "../../core/contract/executor.ts";
 import type { Clock } from "../../core/runtime/clock.ts";
 import type { LearnedRateLimit, SentRequest } from "../../limits/learned-rate-limit.ts";
+import type { RequestSize } from "../../limits/request-sizes.ts";
 import { toldLimits, type HeadersLike } from "../../limits/told-limits.ts";
-import { withHints } from "./api-error.ts";
-import { namedCapOf, refusalOf, type Refusal } from "./refusals.ts";
+import { blamesInputs, withHints } from "./api-error.ts";
+import { refusalOf, type Refusal } from "./refusals.ts";
 import type { TokenScale } from "./tokens/token-scale.ts";
 
 /** The facts of a reply beside its results. */
@@ -29,21 +30,23 @@ export interface Counting<In> {
   readonly textOf: (item: In) => unknown;
   /** Tokens of an item, before they are scaled. */
   readonly estimate: (item: In) => number;
+  /** With estimates as they are scaled now. */
+  readonly sizeOf: (items: readonly In[]) => RequestSize;
   readonly maxPauseMs: number;
   readonly clock: Clock;
 }
 
 /** Within this share of the API's count an estimate teaches nothing that is worth counting the texts again. */
-const rightEnough = 0.05;
+const rightEnough = 0.02;
 /** After a refusal that is not waited for: so that a queue of calls does not become a flood of requests. */
 const pauseAfterFinalMs = 1000;
 
 /**
  * Runs each batch once, and learns from the reply what the API allows and how it counts. A batch that the API refuses for its
- * rate, or as larger than it takes, goes back to the queue: no slot is held meanwhile.
+ * rate goes back to the queue: no slot is held meanwhile.
  */
 export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<In>): BatchFunction<In, Out> {
-  const { limit, scale, textOf, estimate, maxPauseMs, clock } = counting;
+  const { limit, scale, textOf, estimate, sizeOf, maxPauseMs, clock } = counting;
 
   const refused = (error: unknown, request: SentRequest, refusal: Refusal, context: BatchContext): unknown => {
     const told = toldLimits(refusal.headers);
@@ -61,24 +64,25 @@ export function withRateLimit<In, Out>(run: ApiRun<In, Out>, counting: Counting<
   };
 
   return async (items, context) => {
-    const request = limit.sent(clock.now(), items.length);
+    const request = limit.sent(clock.now(), sizeOf(items));
     let reply: Reply = {};
     try {
       const results = await run(items, context, (said) => (reply = said));
-      const { tokens } = reply;
-      if (tokens !== undefined && Number.isFinite(tokens) && tokens >= 0) {
-        const isRight = Math.abs(tokens - request.weight) <= rightEnough * tokens;
+      const counted = reply.tokens;
+      const tokens = counted !== undefined && Number.isFinite(counted) && counted >= 0 ? counted : undefined;
+      if (tokens !== undefined) {
+        const isRight = Math.abs(tokens - request.size.tokens) <= rightEnough * tokens;
         if (!isRight) scale.learn(items.map(textOf), items.map(estimate), tokens);
         context.reportWeight(tokens);
       }
-      limit.accepted(request, clock.now(), tokens ?? request.weight, toldLimits(reply.headers));
+      limit.accepted(request, clock.now(), tokens, toldLimits(reply.headers));
       return results;
     } catch (error) {
       const refusal = refusalOf(error, maxPauseMs, reply.headers);
       if (refusal !== undefined) throw refused(error, request, refusal, context);
-      const cap = namedCapOf(error);
       limit.ended(request, clock.now());
-      if (cap !== undefined && limit.tooLarge(request, cap)) context.putBack();
+      // It was read and not run.
+      if (blamesInputs(error)) context.reportWeight(0);
       throw error;
     }
   };

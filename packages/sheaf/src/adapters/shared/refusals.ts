@@ -1,6 +1,6 @@
 import { errorHints, fieldsOf, headersOf, retryAfterMsOf } from "./api-error.ts";
 import type { HeadersLike } from "../../limits/told-limits.ts";
-import type { NamedCap } from "../../limits/size-caps.ts";
+import type { NamedLimit, RequestSize } from "../../limits/request-sizes.ts";
 
 /** A 429. */
 export interface Refusal {
@@ -25,29 +25,42 @@ export function refusalOf(error: unknown, maxPauseMs: number, heard?: HeadersLik
   return { headers, retryAfterMs, isFinal };
 }
 
-const capOfItems = [
-  /(?:at most|max(?:imum)?(?: (?:number|length|size|batch|allowed|of|is|texts|inputs|items))*|batch size limit is|up to|limit of)[^\d]{0,24}(\d{1,7})(?! ?tokens)/i,
-];
-const capOfTokens = [/max(?:imum)?(?: allowed)? ?(\d{2,9}) tokens per (?:request|batch)/i, /(?:max(?:imum)? allowed )?tokens per (?:submitted )?(?:batch|request) is (\d{2,9})/i]; // prettier-ignore
-const countedTokens = [/(?:requested|has) (\d{1,9}) tokens/i];
-const aboutInputs = /\b(inputs?|texts?|items?|documents?|batch|array)\b/i;
-/** Of one text: a smaller request would hold it too. */
-const aboutOneInput = /context length|input\[\d+\]|input\.\d+|each (input|text)|per (input|text)/i;
+const longestWords = 2000;
+const aboutTokens = /token/i;
+const aboutItems = /\b(inputs?|texts?|items?|instances?|documents?|elements?|entries|batch ?size)\b/i;
+/** Fewer are no limit of a request. */
+const fewestTokens = 16;
+/** A service's count is not farther from an estimate. */
+const farthestCount = 5;
 
-/** The limit that a 400, 413 or 422 names for a whole request; undefined where the error is another one. */
-export function namedCapOf(error: unknown): NamedCap | undefined {
-  const { status, itemIndex } = errorHints(error);
-  if ((status !== 400 && status !== 413 && status !== 422) || itemIndex !== undefined) return undefined;
+/**
+ * What the words of a 400, 413 or 422 say of the size that was refused: a number that is smaller. It says where to cut a
+ * request first, and may as well be the limit of one text.
+ */
+export function namedLimitOf(error: unknown, { items, tokens }: RequestSize): NamedLimit | undefined {
   const { message } = wordsOf(error);
-  if (message.length > 2000 || aboutOneInput.test(message)) return undefined;
-  const numberIn = (patterns: readonly RegExp[]): number | undefined => {
-    const found = patterns.map((pattern) => pattern.exec(message)?.[1]).find((number) => number !== undefined);
-    return found === undefined ? undefined : Number(found);
-  };
-  const tokens = numberIn(capOfTokens);
-  const items = tokens === undefined && aboutInputs.test(message) ? numberIn(capOfItems) : undefined;
-  const counted = tokens === undefined ? undefined : numberIn(countedTokens);
-  return tokens === undefined && items === undefined ? undefined : { items, tokens, counted };
+  const { status } = errorHints(error);
+  // A page of a proxy.
+  if (message.length > longestWords || /<html|<!doctype/i.test(message)) return undefined;
+  if (!aboutTokens.test(message) && !aboutItems.test(message)) return undefined;
+  const numbers = [...message.matchAll(/(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w,]*\d)/g)]
+    .map(([text]) => Number(text.replaceAll(",", "")))
+    .filter((number) => number !== status)
+    .sort((a, b) => b - a);
+  if (!aboutTokens.test(message)) {
+    const most = numbers.find((number) => number >= 1 && number < items);
+    return most === undefined ? undefined : { dimension: "items", most };
+  }
+  // The larger one of two is the service's count of the request.
+  const [counted, most] = numbers.filter((number) => number >= fewestTokens && number < farthestCount * tokens);
+  if (most !== undefined && most < counted!) return { dimension: "tokens", most, counted };
+  return counted === undefined || counted >= tokens ? undefined : { dimension: "tokens", most: counted };
+}
+
+/** Equal for errors that say the same, beside their numbers. */
+export function signatureOf(error: unknown): string {
+  const { code, message } = wordsOf(error);
+  return `${errorHints(error).status} ${code} ${message.slice(0, longestWords).replaceAll(/\d+/g, "")}`;
 }
 
 /** The words of an error, wherever its client puts them. */

@@ -6,6 +6,26 @@ import { backOffMs } from "./back-off.ts";
 import { OutagePause } from "./outage-pause.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
+/** The retries that a service's successes have paid for, and the pause where everything fails. */
+export class ServiceHealth {
+  readonly budget: RetryBudget;
+  readonly outage: OutagePause;
+  successes = 0;
+  pausedUntilMs: number = -Infinity;
+
+  /** `share`: retries that each success pays for. */
+  constructor(share: number | undefined, random: () => number) {
+    this.budget = new RetryBudget(share);
+    this.outage = new OutagePause(random);
+  }
+
+  succeeded(): void {
+    this.successes++;
+    this.budget.succeeded();
+    this.outage.answered();
+  }
+}
+
 /** How a batch that failed for the service's sake is run again. */
 export interface Retries {
   /** Runs after the first, at most; those that 429 refused while other batches got through do not count. */
@@ -17,6 +37,10 @@ export interface Retries {
   readonly after: "refused" | "failed";
   /** Retries that each success pays for, > 0 and <= 1. Default 0.2. */
   readonly budget?: number | undefined;
+  /** Shared with others who call the same service. Default: its own, of that `budget`. */
+  readonly health?: ServiceHealth | undefined;
+  /** Whether the last retry of several items is left to the code that finds the item at fault. */
+  readonly leavesLast?: ((error: unknown) => boolean) | undefined;
   readonly clock: Clock;
   /** 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
@@ -33,26 +57,22 @@ const maxRefusals = 20;
  * sent for a while. The time that counts for policies is that of the run that succeeded.
  */
 export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retries): BatchFunction<In, Out> {
-  const { maxRetries, after, clock, random = Math.random } = options;
-  const budget = new RetryBudget(options.budget);
-  const outage = new OutagePause(random);
-  let pausedUntilMs = -Infinity;
-  let successes = 0;
+  const { maxRetries, after, clock, random = Math.random, leavesLast } = options;
+  const health = options.health ?? new ServiceHealth(options.budget, random);
+  const { budget, outage } = health;
   const pause = (durationMs: number, context: BatchContext): void => {
-    pausedUntilMs = Math.max(pausedUntilMs, clock.now() + durationMs);
+    health.pausedUntilMs = Math.max(health.pausedUntilMs, clock.now() + durationMs);
     context.pause(durationMs);
   };
   return async (items, context) => {
     let failures = 0;
     let refusals = 0;
-    let successesBefore = successes;
+    let successesBefore = health.successes;
     for (;;) {
       const sentAtMs = clock.now();
       try {
         const results = await run(items, context);
-        successes++;
-        budget.succeeded();
-        outage.answered();
+        health.succeeded();
         return results;
       } catch (error) {
         const hints = errorHints(error);
@@ -62,18 +82,20 @@ export function withRetries<In, Out>(run: BatchFunction<In, Out>, options: Retri
         // A service that names a wait is asked again after it.
         else if (hints.retryAfterMs === undefined) pauseIfOut(sentAtMs, context);
         // One that takes some batches and refuses others works: this one's turn will come.
-        const isCrowdedOut = isRefused && successes > successesBefore && ++refusals < maxRefusals;
+        const isCrowdedOut = isRefused && health.successes > successesBefore && ++refusals < maxRefusals;
         failures = isCrowdedOut ? 1 : failures + 1;
         const waitMs = hints.retryAfterMs ?? backOffMs(failures, random());
         const isWorthAnother = after === "refused" ? isRefused : isFailed;
-        const isOver = failures > maxRetries || waitMs > longestWaitMs || context.signal.aborted;
+        const leaves = items.length > 1 && maxRetries > 1 && leavesLast?.(error) === true;
+        const mostRetries = leaves ? maxRetries - 1 : maxRetries;
+        const isOver = failures > mostRetries || waitMs > longestWaitMs || context.signal.aborted;
         if (isOver || !isWorthAnother || !(isCrowdedOut || budget.spend())) throw hinted(error, hints);
         if (hints.retryAfterMs !== undefined) pause(waitMs, context);
-        successesBefore = successes;
+        successesBefore = health.successes;
         // Meanwhile another batch may get a longer pause.
         await wait(waitMs, context, clock);
-        while (clock.now() < pausedUntilMs) await wait(pausedUntilMs - clock.now(), context, clock);
-        if (isRefused && !isCrowdedOut && successes > successesBefore) budget.refund();
+        while (clock.now() < health.pausedUntilMs) await wait(health.pausedUntilMs - clock.now(), context, clock);
+        if (isRefused && !isCrowdedOut && health.successes > successesBefore) budget.refund();
         context.countRun();
       }
     }
@@ -96,7 +118,7 @@ function isFailure(error: unknown, status: number | undefined): boolean {
 }
 
 /** Ends early, with the reason, when every caller of the batch has left. */
-function wait(waitMs: number, { signal }: BatchContext, clock: Clock): Promise<void> {
+export function wait(waitMs: number, { signal }: BatchContext, clock: Clock): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(waitMs, () => {
       signal.removeEventListener("abort", abort);

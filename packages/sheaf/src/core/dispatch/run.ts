@@ -10,8 +10,8 @@ export interface RunEvents<In> {
   began(): number;
   /** It asks that nothing is dispatched for so many milliseconds. */
   paused(durationMs: number): void;
-  /** It calls its service again, for so many items. Returns the time. */
-  retried(items: number, weight: number): number;
+  /** It calls its service again, for so many of its items. Returns the time. */
+  retried(items: number, weight: number, isPart: boolean): number;
   /** Its service counted so much more weight than `rateLimit` did, or less where it is negative. */
   weighed(difference: number): void;
   /** It answers one of its items early. */
@@ -83,7 +83,7 @@ export class Run<In> extends BaseRunHandle {
   override countRun(items: number = this.size): void {
     this.attempt++;
     this.counted = (this.weight * items) / this.size;
-    this.beganAtMs = this.#told.retried(items, this.counted);
+    this.beganAtMs = this.#told.retried(items, this.counted, items < this.size);
   }
 
   override reportWeight(weight: number): void {

@@ -1,0 +1,339 @@
+import { runHandleOf, type BaseRunHandle } from "../../core/contract/base-run-handle.ts";
+import type { BatchFunction } from "../../core/contract/executor.ts";
+import { checkResults } from "../../core/dispatch/results.ts";
+import type { Clock } from "../../core/runtime/clock.ts";
+import { warnOnce } from "../../core/runtime/globals.ts";
+import type { LearnedRateLimit } from "../../limits/learned-rate-limit.ts";
+import type { RequestSize } from "../../limits/request-sizes.ts";
+import { backOffMs } from "./back-off.ts";
+import { blamesInputs, errorHints, withHints } from "./api-error.ts";
+import { namedLimitOf, signatureOf } from "./refusals.ts";
+import { wait, type ServiceHealth } from "./retries.ts";
+
+/** How failed requests are taken apart. */
+export interface Isolating<In, Out> {
+  readonly name: string;
+  readonly limit: LearnedRateLimit;
+  readonly health: ServiceHealth;
+  readonly clock: Clock;
+  /** 0 to 1. */
+  readonly random: () => number;
+  readonly sizeOf: (items: readonly In[]) => RequestSize;
+  readonly textOf: (item: In) => unknown;
+  readonly blameOf: (error: unknown) => Blame;
+  /** Runs a request once. */
+  readonly once: BatchFunction<In, Out>;
+  /** The same, with retries. */
+  readonly patiently: BatchFunction<In, Out>;
+}
+
+/** Whose fault an error may be: an item's or the size's; an item's or the service's; neither an item's nor the size's. */
+export type Blame = "request" | "failure" | "none";
+
+/** So many parts at most that a request is cut into by the number in a refusal's words. */
+const mostParts = 16;
+/** Single items with the same error, while nothing passes, show that it is not theirs. */
+const sameErrors = 3;
+/** Single items that show whether a service fails everything. */
+const loneTries = 2;
+/** Runs for the items that make the service fail, in a batch of n: so many times log2 n. */
+const runsPerLevel = 8;
+
+/**
+ * Finds out what is wrong with a request that the service refuses or fails: an item, the size, or neither. The items of a part that
+ * passes have their results at once. An item that is refused alone gets the error. Where all items pass in parts it was the size: that is
+ * learned, and what is left goes back to the queue, to go in smaller requests.
+ */
+export function withIsolation<In, Out>(how: Isolating<In, Out>): BatchFunction<In, Out> {
+  const { limit, sizeOf, patiently, blameOf } = how;
+  return async (items, context) => {
+    if (items.length === 1) return patiently(items, context);
+    const size = sizeOf(items);
+    const exceeds = limit.sizes.exceeds(size);
+    const isTry = exceeds && limit.sizes.tries(size);
+    const batch = new Isolation(items, runHandleOf(context), how, isTry);
+    if (exceeds && !isTry) return batch.cut();
+    try {
+      return await patiently(items, context);
+    } catch (error) {
+      if (context.signal.aborted || blameOf(error) === "none") throw error;
+      await batch.find(error);
+      // All are answered. The batch has failed all the same, for those who watch it.
+      throw error;
+    } finally {
+      if (isTry) limit.sizes.tried();
+    }
+  };
+}
+
+const isBlamed = (error: unknown): boolean => {
+  const { status, retryAfterMs } = errorHints(error);
+  // A service that names a wait has no fault to find with an item.
+  return blamesInputs(error) || (status !== undefined && status >= 500 && retryAfterMs === undefined);
+};
+
+/**
+ * Whose fault an error may be, as the caller's `shouldBisect` has it: by default a 400, 413 or 422 may be an item's, and a 5xx
+ * where others get through.
+ */
+export function blames(shouldBisect: (error: unknown) => boolean = isBlamed): (error: unknown) => Blame {
+  const warn = warnOnce();
+  return (error) => {
+    try {
+      if (!shouldBisect(error)) return "none";
+    } catch (bug) {
+      warn("shouldBisect threw; the batch was not bisected.", bug);
+      return "none";
+    }
+    return (errorHints(error).status ?? 0) >= 500 ? "failure" : "request";
+  };
+}
+
+/** One batch that is taken apart. Parts are lists of places in it. */
+class Isolation<In, Out> {
+  readonly #items: readonly In[];
+  readonly #handle: BaseRunHandle;
+  readonly #how: Isolating<In, Out>;
+  readonly #isTry: boolean;
+  /** Requests of anyone that had passed when it was sent. */
+  readonly #passedBefore: number;
+
+  constructor(items: readonly In[], handle: BaseRunHandle, how: Isolating<In, Out>, isTry: boolean) {
+    this.#items = items;
+    this.#handle = handle;
+    this.#how = how;
+    this.#isTry = isTry;
+    this.#passedBefore = how.limit.passes;
+  }
+
+  /** Sends as many items as a request may hold. The others go back to the queue. */
+  async cut(): Promise<never> {
+    const { limit, patiently, name } = this.#how;
+    const places = [...this.#items.keys()];
+    let count = places.length - 1;
+    while (count > 1 && limit.sizes.exceeds(this.#sizeOf(places.slice(0, count)))) count--;
+    const first = places.slice(0, count);
+    const error = await this.#send(first, patiently, true);
+    if (error !== undefined && count === 1) this.#fail(0, error);
+    else if (error !== undefined) await this.find(error, first);
+    return this.#putBack(new Error(`${name}: the batch is larger than the service takes in one request.`));
+  }
+
+  /** Gives every item its result or its error. Throws where the rest goes back, or gets the error as a whole. */
+  async find(error: unknown, places: readonly number[] = [...this.#items.keys()]): Promise<void> {
+    const { limit } = this.#how;
+    if (this.#how.blameOf(error) === "failure") return this.#findFailure(error, places);
+    // Learned while it was under way.
+    if (!this.#isTry && limit.sizes.exceeds(this.#sizeOf(places))) return this.#putBack(error);
+    if (limit.passes > 0 || errorHints(error).itemIndex !== undefined) return this.#search({ error, part: places });
+    const { rest, errors } = await this.#tryLone(places);
+    return this.#search({ error, part: places }, errors.length === 0 ? rest : [], errors.length === 0 ? [] : rest);
+  }
+
+  /** A failure is an item's where others get through, or one item of the batch. Where everything fails, it is the service's. */
+  async #findFailure(error: unknown, places: readonly number[]): Promise<void> {
+    const { limit, health, once, random, clock } = this.#how;
+    const runs = runsPerLevel * Math.ceil(Math.log2(places.length));
+    let rest = places;
+    const failed: Lone[] = [];
+    if (limit.passes > this.#passedBefore) return this.#search({ error, part: places }, rest, [], runs);
+    for (let at = 0; at < loneTries && limit.passes === this.#passedBefore; at++) {
+      if (at > 0) await wait(backOffMs(at, random()), this.#handle, clock);
+      if (!health.budget.spend()) continue;
+      const place = rest[Math.floor(random() * rest.length)]!;
+      const failure = await this.#send([place], once);
+      if (failure !== undefined) failed.push({ place, error: failure });
+      rest = rest.filter((each) => each !== place);
+    }
+    if (limit.passes === this.#passedBefore) throw error;
+    for (const lone of failed) this.#fail(lone.place, lone.error);
+    return this.#search({ error, part: places }, [], rest, runs);
+  }
+
+  /**
+   * By binary splitting (Hwang 1972): where a part of the suspects passes, the fault is in the others, so that one bad item
+   * among n costs about log2 n runs. `pool` is what may be right; it goes together, at last.
+   * @param refused The last part that was refused as a whole. The suspects are all of it, or those of it that have not passed.
+   * @param runsLeft Bounds the runs where the service fails.
+   */
+  async #search(
+    refused: { readonly error: unknown; readonly part: readonly number[] },
+    suspects: readonly number[] = refused.part,
+    pool: readonly number[] = [],
+    runsLeft: number = Infinity,
+  ): Promise<void> {
+    const { limit, once, patiently } = this.#how;
+    const isFailure = runsLeft < Infinity;
+    /** The most that passed of the refused part in one request. */
+    let most = nothing;
+    let named = 0;
+    const refuses = async (part: readonly number[], run = isFailure ? once : patiently): Promise<boolean> => {
+      if (runsLeft-- <= 0) throw refused.error;
+      const error = await this.#send(part, run);
+      if (error === undefined) most = larger(most, this.#sizeOf(part));
+      else {
+        [refused, suspects, most] = [{ error, part }, part, nothing];
+      }
+      return error !== undefined;
+    };
+    while (suspects.length > 0 || pool.length > 0) {
+      if (suspects.length === 0) {
+        const all = pool;
+        pool = [];
+        if (!(await refuses(all))) return;
+      }
+      const { part } = refused;
+      const culprit = suspects.length === 1 ? suspects[0]! : this.#named(refused, suspects);
+      if (culprit !== undefined) {
+        const isSure = part.length === 1 || suspects.length > 1;
+        if (!isSure && !(await refuses([culprit], patiently))) {
+          // All of it has passed, one by one or in parts.
+          if (!isFailure) return this.#tooLarge(refused, most, pool);
+        } else {
+          this.#fail(culprit, refused.error);
+          pool = [...suspects.filter((place) => place !== culprit), ...pool];
+          // One that is named was not sent alone; many of them may be.
+          if (suspects.length > 1) named++;
+          const lone = suspects.length === 1 ? [{ place: culprit, error: refused.error }] : [];
+          const isDue = lone.length > 0 || named % sameErrors === 0;
+          if (!isFailure && isDue && limit.passes === this.#passedBefore) pool = (await this.#tryLone(pool, lone)).rest;
+        }
+        suspects = [];
+        continue;
+      }
+      const isPlausible = !isFailure && (this.#isTry || limit.sizes.mayBeTooLarge(this.#sizeOf(part)));
+      const parts = this.#partsOf(refused, suspects, isPlausible);
+      const last = parts.length - 1;
+      let at = 0;
+      while (at < (isPlausible ? parts.length : last) && !(await refuses(parts[at]!))) at++;
+      if (at > last) return this.#tooLarge(refused, most, pool);
+      suspects = parts[at]!;
+      pool = [...parts.slice(at + 1).flat(), ...pool];
+    }
+  }
+
+  /** Halves; by the number in the refusal's words where it makes a few parts. */
+  #partsOf(
+    { error, part }: { readonly error: unknown; readonly part: readonly number[] },
+    suspects: readonly number[],
+    isPlausible: boolean,
+  ): (readonly number[])[] {
+    const size = this.#sizeOf(part);
+    const { dimension = "items", most: named, counted } = (isPlausible && namedLimitOf(error, size)) || {};
+    if (named !== undefined) {
+      const most = counted === undefined ? named : (named * size.tokens) / counted;
+      const parts: number[][] = [];
+      let sum = Infinity;
+      for (const place of suspects) {
+        const amount = this.#sizeOf([place])[dimension];
+        if (sum + amount <= most) parts.at(-1)!.push(place);
+        else parts.push([place]);
+        sum = parts.at(-1)!.length === 1 ? amount : sum + amount;
+      }
+      if (parts.length > 1 && parts.length <= mostParts) return parts;
+    }
+    const middle = Math.ceil(suspects.length / 2);
+    return [suspects.slice(0, middle), suspects.slice(middle)];
+  }
+
+  /**
+   * Single items of different texts, from the beginning, the end and the middle, until one passes. Throws where none does and all get
+   * the same error: it is not theirs.
+   */
+  async #tryLone(
+    places: readonly number[],
+    failed: readonly Lone[] = [],
+  ): Promise<{ readonly rest: readonly number[]; readonly errors: readonly Lone[] }> {
+    const { textOf, limit, patiently } = this.#how;
+    const errors = [...failed];
+    const isNew = (place: number): boolean =>
+      errors.every((lone) => textOf(this.#items[lone.place]!) !== textOf(this.#items[place]!));
+    let rest = places;
+    for (const at of [1, 0, 0.5]) {
+      const place = rest[Math.min(rest.length - 1, Math.floor(at * rest.length))];
+      if (place === undefined || errors.length === sameErrors) break;
+      if (!isNew(place)) continue;
+      rest = rest.filter((each) => each !== place);
+      const error = await this.#send([place], patiently);
+      if (error === undefined) return { rest, errors };
+      this.#fail(place, error);
+      errors.push({ place, error });
+    }
+    const areTheSame = new Set(errors.map(({ error }) => signatureOf(error))).size === 1;
+    if (errors.length === sameErrors && areTheSame && limit.passes === this.#passedBefore) throw errors[0]!.error;
+    return { rest, errors };
+  }
+
+  /** The item that the service names. */
+  #named(
+    { error, part }: { readonly error: unknown; readonly part: readonly number[] },
+    suspects: readonly number[],
+  ): number | undefined {
+    const { itemIndex } = errorHints(error);
+    const place = itemIndex === undefined ? undefined : part[itemIndex];
+    return place !== undefined && suspects.includes(place) ? place : undefined;
+  }
+
+  #tooLarge(
+    { error, part }: { readonly error: unknown; readonly part: readonly number[] },
+    most: RequestSize,
+    rest: readonly number[],
+  ): void {
+    const size = this.#sizeOf(part);
+    this.#how.limit.sizes.refused(size, most, namedLimitOf(error, size));
+    if (rest.length > 0) this.#putBack(error);
+  }
+
+  /** Sends a part, whose items have their results then. @returns an error that may be the fault of one of them, or of the size. */
+  async #send(part: readonly number[], run: BatchFunction<In, Out>, isFirst: boolean = false): Promise<unknown> {
+    const { clock, limit, health, once, name } = this.#how;
+    const size = this.#sizeOf(part);
+    if (!isFirst) {
+      // Learned from another batch meanwhile.
+      if (!this.#isTry && part.length > 1 && limit.sizes.exceeds(size)) this.#putBack(new Error(`${name}: the service takes less in one request.`)); // prettier-ignore
+      for (let nowMs = clock.now(), atMs; (atMs = limit.partReadyAtMs(nowMs, part.length, size.tokens)) > nowMs; nowMs = clock.now()) await wait(atMs - nowMs, this.#handle, clock); // prettier-ignore
+      this.#handle.countRun(part.length);
+    }
+    this.#handle.reportWeight(size.tokens);
+    const handle = this.#handle.part(part);
+    try {
+      const items = part.map((place) => this.#items[place]!);
+      const results = checkResults(await run(items, handle), items.length, name);
+      if (run === once) health.succeeded();
+      for (const [i, place] of part.entries()) this.#handle.answer(place, results[i]);
+      return undefined;
+    } catch (error) {
+      if (this.#handle.signal.aborted || this.#how.blameOf(error) === "none") throw withHints(error);
+      return error;
+    } finally {
+      handle.end();
+    }
+  }
+
+  #fail(place: number, error: unknown): void {
+    this.#handle.answer(place, error instanceof Error ? error : new Error(String(error), { cause: error }));
+  }
+
+  #putBack(error: unknown): never {
+    this.#handle.putBack();
+    throw error;
+  }
+
+  #sizeOf(part: readonly number[]): RequestSize {
+    return this.#how.sizeOf(part.map((place) => this.#items[place]!));
+  }
+}
+
+/** An item that was refused alone. */
+interface Lone {
+  readonly place: number;
+  readonly error: unknown;
+}
+
+const nothing: RequestSize = { items: 0, tokens: 0, bytes: 0 };
+
+const larger = (a: RequestSize, b: RequestSize): RequestSize => ({
+  items: Math.max(a.items, b.items),
+  tokens: Math.max(a.tokens, b.tokens),
+  bytes: Math.max(a.bytes, b.bytes),
+});

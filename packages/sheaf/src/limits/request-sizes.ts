@@ -1,0 +1,189 @@
+/** The size of one request, as it was estimated when it was sent. */
+export interface RequestSize {
+  readonly items: number;
+  readonly tokens: number;
+  /** Of its texts in UTF-8. */
+  readonly bytes: number;
+}
+
+export type Dimension = keyof RequestSize;
+
+/** What a refusal's words say of the limit. */
+export interface NamedLimit {
+  readonly dimension: Dimension;
+  readonly most: number;
+  /** The tokens that the service counted in the request, where they name them. */
+  readonly counted?: number | undefined;
+}
+
+const dimensions: readonly Dimension[] = ["items", "tokens", "bytes"];
+/** Counts may be wrong by so much; those of items never are. */
+const tolerance: RequestSize = { items: 0, tokens: 0.1, bytes: 0.02 };
+/** So far below what was refused requests stay, since counts may be wrong. */
+const margin: RequestSize = { items: 0, tokens: 0.02, bytes: 0.005 };
+/** The largest that passed and the smallest that was refused are as good as one. */
+const closeEnough = 0.95;
+/** Requests that must pass before a larger one is tried; twice as many after each try that was refused. */
+const firstPatience = 100;
+const longestPatience = 10_000;
+/** A limit that was found is tried with so many times as much. */
+const widening = 1.25;
+/** Refused sizes that are kept; a smaller one takes the place of all that are larger. */
+const maxKept = 16;
+
+interface Refused {
+  readonly size: RequestSize;
+  readonly named: NamedLimit | undefined;
+}
+
+/** The limit in one dimension lies between these two. */
+interface Bounds {
+  readonly passed: number;
+  readonly refused: number;
+  /** As the service's words have it. */
+  readonly named: number | undefined;
+}
+
+/**
+ * The size of the requests that a service takes, learned from those that pass and those that it refuses. It may limit items,
+ * tokens or bytes: a refused size is explained by each of them of which nothing as large has passed, and the first of those
+ * is the limit, until a request passes that contradicts it. Between the largest that passed and the smallest that was
+ * refused the limit is found by halving, with one request at a time that is larger than the others. Once it is found, one
+ * now and then shows whether the service takes more than it did.
+ */
+export class RequestSizes {
+  #passed: RequestSize = { items: 0, tokens: 0, bytes: 0 };
+  #refused: Refused[] = [];
+  #bounds: Readonly<Partial<Record<Dimension, Bounds>>> = {};
+  /** A larger request is under way. */
+  #isTrying = false;
+  #passedSince = 0;
+  #patience = firstPatience;
+
+  /** The most that the next request may hold: more than the last ones where it is to find out whether that passes. */
+  get most(): RequestSize {
+    return this.#isTryDue ? each((dimension) => this.#triedIn(dimension)) : this.#known;
+  }
+
+  /** Whether a request holds more than is known to pass, where something was refused. */
+  exceeds(size: RequestSize): boolean {
+    const most = this.#known;
+    return dimensions.some((dimension) => size[dimension] > most[dimension] * (1 + margin[dimension]));
+  }
+
+  /** Takes a request that exceeds for the one that finds out, if it is time for one. Call `tried` when it has ended. */
+  tries(size: RequestSize): boolean {
+    if (!this.#isTryDue) return false;
+    const { most } = this;
+    if (dimensions.some((dimension) => size[dimension] > most[dimension] * (1 + tolerance[dimension]))) return false;
+    return (this.#isTrying = true);
+  }
+
+  tried(): void {
+    this.#isTrying = false;
+  }
+
+  /** Whether its size may be the reason why a request was refused: nothing as large has passed. */
+  mayBeTooLarge(size: RequestSize): boolean {
+    return dimensions.some((dimension) => this.#explains(dimension, size));
+  }
+
+  passed(size: RequestSize): void {
+    this.#passedSince++;
+    const passed = this.#passed;
+    if (dimensions.every((dimension) => size[dimension] <= passed[dimension])) return;
+    this.#passed = each((dimension) => Math.max(passed[dimension], size[dimension]));
+    if (this.#refused.length > 0) this.#find();
+  }
+
+  /** A request was refused, and all of its items passed in parts; `parts` is the most of each dimension in one of them. */
+  refused(size: RequestSize, parts: RequestSize, named: NamedLimit | undefined): void {
+    if (this.#isTrying && this.#isSettled) this.#patience = Math.min(longestPatience, 2 * this.#patience);
+    this.#passedSince = 0;
+    // The words are about something else.
+    if (named !== undefined && this.mayBeTooLarge(size) && !this.#explains(named.dimension, size)) {
+      named = undefined;
+      this.#refused = this.#refused.map((kept) => ({ size: kept.size, named: undefined }));
+    }
+    // Nothing as large passes any more; or the count was a little wrong.
+    const isTightened = !this.mayBeTooLarge(size);
+    this.#passed = each((dimension) => {
+      const passed = this.#passed[dimension];
+      if (passed < size[dimension] || (!isTightened && !this.#explains(dimension, size))) return passed;
+      return isTightened ? parts[dimension] : Math.max(parts[dimension], (1 - margin[dimension]) * size[dimension]);
+    });
+    const isSmaller = (kept: Refused): boolean =>
+      dimensions.some((dimension) => kept.size[dimension] < size[dimension]);
+    this.#refused = [...this.#refused.filter(isSmaller).slice(1 - maxKept), { size, named }];
+    this.#find();
+  }
+
+  /** Of which limits what was refused is the evidence. */
+  #find(): void {
+    const found: Partial<Record<Dimension, Bounds>> = {};
+    this.#refused = this.#refused.filter(({ size, named }) => {
+      const explaining = dimensions.filter((dimension) => this.#explains(dimension, size));
+      const dimension = explaining.find((each) => each === named?.dimension) ?? explaining[0];
+      if (dimension === undefined) {
+        // The service takes more than it did.
+        this.#patience = firstPatience;
+        return false;
+      }
+      const { refused: before = Infinity, named: namedBefore } = found[dimension] ?? {};
+      const passed = this.#passed[dimension];
+      const refused = Math.min(before, size[dimension]);
+      const most = named?.dimension === dimension ? named.most : namedBefore;
+      const holds = most !== undefined && most < refused && most >= passed / (1 + tolerance[dimension]);
+      found[dimension] = { passed, refused, named: holds ? most : undefined };
+      return true;
+    });
+    this.#bounds = found;
+  }
+
+  #explains(dimension: Dimension, size: RequestSize): boolean {
+    return size[dimension] > this.#passed[dimension] / (1 + tolerance[dimension]);
+  }
+
+  /** What passes, as far as is known or said. */
+  get #known(): RequestSize {
+    return each((dimension) => {
+      const bounds = this.#bounds[dimension];
+      if (bounds === undefined) return Infinity;
+      const { passed, refused, named = 0 } = bounds;
+      return Math.max(1, Math.min(Math.max(passed, named), (1 - margin[dimension]) * refused));
+    });
+  }
+
+  get #isSettled(): boolean {
+    return dimensions.every((dimension) => this.#isSettledIn(dimension));
+  }
+
+  #isSettledIn(dimension: Dimension): boolean {
+    const bounds = this.#bounds[dimension];
+    if (bounds === undefined || bounds.named !== undefined) return true;
+    const isNext = dimension === "items" && bounds.refused - bounds.passed <= 1;
+    return isNext || bounds.passed >= closeEnough * bounds.refused;
+  }
+
+  get #isTryDue(): boolean {
+    if (this.#isTrying || this.#refused.length === 0) return false;
+    return !this.#isSettled || this.#passedSince >= this.#patience;
+  }
+
+  /** The most of a request that finds out. */
+  #triedIn(dimension: Dimension): number {
+    const bounds = this.#bounds[dimension];
+    if (bounds === undefined) return Infinity;
+    const { passed, refused, named } = bounds;
+    // Far enough that a policy fills it, and that a count that is a little wrong proves nothing.
+    if (this.#isSettled) return Math.ceil(widening * (named ?? refused));
+    if (this.#isSettledIn(dimension)) return Math.max(passed, named ?? 0);
+    return dimension === "items" ? Math.floor((passed + refused) / 2) : (passed + refused) / 2;
+  }
+}
+
+const each = (of: (dimension: Dimension) => number): RequestSize => ({
+  items: of("items"),
+  tokens: of("tokens"),
+  bytes: of("bytes"),
+});
